@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""One door to the project: build the site, run the tests, with nothing installed but Python.
+
+    python3 dev.py site     build the site, every tutorial run afresh
+    python3 dev.py test     all checks, then all tests
+
+The first command makes ``.venv`` and installs what is needed there; later ones need no network.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.version_info < (3, 11):
+    sys.exit(f"mlsysim needs Python 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable}).")
+
+import argparse
+from collections.abc import Callable
+
+from tools.dev import checks, cleaning, publish, serving, venv
+from tools.dev.console import DevError, say
+
+
+def site(options: argparse.Namespace) -> int:
+    """Build the site: with Quarto where there is one, else the preview of it."""
+    venv.ensure()
+    return publish.site(retry_quarto=options.retry_quarto, force=options.force)
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve the built site on this machine, at a loopback address."""
+    return serving.serve(options.port)
+
+
+def test(options: argparse.Namespace) -> int:
+    """Run every check and then pytest; what follows -- goes to pytest."""
+    venv.ensure()
+    return checks.test(options.rest)
+
+
+def check(_: argparse.Namespace) -> int:
+    """Run the import contracts, ruff, strict types and spelling; no tests."""
+    venv.ensure()
+    return checks.check()
+
+
+def bench(options: argparse.Namespace) -> int:
+    """Time the package's hot paths on this machine."""
+    venv.ensure()
+    return checks.bench(options.rest)
+
+
+def api(_: argparse.Namespace) -> int:
+    """Write the pages of the API reference into docs/api."""
+    venv.ensure()
+    return publish.api()
+
+
+def clean(options: argparse.Namespace) -> int:
+    """Remove everything that was built; with --all the .venv too."""
+    return cleaning.clean(everything=options.all)
+
+
+COMMANDS: tuple[Callable[[argparse.Namespace], int], ...] = (
+    site, serve, test, check, bench, api, clean,
+)  # fmt: skip
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line: one subcommand per function above, its docstring as help."""
+    top = argparse.ArgumentParser(
+        prog="dev.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND")
+    sub = {}
+    for command in COMMANDS:
+        name, text = command.__name__, command.__doc__ or ""
+        sub[name] = commands.add_parser(name, help=text, description=text)
+        sub[name].set_defaults(command=command)
+    sub["site"].add_argument("--force", action="store_true", help="build also when nothing changed")
+    sub["site"].add_argument(
+        "--retry-quarto", action="store_true", help="try again to install Quarto from PyPI"
+    )
+    sub["serve"].add_argument("--port", type=int, default=4200, help="default: %(default)s")
+    for name in ("test", "bench"):
+        sub[name].add_argument("rest", nargs="*", metavar="-- ARGS", help="arguments passed on")
+    sub["clean"].add_argument("--all", action="store_true", help="remove .venv and caches as well")
+    return top
+
+
+def main() -> int:
+    """Run one command and return its exit status."""
+    top = parser()
+    options = top.parse_args()
+    if not hasattr(options, "command"):
+        top.print_help()
+        return 0
+    try:
+        status: int = options.command(options)
+    except DevError as error:
+        say(f"\ndev.py: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("\ndev.py: stopped")
+        return 130
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The checks and the tests, each with its own tool and its own words."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tools.dev.console import ROOT, environment, run, say
+from tools.dev.venv import PYTHON, SCRIPTS
+
+CHECKS: dict[str, Sequence[str]] = {
+    "import contracts": (str(SCRIPTS / "lint-imports"), "--cache-dir", "build/import-linter"),
+    "ruff": (str(PYTHON), "-m", "ruff", "check", "."),
+    "strict types": (str(PYTHON), "-m", "mypy"),
+    "spelling": (str(SCRIPTS / "codespell"),),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check said."""
+
+    name: str
+    passed: bool
+    seconds: float
+    output: str
+
+
+def _one(name: str, command: Sequence[str]) -> Verdict:
+    start = time.perf_counter()
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    return Verdict(name, done.returncode == 0, time.perf_counter() - start, done.stdout.strip())
+
+
+def _failures() -> list[str]:
+    """Run all checks at once; print each verdict, and the words of those that failed."""
+    failed = []
+    with ThreadPoolExecutor(max_workers=len(CHECKS)) as pool:
+        for verdict in pool.map(_one, CHECKS, CHECKS.values()):
+            mark = "ok" if verdict.passed else "FAILED"
+            say(f"    {verdict.name:<18}{mark} ({verdict.seconds:.1f} s)")
+            if not verdict.passed:
+                failed.append(verdict.name)
+                say(verdict.output + "\n")
+    return failed
+
+
+def check() -> int:
+    """All checks, none of the tests."""
+    say("--> checks")
+    return 1 if _failures() else 0
+
+
+def test(arguments: Sequence[str]) -> int:
+    """All checks, then all tests, even when a check failed; pytest has the last word."""
+    say("--> checks")
+    failed = _failures()
+    say("--> tests")
+    status = run([PYTHON, "-m", "pytest", *arguments])
+    if failed:
+        say(f"The tests are done, but these checks failed (see above): {', '.join(failed)}")
+    return status or (1 if failed else 0)
+
+
+def bench(arguments: Sequence[str]) -> int:
+    """The benchmark, on this machine."""
+    return run([PYTHON, "-m", "tools.bench", *arguments])

@@ -1,0 +1,52 @@
+"""Telling whether anything changed since a step last ran."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools.dev.console import ROOT
+
+STAMPS = ROOT / "build" / "stamps"
+IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints"}
+
+
+def files_under(paths: Iterable[Path]) -> list[Path]:
+    """Every file among ``paths``, folders walked, in a fixed order."""
+    found: set[Path] = set()
+    for path in paths:
+        if path.is_file():
+            found.add(path)
+        elif path.is_dir():
+            found.update(p for p in path.rglob("*") if p.is_file())
+    return sorted(p for p in found if not IGNORED_PARTS.intersection(p.parts))
+
+
+def fingerprint(paths: Iterable[Path], *extra: str) -> str:
+    """A digest of the names and bytes of all files under ``paths``, and of ``extra``."""
+    digest = hashlib.sha256("\0".join(extra).encode())
+    for path in files_under(paths):
+        digest.update(f"\0{path}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class Stamp:
+    """The fingerprint that a step had when it last succeeded."""
+
+    def __init__(self, name: str) -> None:
+        self.path = STAMPS / name
+
+    def matches(self, value: str) -> bool:
+        """Whether the step last succeeded on exactly this input."""
+        return self.path.is_file() and self.path.read_text(encoding="utf-8") == value
+
+    def write(self, value: str) -> None:
+        """Record success."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(value, encoding="utf-8")
+
+    def forget(self) -> None:
+        """Make the step run next time, also when it is interrupted before it ends."""
+        self.path.unlink(missing_ok=True)

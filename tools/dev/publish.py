@@ -1,0 +1,146 @@
+"""Building the site: generated pages, notebooks, the wheel, then Quarto or the preview."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from tools.dev import quarto
+from tools.dev.console import ROOT, DevError, must, say, step
+from tools.dev.fingerprint import Stamp, fingerprint
+from tools.dev.venv import PYPROJECT, PYTHON
+
+PACKAGE = ROOT / "mlsysim"
+DIST = ROOT / "dist"
+API_PAGES = ROOT / "docs" / "api"
+API_CONFIG = API_PAGES / "_quartodoc.yml"
+VARIABLES = ROOT / "_variables.yml"
+
+PREVIEW_INSTEAD = f"""\
+No Quarto here: building the preview of the site, which looks nearly the same, into _preview/.
+For the published form install Quarto ({quarto.WHERE}) and run this again."""
+
+QUARTO_REQUIRED = f"""\
+MLSYSIM_REQUIRE_QUARTO is set and there is no Quarto ($QUARTO, PATH, .venv).
+Get it from {quarto.WHERE}, or try pip once more: python3 dev.py site --retry-quarto"""
+
+
+def site(*, retry_quarto: bool, force: bool) -> int:
+    """Build everything that changed and print the page to open first."""
+    program = quarto.find(retry=retry_quarto)
+    if program is None and quarto.required():
+        raise DevError(QUARTO_REQUIRED)
+    generate()
+    folder = ROOT / ("_site" if program else "_preview")
+    if program is None:
+        say(PREVIEW_INSTEAD)
+    # Whether a folder is up to date depends on every source and on who renders it.
+    stamp, current = Stamp(folder.name), fingerprint(sources(), str(program))
+    if force or not (folder / "index.html").is_file() or not stamp.matches(current):
+        stamp.forget()
+        if program:
+            quarto.render(program)
+        else:
+            preview()
+        stamp.write(current)
+    else:
+        say(f"Nothing changed since {folder.name}/ was built.")
+    say(f"\nThe first page to open:\n  {folder / 'index.html'}")
+    say("Or serve the site, then open the address it prints:\n  python3 dev.py serve")
+    return 0
+
+
+def sources() -> list[Path]:
+    """Everything that decides what the built site says."""
+    names = ("mlsysim", "docs", "tools", "dist", "index.qmd", "404.qmd", "_quarto.yml", "README.md")
+    return [*(ROOT / name for name in names), VARIABLES, PYPROJECT]
+
+
+def generate() -> None:
+    """Everything that both renderers read and nobody writes by hand."""
+    write_variables()
+    build_wheel()
+    api()
+    notebooks()
+
+
+def version() -> str:
+    """The package's version, read without importing it."""
+    text = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__(?:: \w+)? = "([^"]+)"', text, flags=re.MULTILINE)
+    if not found:
+        raise DevError("mlsysim/__init__.py does not set __version__")
+    return found[1]
+
+
+def write_variables() -> None:
+    """What pages may show with the ``var`` shortcode."""
+    text = f'version: "{version()}"\nwheel: "{wheel_name()}"\n'
+    if not VARIABLES.is_file() or VARIABLES.read_text(encoding="utf-8") != text:
+        VARIABLES.write_text(text, encoding="utf-8")
+
+
+def wheel_name() -> str:
+    """The file that the site offers to pip."""
+    return f"mlsysim-{version()}-py3-none-any.whl"
+
+
+def build_wheel() -> None:
+    """Put the package's own wheel into dist/, unless it is there and nothing changed."""
+    readme = [ROOT / name for name in ("README.md", "LICENSE", "LICENSE-docs")]
+    stamp, current = Stamp("wheel"), fingerprint([PACKAGE, PYPROJECT, *readme])
+    wheel = DIST / wheel_name()
+    if wheel.is_file() and stamp.matches(current):
+        return
+    with step(f"building {wheel.name}"), tempfile.TemporaryDirectory() as folder:
+        options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+        # One date for all files in it: the same source gives the same bytes.
+        must(
+            [PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, str(ROOT)],
+            "the wheel could not be built; pip's words are above",
+            env={"SOURCE_DATE_EPOCH": "1704067200"},
+        )
+        made = next(Path(folder).glob("*.whl"))
+        if made.name != wheel.name:
+            raise DevError(f"expected {wheel.name}, got {made.name}")
+        DIST.mkdir(exist_ok=True)
+        for old in DIST.glob("*.whl"):
+            old.unlink()
+        shutil.move(made, wheel)
+    stamp.write(current)
+
+
+def api() -> int:
+    """Write docs/api, unless nothing changed since it was written."""
+    config = [API_CONFIG, ROOT / "tools" / "api"]
+    stamp, current = Stamp("api"), fingerprint([PACKAGE, *config])
+    if (API_PAGES / "_sidebar.yml").is_file() and stamp.matches(current):
+        return 0
+    stamp.forget()
+    with step("writing the API reference"):
+        must([PYTHON, "-m", "tools.api"], "the API reference failed; its words are above")
+    stamp.write(current)
+    return 0
+
+
+def notebooks() -> None:
+    """Write each tutorial as a notebook beside its page."""
+    inputs = [ROOT / "docs" / "tutorials", ROOT / "tools" / "notebooks.py", VARIABLES]
+    pages = [path for path in inputs[0].glob("*.qmd")]
+    stamp, current = Stamp("notebooks"), fingerprint([*pages, *inputs[1:]])
+    if stamp.matches(current):
+        return
+    with step("writing the tutorials as notebooks"):
+        must([PYTHON, "-m", "tools.notebooks"], "the notebooks failed; the words are above")
+    stamp.write(current)
+
+
+def preview() -> None:
+    """Render with our own small renderer."""
+    with step("rendering the preview"):
+        must(
+            [PYTHON, "-m", "tools.preview", "--out", "_preview"],
+            "the preview renderer found a mistake; its words are above",
+        )

@@ -1,0 +1,90 @@
+"""Finding Quarto, trying once to install it, and rendering with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tools.dev.console import DevError, environment, follow, say, step
+from tools.dev.venv import PYTHON, SCRIPTS, VENV
+
+WHERE = "https://quarto.org/docs/get-started/"
+NO_QUARTO = VENV / ".no-quarto"
+INSTALL_SECONDS = 60
+TROUBLE = ("WARN", "ERROR", "[warning]")
+
+
+def required() -> bool:
+    """Whether a publishing job forbids the preview as a stand-in."""
+    return os.environ.get("MLSYSIM_REQUIRE_QUARTO", "") not in {"", "0"}
+
+
+def find(*, retry: bool) -> Path | None:
+    """Quarto from $QUARTO, the PATH or ``.venv``; else what one try with pip gives."""
+    named = os.environ.get("QUARTO")
+    if named:
+        if shutil.which(named) is None:
+            raise DevError(f"$QUARTO is {named}, which is not a program")
+        return Path(named)
+    inside = SCRIPTS / ("quarto.exe" if os.name == "nt" else "quarto")
+    if found := shutil.which("quarto"):
+        return Path(found)
+    if _works(inside):
+        return inside
+    if retry:
+        NO_QUARTO.unlink(missing_ok=True)
+    if not NO_QUARTO.exists():
+        _install()
+    return inside if _works(inside) else None
+
+
+def _works(program: Path) -> bool:
+    """The package from PyPI can leave a launcher with nothing behind it."""
+    if not program.exists():
+        return False
+    try:
+        probe = subprocess.run([program, "--version"], capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return probe.returncode == 0
+
+
+def _install() -> None:
+    """One try, apart from all other requirements: on PyPI there is only a downloader of Quarto."""
+    command = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
+    with step(f"no Quarto here; one try to get it through pip (at most {INSTALL_SECONDS} s)"):
+        try:
+            done = subprocess.run(
+                command,
+                env=environment(),
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=INSTALL_SECONDS,
+                check=False,
+            )
+            reason = "" if done.returncode == 0 else (done.stderr or done.stdout)
+        except subprocess.TimeoutExpired:
+            reason = f"not done after {INSTALL_SECONDS} s\n"
+    if reason:
+        NO_QUARTO.write_text(reason, encoding="utf-8")
+
+
+def render(quarto: Path) -> None:
+    """Render the whole project; a warning in Quarto's log is an error here."""
+    trouble: list[str] = []
+
+    def on_line(line: str) -> None:
+        say(f"    {line}" if line.strip() else "")
+        if any(word in line for word in TROUBLE):
+            trouble.append(line.strip())
+
+    # Quarto ends with status 0 when a reference stays unresolved; only its log tells.
+    with step("quarto render"):
+        status = follow([quarto, "render"], on_line, env={"QUARTO_PYTHON": str(PYTHON)})
+    if status != 0:
+        raise DevError("quarto render failed; its words are above")
+    if trouble:
+        raise DevError("Quarto warned, and a warning is an error here:\n  " + "\n  ".join(trouble))

@@ -1,0 +1,53 @@
+"""A web server for the built site, for this machine only."""
+
+from __future__ import annotations
+
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tools.dev.console import ROOT, DevError, say
+
+HOST = "127.0.0.1"
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves files, says nothing about each, and shows the site's own page when there is none."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay quiet."""
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a missing page with 404.html."""
+        page = Path(self.directory) / "404.html"
+        if code != 404 or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        body = page.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def built() -> Path:
+    """The folder built last: the site or its preview."""
+    pages = [page for name in ("_site", "_preview") if (page := ROOT / name / "index.html").is_file()]
+    if not pages:
+        raise DevError("there is no built site yet; build it with: python3 dev.py site")
+    return max(pages, key=lambda page: page.stat().st_mtime).parent
+
+
+def serve(port: int) -> int:
+    """Serve the built site until interrupted; when the port is taken, any free one."""
+    folder = built()
+    handler = partial(Handler, directory=str(folder))
+    try:
+        server = ThreadingHTTPServer((HOST, port), handler)
+    except OSError:
+        server = ThreadingHTTPServer((HOST, 0), handler)
+    with server:
+        say(f"{folder.name} at http://{HOST}:{server.server_port}/ (stop with Ctrl-C)")
+        server.serve_forever()
+    return 0
