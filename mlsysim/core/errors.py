@@ -1,0 +1,121 @@
+"""The exception tree.
+
+::
+
+    MLSysError
+      ConfigError(ValueError)          inputs that contradict each other or are out of range
+        ParallelismError               sizes that do not tile the fleet, or do not divide
+        UnknownEntryError(KeyError)    a name that no registry row has
+      InfeasibleError                  consistent inputs, impossible physics
+        OOMError                       memory
+        SLAViolation                   a promised limit
+
+Every message says what was asked, what the limit is and what to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+__all__ = [
+    "ConfigError",
+    "InfeasibleError",
+    "MLSysError",
+    "OOMError",
+    "ParallelismError",
+    "SLAViolation",
+    "UnknownEntryError",
+]
+
+
+class MLSysError(Exception):
+    """Base of every error that mlsysim raises on purpose."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        for name, value in details.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keyword details do not survive the default pickling of exceptions.
+        return _rebuild, (type(self), self.message, dict(self.__dict__))
+
+
+def _rebuild(kind: type[MLSysError], message: str, state: dict[str, Any]) -> MLSysError:
+    error = kind.__new__(kind, message)
+    Exception.__init__(error, message)
+    error.__dict__.update(state)
+    return error
+
+
+class ConfigError(MLSysError, ValueError):
+    """Inputs that are out of range or contradict each other.
+
+    Attributes
+    ----------
+    argument : str or None
+        Name of the argument at fault.
+    """
+
+    def __init__(self, message: str, *, argument: str | None = None) -> None:
+        super().__init__(message, argument=argument)
+
+
+class ParallelismError(ConfigError):
+    """Parallel sizes that do not tile the fleet or do not divide the model."""
+
+
+class UnknownEntryError(ConfigError, KeyError):
+    """A name that the registry or result does not have; the message lists the nearest ones."""
+
+    @classmethod
+    def build(cls, name: object, kind: str, known: Iterable[str]) -> UnknownEntryError:
+        """Compose the message from the name asked for and the names that exist."""
+        names = sorted(known)
+        near = get_close_matches(str(name), names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+        return cls(f"{kind} {name!r} does not exist; {hint}", argument=str(name))
+
+
+class InfeasibleError(MLSysError):
+    """Consistent inputs that ask for something physically impossible."""
+
+
+class OOMError(InfeasibleError):
+    """A device's memory is too small.
+
+    Attributes
+    ----------
+    required, available : Quantity
+        Memory asked for and memory there, per device.
+    by_component : Mapping[str, Quantity]
+        What the memory would hold.
+    """
+
+    def __init__(
+        self, message: str, *, required: Any, available: Any, by_component: Mapping[str, Any]
+    ) -> None:
+        super().__init__(
+            message, required=required, available=available, by_component=dict(by_component)
+        )
+
+
+class SLAViolation(InfeasibleError):  # noqa: N818 - the field says "SLA violation"
+    """A result breaks a promised limit.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the result field.
+    value, limit : Quantity
+        What was reached and what was promised.
+    """
+
+    def __init__(self, message: str, *, metric: str, value: Any, limit: Any) -> None:
+        super().__init__(message, metric=metric, value=value, limit=limit)

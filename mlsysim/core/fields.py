@@ -1,0 +1,103 @@
+"""Records: frozen dataclasses whose quantity fields know their unit and check themselves.
+
+`@record` declares nouns (an accelerator, a grid) and results alike. A field made with
+`quantity("GB/s")` accepts only quantities of that dimension, and `number()` only plain numbers;
+both refuse zero, negatives and NaN unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, TypeVar, dataclass_transform
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.units import strip
+
+__all__ = ["Record", "field_unit", "number", "quantity", "record", "units_of"]
+
+T = TypeVar("T")
+
+
+def quantity(unit: str, *, default: Any = dataclasses.MISSING, zero: bool = False) -> Any:
+    """Declare a field that holds a quantity of the dimension of `unit`.
+
+    Parameters
+    ----------
+    unit
+        The unit that results are dressed in, and whose dimension is checked.
+    default
+        Value where none is given; `None` makes the field optional.
+    zero
+        Whether zero is allowed.
+    """
+    return dataclasses.field(default=default, metadata={"unit": unit, "zero": zero})
+
+
+def number(
+    *, default: Any = dataclasses.MISSING, zero: bool = False, whole: bool = False, unit: str = ""
+) -> Any:
+    """Declare a field that holds a plain number: a count, a ratio or a share."""
+    metadata = {"unit": unit, "plain": True, "zero": zero, "whole": whole}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass_transform(
+    kw_only_default=True,
+    frozen_default=True,
+    field_specifiers=(quantity, number, dataclasses.field),
+)
+def record(cls: type[T]) -> type[T]:
+    """Make a class a frozen, keyword-only dataclass."""
+    return dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
+
+
+def units_of(cls: type[Any]) -> Iterator[tuple[str, str, bool]]:
+    """Yield (field, unit, plain) for every numeric field of a record class."""
+    for item in dataclasses.fields(cls):
+        if "unit" in item.metadata:
+            yield item.name, item.metadata["unit"], item.metadata.get("plain", False)
+
+
+def field_unit(cls: type[Any], name: str) -> str:
+    """Return the unit that field `name` of a record class is declared with."""
+    return next(unit for field, unit, _ in units_of(cls) if field == name)
+
+
+@record
+class Record:
+    """Base of the nouns: checks its numeric fields when made, and caches their SI values."""
+
+    def __post_init__(self) -> None:
+        si: dict[str, float] = {}
+        for item in dataclasses.fields(self):
+            if "unit" not in item.metadata:
+                continue
+            value = getattr(self, item.name)
+            if value is None and item.default is None:
+                continue
+            si[item.name] = self._checked(item, value)
+        object.__setattr__(self, "_si", si)
+
+    def _checked(self, item: dataclasses.Field[Any], value: Any) -> float:
+        argument = f"{type(self).__name__}.{item.name}"
+        plain = strip(value, item.metadata["unit"], argument)
+        if isinstance(plain, bool) or not isinstance(plain, (int, float)):
+            raise ConfigError(f"{argument} = {value!r} is not a number", argument=item.name)
+        if item.metadata.get("whole") and plain != int(plain):
+            raise ConfigError(f"{argument} = {value} must be a whole number", argument=item.name)
+        if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == float("inf"):
+            limit = "zero or more" if item.metadata["zero"] else "above zero"
+            raise ConfigError(
+                f"{argument} = {value} is out of range: give a finite value {limit}",
+                argument=item.name,
+            )
+        return plain
+
+    def si(self, field: str) -> float:
+        """Return a numeric field as a plain number in SI base units."""
+        return self._si[field]  # type: ignore[attr-defined, no-any-return]
+
+    def __repr__(self) -> str:
+        label = getattr(self, "name", None)
+        return f"<{type(self).__name__}{f' {label}' if label else ''}>"

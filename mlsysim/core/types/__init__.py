@@ -1,0 +1,29 @@
+"""Nouns: frozen records of devices, models, systems and infrastructure."""
+
+from mlsysim.core.types.hardware import Accelerator, Compute, Memory
+from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
+from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
+from mlsysim.core.types.source import Entry, Source
+from mlsysim.core.types.system import DeploymentTier, Fleet, NetworkFabric, Node
+from mlsysim.core.types.workload import FixedShapeModel, TransformerModel, Workload
+
+__all__ = [
+    "PRECISIONS",
+    "Accelerator",
+    "Compute",
+    "Datacenter",
+    "DeploymentTier",
+    "Entry",
+    "FixedShapeModel",
+    "Fleet",
+    "GridProfile",
+    "Memory",
+    "NetworkFabric",
+    "Node",
+    "Precision",
+    "Rack",
+    "Source",
+    "TransformerModel",
+    "Workload",
+    "find_precision",
+]

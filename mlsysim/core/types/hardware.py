@@ -1,0 +1,113 @@
+"""Devices: what they compute, hold, move and draw."""
+
+from __future__ import annotations
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.types.precision import PRECISIONS, find_precision
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
+
+__all__ = ["Accelerator", "Compute", "Memory"]
+
+
+@record
+class Compute(Record):
+    """Peak arithmetic rates, dense (no structured sparsity), one field per number format.
+
+    `None` means that the device has no native support for the format, or that no figure is
+    published. Integer formats count one multiply-accumulate as two operations, as vendors do.
+    """
+
+    fp64: Quantity | None = quantity("TFLOP/s", default=None)
+    fp32: Quantity | None = quantity("TFLOP/s", default=None)
+    tf32: Quantity | None = quantity("TFLOP/s", default=None)
+    fp16: Quantity | None = quantity("TFLOP/s", default=None)
+    bf16: Quantity | None = quantity("TFLOP/s", default=None)
+    fp8: Quantity | None = quantity("TFLOP/s", default=None)
+    int8: Quantity | None = quantity("TFLOP/s", default=None)
+    fp4: Quantity | None = quantity("TFLOP/s", default=None)
+    int4: Quantity | None = quantity("TFLOP/s", default=None)
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Names of the formats that the device computes in."""
+        return tuple(name for name in PRECISIONS if getattr(self, name) is not None)
+
+    @property
+    def default_precision(self) -> str:
+        """The format that `peak_flops` quotes: fp16 or bf16 where there is one."""
+        order = ("fp16", "bf16", "fp32", "int8")
+        return next(name for name in (*order, *self.precisions) if name in self.precisions)
+
+    @property
+    def peak_flops(self) -> Quantity:
+        """Peak rate in the device's default precision."""
+        return self.rate(self.default_precision)
+
+    def rate(self, precision: str) -> Quantity:
+        """Return the dense peak rate in `precision`.
+
+        Raises
+        ------
+        ConfigError
+            If the precision is unknown, or the device does not compute in it.
+        """
+        value = getattr(self, find_precision(precision).name)
+        if value is None:
+            raise ConfigError(
+                f"precision = {precision!r} is not one that this device computes in; it has "
+                f"{', '.join(self.precisions)}",
+                argument="precision",
+            )
+        return value  # type: ignore[no-any-return]
+
+
+@record
+class Memory(Record):
+    """The memory that holds weights and activations."""
+
+    capacity: Quantity = quantity("GB")
+    """Size as the vendor prints it (decimal or binary, never confused)."""
+    bandwidth: Quantity = quantity("GB/s")
+    """Peak rate of one device, reads and writes together."""
+
+
+@record
+class Accelerator(Entry):
+    """One device: a GPU, a TPU, a phone's neural engine, a microcontroller.
+
+    Attributes
+    ----------
+    release_year : int
+        Year of general availability.
+    compute : Compute
+        Dense peak rates per number format.
+    memory : Memory
+        Capacity and bandwidth.
+    tdp : Quantity or None
+        Thermal design power, or the board's power limit.
+    interconnect_bandwidth : Quantity or None
+        Rate to peers over the device's own links (NVLink, ICI, Infinity Fabric), per direction,
+        all links together.
+    host_bandwidth : Quantity or None
+        Rate to the host (PCIe), per direction.
+    unit_price : Quantity or None
+        Price of one device.
+    """
+
+    release_year: int = number(whole=True)
+    compute: Compute
+    memory: Memory
+    tdp: Quantity | None = quantity("W", default=None)
+    interconnect_bandwidth: Quantity | None = quantity("GB/s", default=None)
+    host_bandwidth: Quantity | None = quantity("GB/s", default=None)
+    unit_price: Quantity | None = quantity("USD", default=None)
+
+    def ridge_point(self, precision: str | None = None) -> Quantity:
+        """Arithmetic intensity at which compute and memory take equally long.
+
+        Williams, Waterman and Patterson (2009), "Roofline", section 3.
+        """
+        rate = self.compute.rate(precision or self.compute.default_precision)
+        return (rate / self.memory.bandwidth).to("flop/byte")

@@ -1,0 +1,56 @@
+"""Power grids, racks and datacenters."""
+
+from __future__ import annotations
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
+
+__all__ = ["Datacenter", "GridProfile", "Rack"]
+
+
+@record
+class GridProfile(Entry):
+    """A region's electricity, and what a typical facility there adds.
+
+    Attributes
+    ----------
+    carbon_intensity : Quantity
+        Greenhouse gas per unit of electricity, as CO2 equivalent.
+    pue : float
+        Power usage effectiveness: facility energy over IT energy.
+    wue : Quantity
+        Water usage effectiveness: water consumed on site per unit of IT energy.
+    """
+
+    carbon_intensity: Quantity = quantity("g/kWh")
+    pue: float = number()
+    wue: Quantity = quantity("L/kWh", zero=True)
+
+
+@record
+class Rack(Entry):
+    """A rack and the way in which it is cooled.
+
+    Attributes
+    ----------
+    power : Quantity
+        Power that the rack can deliver and remove.
+    cooling : str
+        ``"air"`` or ``"liquid"``.
+    pue : float
+        Power usage effectiveness that is typical of facilities with such racks.
+    """
+
+    power: Quantity = quantity("kW")
+    cooling: str
+    pue: float = number()
+
+
+@record
+class Datacenter(Entry):
+    """A facility on a grid; its own PUE and WUE take the place of the grid's typical ones."""
+
+    grid: GridProfile
+    pue: float = number()
+    wue: Quantity = quantity("L/kWh", zero=True)

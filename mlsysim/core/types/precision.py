@@ -1,0 +1,66 @@
+"""Number formats and the bytes that each element takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.units import Q_, Quantity
+
+__all__ = ["PRECISIONS", "Precision", "find_precision"]
+
+
+@record
+class Precision(Record):
+    """A number format.
+
+    Attributes
+    ----------
+    name : str
+        Name at the API, such as ``"fp16"``.
+    bits : int
+        Bits per element in memory.
+    bytes_per_element : Quantity
+        Memory per element.
+    """
+
+    name: str
+    bits: int = number(whole=True)
+    bytes_per_element: Quantity = quantity("byte")
+
+
+def _precision(name: str, bits: int) -> Precision:
+    return Precision(name=name, bits=bits, bytes_per_element=Q_(bits / 8, "byte"))
+
+
+PRECISIONS: dict[str, Precision] = {
+    "fp64": _precision("fp64", 64),
+    "fp32": _precision("fp32", 32),
+    # TF32 is a mode of the matrix units; tensors in it occupy four bytes an element.
+    "tf32": _precision("tf32", 32),
+    "fp16": _precision("fp16", 16),
+    "bf16": _precision("bf16", 16),
+    "fp8": _precision("fp8", 8),
+    "int8": _precision("int8", 8),
+    "fp4": _precision("fp4", 4),
+    "int4": _precision("int4", 4),
+}
+
+
+def find_precision(name: Any) -> Precision:
+    """Look a precision up by name.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such precision; the message lists those there are.
+    """
+    if isinstance(name, Precision):
+        return name
+    if not isinstance(name, str) or name not in PRECISIONS:
+        raise ConfigError(
+            f"precision = {name!r} is unknown; choose one of {', '.join(PRECISIONS)}",
+            argument="precision",
+        )
+    return PRECISIONS[name]

@@ -1,0 +1,97 @@
+"""Where a number comes from, and the rows that must say so."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.fields import Record, record
+
+__all__ = ["Entry", "Source"]
+
+
+@record
+class Source:
+    """A publication that states a number, and where in it the number stands.
+
+    Attributes
+    ----------
+    title : str
+        Title of the publication.
+    url : str
+        Address; empty where a number is an assumption.
+    locator : str
+        Table, section, figure or page.
+    checked : str
+        Day on which the number was last compared with the publication (ISO 8601).
+    note : str
+        What a reader must know to find the same number ("dense; printed with sparsity").
+    """
+
+    title: str
+    url: str = ""
+    locator: str = ""
+    checked: str = ""
+    note: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Source {self}>"
+
+    def __str__(self) -> str:
+        return ", ".join(part for part in (self.title, self.locator) if part)
+
+
+@record
+class Entry(Record):
+    """A noun that carries its provenance: the base of every registry row.
+
+    Attributes
+    ----------
+    name : str
+        The name as engineers print it.
+    source : Source
+        Where the row's values stand, unless `field_sources` says otherwise.
+    field_sources : Mapping[str, Source]
+        Source per field; nested fields are dotted, as in ``"memory.bandwidth"``.
+    estimated : frozenset of str
+        Fields that no publication confirms. Tables print them with "≈".
+    """
+
+    name: str
+    source: Source
+    field_sources: Mapping[str, Source] = dataclasses.field(default_factory=dict, hash=False)
+    estimated: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.source, Source):
+            raise ConfigError(
+                f"{self.name}: source must be a Source, got {self.source!r}", argument="source"
+            )
+        object.__setattr__(self, "estimated", frozenset(self.estimated))
+        for path in (*self.field_sources, *self.estimated):
+            self._follow(path)
+
+    def _follow(self, path: str) -> Any:
+        value: Any = self
+        for part in path.split("."):
+            if not dataclasses.is_dataclass(value) or not hasattr(value, part):
+                kind = f"{self.name}: field"
+                known = [item.name for item in dataclasses.fields(value)]  # type: ignore[arg-type]
+                raise UnknownEntryError.build(path, kind, known)
+            value = getattr(value, part)
+        return value
+
+    def source_of(self, path: str) -> Source:
+        """Return the source of a field, such as ``"memory.bandwidth"``."""
+        self._follow(path)
+        for key in (path, path.split(".")[0]):
+            if key in self.field_sources:
+                return self.field_sources[key]
+        return self.source
+
+    def is_estimated(self, path: str) -> bool:
+        """Tell whether a field is a guess that no publication confirms."""
+        return path in self.estimated or path.split(".")[0] in self.estimated

@@ -1,0 +1,108 @@
+"""Links, nodes and fleets: who is wired to whom."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.types.hardware import Accelerator
+from mlsysim.core.types.source import Entry, Source
+from mlsysim.core.units import Quantity
+
+__all__ = ["DeploymentTier", "Fleet", "NetworkFabric", "Node"]
+
+
+@record
+class NetworkFabric(Entry):
+    """A kind of link, within a node (NVLink) or between nodes (InfiniBand, Ethernet).
+
+    Attributes
+    ----------
+    bandwidth : Quantity
+        Rate of one port, per direction. Within a node: all links of one device together.
+    latency : Quantity
+        Time that a message of no size takes from end to end.
+    """
+
+    bandwidth: Quantity = quantity("GB/s")
+    latency: Quantity = quantity("us", zero=True)
+
+
+@record
+class Node(Entry):
+    """A server.
+
+    Attributes
+    ----------
+    accelerator : Accelerator
+        The device, of which there are `accelerators_per_node`.
+    scale_up : NetworkFabric
+        The links between devices of one node.
+    nics_per_node : int
+        Network ports for training traffic, each as fast as the fleet's fabric.
+    power : Quantity or None
+        Maximum power of the whole server.
+    unit_price : Quantity or None
+        Price of the whole server.
+    """
+
+    accelerator: Accelerator
+    accelerators_per_node: int = number(whole=True)
+    scale_up: NetworkFabric
+    nics_per_node: int = number(whole=True)
+    power: Quantity | None = quantity("W", default=None)
+    unit_price: Quantity | None = quantity("USD", default=None)
+
+
+@record
+class Fleet(Record):
+    """Equal nodes on one fabric.
+
+    Attributes
+    ----------
+    node : Node
+        The server, of which there are `count`.
+    fabric : NetworkFabric
+        The network between the nodes.
+    source : Source or None
+        Where the configuration is described, if it is a published one.
+    """
+
+    name: str
+    node: Node
+    count: int = number(whole=True)
+    fabric: NetworkFabric
+    source: Source | None = None
+    note: str = dataclasses.field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field, kind in (("node", Node), ("fabric", NetworkFabric)):
+            if not isinstance(getattr(self, field), kind):
+                raise ConfigError(
+                    f"Fleet.{field} must be a {kind.__name__}, got {getattr(self, field)!r}",
+                    argument=field,
+                )
+
+    @property
+    def total_accelerators(self) -> int:
+        """Devices in all nodes together."""
+        return self.count * self.node.accelerators_per_node
+
+
+@record
+class DeploymentTier(Entry):
+    """A class of places where models run, with the budgets that are typical of it.
+
+    Attributes
+    ----------
+    memory, power : Quantity
+        Memory and power that one deployment can count on.
+    latency : Quantity
+        Time within which an answer is expected.
+    """
+
+    memory: Quantity = quantity("GB")
+    power: Quantity = quantity("W")
+    latency: Quantity = quantity("ms")

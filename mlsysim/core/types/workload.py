@@ -1,0 +1,106 @@
+"""Models: the shapes that decide how much they compute and move."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
+
+__all__ = ["FixedShapeModel", "TransformerModel", "Workload"]
+
+
+@record
+class Workload(Entry):
+    """A model of any kind.
+
+    Attributes
+    ----------
+    parameters : Quantity
+        All parameters that are stored.
+    """
+
+    parameters: Quantity = quantity("param")
+
+
+@record
+class FixedShapeModel(Workload):
+    """A network whose work per sample is a constant: a CNN, an autoencoder, a recommender.
+
+    Attributes
+    ----------
+    flops_per_sample : Quantity
+        Operations of one inference; a multiply-accumulate counts as two.
+    activations_per_sample : Quantity or None
+        Elements that the layers of one inference write, in all; `None` where no source says.
+        Memory traffic then counts the weights alone.
+    parameters_read : Quantity or None
+        Parameters that one sample touches, where that is not all of them (embedding tables).
+    input_shape : tuple of int
+        Shape of one sample.
+    """
+
+    flops_per_sample: Quantity = quantity("flop")
+    activations_per_sample: Quantity | None = quantity("count", default=None)
+    parameters_read: Quantity | None = quantity("param", default=None)
+    input_shape: tuple[int, ...] = ()
+
+
+@record
+class TransformerModel(Workload):
+    """A dense transformer.
+
+    Attributes
+    ----------
+    layers, hidden_dim, heads : int
+        Depth, width of the residual stream, attention heads.
+    kv_heads : int
+        Key and value heads: `heads` for multi-head, fewer for grouped-query, 1 for multi-query.
+    head_dim : int
+        Width of one head.
+    ffn_dim : int
+        Inner width of the feed-forward block.
+    gated_mlp : bool
+        Whether the block has a gate (SwiGLU): three matrices in place of two.
+    vocab_size : int
+        Rows of the embedding table.
+    seq_len : int
+        Sequence length of training, and the default of every solver.
+    tied_embeddings : bool
+        Whether input and output share one table.
+    causal : bool
+        Whether a token attends only to those before it (decoder) or to all (encoder).
+    """
+
+    layers: int = number(whole=True)
+    hidden_dim: int = number(whole=True)
+    heads: int = number(whole=True)
+    kv_heads: int = number(whole=True)
+    head_dim: int = number(whole=True)
+    ffn_dim: int = number(whole=True)
+    vocab_size: int = number(whole=True)
+    seq_len: int = number(whole=True)
+    gated_mlp: bool = dataclasses.field(default=False)
+    tied_embeddings: bool = dataclasses.field(default=False)
+    causal: bool = dataclasses.field(default=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.heads % self.kv_heads:
+            raise ConfigError(
+                f"{self.name}: kv_heads = {self.kv_heads} must divide heads = {self.heads}",
+                argument="kv_heads",
+            )
+
+    def si(self, field: str) -> float:
+        """Return a field as a plain number: switches are 1 or 0, the MLP counts matrices."""
+        if field == "mlp_matrices":
+            return 3 if self.gated_mlp else 2
+        if field == "embedding_tables":
+            return 1 if self.tied_embeddings else 2
+        if field == "attended_fraction":
+            # A causal token attends to half of the sequence on average.
+            return 0.5 if self.causal else 1.0
+        return super().si(field)

@@ -1,0 +1,116 @@
+"""Units: the one Pint registry of the package, with its own vocabulary.
+
+This is the only module that imports Pint. Solvers strip quantities to plain SI numbers here
+and dress their answers here; formulas never see a unit.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import as_file, files
+from typing import Any, TypeAlias
+
+import pint
+
+from mlsysim.core.errors import ConfigError
+
+__all__ = ["Q_", "Quantity", "dress", "is_quantity", "parse_quantity", "strip", "ureg"]
+
+
+def _load_registry() -> pint.UnitRegistry[Any]:
+    with as_file(files("mlsysim.core") / "units.txt") as vocabulary:
+        registry: pint.UnitRegistry[Any] = pint.UnitRegistry(vocabulary)
+    registry.formatter.default_format = "~P"
+    # A number format alone, as in f"{q:.1f}", keeps the short unit symbols.
+    registry.separate_format_defaults = True
+    return registry
+
+
+ureg = _load_registry()
+"""The unit registry: `ureg.GB`, `ureg("3.35 TB/s")`."""
+
+# Quantities that cross a process boundary come back as quantities of this registry.
+pint.set_application_registry(ureg)
+
+Quantity: TypeAlias = pint.Quantity[Any]
+Q_ = ureg.Quantity
+"""Makes a quantity: `Q_(80, "GB")` or `Q_("80 GB")`."""
+
+@lru_cache(maxsize=256)
+def unit(name: str) -> Any:
+    """Parse a unit name once; the empty string and ``"1"`` mean dimensionless."""
+    return ureg.Unit("" if name == "1" else name)
+
+
+@lru_cache(maxsize=256)
+def _si_factor(name: str) -> float:
+    """Factor from `name` to the SI base unit of its dimension."""
+    return float(ureg.Quantity(1.0, unit(name)).to_base_units().magnitude)
+
+
+@lru_cache(maxsize=256)
+def _dimension(name: str) -> Any:
+    return unit(name).dimensionality
+
+
+def is_quantity(value: object) -> bool:
+    """Tell whether `value` carries a unit."""
+    return isinstance(value, pint.Quantity)
+
+
+def strip(value: Any, expected: str, argument: str) -> Any:
+    """Turn a quantity into a plain number in SI base units.
+
+    Parameters
+    ----------
+    value
+        A quantity, or a plain number where `expected` is dimensionless.
+    expected
+        A unit of the dimension that is asked for, such as ``"GB/s"``.
+    argument
+        Name of the argument, for the error.
+
+    Raises
+    ------
+    ConfigError
+        If `value` has another dimension, or no unit where one is needed.
+    """
+    if not isinstance(value, pint.Quantity):
+        if _dimension(expected):
+            raise ConfigError(
+                f"{argument} needs a unit: got {value!r}; pass a quantity such as "
+                f'Q_({value!r}, "{expected}")',
+                argument=argument,
+            )
+        return value
+    if value.dimensionality != _dimension(expected):
+        raise ConfigError(
+            f"{argument} = {value} has the wrong dimension: expected a quantity such as "
+            f'Q_(1, "{expected}")',
+            argument=argument,
+        )
+    return value.to_base_units().magnitude
+
+
+def dress(value: Any, name: str) -> Any:
+    """Give a plain SI number the unit `name` (scaled from SI), as a quantity."""
+    factor = _si_factor(name)
+    return Q_(value if factor == 1.0 else value / factor, unit(name))
+
+
+def parse_quantity(text: str, argument: str) -> Quantity:
+    """Read a quantity from text such as ``"3.35 TB/s"``.
+
+    Raises
+    ------
+    ConfigError
+        If the text is not a number followed by a known unit.
+    """
+    try:
+        return Q_(text)
+    except Exception as fault:  # Pint raises many kinds for malformed text
+        raise ConfigError(
+            f"{argument} = {text!r} is not a quantity: write a number and a unit, as in "
+            f'"3.35 TB/s" ({fault})',
+            argument=argument,
+        ) from fault

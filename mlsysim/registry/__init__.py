@@ -1,0 +1,1 @@
+"""Registries: numbers with their sources, and no equations."""

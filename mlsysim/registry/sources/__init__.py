@@ -1,0 +1,1 @@
+"""Sources: the publications that registry rows cite, one module per registry."""
