@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 if sys.version_info < (3, 11):
-    sys.exit(f"mlsysim needs Python 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable}).")
+    sys.exit(f"mlsysim needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}.")
 
 import argparse
 from collections.abc import Callable

@@ -14,7 +14,7 @@ CACHES = (".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")
 def generated() -> list[Path]:
     """Files that a build writes among the sources: the API reference and the notebooks."""
     api = ROOT / "docs" / "api"
-    pages = [*api.glob("*.qmd"), *api.glob("source/*.qmd"), api / "_sidebar.yml", api / "objects.json"]
+    pages = [*api.glob("*.qmd"), *api.glob("source/*.qmd"), api / "_sidebar.yml"]
     return [*pages, *(ROOT / "docs").rglob("*.ipynb")]
 
 

@@ -128,7 +128,7 @@ def api() -> int:
 def notebooks() -> None:
     """Write each tutorial as a notebook beside its page."""
     inputs = [ROOT / "docs" / "tutorials", ROOT / "tools" / "notebooks.py", VARIABLES]
-    pages = [path for path in inputs[0].glob("*.qmd")]
+    pages = list(inputs[0].glob("*.qmd"))
     stamp, current = Stamp("notebooks"), fingerprint([*pages, *inputs[1:]])
     if stamp.matches(current):
         return

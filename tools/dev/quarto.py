@@ -53,7 +53,7 @@ def _works(program: Path) -> bool:
 
 def _install() -> None:
     """One try, apart from all other requirements: on PyPI there is only a downloader of Quarto."""
-    command = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
+    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
     with step(f"no Quarto here; one try to get it through pip (at most {INSTALL_SECONDS} s)"):
         try:
             done = subprocess.run(

@@ -33,7 +33,8 @@ class Handler(SimpleHTTPRequestHandler):
 
 def built() -> Path:
     """The folder built last: the site or its preview."""
-    pages = [page for name in ("_site", "_preview") if (page := ROOT / name / "index.html").is_file()]
+    homes = (ROOT / name / "index.html" for name in ("_site", "_preview"))
+    pages = [page for page in homes if page.is_file()]
     if not pages:
         raise DevError("there is no built site yet; build it with: python3 dev.py site")
     return max(pages, key=lambda page: page.stat().st_mtime).parent

@@ -30,6 +30,11 @@ The first run needs a package index: check the network, a proxy, or PIP_INDEX_UR
 Later runs need none. Nothing is left half done: run the same command again."""
 
 
+NO_EDITABLE = """\
+The requirements are installed, but mlsysim itself is not: its own files are at fault
+(pip's last lines, above, say which: pyproject.toml, README.md, or the version in __init__.py)."""
+
+
 def wanted() -> str:
     """What the environment was made for: the requirements, the Python, the folder."""
     parts = (PYPROJECT.read_text(encoding="utf-8"), sys.version, str(ROOT))
@@ -40,8 +45,12 @@ def requirements() -> list[str]:
     """The build backend, the package's own requirements and those of its extras."""
     config: dict[str, Any] = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     project = config["project"]
-    extras = [line for extra in EXTRAS for line in project["optional-dependencies"][extra]]
-    return list(dict.fromkeys([*config["build-system"]["requires"], *project["dependencies"], *extras]))
+    groups = [
+        config["build-system"]["requires"],
+        project["dependencies"],
+        *(project["optional-dependencies"][extra] for extra in EXTRAS),
+    ]
+    return list(dict.fromkeys(line for group in groups for line in group))
 
 
 def ensure() -> None:
@@ -52,10 +61,11 @@ def ensure() -> None:
     _make()
     names = requirements()
     with step(f"installing {len(names)} requirements into .venv (once; about a minute)"):
-        _pip("install", *names)
+        _pip(NO_INSTALL, "install", *names)
     with step("installing mlsysim itself, editable"):
         # The backend is installed by now: without isolation this works with no network.
-        _pip("install", "--no-deps", "--no-build-isolation", "--no-index", "--editable", str(ROOT))
+        options = ("--no-deps", "--no-build-isolation", "--no-index", "--editable")
+        _pip(NO_EDITABLE, "install", *options, str(ROOT))
     STAMP.write_text(wanted(), encoding="utf-8")
 
 
@@ -75,15 +85,15 @@ def _make() -> None:
 
 def _version(python: Path) -> str:
     """``sys.version`` of another interpreter; empty when it does not start."""
-    probe = [python, "-c", "import sys; print(sys.version, end='')"]
+    probe = [str(python), "-c", "import sys; print(sys.version, end='')"]
     try:
         return subprocess.run(probe, capture_output=True, text=True, check=False).stdout
     except OSError:
         return ""
 
 
-def _pip(*arguments: str) -> None:
-    """Run pip quietly, show what it is at, and print its last words when it fails."""
+def _pip(failure: str, *arguments: str) -> None:
+    """Run pip quietly, show what it is at; when it fails print its last words, then ours."""
     status, lines = StatusLine(), list[str]()
 
     def on_line(line: str) -> None:
@@ -91,9 +101,9 @@ def _pip(*arguments: str) -> None:
         if line.lstrip().startswith(("Collecting", "Downloading", "Installing", "Building")):
             status.show(line.strip())
 
-    command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     code = follow(command, on_line)
     status.clear()
     if code != 0:
         say("\n".join([line for line in lines if not line.startswith("WARNING: Location")][-25:]))
-        raise DevError(NO_INSTALL)
+        raise DevError(failure)
