@@ -127,13 +127,13 @@ def api() -> int:
 
 def notebooks() -> None:
     """Write each tutorial as a notebook beside its page."""
-    inputs = [ROOT / "docs" / "tutorials", ROOT / "tools" / "notebooks.py", VARIABLES]
+    inputs = [ROOT / "docs" / "tutorials", ROOT / "tools" / "preview", VARIABLES]
     pages = list(inputs[0].glob("*.qmd"))
     stamp, current = Stamp("notebooks"), fingerprint([*pages, *inputs[1:]])
     if stamp.matches(current):
         return
     with step("writing the tutorials as notebooks"):
-        must([PYTHON, "-m", "tools.notebooks"], "the notebooks failed; the words are above")
+        must([PYTHON, "-m", "tools.preview.notebooks"], "the notebooks failed; the words are above")
     stamp.write(current)
 
 

@@ -1,0 +1,108 @@
+"""From a parsed numpydoc docstring to Markdown that both renderers read alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from textwrap import indent
+from typing import Any
+
+Linker = Callable[[str], str]
+"""Turns the text of a type into Markdown, with links where a name has a page."""
+
+UNIT = re.compile(r"^\[.*\]$", flags=re.DOTALL)
+LONE_COLONS = re.compile(r"^::\n\n|(?<=\w)::$", flags=re.MULTILINE)
+
+TITLES = {
+    "parameters": "Parameters",
+    "other parameters": "Other parameters",
+    "attributes": "Fields",
+    "returns": "Returns",
+    "yields": "Yields",
+    "raises": "Raises",
+    "warns": "Warns",
+}
+
+
+def summary(obj: Any) -> str:
+    """The first paragraph of an object's docstring, on one line; empty when there is none."""
+    if obj.docstring is None:
+        return ""
+    return " ".join(obj.docstring.value.split("\n\n")[0].split())
+
+
+def prose(text: str) -> str:
+    """Docstring text as Markdown: reST's literal blocks lose their double colons."""
+
+    def one_colon(match: re.Match[str]) -> str:
+        return "" if match[0].startswith("::\n") else ":"
+
+    return LONE_COLONS.sub(one_colon, text.strip())
+
+
+def definition(term: str, body: str) -> str:
+    """One entry of a definition list."""
+    text = prose(body) or "\N{EM DASH}"
+    return f"{term}\n\n:   {indent(text, '    ').lstrip()}"
+
+
+def type_text(annotation: Any, link: Linker) -> str:
+    """A type, or a formula's unit such as ``[byte]``."""
+    text = "" if annotation is None else " ".join(str(annotation).split())
+    if not text:
+        return ""
+    return rf"[\[{text[1:-1]}\]]{{.unit}}" if UNIT.match(text) else link(text)
+
+
+def entries(items: Iterable[Any], link: Linker) -> str:
+    """Parameters, fields, results or exceptions as a definition list."""
+    lines = []
+    for item in items:
+        name = getattr(item, "name", "") or ""
+        kind = type_text(item.annotation, link)
+        default = getattr(item, "default", None)
+        parts = [f"`{name}`" if name else "", kind]
+        term = " ".join(part for part in parts if part) or "Result"
+        if default is not None:
+            term += f", default `{default}`"
+        lines.append(definition(term, item.description))
+    return "\n\n".join(lines)
+
+
+def section(part: Any, link: Linker) -> str:
+    """One section of a docstring, its title in bold."""
+    kind = part.kind.value
+    if kind == "text":
+        return prose(part.value)
+    if kind == "examples":
+        blocks = [
+            f"```python\n{text}\n```" if what.value == "examples" else prose(text)
+            for what, text in part.value
+        ]
+        return "\n\n".join(["**Examples**", *blocks])
+    if kind == "admonition":
+        return f"**{part.title}**\n\n{prose(part.value.contents)}"
+    if kind in TITLES:
+        return f"**{TITLES[kind]}**\n\n{entries(part.value, link)}"
+    raise ValueError(f"docstring section {kind!r} has no rendering; add one to tools/api")
+
+
+def body(obj: Any, link: Linker, *, without: frozenset[str] = frozenset()) -> str:
+    """The whole docstring of an object, save the kinds of section in ``without``."""
+    if obj.docstring is None:
+        return ""
+    parts = [part for part in obj.docstring.parsed if part.kind.value not in without]
+    return "\n\n".join(section(part, link) for part in parts)
+
+
+def documented_fields(obj: Any) -> dict[str, Any]:
+    """The entries of a class's Attributes section, by name."""
+    if obj.docstring is None:
+        return {}
+    found: dict[str, Any] = {}
+    for part in obj.docstring.parsed:
+        if part.kind.value == "attributes":
+            for item in part.value:
+                for name in item.name.split(","):  # numpydoc allows "a, b : type"
+                    found[name.strip()] = item
+    return found

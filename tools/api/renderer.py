@@ -1,0 +1,245 @@
+"""What one page of the reference shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tools.api import docstrings
+from tools.api.docstrings import definition, summary
+
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+WIDTH = 88
+PRIVATE = {"self", "cls"}
+
+
+class Renderer:
+    """Renders layout elements of quartodoc; ``pages`` tells where each public name is shown."""
+
+    def __init__(self, pages: dict[str, str]) -> None:
+        self.pages = pages
+
+    # --- pages -------------------------------------------------------------------------------
+
+    def page(self, page: Any) -> str:
+        """A whole page: one object with its members, or several under a title of their own."""
+        if page.summary:
+            front = front_matter(page.summary.name, page.summary.desc)
+            return join(front, page.summary.desc, *(self.part(doc) for doc in page.contents))
+        (doc,) = page.contents
+        front = front_matter(doc.obj.name, summary(doc.obj))
+        return join(front, self.details(doc, 1, prefix=""))
+
+    def part(self, doc: Any) -> str:
+        """One of several objects on a page; a module gives its members to the page."""
+        return self.details(doc, 1, "") if is_module(doc) else self.entry(doc, 2)
+
+    def entry(self, doc: Any, level: int, prefix: str = "") -> str:
+        """An object under a heading of its own, whose id is unique on the page."""
+        name = doc.obj.name
+        heading = f"{'#' * level} `{name}` {{#{prefix}{name}}}"
+        return join(heading, self.details(doc, level, f"{prefix}{name}."))
+
+    def details(self, doc: Any, level: int, prefix: str) -> str:
+        """What stands below the title of an object."""
+        kind = doc.obj.kind.value
+        if is_module(doc):
+            members = (self.entry(member, level + 1) for member in doc.members)
+            return join(self.source(doc.obj), docstrings.body(doc.obj, self.link), *members)
+        if kind == "class":
+            return self.class_details(doc, level, prefix)
+        if kind == "function":
+            return join(
+                self.signature(doc.obj), self.source(doc.obj), docstrings.body(doc.obj, self.link)
+            )
+        return self.attribute_details(doc.obj)
+
+    def class_details(self, doc: Any, level: int, prefix: str) -> str:
+        """Bases, constructor, docstring, fields, properties, then methods and inner classes."""
+        obj = doc.obj
+        fields: list[Any] = []
+        properties: list[Any] = []
+        others: list[Any] = []
+        for member in doc.members:
+            if member.obj.kind.value == "attribute":
+                group = properties if "property" in member.obj.labels else fields
+                group.append(member.obj)
+            else:
+                others.append(member)
+        attributes = frozenset({"attributes"})
+        return join(
+            self.constructor(obj),
+            self.source(obj),
+            self.bases(obj),
+            docstrings.body(obj, self.link, without=attributes),
+            self.fields(obj, fields),
+            self.definitions("Properties", properties),
+            *(self.entry(member, level + 1, prefix) for member in others),
+        )
+
+    def attribute_details(self, obj: Any) -> str:
+        """A module's name for a value, or for something that has a page already."""
+        target = str(obj.value or "")
+        known = self.pages.get(target.rpartition(".")[2]) if target else None
+        other = f"Another name for {self.link(target)}." if known else ""
+        return join(other, self.source(obj), docstrings.body(obj, self.link))
+
+    # --- parts -------------------------------------------------------------------------------
+
+    def fields(self, obj: Any, documented: list[Any]) -> str:
+        """The fields of a record, from its Attributes section and from its body."""
+        section = docstrings.documented_fields(obj)
+        own = {member.name: member for member in documented}
+        lines = []
+        for name in dict.fromkeys([*public_fields(obj), *section, *own]):
+            item, member = section.get(name), obj.members.get(name)
+            annotation = getattr(member, "annotation", None) or getattr(item, "annotation", None)
+            kind = docstrings.type_text(annotation, self.link)
+            if unit := unit_of(member):
+                kind = join_words(kind, docstrings.type_text(f"[{unit}]", self.link))
+            text = item.description if item is not None else ""
+            if name in own:
+                text = own[name].docstring.value
+                kind = join_words(kind, self.source(own[name]))
+            lines.append(definition(join_words(f"`{name}`", kind), text))
+        return join("**Fields**", *lines) if lines else ""
+
+    def definitions(self, title: str, members: list[Any]) -> str:
+        """Documented attributes as a definition list."""
+        lines = [
+            definition(
+                join_words(f"`{member.name}`", docstrings.type_text(member.annotation, self.link)),
+                docstrings.body(member, self.link),
+            )
+            for member in members
+        ]
+        return join(f"**{title}**", *lines) if lines else ""
+
+    def bases(self, obj: Any) -> str:
+        """The classes that a class extends, where they have pages."""
+        names = [str(base) for base in obj.bases]
+        known = [self.link(name) for name in names if name in self.pages]
+        return f"Extends {', '.join(known)}." if known else ""
+
+    def constructor(self, obj: Any) -> str:
+        """How to make an instance: its ``__init__``, or the fields of a record."""
+        init = obj.members.get("__init__")
+        if init is not None and init.is_function:
+            return self.signature(init, name=obj.name)
+        fields = [field_argument(obj.members[name]) for name in public_fields(obj)]
+        return code(layout_call(obj.name, ["*", *fields])) if fields else ""
+
+    def signature(self, obj: Any, *, name: str = "") -> str:
+        """A call with types and defaults, on one line where it fits."""
+        arguments = signature_arguments(obj)
+        returns = f" -> {obj.returns}" if obj.returns is not None and not name else ""
+        return code(layout_call(name or obj.name, arguments, returns))
+
+    def source(self, obj: Any) -> str:
+        """A link to the line where an object is written."""
+        return f"[[source]](source/{obj.module.path}.qmd#src-{obj.lineno or 1}){{.source-link}}"
+
+    def link(self, text: str) -> str:
+        """A type as code, each public name in it a link to its page."""
+        pieces, last = [], 0
+        for match in IDENTIFIER.finditer(text):
+            page = self.pages.get(match[0])
+            if page is not None:
+                pieces += [as_code(text[last : match.start()]), f"[`{match[0]}`]({page})"]
+                last = match.end()
+        return "".join([*pieces, as_code(text[last:])])
+
+
+def is_module(doc: Any) -> bool:
+    """Whether a layout element documents a whole module."""
+    return bool(doc.obj.kind.value == "module")
+
+
+def unit_of(member: Any) -> str:
+    """The unit that a record declares for a field with ``quantity("GB/s")``."""
+    found = re.match(r"quantity\(\s*[\"']([^\"']+)", str(getattr(member, "value", "") or ""))
+    return found[1] if found else ""
+
+
+def field_argument(member: Any) -> str:
+    """A record's field as an argument of its constructor."""
+    value = str(member.value or "")
+    declared = re.match(r"\w+\(", value)
+    default = re.search(r"\bdefault=([^,)]+)", value)
+    if declared and default is None:
+        value = "..." if "default_factory" in value else ""
+    elif declared and default is not None:
+        value = default[1]
+    return f"{member.name}: {member.annotation}" + (f" = {value}" if value else "")
+
+
+def public_fields(obj: Any) -> list[str]:
+    """Names of the annotated, public fields of a record, in order."""
+    return [
+        name
+        for name, member in obj.members.items()
+        if member.kind.value == "attribute"
+        and not name.startswith("_")
+        and member.annotation is not None
+        and "property" not in member.labels
+        and "ClassVar" not in str(member.annotation)
+    ]
+
+
+def signature_arguments(obj: Any) -> list[str]:
+    """The parameters of a function, with the bare ``*`` and ``/`` where they belong."""
+    arguments: list[str] = []
+    previous = ""
+    stars = {"variadic positional": "*", "variadic keyword": "**"}
+    for parameter in obj.parameters:
+        kind = parameter.kind.value
+        if parameter.name in PRIVATE and not arguments:
+            continue
+        if previous == "positional-only" and kind != previous:
+            arguments.append("/")
+        if kind == "keyword-only" and previous not in {kind, "variadic positional"}:
+            arguments.append("*")
+        text = stars.get(kind, "") + parameter.name
+        if parameter.annotation is not None:
+            text += f": {parameter.annotation}"
+        if parameter.default is not None and kind not in stars:
+            text += f" = {parameter.default}" if ":" in text else f"={parameter.default}"
+        arguments.append(text)
+        previous = kind
+    return arguments
+
+
+def layout_call(name: str, arguments: list[str], returns: str = "") -> str:
+    """A call on one line, or with one argument a line when that is too wide."""
+    line = f"{name}({', '.join(arguments)}){returns}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), f"){returns}"])
+
+
+def front_matter(title: str, description: str) -> str:
+    """The head of a page."""
+    text = description.replace("`", "").replace("$", "")
+    return f"---\ntitle: {json.dumps(title)}\ndescription: {json.dumps(text)}\n---"
+
+
+def code(text: str) -> str:
+    """A block of Python that shows and does not run."""
+    return f"```python\n{text}\n```"
+
+
+def as_code(text: str) -> str:
+    """Inline code with the blanks at its ends outside of it."""
+    bare = text.strip()
+    return text.replace(bare, f"`{bare}`") if bare else text
+
+
+def join(*parts: str) -> str:
+    """Blocks of Markdown, a blank line between them."""
+    return "\n\n".join(part for part in parts if part)
+
+
+def join_words(*parts: str) -> str:
+    """Words on one line."""
+    return " ".join(part for part in parts if part)
