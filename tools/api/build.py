@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from quartodoc import blueprint, layout
 
-from tools.api.docstrings import summary
+from tools.api.docstrings import definition, summary
 from tools.api.renderer import Renderer, front_matter, join
 from tools.api.sources import write_sources
 
@@ -67,18 +67,11 @@ def index(config: Any, sections: Any) -> str:
     for section in sections.sections:
         blocks += [f"## {section.title}", section.desc or ""]
         for page in section.contents:
-            if page.summary:
-                blocks.append(
-                    f"[**{page.summary.name}**]({page.path}.qmd)\n\n:   {page.summary.desc}"
-                )
-            else:
-                obj = page.contents[0].obj
-                blocks.append(f"[`{obj.name}`]({page.path}.qmd)\n\n:   {summary(obj) or obj.name}")
-    blocks += [
-        "## Source",
-        "Every module, as it is installed: [source listings](source/index.qmd).",
-    ]
-    return join(*blocks)
+            name = page.summary.name if page.summary else f"`{title_of(page)}`"
+            about = page.summary.desc if page.summary else summary(page.contents[0].obj)
+            blocks.append(definition(f"[{name}]({page.path}.qmd)", about))
+    listings = "Every module, as it is installed: [source listings](source/index.qmd)."
+    return join(*blocks, "## Source", listings)
 
 
 def sidebar(config: Any, sections: Any) -> str:

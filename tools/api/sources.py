@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tools.api.docstrings import definition
 from tools.api.renderer import front_matter, join
 
 FENCE = "`" * 6
@@ -21,7 +22,7 @@ def write_sources(root: Path, folder: Path) -> dict[Path, str]:
         about = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0]
         about = " ".join(about.split())
         texts[folder / f"{name}.qmd"] = listing(name, path.relative_to(root), text)
-        rows.append(f"[`{name}`]({name}.qmd)\n\n:   {about or name}")
+        rows.append(definition(f"[`{name}`]({name}.qmd)", about))
     intro = "The package as it is installed, module by module."
     texts[folder / "index.qmd"] = join(front_matter("Source listings", intro), intro, *rows)
     return texts
