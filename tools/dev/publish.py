@@ -32,24 +32,29 @@ def site(*, retry_quarto: bool, force: bool) -> int:
     program = quarto.find(retry=retry_quarto)
     if program is None and quarto.required():
         raise DevError(QUARTO_REQUIRED)
-    generate()
-    folder = ROOT / ("_site" if program else "_preview")
     if program is None:
         say(PREVIEW_INSTEAD)
-    # Whether a folder is up to date depends on every source and on who renders it.
-    stamp, current = Stamp(folder.name), fingerprint(sources(), str(program))
-    if force or not (folder / "index.html").is_file() or not stamp.matches(current):
-        stamp.forget()
-        if program:
-            quarto.render(program)
-        else:
-            preview()
-        stamp.write(current)
-    else:
-        say(f"Nothing changed since {folder.name}/ was built.")
+    folder = build(program, force=force)
     say(f"\nThe first page to open:\n  {folder / 'index.html'}")
     say("Or serve the site, then open the address it prints:\n  python3 dev.py serve")
     return 0
+
+
+def build(program: Path | None, *, force: bool = False) -> Path:
+    """Bring ``_site/``, or without Quarto ``_preview/``, up to date; return the folder."""
+    generate()
+    folder = ROOT / ("_site" if program else "_preview")
+    stamp, current = Stamp(folder.name), fingerprint(sources(), str(program))
+    if not force and (folder / "index.html").is_file() and stamp.matches(current):
+        say(f"Nothing changed since {folder.name}/ was built.")
+        return folder
+    stamp.forget()
+    if program:
+        quarto.render(program)
+    else:
+        preview()
+    stamp.write(current)
+    return folder
 
 
 def sources() -> list[Path]:
