@@ -21,23 +21,27 @@ def required() -> bool:
     return os.environ.get("MLSYSIM_REQUIRE_QUARTO", "") not in {"", "0"}
 
 
-def find(*, retry: bool) -> Path | None:
-    """Quarto from $QUARTO, the PATH or ``.venv``; else what one try with pip gives."""
+def present() -> Path | None:
+    """Quarto from $QUARTO, the PATH or ``.venv``, in this order; None when there is none."""
     named = os.environ.get("QUARTO")
-    if named:
-        if shutil.which(named) is None:
-            raise DevError(f"$QUARTO is {named}, which is not a program")
-        return Path(named)
+    if named and shutil.which(named) is None:
+        raise DevError(f"$QUARTO is {named}, which is not a program")
     inside = SCRIPTS / ("quarto.exe" if os.name == "nt" else "quarto")
-    if found := shutil.which("quarto"):
+    if found := shutil.which(named or "quarto"):
         return Path(found)
-    if _works(inside):
-        return inside
+    return inside if _works(inside) else None
+
+
+def find(*, retry: bool) -> Path | None:
+    """The Quarto that is present; else what one try with pip gives, a failure remembered."""
+    if found := present():
+        return found
     if retry:
         NO_QUARTO.unlink(missing_ok=True)
-    if not NO_QUARTO.exists():
-        _install()
-    return inside if _works(inside) else None
+    if NO_QUARTO.exists():
+        return None
+    _install()
+    return present()
 
 
 def _works(program: Path) -> bool:

@@ -1,0 +1,91 @@
+"""Where Quarto is present: it and the preview agree on pages, headings and what cells print."""
+
+from __future__ import annotations
+
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tools.dev import publish, quarto
+
+pytestmark = pytest.mark.quarto
+
+HEADINGS = {"h1", "h2", "h3", "h4"}
+OUTPUT = "cell-output-stdout"
+
+
+class Contents(HTMLParser):
+    """The headings and the printed outputs in the main part of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.headings: list[str] = []
+        self.outputs: list[str] = []
+        self._main = self._heading = False
+        self._output = 0
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        classes = (dict(attrs).get("class") or "").split()
+        if tag == "main":
+            self._main = True
+        elif tag in HEADINGS and self._main:
+            self._heading = True
+            self.headings.append("")
+        elif tag == "div" and (self._output or OUTPUT in classes):
+            if not self._output:
+                self.outputs.append("")
+            self._output += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "main":
+            self._main = False
+        elif tag in HEADINGS:
+            self._heading = False
+        elif tag == "div" and self._output:
+            self._output -= 1
+
+    def handle_data(self, data: str) -> None:
+        if self._heading:
+            self.headings[-1] = " ".join(f"{self.headings[-1]}{data}".split())
+        if self._output:
+            self.outputs[-1] += data
+
+
+@pytest.fixture(scope="module")
+def rendered(root: Path) -> Path:
+    program = quarto.present()
+    if program is None:
+        pytest.skip(f"no Quarto on this machine; get it from {quarto.WHERE}")
+    publish.generate()
+    folder = root / "build" / "quarto"
+    done = subprocess.run(
+        [program, "render", "--output-dir", folder],
+        cwd=root,
+        env=quarto.environment({"QUARTO_PYTHON": str(publish.PYTHON)}),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    log = done.stdout + done.stderr
+    assert done.returncode == 0, log
+    assert "WARN" not in log, log
+    return folder
+
+
+def pages(folder: Path) -> dict[str, Path]:
+    return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.html")}
+
+
+def test_same_pages(rendered: Path, built_site: Path) -> None:
+    assert pages(rendered).keys() == pages(built_site).keys()
+
+
+def test_same_headings_and_outputs(rendered: Path, built_site: Path) -> None:
+    previews = pages(built_site)
+    for name, path in pages(rendered).items():
+        published, preview = Contents(path), Contents(previews[name])
+        assert published.headings == preview.headings, name
+        assert published.outputs == preview.outputs, name
