@@ -1,0 +1,152 @@
+"""Publications that the rows of `mlsysim.registry.models` cite."""
+
+from mlsysim.core.types import Source
+
+__all__ = [
+    "ALEXNET_DEFINITION",
+    "BERT_CONFIG",
+    "DLRM_MLPERF",
+    "GPT2_XL",
+    "GPT3_PAPER",
+    "GPT4_REPORTS",
+    "LLAMA2_MODEL_CARD",
+    "LLAMA2_SHAPE",
+    "LLAMA3_MODEL_CARD",
+    "LLAMA3_SHAPE",
+    "MOBILENET_V2",
+    "RESNET50",
+    "TINY_ANOMALY",
+    "TINY_KEYWORDS",
+    "WAKE_VISION",
+    "YOLOV8",
+]
+
+_CHECKED = "2026-11-20"
+
+GPT2_XL = Source(
+    title="nanoGPT, model.py: shapes of the published GPT-2 checkpoints",
+    url="https://github.com/karpathy/nanoGPT/blob/master/model.py",
+    locator="GPT.from_pretrained",
+    checked=_CHECKED,
+    note="Counted from the shape: 1,557,611,200, printed there as 1558M. OpenAI's model card "
+    "says 1.5 billion.",
+)
+GPT3_PAPER = Source(
+    title="Brown et al. 2020, Language Models are Few-Shot Learners",
+    url="https://arxiv.org/abs/2005.14165",
+    locator="Table 2.1, row 'GPT-3 175B'",
+    checked=_CHECKED,
+    note="Counted from the shape, with GPT-2's vocabulary and biases: 174.6e9; the paper prints "
+    "175.0B. Every other layer attends in bands; the row treats all layers as dense.",
+)
+GPT4_REPORTS = Source(
+    title="The Decoder 2023, GPT-4 architecture, datasets, costs and more leaked",
+    url="https://the-decoder.com/gpt-4-architecture-datasets-costs-and-more-leaked/",
+    locator="summary of the SemiAnalysis report",
+    checked=_CHECKED,
+    note="OpenAI has published no size. The reports say about 1.8e12 parameters, 120 layers, "
+    "16 experts of about 111e9 each, 2 of them per token, about 55e9 shared for attention. "
+    "Widths are solved from these totals.",
+)
+BERT_CONFIG = Source(
+    title="bert-base-uncased, config.json",
+    url="https://huggingface.co/google-bert/bert-base-uncased/blob/main/config.json",
+    checked=_CHECKED,
+    note="Counted from the shape, pooler included: 109,482,240. The authors print 110M "
+    "(google-research/bert, README).",
+)
+LLAMA2_SHAPE = Source(
+    title="torchtune, builder of Llama 2 70B",
+    url="https://github.com/pytorch/torchtune/blob/main/torchtune/models/llama2/_model_builders.py",
+    locator="llama2_70b",
+    checked=_CHECKED,
+    note="Counted from the shape: 68,976,648,192; the model card prints 70B.",
+)
+LLAMA2_MODEL_CARD = Source(
+    title="Llama 2 model card",
+    url="https://github.com/meta-llama/llama-models/blob/main/models/llama2/MODEL_CARD.md",
+    locator="Model Architecture",
+    checked=_CHECKED,
+    note="Context length 4k for all sizes.",
+)
+LLAMA3_SHAPE = Source(
+    title="torchtune, builders of Llama 3 8B and 70B",
+    url="https://github.com/pytorch/torchtune/blob/main/torchtune/models/llama3/_model_builders.py",
+    locator="llama3_8b, llama3_70b",
+    checked=_CHECKED,
+    note="Counted from the shapes: 8,030,261,248 and 70,553,706,496. The bfloat16 checkpoint of "
+    "the 70B model has 141,107,412,992 bytes, which is the same count.",
+)
+LLAMA3_MODEL_CARD = Source(
+    title="Llama 3 model card",
+    url="https://github.com/meta-llama/llama-models/blob/main/models/llama3/MODEL_CARD.md",
+    locator="Model Architecture",
+    checked=_CHECKED,
+    note="Trained on sequences of 8,192 tokens. Llama 3.1 has the same shapes and a longer "
+    "context.",
+)
+RESNET50 = Source(
+    title="torchvision, ResNet50_Weights",
+    url="https://pytorch.org/vision/stable/models/generated/torchvision.models.resnet50.html",
+    locator="num_params, GFLOPS",
+    checked=_CHECKED,
+    note="Its 'GFLOPS', 4.089, are multiply-accumulates; the row counts two operations each. "
+    "Our own count from the layers gives the same parameters and 4.089e9.",
+)
+MOBILENET_V2 = Source(
+    title="torchvision, MobileNet_V2_Weights",
+    url="https://pytorch.org/vision/stable/models/generated/torchvision.models.mobilenet_v2.html",
+    locator="num_params, GFLOPS",
+    checked=_CHECKED,
+    note="Its 'GFLOPS', 0.30, are multiply-accumulates; our own count from the layers is "
+    "0.3008e9 and the same parameters.",
+)
+ALEXNET_DEFINITION = Source(
+    title="torchvision, AlexNet",
+    url="https://github.com/pytorch/vision/blob/main/torchvision/models/alexnet.py",
+    locator="class AlexNet",
+    checked=_CHECKED,
+    note="The one-column variant of 2014, counted from its layers: 61,100,840 parameters and "
+    "0.714e9 multiply-accumulates. Krizhevsky et al. 2012 print 60 million for two columns.",
+)
+YOLOV8 = Source(
+    title="Ultralytics, yolov8.yaml",
+    url="https://github.com/ultralytics/ultralytics/blob/main/ultralytics/cfg/models/v8/yolov8.yaml",
+    locator="scale n",
+    checked=_CHECKED,
+    note="Printed: 3,157,200 parameters, 8.9 GFLOPs before layers are fused. These are true "
+    "operations, two per multiply-accumulate. Our own count of convolutions alone is 8.74e9.",
+)
+TINY_KEYWORDS = Source(
+    title="MLPerf Tiny, keyword spotting: reference model",
+    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/keyword_spotting/keras_model.py",
+    locator="ds_cnn; 49 x 10 MFCC input from kws_util.py",
+    checked=_CHECKED,
+    note="Counted from the layers, trainable parameters. As an int8 file the model has 53,936 "
+    "bytes.",
+)
+TINY_ANOMALY = Source(
+    title="MLPerf Tiny, anomaly detection: reference model",
+    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/anomaly_detection/keras_model.py",
+    locator="get_model; 5 frames x 128 mel bands from baseline.yaml",
+    checked=_CHECKED,
+    note="Counted from the layers, trainable parameters, one window of five frames. As an int8 "
+    "file the model has 276,976 bytes.",
+)
+WAKE_VISION = Source(
+    title="Wake Vision, training code of the data set's MobileNetV2",
+    url="https://github.com/harvard-edge/Wake_Vision/blob/main/experiment_config.py",
+    locator="INPUT_SHAPE, MODEL_SIZE; train.py",
+    checked=_CHECKED,
+    note="Wake Vision is a data set; the row is its base configuration, MobileNetV2 of width "
+    "0.25 at 224 x 224. Our count at 160 x 160 gives the 18,329,760 multiply-accumulates that "
+    "its evaluation notebook prints.",
+)
+DLRM_MLPERF = Source(
+    title="DLRM, reference implementation: MLPerf configuration",
+    url="https://github.com/facebookresearch/dlrm/blob/main/bench/run_and_time.sh",
+    locator="--arch-*, --max-ind-range=40000000",
+    checked=_CHECKED,
+    note="Criteo Terabyte: 26 tables of 187,767,399 rows in all, as MLPerf submissions list "
+    "them. Operations count each pair of the 27 vectors once.",
+)
