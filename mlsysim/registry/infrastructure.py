@@ -1,0 +1,137 @@
+"""Infrastructure: power grids, racks and datacenters.
+
+Carbon intensities are those of the life cycle, so that hydropower is not free: a reservoir
+and its dam count. The PUE and WUE of a grid are those of a typical facility in the region.
+"""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Datacenter, GridProfile, Rack
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import infrastructure as src
+
+__all__ = ["Infra"]
+
+
+class Grids(Catalog):
+    """Electricity by region."""
+
+    Quebec = GridProfile(
+        name="Québec",
+        source=src.GOOGLE_MONTREAL,
+        field_sources={"pue": src.LBNL_2024, "wue": src.LBNL_2024},
+        estimated=frozenset({"pue", "wue"}),
+        carbon_intensity=Q_(27, "g/kWh"),
+        pue=1.40,
+        wue=Q_(0.36, "L/kWh"),
+    )
+    """Hydropower. Facilities as in the United States, for want of a provincial survey."""
+
+    Norway = GridProfile(
+        name="Norway",
+        source=src.EMBER_2023,
+        field_sources={"pue": src.MICROSOFT_SWEDEN, "wue": src.MICROSOFT_SWEDEN_WATER},
+        estimated=frozenset({"pue", "wue"}),
+        carbon_intensity=Q_(30.08, "g/kWh"),
+        pue=1.16,
+        wue=Q_(0.09, "L/kWh"),
+    )
+    """Hydropower and wind; facilities that cool with outside air, as in Sweden."""
+
+    US_Avg = GridProfile(
+        name="United States, average",
+        source=src.EMBER_2023,
+        field_sources={"pue": src.LBNL_2024, "wue": src.LBNL_2024},
+        carbon_intensity=Q_(369.47, "g/kWh"),
+        pue=1.40,
+        wue=Q_(0.36, "L/kWh"),
+    )
+    """Gas, nuclear, coal and renewables."""
+
+    Poland = GridProfile(
+        name="Poland",
+        source=src.EMBER_2023,
+        field_sources={"pue": src.UPTIME_2025, "wue": src.WATER_PACT},
+        estimated=frozenset({"pue", "wue"}),
+        carbon_intensity=Q_(661.93, "g/kWh"),
+        pue=1.54,
+        wue=Q_(0.4, "L/kWh"),
+    )
+    """Mostly coal. Facilities of the world's average."""
+
+
+class Racks(Catalog):
+    """Racks by cooling."""
+
+    Air_Cooled = Rack(
+        name="Traditional, air-cooled",
+        source=src.RACK_DENSITY,
+        field_sources={"pue": src.UPTIME_2025},
+        power=Q_(10, "kW"),
+        cooling="air",
+        pue=1.54,
+    )
+    """The rack that most facilities were built for; not enough for one DGX H100."""
+
+    Liquid_Cooled = Rack(
+        name="AI, liquid-cooled",
+        source=src.NVL72_RACK,
+        field_sources={"pue": src.LIQUID_COOLING},
+        estimated=frozenset({"pue"}),
+        power=Q_(120, "kW"),
+        cooling="liquid",
+        pue=1.15,
+    )
+    """A rack of 72 GPUs with cold plates."""
+
+
+class Datacenters(Catalog):
+    """Facilities on their grids."""
+
+    Hyperscale_US = Datacenter(
+        name="Hyperscale, United States",
+        source=src.META_DATACENTERS,
+        grid=Grids.US_Avg,
+        pue=1.09,
+        wue=Q_(0.26, "L/kWh"),
+    )
+    """As Meta builds them, on the average grid of the United States."""
+
+    Hyperscale_Quebec = Datacenter(
+        name="Hyperscale, Québec",
+        source=src.GOOGLE_PUE,
+        estimated=frozenset({"pue", "wue"}),
+        grid=Grids.Quebec,
+        pue=1.09,
+        wue=Q_(0.99, "L/kWh"),
+    )
+    """Google's fleet average on hydropower: little carbon, much water."""
+
+    Nordic_Free_Cooling = Datacenter(
+        name="Nordic, free cooling",
+        source=src.MICROSOFT_SWEDEN,
+        field_sources={"wue": src.MICROSOFT_SWEDEN_WATER},
+        estimated=frozenset({"pue", "wue"}),
+        grid=Grids.Norway,
+        pue=1.16,
+        wue=Q_(0.09, "L/kWh"),
+    )
+    """As Microsoft designs them in Sweden, on Norway's grid."""
+
+    Colocation_Poland = Datacenter(
+        name="Colocation, Poland",
+        source=src.UPTIME_2025,
+        field_sources={"wue": src.WATER_PACT},
+        estimated=frozenset({"pue", "wue"}),
+        grid=Grids.Poland,
+        pue=1.54,
+        wue=Q_(0.4, "L/kWh"),
+    )
+    """A facility of the world's average efficiency on a grid of coal."""
+
+
+class Infra(Grids, Racks, Datacenters):
+    """All infrastructure, by name and by kind."""
+
+    Grids = Grids
+    Racks = Racks
+    Datacenters = Datacenters
