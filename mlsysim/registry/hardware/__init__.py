@@ -1,0 +1,20 @@
+"""Hardware: devices from data-centre GPUs to microcontrollers, tier by tier.
+
+Rates are dense and belong to the fastest unit that takes the format: `fp64` is the tensor-core
+rate where there is one. Link rates are per direction. Capacities stand as the vendor prints
+them; a driver may report a few per cent more or less.
+"""
+
+from mlsysim.registry.hardware import cloud, edge, mobile, tiny, workstation
+
+__all__ = ["Hardware"]
+
+
+class Hardware(cloud.Cloud, workstation.Workstation, mobile.Mobile, edge.Edge, tiny.Tiny):
+    """All devices: `Hardware.H100` and `Hardware.Cloud.H100` are the same object."""
+
+    Cloud = cloud.Cloud
+    Workstation = workstation.Workstation
+    Mobile = mobile.Mobile
+    Edge = edge.Edge
+    Tiny = tiny.Tiny

@@ -1,0 +1,77 @@
+"""Edge: modules and boxes beside a sensor."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import hardware as src
+from mlsysim.registry.sources import launches
+
+
+class Edge(Catalog):
+    """Modules and boxes beside a sensor."""
+
+    Jetson_Orin_NX = Accelerator(
+        name="NVIDIA Jetson Orin NX 16GB",
+        release_year=2023,
+        compute=Compute(
+            fp32=Q_("1.88 TFLOP/s"),
+            fp16=Q_("15.0 TFLOP/s"),
+            int8=Q_("30.1 TOPS"),
+        ),
+        memory=Memory(capacity=Q_("16 GB"), bandwidth=Q_("102 GB/s")),
+        tdp=Q_("25 W"),
+        source=src.ORIN_NX_DATASHEET,
+        field_sources={"release_year": src.ASSUMPTION},
+        estimated=frozenset({"release_year"}),
+    )
+    """The GPU alone, dense: 32 tensor cores x 1,024 int8 operations x 918 MHz; fp16 at half that.
+    The advertised 100 TOPS are sparse: 60 of the GPU and 40 of two fixed-function DLA engines."""
+
+    Coral = Accelerator(
+        name="Google Coral Dev Board (Edge TPU)",
+        release_year=2019,
+        compute=Compute(int8=Q_("4 TOPS")),
+        memory=Memory(capacity=Q_("1 GB"), bandwidth=Q_("0.5 GB/s")),
+        tdp=Q_("2 W"),
+        source=src.CORAL_FAQ,
+        field_sources={
+            "release_year": launches.CORAL,
+            "memory.capacity": src.CORAL_DEV_BOARD,
+            "memory.bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset({"memory.bandwidth"}),
+    )
+    """int8 only. Weights that exceed the chip's own few megabytes stream from the board's memory
+    over one PCIe 2.0 lane, assumed to carry 0.5 GB/s; a model that fits on the chip is faster."""
+
+    NUC_Movidius = Accelerator(
+        name="Intel NUC with Movidius Myriad X",
+        release_year=2018,
+        compute=Compute(fp16=Q_("1 TFLOP/s")),
+        memory=Memory(capacity=Q_("16 GB"), bandwidth=Q_("25.6 GB/s")),
+        tdp=Q_("15 W"),
+        source=src.MYRIAD_X,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "memory": src.ASSUMPTION,
+            "tdp": src.ASSUMPTION,
+        },
+        estimated=frozenset({"memory", "release_year", "tdp"}),
+    )
+    """A small PC whose vision processor computes in fp16. Memory and power are those assumed of
+    the PC: one channel of DDR4 at 3,200 MT/s, a 15 W processor."""
+
+    Generic_Server = Accelerator(
+        name="Generic edge server",
+        release_year=2024,
+        compute=Compute(
+            fp32=Q_("1 TFLOP/s"),
+            fp16=Q_("1 TFLOP/s"),
+            int8=Q_("4 TOPS"),
+        ),
+        memory=Memory(capacity=Q_("128 GB"), bandwidth=Q_("100 GB/s")),
+        tdp=Q_("300 W"),
+        source=src.ASSUMPTION,
+        estimated=frozenset({"compute", "memory", "release_year", "tdp"}),
+    )
+    """No product: a server without an accelerator, in round numbers, for exercises."""

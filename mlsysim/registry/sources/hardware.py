@@ -1,0 +1,270 @@
+"""Sources of the hardware registry: data sheets, vendors' pages, and books that compare them.
+
+Where a vendor's document was read in somebody's transcription, the note says whose.
+"""
+
+from mlsysim.core.types import Source
+
+CHECKED = "2026-11-20"
+
+ASSUMPTION = Source(
+    title="Assumption of this project",
+    note="no publication states the number; the row's comment says how it was chosen",
+)
+
+# NVIDIA data-centre GPUs
+
+NVIDIA_AMPERE = Source(
+    title="NVIDIA Ampere Architecture In-Depth",
+    url="https://developer.nvidia.com/blog/nvidia-ampere-architecture-in-depth/",
+    locator="Table 3, columns Tesla V100 (SXM2) and A100 (SXM4)",
+    checked=CHECKED,
+    note="pairs such as 312/624 are dense/sparse; the row holds the dense one",
+)
+A100_LOCKWOOD = Source(
+    title="Glenn K. Lockwood, A100",
+    url="https://glennklockwood.com/garden/processors/A100",
+    locator="Specifications, A100 40G SXM4 and A100 80G SXM4",
+    checked=CHECKED,
+    note="transcribes NVIDIA's A100 data sheet; links printed per direction (300+300 GB/s)",
+)
+H100_WHITEPAPER = Source(
+    title="NVIDIA H100 Tensor Core GPU Architecture",
+    url="https://nvdam.widen.net/s/95bdhpsgrs/nvidia_h100_tensor_core_gpu_architecture_whitepaper_v1.03",
+    locator="Table 1, p. 20, column H100 SXM5",
+    checked=CHECKED,
+    note="dense column; formats other than bf16 read in Lockwood's transcription",
+)
+H100_LOCKWOOD = Source(
+    title="Glenn K. Lockwood, H100",
+    url="https://glennklockwood.com/garden/processors/h100",
+    locator="Performance, columns VFMA and Matrix",
+    checked=CHECKED,
+    note="transcribes NVIDIA's white paper; the column Sparse is not used",
+)
+H100_PAGE = Source(
+    title="NVIDIA H100 GPU, product specifications",
+    url="https://www.nvidia.com/en-us/data-center/h100/",
+    locator="table Product Specifications, column H100 SXM",
+    checked=CHECKED,
+    note="read in transcriptions; tensor rates there are with sparsity, links both directions",
+)
+H200_MLPERF = Source(
+    title="MLPerf Inference v4.1, NVIDIA's system description of 8 x H200-SXM-141GB",
+    url="https://raw.githubusercontent.com/mlcommons/inference_results_v4.1/main/closed/NVIDIA/systems/H200-SXM-141GBx8_TRT_MaxQ.json",
+    locator="accelerator_memory_capacity, accelerator_interconnect, hw_notes",
+    checked=CHECKED,
+    note="900 GB/s NVLink is both directions together",
+)
+B200_LOCKWOOD = Source(
+    title="Glenn K. Lockwood, B200",
+    url="https://glennklockwood.com/garden/processors/B200",
+    locator="Performance, HGX variant at 1,000 W, columns VFMA and Matrix",
+    checked=CHECKED,
+    note="transcribes NVIDIA's Blackwell brief; the column Sparse is not used",
+)
+T4_LAUNCH = Source(
+    title="NVIDIA presenta la nueva Tesla T4",
+    url="https://geektopia.es/es/technology/2018/09/13/noticias/nvidia-presenta-la-nueva-tesla-t4-basada-en-turing-orientada-a-inteligencia-artificial.html",
+    locator="second paragraph",
+    checked=CHECKED,
+    note="report of the launch; Turing has no structured sparsity, so the rates are dense",
+)
+T4_SPECS = Source(
+    title="NVIDIA T4 specifications",
+    url="https://www.aiminingco.com/gpu/t4/specs",
+    locator="second and third paragraphs",
+    checked=CHECKED,
+    note="320 GB/s is 256 bits at 10 Gbit/s; one edition of NVIDIA's data sheet prints 300",
+)
+T4_FP64 = Source(
+    title="NVIDIA Tesla T4 graphics card",
+    url="https://sysrqmts.com/en/gpus/nvidia/tesla/t4",
+    locator="Performance, FP64",
+    checked=CHECKED,
+    note="254.4 GFLOP/s, 1/32 of the fp32 rate",
+)
+
+# One book compares the vendors' figures and states directions and sparsity.
+
+ML_ENGINEERING_RATES = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    locator="TFLOPS comparison table",
+    checked=CHECKED,
+    note="dense, without sparsity",
+)
+ML_ENGINEERING_MEMORY = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    locator="Accelerator memory size and speed, table of recent accelerators",
+    checked=CHECKED,
+)
+ML_ENGINEERING_POWER = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    locator="Power consumption, table with vendor terms",
+    checked=CHECKED,
+)
+ML_ENGINEERING_LINKS = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url="https://github.com/stas00/ml-engineering/blob/master/network/README.md",
+    locator="tables All-to-all bandwidth and NVLink, column unidirectional",
+    checked=CHECKED,
+    note="per direction; vendors print twice this",
+)
+ML_ENGINEERING_PCIE = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url="https://github.com/stas00/ml-engineering/blob/master/network/README.md",
+    locator="section PCIe, and note 3 of All-to-all bandwidth",
+    checked=CHECKED,
+    note="generation and lanes; rows hold the nominal rate per direction, 64 GB/s for 5.0 x16",
+)
+
+# AMD and Google data-centre devices
+
+AMD_MI300 = Source(
+    title="AMD Instinct MI300 series microarchitecture",
+    url="https://rocm.docs.amd.com/en/docs-6.2.2/conceptual/gpu-arch/mi300.html",
+    locator="table Peak-performance capabilities of the MI300X, and the text below it",
+    checked=CHECKED,
+    note="dense; fp64 and fp32 are the matrix rates",
+)
+CLOUD_TPU_V5P = Source(
+    title="Google Cloud, TPU v5p",
+    url="https://docs.cloud.google.com/tpu/docs/v5p",
+    locator="System architecture, table of key specifications",
+    checked=CHECKED,
+    note="capacity printed in GiB; the inter-chip rate of 1200 GB/s is both directions together",
+)
+SCALING_BOOK_TPU = Source(
+    title="How to Scale Your Model, chapter 2: How to think about TPUs",
+    url="https://jax-ml.github.io/scaling-book/tpus/",
+    locator="table TPU specs, row TPU v5p, column int8",
+    checked=CHECKED,
+)
+
+# Street prices: the makers of these devices publish no list price.
+
+STREET_PRICES = Source(
+    title="Hugging Face, hardware pages",
+    url="https://huggingface.co/hardware",
+    locator="page of the device, MSRP",
+    checked=CHECKED,
+    note="rounded to thousands; not a list price of the maker",
+)
+
+# Laptop and phones
+
+M3_MAX_PAGE = Source(
+    title="Hugging Face, hardware page of the Apple M3 Max",
+    url="https://huggingface.co/hardware/apple-m3-max",
+    locator="Memory, TFLOPS, Power, MSRP",
+    checked=CHECKED,
+    note="Apple publishes no arithmetic rate for its GPUs",
+)
+M3_MAX_BANDWIDTH = Source(
+    title="M4 Max chip has 16-core CPU, 40-core GPU and 35% increase in memory bandwidth",
+    url="https://macmegasite.com/2024/10/30/m4-max-chip-has-16-core-cpu-40-core-gpu-and-35-increase-in-memory-bandwidth",
+    locator="first paragraph, comparison with the M3 Max",
+    checked=CHECKED,
+)
+A17_PRO = Source(
+    title="Apple A17 Pro",
+    url="https://grokipedia.com/page/Apple_A17",
+    locator="introduction: neural processing unit, memory",
+    checked=CHECKED,
+    note="35 trillion operations per second; Apple names no number format",
+)
+IPHONE_PRICE = Source(
+    title="Apple Event 2023: pricing and features of iPhone 15 models",
+    url="https://dazeinfo.com/2023/09/13/apple-event-2023-unveiling-pricing-and-features-of-iphone-15-models-apple-watch-series-9-and-more/",
+    locator="Major Highlights, 128 GB model",
+    checked=CHECKED,
+)
+PIXEL_8_MEMORY = Source(
+    title="Tensor G3 and Pixel 8 specifications",
+    url="https://www.phonearena.com/news/tensor-g3-specs-leaked_id151181",
+    locator="paragraph on the Pixel 8",
+    checked=CHECKED,
+    note="Google publishes neither arithmetic rate nor memory bandwidth",
+)
+SNAPDRAGON_MEMORY = Source(
+    title="Comparison of Snapdragon mobile platforms",
+    url="https://gist.github.com/EwoutH/754fa40ad9ddc93d55084fc46569c759",
+    locator="row Memory Controller, column Snapdragon 8 Gen 3 (SM8650)",
+    checked=CHECKED,
+    note="4 x 16-bit LPDDR5X at 4800 MHz",
+)
+SNAPDRAGON_NPU = Source(
+    title="Qualcomm Snapdragon 8 Gen 3",
+    url="https://runlocalai.co/hardware/snapdragon-8-gen-3",
+    locator="introduction",
+    checked=CHECKED,
+    note="45 TOPS int8; Qualcomm itself publishes no rate for this chip",
+)
+
+# Edge devices
+
+ORIN_NX_DATASHEET = Source(
+    title="NVIDIA Jetson Orin NX Series Data Sheet, DS-10712-001 v1.0",
+    url="https://files.waveshare.com/wiki/common/Jetson_Orin_NX_DS-10712-001_v1.0.pdf",
+    locator="p. 1, Ampere GPU and Operating Requirements; p. 9, Memory",
+    checked=CHECKED,
+    note=(
+        "1024 CUDA cores and 32 tensor cores at 918 MHz; a tensor core does 1,024 dense int8 "
+        "operations a clock (AGX Orin sheet: 64 cores, 1.3 GHz, 170 sparse TOPS)"
+    ),
+)
+CORAL_FAQ = Source(
+    title="Coral, Frequently asked questions",
+    url="https://coral.ai/docs/edgetpu/faq",
+    locator="What is the Edge TPU's processing speed?",
+    checked=CHECKED,
+    note="4 TOPS (int8) using 2 W",
+)
+CORAL_DEV_BOARD = Source(
+    title="Google Coral Dev Board",
+    url="https://cnblogs.com/siahekai/p/11000783.html",
+    locator="Features, Edge TPU Module",
+    checked=CHECKED,
+    note="transcribes Google's data sheet",
+)
+MYRIAD_X = Source(
+    title="Optimize Networks for the Intel Neural Compute Stick 2",
+    url="https://software.intel.com/en-us/articles/neural-compute-stick-2-optimizing-networks",
+    locator="Overview",
+    checked=CHECKED,
+    note="1 TOPS on the two neural compute engines; the 4 TOPS of advertisements count all units",
+)
+
+# Microcontrollers
+
+ESP32_S3_BOARD = Source(
+    title="Zephyr, ESP32S3-Luatos-Core",
+    url="https://docs.zephyrproject.org/3.6.0/boards/xtensa/esp32s3_luatos_core/doc/index.html",
+    locator="Hardware",
+    checked=CHECKED,
+    note="two LX7 cores at 240 MHz, vector instructions, 512 KB (of 1,024 bytes) of SRAM",
+)
+ESP32_S3_DATASHEET = Source(
+    title="Espressif, ESP32-S3 Series Datasheet v2.2",
+    url="https://www.espressif.com/sites/default/files/documentation/esp32-s3_datasheet_en.pdf",
+    locator="Table 5-9, 240 MHz, both cores in 128-bit access, peripheral clocks on",
+    checked=CHECKED,
+    note="107.9 mA at 3.3 V, radio off; read in quotations",
+)
+HIMAX_COURSE = Source(
+    title="HarvardX, Deploying TinyML, course notes",
+    url="https://github.com/tinyMLx/colabs",
+    locator="TinyML Development Board Comparison, row Himax WiseEye WE-I Plus EVB",
+    checked=CHECKED,
+    note="HX6537-A, ARC EM9D DSP at 400 MHz, 2 MB (binary) of RAM",
+)
+ARC_POWER = Source(
+    title="ARC Processors for AI, lecture notes",
+    url="https://hackmd.io/@d0u0b/SJzm9NTB_",
+    locator="ARC EMxD for ML",
+    checked=CHECKED,
+    note="peak 43.6 mW, average 2.5 mW at 400 MHz; the notes do not name the chip",
+)

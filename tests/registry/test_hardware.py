@@ -1,0 +1,187 @@
+"""The hardware registry: every row is sourced and plausible; a few are typed from data sheets."""
+
+import dataclasses
+
+import pytest
+
+from mlsysim.core.types import Accelerator, Source
+from mlsysim.core.units import Q_
+from mlsysim.registry.hardware import Hardware
+from mlsysim.registry.sources import hardware as sources
+
+ROWS = dict(Hardware.items())
+TIERS = {
+    "Cloud": {
+        "V100", "T4", "A100", "A100_40GB", "H100", "H200", "B200", "MI300X", "TPUv5p",
+    },
+    "Workstation": {"MacBook_M3_Max"},
+    "Mobile": {"iPhone_15_Pro", "Pixel_8", "Snapdragon_8_Gen_3"},
+    "Edge": {"Jetson_Orin_NX", "Coral", "NUC_Movidius", "Generic_Server"},
+    "Tiny": {"ESP32_S3", "Himax_WE_I_Plus"},
+}  # fmt: skip
+
+OPTIONAL = ("tdp", "interconnect_bandwidth", "host_bandwidth", "unit_price")
+
+
+def each_row():
+    return pytest.mark.parametrize(("key", "row"), ROWS.items(), ids=ROWS)
+
+
+def valued_fields(row: Accelerator) -> list[str]:
+    """Return the dotted names of all numbers that the row states."""
+    found = ["release_year", "memory.capacity", "memory.bandwidth"]
+    found += [f"compute.{name}" for name in row.compute.precisions]
+    return found + [name for name in OPTIONAL if getattr(row, name) is not None]
+
+
+def test_every_device_of_the_first_edition_is_there():
+    assert {tier: set(rows.names()) for tier, rows in Hardware.tiers().items()} == TIERS
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_short_and_tiered_names_are_the_same_row(tier):
+    for key in TIERS[tier]:
+        assert getattr(Hardware, key) is getattr(getattr(Hardware, tier), key)
+
+
+def test_names_are_unique():
+    assert len({row.name for row in ROWS.values()}) == len(ROWS)
+
+
+@each_row()
+def test_every_number_is_sourced_or_marked_as_estimated(key, row):
+    for path in valued_fields(row):
+        source = row.source_of(path)
+        assert isinstance(source, Source)
+        if source is sources.ASSUMPTION:
+            assert row.is_estimated(path), f"{key}.{path} rests on an assumption"
+        else:
+            assert source.url.startswith("https://")
+            assert source.locator
+            assert source.checked
+
+
+@each_row()
+def test_estimates_name_stated_numbers(key, row):
+    stated = valued_fields(row)
+    for path in row.estimated:
+        assert any(field == path or field.startswith(f"{path}.") for field in stated), path
+
+
+@each_row()
+def test_numbers_are_positive_and_within_bounds(key, row):
+    assert 2010 <= row.release_year <= 2030
+    assert 1e5 <= row.memory.si("capacity") <= 1e12
+    assert 1e8 <= row.memory.si("bandwidth") <= 5e13
+    for name in row.compute.precisions:
+        assert 1e8 <= row.compute.si(name) <= 1e17
+    for name in OPTIONAL:
+        if getattr(row, name) is not None:
+            assert row.si(name) > 0
+
+
+@each_row()
+def test_the_ridge_point_is_plausible(key, row):
+    for name in row.compute.precisions:
+        assert 1e-3 <= row.ridge_point(name).to("flop/byte").magnitude <= 1e4
+
+
+@each_row()
+@pytest.mark.parametrize(
+    ("wide", "narrow", "lowest", "highest"),
+    [
+        # fp32 runs on vector lanes, the narrow formats on matrix units where there are some
+        ("fp32", "fp16", 1.0, 32.0),
+        ("fp32", "int8", 1.0, 64.0),
+        ("tf32", "fp16", 1.9, 2.1),
+        ("fp16", "bf16", 1.0, 1.0),
+        ("fp16", "fp8", 1.9, 2.1),
+        ("bf16", "fp8", 1.0, 2.1),
+        ("fp16", "int8", 0.5, 4.1),
+        ("bf16", "int8", 1.9, 2.1),
+        ("fp8", "int8", 1.0, 2.0),
+        ("fp8", "fp4", 1.9, 2.1),
+        ("int8", "int4", 1.9, 2.1),
+    ],
+)
+def test_narrower_formats_run_faster_by_a_plausible_factor(key, row, wide, narrow, lowest, highest):
+    if {wide, narrow} <= set(row.compute.precisions):
+        ratio = row.compute.si(narrow) / row.compute.si(wide)
+        assert lowest - 1e-9 <= ratio <= highest + 1e-9
+
+
+@each_row()
+def test_work_per_joule_is_plausible(key, row):
+    best = max(row.compute.si(name) for name in row.compute.precisions)
+    assert 1e9 <= best / row.si("tdp") <= 2e13
+
+
+def test_rows_of_one_chip_share_their_rates():
+    assert Hardware.A100.compute == Hardware.A100_40GB.compute
+    assert Hardware.H200.compute == Hardware.H100.compute
+
+
+# Typed from the data sheets, not from the registry.
+@pytest.mark.parametrize(
+    ("key", "path", "printed"),
+    [
+        ("V100", "compute.fp16", "125 TFLOP/s"),
+        ("V100", "memory.bandwidth", "900 GB/s"),
+        ("T4", "compute.int8", "130 TOPS"),
+        ("A100_40GB", "memory.bandwidth", "1555 GB/s"),
+        ("A100", "memory.bandwidth", "2.039 TB/s"),
+        ("A100", "compute.bf16", "312 TFLOP/s"),
+        ("H100", "compute.bf16", "989.4 TFLOP/s"),
+        ("H100", "memory.capacity", "80 GB"),
+        ("H100", "memory.bandwidth", "3.35 TB/s"),
+        ("H100", "tdp", "700 W"),
+        ("H200", "memory.capacity", "141 GB"),
+        ("H200", "memory.bandwidth", "4.8 TB/s"),
+        ("B200", "compute.fp8", "4500 TFLOP/s"),
+        ("MI300X", "compute.fp16", "1307.4 TFLOP/s"),
+        ("MI300X", "memory.capacity", "192 GB"),
+        ("TPUv5p", "compute.bf16", "459 TFLOP/s"),
+        ("TPUv5p", "memory.capacity", "95 GiB"),
+        ("Jetson_Orin_NX", "memory.bandwidth", "102 GB/s"),
+        ("Coral", "compute.int8", "4 TOPS"),
+    ],
+)
+def test_published_values(key, path, printed):
+    value = ROWS[key]
+    for part in path.split("."):
+        value = getattr(value, part)
+    assert value.to_base_units().magnitude == pytest.approx(Q_(printed).to_base_units().magnitude)
+    assert not ROWS[key].is_estimated(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "both_directions"),
+    [("V100", 300), ("A100", 600), ("H100", 900), ("H200", 900), ("B200", 1800), ("MI300X", 896),
+     ("TPUv5p", 1200)],
+)  # fmt: skip
+def test_links_are_per_direction(key, both_directions):
+    rate = ROWS[key].interconnect_bandwidth.to("GB/s").magnitude
+    assert 2 * rate == pytest.approx(both_directions)
+
+
+@pytest.mark.parametrize(
+    ("key", "precision", "with_sparsity"),
+    [("A100", "fp16", 624), ("A100", "int8", 1248), ("H100", "fp16", 1979), ("H100", "fp8", 3958),
+     ("H200", "bf16", 1979), ("B200", "fp8", 9000), ("B200", "fp4", 18000)],
+)  # fmt: skip
+def test_rates_are_dense(key, precision, with_sparsity):
+    rate = ROWS[key].compute.rate(precision).to("TFLOP/s").magnitude
+    assert 2 * rate == pytest.approx(with_sparsity, rel=1e-3)
+
+
+def test_jetson_counts_the_gpu_alone():
+    """Of 100 sparse TOPS, 40 are the fixed-function engines'; half of the rest is dense."""
+    assert ROWS["Jetson_Orin_NX"].compute.int8.to("TOPS").magnitude == pytest.approx(
+        (100 - 40) / 2, rel=0.01
+    )
+
+
+def test_a_variant_is_made_by_replacing_fields():
+    overclocked = dataclasses.replace(Hardware.T4, name="T4 at 75 W", tdp=Q_("75 W"))
+    assert overclocked.si("tdp") == 75
+    assert Hardware.T4.si("tdp") == 70
