@@ -1,0 +1,110 @@
+"""Publications that the rows of `mlsysim.registry.systems` cite."""
+
+from mlsysim.core.types import Source
+
+__all__ = [
+    "DGX_A100_NETWORK",
+    "DGX_A100_POWER",
+    "DGX_A100_PRICE",
+    "DGX_H100_POWER",
+    "DGX_H100_PRICE",
+    "DGX_H100_REFERENCE",
+    "ETHERNET",
+    "INFINIBAND",
+    "KERNEL_LATENCY",
+    "NCCL_TUNING",
+    "NVLINK",
+    "TIER_BUDGETS",
+]
+
+_CHECKED = "2026-11-20"
+
+ETHERNET = Source(
+    title="Wikipedia, 100 Gigabit Ethernet",
+    url="https://en.wikipedia.org/wiki/100_Gigabit_Ethernet",
+    locator="introduction",
+    checked=_CHECKED,
+    note="Nominal rate of the standard (IEEE 802.3ba, 802.3ae), each direction of a "
+    "full-duplex link. Frames and headers take a few per cent of it.",
+)
+KERNEL_LATENCY = Source(
+    title="WWT, The Basics of High Performance Networking",
+    url="https://www.wwt.com/article/the-basics-of-high-performance-networking",
+    locator="The components of HPN",
+    checked=_CHECKED,
+    note="Kernel to kernel, around 50 us, of which the switch takes less than 0.3 us: sockets "
+    "over TCP. RoCE bypasses the kernel and comes close to InfiniBand; use "
+    "dataclasses.replace() for it.",
+)
+INFINIBAND = Source(
+    title="AI Infrastructure Index, networking and interconnects",
+    url="https://alpha-one-index.github.io/ai-infra-index/specs/networking-interconnects.html",
+    locator="table 'InfiniBand', column '4x typical'",
+    checked=_CHECKED,
+    note="Nominal rate of one four-lane port, each direction.",
+)
+NCCL_TUNING = Source(
+    title="NCCL, tuning constants",
+    url="https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc",
+    locator="ncclTunerConstantsDefaults.hwLatencies, ring, protocol LL",
+    checked=_CHECKED,
+    note="The step latency of small messages that the library itself plans with: 0.6 us over "
+    "NVLink, 2.7 us over the network, whatever its generation. Its protocol for large "
+    "messages plans with 3.4 and 14 us. The first edition used 0.5 us, and 7 (HDR) or 5 us (NDR).",
+)
+NVLINK = Source(
+    title="Wikipedia, NVLink",
+    url="https://en.wikipedia.org/wiki/NVLink",
+    locator="Principle",
+    checked=_CHECKED,
+    note="25 GB/s per link and direction; 12 links on A100, 18 on H100. Data sheets print both "
+    "directions together: 600 and 900 GB/s.",
+)
+DGX_H100_REFERENCE = Source(
+    title="NVIDIA DGX BasePOD reference architecture",
+    url="https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/latest/core-components.html",
+    locator="NVIDIA DGX H200 and H100 Systems",
+    checked=_CHECKED,
+    note="Eight GPUs; four OSFP ports that serve eight single-port ConnectX-7, up to 400 Gb/s "
+    "InfiniBand or Ethernet each. Two more dual-port cards serve storage and are not counted.",
+)
+DGX_H100_POWER = Source(
+    title="FlashGenius, AI Server Systems and Platform Design",
+    url="https://flashgenius.net/guides/ai-server-systems-amp-platform-design-ncp-aii-guide",
+    locator="DGX generation comparison, column 'Power'",
+    checked=_CHECKED,
+    note="Maximum; the vendor's data sheet was not at hand.",
+)
+DGX_H100_PRICE = Source(
+    title="Epoch AI, training-cost-trends",
+    url="https://github.com/epoch-research/training-cost-trends",
+    locator="Production cost of a DGX H100 server",
+    checked=_CHECKED,
+    note="A sale price of about 270,000 USD, estimated by SemiAnalysis in May 2023. Quotations "
+    "of 310,000 USD were seen in 2024.",
+)
+DGX_A100_NETWORK = Source(
+    title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
+    url="https://arxiv.org/abs/2104.04473",
+    locator="section 5",
+    checked=_CHECKED,
+    note="Selene, made of DGX A100: eight A100, eight 200 Gbit/s HDR adapters for application "
+    "traffic, two more for storage, which are not counted.",
+)
+DGX_A100_POWER = Source(
+    title="PCNews 2020, power supplies of the DGX A100",
+    url="https://pcnews.ru/news/vycislitelnaa_sistema_nvidia_dgx_a100_ampere_osnasaetsa_sestu_blokami_pitania_po_3_kvt-985106.html",
+    checked=_CHECKED,
+    note="Maximum, 6,500 W, from NVIDIA's documentation of May 2020.",
+)
+DGX_A100_PRICE = Source(
+    title="Geektopia 2020, NVIDIA announces the DGX A100",
+    url="https://geektopia.es/es/technology/2020/05/14/noticias/nvidia-anuncia-el-servidor-dgx-a100-ocho-tesla-a100-desde-200-000-dolares.html",
+    locator="headline",
+    checked=_CHECKED,
+    note="From 200,000 USD at launch, with 40 GB GPUs.",
+)
+TIER_BUDGETS = Source(
+    title="Round figures chosen for this catalog",
+    note="Budgets of one deployment: order of magnitude only.",
+)

@@ -1,0 +1,190 @@
+"""Systems: links, nodes, clusters and the tiers in which models are deployed.
+
+Bandwidths are per port and direction. Latencies are for a message of no size, end to end.
+"""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import DeploymentTier, Fleet, NetworkFabric, Node
+from mlsysim.core.units import Q_
+from mlsysim.registry.hardware import Hardware
+from mlsysim.registry.sources import systems as src
+
+__all__ = ["Systems"]
+
+
+class Fabrics(Catalog):
+    """Networks between nodes."""
+
+    Ethernet_10G = NetworkFabric(
+        name="Ethernet 10G",
+        source=src.ETHERNET,
+        field_sources={"latency": src.KERNEL_LATENCY},
+        bandwidth=Q_(10, "Gbit/s"),
+        latency=Q_(50, "us"),
+    )
+    """10 Gbit/s Ethernet under TCP."""
+
+    Ethernet_100G = NetworkFabric(
+        name="Ethernet 100G",
+        source=src.ETHERNET,
+        field_sources={"latency": src.KERNEL_LATENCY},
+        bandwidth=Q_(100, "Gbit/s"),
+        latency=Q_(50, "us"),
+    )
+    """100 Gbit/s Ethernet under TCP."""
+
+    InfiniBand_HDR = NetworkFabric(
+        name="InfiniBand HDR",
+        source=src.INFINIBAND,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(200, "Gbit/s"),
+        latency=Q_(2.7, "us"),
+    )
+    """InfiniBand of the A100 generation."""
+
+    InfiniBand_NDR = NetworkFabric(
+        name="InfiniBand NDR",
+        source=src.INFINIBAND,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(400, "Gbit/s"),
+        latency=Q_(2.7, "us"),
+    )
+    """InfiniBand of the H100 generation."""
+
+
+class Links(Catalog):
+    """Links between the devices of one node: all links of a device together, per direction."""
+
+    NVLink3 = NetworkFabric(
+        name="NVLink 3",
+        source=src.NVLINK,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(300, "GB/s"),
+        latency=Q_(0.6, "us"),
+    )
+    """Twelve links of an A100, through NVSwitch."""
+
+    NVLink4 = NetworkFabric(
+        name="NVLink 4",
+        source=src.NVLINK,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(450, "GB/s"),
+        latency=Q_(0.6, "us"),
+    )
+    """Eighteen links of an H100, through NVSwitch."""
+
+
+class Nodes(Catalog):
+    """Servers."""
+
+    DGX_H100 = Node(
+        name="DGX H100",
+        source=src.DGX_H100_REFERENCE,
+        field_sources={
+            "scale_up": src.NVLINK,
+            "power": src.DGX_H100_POWER,
+            "unit_price": src.DGX_H100_PRICE,
+        },
+        estimated=frozenset({"unit_price"}),
+        accelerator=Hardware.H100,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink4,
+        nics_per_node=8,
+        power=Q_(10.2, "kW"),
+        unit_price=Q_(270_000, "USD"),
+    )
+    """Eight H100 on NVLink 4, one 400 Gbit/s port for each."""
+
+    DGX_A100 = Node(
+        name="DGX A100",
+        source=src.DGX_A100_NETWORK,
+        field_sources={
+            "scale_up": src.NVLINK,
+            "power": src.DGX_A100_POWER,
+            "unit_price": src.DGX_A100_PRICE,
+        },
+        estimated=frozenset({"unit_price"}),
+        accelerator=Hardware.A100,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink3,
+        nics_per_node=8,
+        power=Q_(6.5, "kW"),
+        unit_price=Q_(200_000, "USD"),
+    )
+    """Eight A100 on NVLink 3, one 200 Gbit/s port for each."""
+
+
+class Clusters(Catalog):
+    """Fleets that the tutorials use. None of them is a published system."""
+
+    Research_256 = Fleet(
+        name="Research 256",
+        node=Nodes.DGX_H100,
+        count=32,
+        fabric=Fabrics.Ethernet_100G,
+        note="A university's budget: fast nodes on a slow network.",
+    )
+    """256 H100 on 100 Gbit/s Ethernet."""
+
+    Frontier_8K = Fleet(
+        name="Frontier 8K",
+        node=Nodes.DGX_H100,
+        count=1024,
+        fabric=Fabrics.InfiniBand_NDR,
+        note="Of the size that trains frontier models.",
+    )
+    """8,192 H100 on InfiniBand NDR."""
+
+
+class Tiers(Catalog):
+    """Places where models run, with the budgets of one deployment."""
+
+    Cloud = DeploymentTier(
+        name="Cloud",
+        source=src.TIER_BUDGETS,
+        estimated=frozenset({"memory", "power", "latency"}),
+        memory=Q_(80, "GB"),
+        power=Q_(700, "W"),
+        latency=Q_(200, "ms"),
+    )
+    """One datacenter GPU; the answer crosses the internet."""
+
+    Edge = DeploymentTier(
+        name="Edge",
+        source=src.TIER_BUDGETS,
+        estimated=frozenset({"memory", "power", "latency"}),
+        memory=Q_(16, "GB"),
+        power=Q_(25, "W"),
+        latency=Q_(33, "ms"),
+    )
+    """A module in a car or on a factory floor; one frame of video."""
+
+    Mobile = DeploymentTier(
+        name="Mobile",
+        source=src.TIER_BUDGETS,
+        estimated=frozenset({"memory", "power", "latency"}),
+        memory=Q_(8, "GB"),
+        power=Q_(5, "W"),
+        latency=Q_(50, "ms"),
+    )
+    """A phone, in the hand."""
+
+    Tiny = DeploymentTier(
+        name="Tiny",
+        source=src.TIER_BUDGETS,
+        estimated=frozenset({"memory", "power", "latency"}),
+        memory=Q_(512, "KiB"),
+        power=Q_(100, "mW"),
+        latency=Q_(200, "ms"),
+    )
+    """A microcontroller on a battery."""
+
+
+class Systems(Fabrics, Links, Nodes, Clusters, Tiers):
+    """All systems, by name and by kind."""
+
+    Fabrics = Fabrics
+    Links = Links
+    Nodes = Nodes
+    Clusters = Clusters
+    Tiers = Tiers

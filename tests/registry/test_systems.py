@@ -1,0 +1,86 @@
+"""Fabrics, links, nodes, clusters and tiers."""
+
+import pytest
+
+from mlsysim.core.types import DeploymentTier, Fleet, NetworkFabric
+from mlsysim.registry.systems import Systems
+
+ROWS = dict(Systems.items())
+SOURCED = [name for name, row in ROWS.items() if not isinstance(row, Fleet)]
+PORTS = [name for name, row in ROWS.items() if isinstance(row, NetworkFabric)]
+
+
+@pytest.mark.parametrize("name", SOURCED)
+def test_every_row_is_sourced_or_marked_as_a_guess(name):
+    row = ROWS[name]
+    for source in (row.source, *row.field_sources.values()):
+        assert source.title
+        assert source.url.startswith("https://") or isinstance(row, DeploymentTier)
+    if isinstance(row, DeploymentTier):
+        assert row.estimated == {"memory", "power", "latency"}
+
+
+def test_names_are_unique():
+    assert len({row.name for row in Systems}) == len(ROWS)
+
+
+def test_short_and_long_names_are_the_same_rows():
+    assert Systems.Fabrics.InfiniBand_NDR is Systems.InfiniBand_NDR
+    assert Systems.Clusters.Research_256 is Systems.Research_256
+    assert Systems.Nodes.DGX_H100 is Systems.DGX_H100
+
+
+@pytest.mark.parametrize(
+    ("name", "gbit_per_s"),
+    [
+        ("Ethernet_10G", 10),
+        ("Ethernet_100G", 100),
+        ("InfiniBand_HDR", 200),
+        ("InfiniBand_NDR", 400),
+        ("NVLink3", 12 * 25 * 8),
+        ("NVLink4", 18 * 25 * 8),
+    ],
+)
+def test_rates_are_those_of_one_direction(name, gbit_per_s):
+    assert ROWS[name].bandwidth.to("Gbit/s").magnitude == pytest.approx(gbit_per_s)
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_latencies_are_plausible(name):
+    assert 0.1 < ROWS[name].latency.to("us").magnitude < 100
+
+
+def test_latencies_rank_as_the_paths_do():
+    link, fabric, sockets = Systems.NVLink4, Systems.InfiniBand_NDR, Systems.Ethernet_100G
+    assert link.latency < fabric.latency < sockets.latency
+
+
+@pytest.mark.parametrize(("name", "power"), [("DGX_H100", 10_200), ("DGX_A100", 6500)])
+def test_nodes(name, power):
+    node = ROWS[name]
+    assert node.accelerators_per_node == node.nics_per_node == 8
+    assert node.si("power") == power
+    # The devices alone draw most of it, and never more.
+    assert 0.4 < 8 * node.accelerator.si("tdp") / power < 0.9
+    assert node.is_estimated("unit_price")
+
+
+@pytest.mark.parametrize("name", ["DGX_H100", "DGX_A100"])
+def test_scale_up_agrees_with_the_accelerator(name):
+    node = ROWS[name]
+    assert node.scale_up.si("bandwidth") == node.accelerator.si("interconnect_bandwidth")
+
+
+def test_clusters():
+    research, frontier = Systems.Research_256, Systems.Frontier_8K
+    assert (research.count, research.total_accelerators) == (32, 256)
+    assert (frontier.count, frontier.total_accelerators) == (1024, 8192)
+    assert research.fabric is Systems.Ethernet_100G
+    assert frontier.fabric is Systems.InfiniBand_NDR
+
+
+def test_tiers_shrink():
+    order = [Systems.Cloud, Systems.Edge, Systems.Mobile, Systems.Tiny]
+    for field in ("memory", "power"):
+        values = [tier.si(field) for tier in order]
+        assert values == sorted(values, reverse=True)
