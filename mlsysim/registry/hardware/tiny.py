@@ -25,7 +25,7 @@ class Tiny(Catalog):
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
     """Two cores at 240 MHz. Peak by counting: 16 int8 products, or one fp32 product with its sum,
-    or 16 bytes, a clock and core. Measured kernels reach about a tenth. Radio off."""
+    or 16 bytes, a clock and core. No kernel sustains all of them at once. Radio off."""
 
     Himax_WE_I_Plus = Accelerator(
         name="Himax WE-I Plus (HX6537-A)",

@@ -259,7 +259,10 @@ HIMAX_COURSE = Source(
     url="https://github.com/tinyMLx/colabs",
     locator="TinyML Development Board Comparison, row Himax WiseEye WE-I Plus EVB",
     checked=CHECKED,
-    note="HX6537-A, ARC EM9D DSP at 400 MHz, 2 MB (binary) of RAM",
+    note=(
+        "HX6537-A, ARC EM9D DSP at 400 MHz, 2 MB (binary) of RAM; read in a transcript, "
+        "the address is the course's code"
+    ),
 )
 ARC_POWER = Source(
     title="ARC Processors for AI, lecture notes",
