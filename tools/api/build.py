@@ -22,7 +22,8 @@ def build(root: Path) -> int:
     """Write everything; return the number of pages."""
     folder = root / "docs" / "api"
     config = yaml.safe_load((folder / CONFIG_NAME).read_text(encoding="utf-8"))["quartodoc"]
-    sections = blueprint(layout.Layout(package=config["package"], sections=config["sections"]))
+    plan = {key: config[key] for key in ("package", "options", "sections")}
+    sections = blueprint(layout.Layout(**plan))
     shorten_paths(sections)
     names = dict(shown_names(sections))
     renderer = Renderer(names)
@@ -63,7 +64,7 @@ def shown_names(sections: Any) -> Iterator[tuple[str, str]]:
 
 def index(config: Any, sections: Any) -> str:
     """The first page: every object with the first sentence about it."""
-    blocks = [front_matter(config["title"], config["description"]), config["description"]]
+    blocks = [front_matter(config["title"], config["description"])]
     for section in sections.sections:
         blocks += [f"## {section.title}", section.desc or ""]
         for page in section.contents:

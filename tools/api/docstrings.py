@@ -11,6 +11,7 @@ Linker = Callable[[str], str]
 """Turns the text of a type into Markdown, with links where a name has a page."""
 
 UNIT = re.compile(r"^\[.*\]$", flags=re.DOTALL)
+BARE_URL = re.compile(r"(?<![<(\[`\"])\bhttps?://[^\s<>)\]]*[^\s<>)\].,;:]")
 LONE_COLONS = re.compile(r"^::\n\n|(?<=\w)::$", flags=re.MULTILINE)
 
 TITLES = {
@@ -32,12 +33,12 @@ def summary(obj: Any) -> str:
 
 
 def prose(text: str) -> str:
-    """Docstring text as Markdown: reST's literal blocks lose their double colons."""
+    """Docstring text as Markdown: addresses become links, reST's double colons go."""
 
     def one_colon(match: re.Match[str]) -> str:
         return "" if match[0].startswith("::\n") else ":"
 
-    return LONE_COLONS.sub(one_colon, text.strip())
+    return BARE_URL.sub(r"<\g<0>>", LONE_COLONS.sub(one_colon, text.strip()))
 
 
 def definition(term: str, body: str) -> str:
@@ -51,7 +52,9 @@ def type_text(annotation: Any, link: Linker) -> str:
     text = "" if annotation is None else " ".join(str(annotation).split())
     if not text:
         return ""
-    return rf"[\[{text[1:-1]}\]]{{.unit}}" if UNIT.match(text) else link(text)
+    # A unit was read as an expression of Python and printed as one.
+    unit = text[1:-1].replace(" / ", "/").replace(" * ", "*")
+    return rf"[\[{unit}\]]{{.unit}}" if UNIT.match(text) else link(text)
 
 
 def entries(items: Iterable[Any], link: Linker) -> str:

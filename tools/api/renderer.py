@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from tools.api import docstrings
-from tools.api.docstrings import definition, summary
+from tools.api.docstrings import definition
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 WIDTH = 88
@@ -26,10 +26,9 @@ class Renderer:
         """A whole page: one object with its members, or several under a title of their own."""
         if page.summary:
             front = front_matter(page.summary.name, page.summary.desc)
-            return join(front, page.summary.desc, *(self.part(doc) for doc in page.contents))
+            return join(front, *(self.part(doc) for doc in page.contents))
         (doc,) = page.contents
-        front = front_matter(doc.obj.name, summary(doc.obj))
-        return join(front, self.details(doc, 1, prefix=""))
+        return join(front_matter(doc.obj.name), self.details(doc, 1, prefix=""))
 
     def part(self, doc: Any) -> str:
         """One of several objects on a page; a module gives its members to the page."""
@@ -103,7 +102,8 @@ class Renderer:
                 text = own[name].docstring.value
                 kind = join_words(kind, self.source(own[name]))
             lines.append(definition(join_words(f"`{name}`", kind), text))
-        return join("**Fields**", *lines) if lines else ""
+        title = "Rows" if any(str(base).endswith("Catalog") for base in obj.bases) else "Fields"
+        return join(f"**{title}**", *lines) if lines else ""
 
     def definitions(self, title: str, members: list[Any]) -> str:
         """Documented attributes as a definition list."""
@@ -218,10 +218,12 @@ def layout_call(name: str, arguments: list[str], returns: str = "") -> str:
     return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), f"){returns}"])
 
 
-def front_matter(title: str, description: str) -> str:
-    """The head of a page."""
-    text = description.replace("`", "").replace("$", "")
-    return f"---\ntitle: {json.dumps(title)}\ndescription: {json.dumps(text)}\n---"
+def front_matter(title: str, description: str = "") -> str:
+    """The head of a page; renderers show the description below the title."""
+    lines = [f"title: {json.dumps(title)}"]
+    if description:
+        lines.append(f"description: {json.dumps(description)}")
+    return "\n".join(["---", *lines, "---"])
 
 
 def code(text: str) -> str:

@@ -24,7 +24,7 @@ def write_sources(root: Path, folder: Path) -> dict[Path, str]:
         texts[folder / f"{name}.qmd"] = listing(name, path.relative_to(root), text)
         rows.append(definition(f"[`{name}`]({name}.qmd)", about))
     intro = "The package as it is installed, module by module."
-    texts[folder / "index.qmd"] = join(front_matter("Source listings", intro), intro, *rows)
+    texts[folder / "index.qmd"] = join(front_matter("Source listings", intro), *rows)
     return texts
 
 
@@ -36,6 +36,6 @@ def module_name(path: Path) -> str:
 
 def listing(name: str, path: Path, text: str) -> str:
     """A page with one numbered block; pandoc gives its lines the ids src-1, src-2, ..."""
-    front = front_matter(name, f"Source of the module {name}.")
+    front = front_matter(name)
     block = f"{FENCE} {{#src .python .numberLines}}\n{text.rstrip()}\n{FENCE}"
     return join(front, f"`{path.as_posix()}`", block)
