@@ -1,0 +1,99 @@
+"""A Chromium for the tests: found on the machine, never downloaded, kept off the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response, Route
+
+from tools.dev.serving import HOST, Handler
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium() -> str | None:
+    """The program named by $CHROMIUM, or one on the PATH."""
+    names = (os.environ.get("CHROMIUM"), *NAMES)
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a built site while it is served on this machine."""
+    server = ThreadingHTTPServer((HOST, 0), partial(Handler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://{HOST}:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@dataclass
+class Visitor:
+    """A tab that keeps what went wrong while it was used."""
+
+    page: Page
+    site: str
+    troubles: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        """Note script errors, failed requests and requests to other hosts; block the last."""
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.troubles.append(f"script error: {error}"))
+        self.page.on("requestfailed", self._failed)
+        self.page.on("response", self._response)
+        self.page.route("**/*", self._route)
+
+    def open(self, path: str) -> Page:
+        """Open a page of the site and wait until it is at rest."""
+        self.troubles.clear()
+        self.page.goto(f"{self.site}/{path}", wait_until="load")
+        self.page.wait_for_load_state("networkidle")
+        return self.page
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.troubles.append(f"console {message.type}: {message.text}")
+
+    def _failed(self, request: Request) -> None:
+        self.troubles.append(f"request failed: {request.url}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.troubles.append(f"answer {response.status}: {response.url}")
+
+    def _route(self, route: Route) -> None:
+        parts = urlsplit(route.request.url)
+        if parts.scheme in {"http", "https", "ws", "wss"} and parts.hostname != HOST:
+            self.troubles.append(f"request to another host: {route.request.url}")
+            route.abort()
+        else:
+            route.continue_()
+
+
+def visitor(context: BrowserContext, site: str) -> Visitor:
+    """A new tab, watched."""
+    made = Visitor(context.new_page(), site)
+    made.watch()
+    return made

@@ -1,0 +1,209 @@
+"""The built site in a real browser: quiet, self-contained, and its controls work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright import sync_api
+
+from tests.conftest import ROOT
+from tests.docs.browser import FLAGS, Visitor, chromium, served, visitor
+from tools.preview import npm
+
+pytestmark = pytest.mark.browser
+
+AXE = {
+    ("axe-core", "4.14.1"): (
+        "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
+        ("axe.min.js",),
+    )
+}
+PAGES = sorted(
+    path.relative_to(ROOT).with_suffix(".html").as_posix()
+    for path in [*ROOT.glob("*.qmd"), *(ROOT / "docs").rglob("*.qmd")]
+    if "api" not in path.relative_to(ROOT).parts and path.name != "404.qmd"
+)
+# The reference is made by one program from one template: a few of its pages stand for all.
+GENERATED = [
+    "docs/api/index.html",
+    "docs/api/Accelerator.html",
+    "docs/api/formulas-collectives.html",
+    "docs/api/Hardware.html",
+    "docs/api/source/mlsysim.core.units.html",
+]
+SMALL = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = chromium()
+    if program is None:
+        pytest.skip("no Chromium on this machine; set CHROMIUM to the program")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def site(built_site: Path) -> Iterator[str]:
+    with served(built_site) as address:
+        yield address
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed(request: pytest.FixtureRequest, browser: Any, site: str) -> Iterator[Visitor]:
+    """A tab whose system asks for light or for dark."""
+    yield from tab(browser, site, color_scheme=request.param)
+
+
+@pytest.fixture
+def light(browser: Any, site: str) -> Iterator[Visitor]:
+    yield from tab(browser, site, color_scheme="light")
+
+
+@pytest.fixture
+def phone(browser: Any, site: str) -> Iterator[Visitor]:
+    yield from tab(browser, site, color_scheme="light", viewport=SMALL)
+
+
+def tab(browser: Any, site: str, **options: Any) -> Iterator[Visitor]:
+    context = browser.new_context(reduced_motion="reduce", **options)
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site)
+    yield visitor(context, site)
+    context.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The accessibility checker; pinned by version and hash, like the site's own scripts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(npm, "PACKAGES", AXE)
+        try:
+            (path,) = npm.files(ROOT / "build" / "npm")
+        except OSError as error:
+            pytest.skip(f"axe-core is not here and cannot be fetched: {error}")
+    return path.read_text(encoding="utf-8")
+
+
+def violations(page: Any, axe: str) -> list[str]:
+    """What axe finds on a page, each with the element at fault."""
+    page.evaluate(axe)
+    found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => r.violations)")
+    return [
+        f"{item['id']} ({item['impact']}): {item['help']}: {node['html'][:120]}"
+        for item in found
+        for node in item["nodes"][:3]
+    ]
+
+
+@pytest.mark.parametrize("path", [*PAGES, *GENERATED])
+def test_page_is_quiet_and_accessible(path: str, themed: Visitor, axe: str) -> None:
+    page = themed.open(path)
+    assert themed.troubles == []
+    assert violations(page, axe) == []
+
+
+@pytest.mark.parametrize("path", [*PAGES, "docs/api/formulas-collectives.html"])
+def test_page_fits_a_phone(path: str, phone: Visitor) -> None:
+    page = phone.open(path)
+    wider = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wider <= 0, f"the page is {wider} px wider than the screen"
+    assert phone.troubles == []
+
+
+def test_diagrams_are_drawn(light: Visitor, built_site: Path) -> None:
+    drawn = 0
+    for path in PAGES:
+        if 'class="mermaid' not in (built_site / path).read_text(encoding="utf-8"):
+            continue
+        page = light.open(path)
+        page.wait_for_function(
+            "[...document.querySelectorAll('.mermaid')].every(one => one.querySelector('svg'))"
+        )
+        drawn += page.locator(".mermaid svg").count()
+        assert page.get_by_text("Syntax error in text").count() == 0
+    assert drawn
+
+
+def test_search_finds(light: Visitor) -> None:
+    page = light.open("index.html")
+    page.keyboard.press("/")
+    page.locator("#search-input").fill("pipeline bubble")
+    first = page.locator("#search-results a").first
+    first.wait_for()
+    first.click()
+    page.wait_for_load_state("load")
+    assert "bubble" in page.locator("main").inner_text().lower()
+    assert light.troubles == []
+
+
+def test_search_says_when_it_finds_nothing(light: Visitor) -> None:
+    page = light.open("index.html")
+    page.locator(".search-open").click()
+    page.locator("#search-input").fill("xyzzyplugh")
+    page.wait_for_function("document.querySelector('#search-results').innerText.trim() !== ''")
+    assert page.locator("#search-results a").count() == 0
+
+
+def test_the_theme_follows_the_system_then_the_reader(themed: Visitor) -> None:
+    page = themed.open("index.html")
+    dark = "document.body.classList.contains('quarto-dark')"
+    system = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    assert page.evaluate(dark) == system
+    page.locator(".quarto-color-scheme-toggle").first.click()
+    assert page.evaluate(dark) != system
+    page = themed.open("docs/getting-started.html")
+    assert page.evaluate(dark) != system, "the choice is forgotten on the next page"
+
+
+def first_with(built_site: Path, text: str) -> str:
+    """The first page whose HTML holds some text."""
+    for path in PAGES:
+        if text in (built_site / path).read_text(encoding="utf-8"):
+            return path
+    pytest.fail(f"no page has {text}")
+
+
+def test_tabs_switch(light: Visitor, built_site: Path) -> None:
+    page = light.open(first_with(built_site, "panel-tabset"))
+    tabs = page.locator(".panel-tabset").first.locator("[role=tab]")
+    tabs.nth(1).click()
+    panel = page.locator(f"[id='{tabs.nth(1).get_attribute('aria-controls')}']")
+    panel.wait_for(state="visible")
+    assert tabs.nth(1).get_attribute("aria-selected") == "true"
+    assert tabs.nth(0).get_attribute("aria-selected") == "false"
+
+
+def test_folded_answers_open(light: Visitor, built_site: Path) -> None:
+    page = light.open(first_with(built_site, "callout-collapse"))
+    head = page.locator(".callout-header[data-bs-toggle=collapse]").first
+    body = page.locator(f"[id='{head.get_attribute('aria-controls')}']")
+    assert not body.is_visible()
+    head.focus()
+    page.keyboard.press("Enter")
+    body.wait_for(state="visible")
+
+
+def test_code_is_copied(light: Visitor, built_site: Path) -> None:
+    page = light.open(first_with(built_site, "sourceCode python"))
+    block = page.locator(".code-with-copy, div.sourceCode").first
+    block.hover()
+    block.locator(".code-copy-button").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.strip() == block.locator("code").inner_text().strip()
+
+
+def test_a_missing_page_gets_ours(light: Visitor) -> None:
+    page = light.open("no/such/page.html")
+    assert page.locator("main a[href]").count() > 0
+    foreign = [text for text in light.troubles if "404" not in text]
+    assert foreign == [], "the page for missing pages does not find its own files"
+
+
+def test_math_is_shown_without_scripts(light: Visitor, built_site: Path) -> None:
+    page = light.open(first_with(built_site, "<math"))
+    assert page.locator("math").first.bounding_box()["height"] > 0
