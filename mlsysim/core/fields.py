@@ -75,6 +75,7 @@ class Record:
                 continue
             value = getattr(self, item.name)
             if value is None and item.default is None:
+                si[item.name] = float("nan")
                 continue
             si[item.name] = self._checked(item, value)
         object.__setattr__(self, "_si", si)
@@ -95,7 +96,7 @@ class Record:
         return plain
 
     def si(self, field: str) -> float:
-        """Return a numeric field as a plain number in SI base units."""
+        """Return a numeric field as a plain number in SI base units; NaN where it is not known."""
         return self._si[field]  # type: ignore[attr-defined, no-any-return]
 
     def __repr__(self) -> str:

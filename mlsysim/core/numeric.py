@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import Any, TypeAlias
 
-__all__ = ["ceil", "floor", "log2", "maximum", "minimum", "sqrt", "where"]
+__all__ = ["Value", "ceil", "floor", "gcd", "log2", "maximum", "minimum", "sqrt", "where"]
+
+Value: TypeAlias = Any
+"""A float, an array, or a quantity: what a formula takes and returns."""
 
 
 def _is_array(*values: Any) -> bool:
@@ -25,7 +28,7 @@ def maximum(a: Any, b: Any) -> Any:
         import numpy
 
         return numpy.maximum(a, b)
-    return a if a >= b else b
+    return _like(a if a >= b else b, a, b)
 
 
 def minimum(a: Any, b: Any) -> Any:
@@ -34,7 +37,15 @@ def minimum(a: Any, b: Any) -> Any:
         import numpy
 
         return numpy.minimum(a, b)
-    return a if a <= b else b
+    return _like(a if a <= b else b, a, b)
+
+
+def _like(value: Any, *arguments: Any) -> Any:
+    """Make a plain `value` a quantity if any of the arguments is one."""
+    quantities = [argument for argument in arguments if hasattr(argument, "magnitude")]
+    if quantities and not hasattr(value, "magnitude"):
+        return type(quantities[0])(value, "")
+    return value
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -52,8 +63,7 @@ def _elementwise(value: Any, scalar: Any, name: str) -> Any:
 
         return getattr(numpy, name)(value)
     if hasattr(value, "magnitude"):  # a quantity: defined only if it is dimensionless
-        plain = value.to("")
-        return type(value)(scalar(plain.magnitude), plain.units)
+        return type(value)(scalar(value.to("").magnitude), "")
     return scalar(value)
 
 
@@ -79,3 +89,16 @@ def sqrt(value: Any) -> Any:
 
         return numpy.sqrt(value)
     return value**0.5
+
+
+def gcd(a: Any, b: Any) -> Any:
+    """Greatest common divisor of two whole numbers."""
+    if _is_array(a, b):
+        import numpy
+
+        return numpy.gcd(a, b)
+    return _like(math.gcd(_whole(a), _whole(b)), a, b)
+
+
+def _whole(value: Any) -> int:
+    return int(value.to("").magnitude if hasattr(value, "magnitude") else value)

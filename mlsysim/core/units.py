@@ -6,6 +6,7 @@ and dress their answers here; formulas never see a unit.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from importlib.resources import as_file, files
 from typing import Any, TypeAlias
@@ -14,7 +15,15 @@ import pint
 
 from mlsysim.core.errors import ConfigError
 
-__all__ = ["Q_", "Quantity", "dress", "is_quantity", "parse_quantity", "strip", "ureg"]
+__all__ = [
+    "Q_",
+    "Quantity",
+    "dress",
+    "format_number",
+    "parse_quantity",
+    "strip",
+    "ureg",
+]
 
 
 def _load_registry() -> pint.UnitRegistry[Any]:
@@ -30,11 +39,12 @@ ureg = _load_registry()
 """The unit registry: `ureg.GB`, `ureg("3.35 TB/s")`."""
 
 # Quantities that cross a process boundary come back as quantities of this registry.
-pint.set_application_registry(ureg)
+pint.set_application_registry(ureg)  # type: ignore[no-untyped-call]
 
 Quantity: TypeAlias = pint.Quantity[Any]
 Q_ = ureg.Quantity
 """Makes a quantity: `Q_(80, "GB")` or `Q_("80 GB")`."""
+
 
 @lru_cache(maxsize=256)
 def unit(name: str) -> Any:
@@ -53,9 +63,9 @@ def _dimension(name: str) -> Any:
     return unit(name).dimensionality
 
 
-def is_quantity(value: object) -> bool:
-    """Tell whether `value` carries a unit."""
-    return isinstance(value, pint.Quantity)
+def has_dimension(name: str) -> bool:
+    """Tell whether a unit is more than a count."""
+    return bool(_dimension(name))
 
 
 def strip(value: Any, expected: str, argument: str) -> Any:
@@ -114,3 +124,21 @@ def parse_quantity(text: str, argument: str) -> Quantity:
             f'"3.35 TB/s" ({fault})',
             argument=argument,
         ) from fault
+
+
+def format_number(value: Any, digits: int = 4) -> str:
+    """Print a number or quantity with a few digits and the prefix that suits it."""
+    if value is None:
+        return "not known"
+    if isinstance(value, pint.Quantity):
+        magnitude = value.magnitude
+        if not math.isfinite(magnitude):
+            return "not known" if math.isnan(magnitude) else "infinite"
+        if (magnitude and not value.dimensionless) or abs(magnitude) >= 1e6:
+            value = value.to_compact()
+        return f"{format_number(value.magnitude, digits)} {value.units:~P}".rstrip()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if (abs(value) >= 10**digits and abs(value) < 10 ** (digits + 3)) or value == int(value):
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.{digits}g}"
+    return f"{value:.{digits}g}"

@@ -238,7 +238,8 @@ class Recommendation(Catalog):
         parameters=Q_(24_036_595_969, "param"),
         flops_per_sample=Q_(2 * (2_365_184 + 44_928), "flop"),
         activations_per_sample=Q_(7392, "count"),
-        parameters_read=Q_(26 * 128 + 2_368_897, "param"),
+        dense_parameters=Q_(2_368_897, "param"),
+        gathered_parameters=Q_(26 * 128, "param"),
         input_shape=(13 + 26,),
     )
     """DLRM as in MLPerf: 24e9 embedding parameters, 2.4e6 in the two MLPs. A sample reads one

@@ -53,14 +53,14 @@ class Compute(Record):
         ConfigError
             If the precision is unknown, or the device does not compute in it.
         """
-        value = getattr(self, find_precision(precision).name)
+        value: Quantity | None = getattr(self, find_precision(precision).name)
         if value is None:
             raise ConfigError(
                 f"precision = {precision!r} is not one that this device computes in; it has "
                 f"{', '.join(self.precisions)}",
                 argument="precision",
             )
-        return value  # type: ignore[no-any-return]
+        return value
 
 
 @record
@@ -110,4 +110,5 @@ class Accelerator(Entry):
         Williams, Waterman and Patterson (2009), "Roofline", section 3.
         """
         rate = self.compute.rate(precision or self.compute.default_precision)
-        return (rate / self.memory.bandwidth).to("flop/byte")
+        balance: Quantity = (rate / self.memory.bandwidth).to("flop/byte")
+        return balance

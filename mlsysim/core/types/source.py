@@ -79,7 +79,7 @@ class Entry(Record):
         for part in path.split("."):
             if not dataclasses.is_dataclass(value) or not hasattr(value, part):
                 kind = f"{self.name}: field"
-                known = [item.name for item in dataclasses.fields(value)]  # type: ignore[arg-type]
+                known = [item.name for item in dataclasses.fields(value)]
                 raise UnknownEntryError.build(path, kind, known)
             value = getattr(value, part)
         return value

@@ -7,7 +7,7 @@ import dataclasses
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types.source import Entry
-from mlsysim.core.units import Quantity
+from mlsysim.core.units import Q_, Quantity
 
 __all__ = ["FixedShapeModel", "TransformerModel", "Workload"]
 
@@ -33,19 +33,27 @@ class FixedShapeModel(Workload):
     ----------
     flops_per_sample : Quantity
         Operations of one inference; a multiply-accumulate counts as two.
-    activations_per_sample : Quantity or None
-        Elements that the layers of one inference write, in all; `None` where no source says.
-        Memory traffic then counts the weights alone.
-    parameters_read : Quantity or None
-        Parameters that one sample touches, where that is not all of them (embedding tables).
+    activations_per_sample : Quantity
+        Elements that the layers of one inference write, in all.
+    dense_parameters : Quantity or None
+        Parameters that every sample uses, where that is not all of them.
+    gathered_parameters : Quantity
+        Parameters that one sample looks up in tables, beside the dense ones.
     input_shape : tuple of int
         Shape of one sample.
     """
 
     flops_per_sample: Quantity = quantity("flop")
-    activations_per_sample: Quantity | None = quantity("count", default=None)
-    parameters_read: Quantity | None = quantity("param", default=None)
+    activations_per_sample: Quantity = quantity("count")
+    dense_parameters: Quantity | None = quantity("param", default=None)
+    gathered_parameters: Quantity = quantity("param", default=Q_(0, "param"), zero=True)
     input_shape: tuple[int, ...] = ()
+
+    def si(self, field: str) -> float:
+        """Return a field as a plain number; all parameters are dense unless told otherwise."""
+        if field == "dense_parameters" and self.dense_parameters is None:
+            field = "parameters"
+        return super().si(field)
 
 
 @record

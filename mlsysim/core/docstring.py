@@ -1,0 +1,83 @@
+"""Reads the docstrings of formulas and kernels: equation, symbols, units and references.
+
+The convention is numpydoc's, with two additions. The type slot of a parameter holds its unit in
+brackets, and its description begins with its symbol:
+
+    message_size : [byte]
+        $m$, data that each rank holds.
+
+The equation stands between double dollars below the summary. The site and the tests read the same
+text, so a page cannot disagree with the code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Documentation", "Symbol", "read_docstring"]
+
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+_ITEM = re.compile(r"^(\w+) : \[([^\]]*)\]$")
+_SYMBOL = re.compile(r"^\$([^$]+)\$,?\s*")
+_EQUATION = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """One documented quantity: a parameter, or the value returned."""
+
+    name: str
+    unit: str
+    latex: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Documentation:
+    """What the docstring of a formula says."""
+
+    summary: str
+    equation: str
+    notes: str
+    parameters: dict[str, Symbol]
+    returns: Symbol | None
+    references: str
+
+
+def read_docstring(function: Callable[..., Any]) -> Documentation:
+    """Read the docstring of a formula or kernel."""
+    text = inspect.getdoc(function) or ""
+    parts = _SECTION.split(text)
+    sections = dict(zip(parts[1::2], (part.strip("\n") for part in parts[2::2]), strict=True))
+    summary, _, body = parts[0].strip().partition("\n\n")
+    equation = _EQUATION.search(body)
+    returned = _read_items(sections.get("Returns", ""))
+    return Documentation(
+        summary=" ".join(summary.split()),
+        equation=" ".join(equation[1].split()) if equation else "",
+        notes=_EQUATION.sub("", body).strip(),
+        parameters=_read_items(sections.get("Parameters", "")),
+        returns=next(iter(returned.values()), None),
+        references=" ".join(sections.get("References", "").split()),
+    )
+
+
+def _read_items(section: str) -> dict[str, Symbol]:
+    found: dict[str, Symbol] = {}
+    name, unit, lines = "", "", list[str]()
+    for line in [*section.splitlines(), "end : []"]:
+        item = _ITEM.match(line)
+        if item is None:
+            lines.append(line.strip())
+            continue
+        if name:
+            text = " ".join(lines).strip()
+            symbol = _SYMBOL.match(text)
+            latex = symbol[1] if symbol else rf"\mathrm{{{name}}}"
+            found[name] = Symbol(name, unit, latex, _SYMBOL.sub("", text))
+        name, unit, lines = item[1], item[2], []
+    return found

@@ -1,0 +1,163 @@
+"""All-reduce: every rank ends with the sum of what all ranks hold."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.formulas.collectives import all_gather_time, reduce_scatter_time
+from mlsysim.core.numeric import Value, ceil, log2
+
+__all__ = [
+    "bus_bandwidth",
+    "hierarchical_all_reduce_time",
+    "ring_all_reduce_time",
+    "tree_all_reduce_time",
+]
+
+
+@formula
+def ring_all_reduce_time(
+    message_size: Value, ranks: Value, bandwidth: Value, latency: Value
+) -> Value:
+    r"""Time of a ring all-reduce: a reduce-scatter, then an all-gather.
+
+    $$ t = 2\,\frac{n-1}{n}\,\frac{m}{B} + 2\,(n-1)\,\alpha $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds.
+    ranks : [1]
+        $n$, ranks in the ring.
+    bandwidth : [byte/s]
+        $B$, bandwidth of a rank, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message between neighbours.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of
+    workstations, section 4, https://doi.org/10.1016/j.jpdc.2008.09.002
+    """
+    return 2 * (ranks - 1) / ranks * message_size / bandwidth + 2 * (ranks - 1) * latency
+
+
+@formula
+def tree_all_reduce_time(
+    message_size: Value, ranks: Value, bandwidth: Value, latency: Value
+) -> Value:
+    r"""Time of an all-reduce over a double binary tree, pipelined in small chunks.
+
+    Each of the two trees carries half of the data up and down again, so large messages move at
+    full bandwidth, while the latency grows with the depth of the tree only.
+
+    $$ t = 2\,\frac{m}{B} + 2\,\lceil\log_2 n\rceil\,\alpha $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds.
+    ranks : [1]
+        $n$, ranks in the trees.
+    bandwidth : [byte/s]
+        $B$, bandwidth of a rank, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message between neighbours.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Sanders, Speck and Traeff (2009), Two-tree algorithms for full bandwidth broadcast, reduction
+    and scan, Parallel Computing 35(12), https://doi.org/10.1016/j.parco.2009.09.001
+    """
+    return 2 * message_size / bandwidth + 2 * ceil(log2(ranks)) * latency
+
+
+@formula
+def hierarchical_all_reduce_time(
+    message_size: Value,
+    ranks: Value,
+    local: Value,
+    local_bandwidth: Value,
+    local_latency: Value,
+    remote_bandwidth: Value,
+    remote_latency: Value,
+) -> Value:
+    r"""Time of an all-reduce over groups of near ranks that are joined by slower links.
+
+    A reduce-scatter inside each group, an all-reduce of the parts between the groups (every rank
+    with its peers, all at once), and an all-gather inside. With one group, or one rank a group,
+    it is the plain ring.
+
+    $$ t = 2\left[\frac{g-1}{g}\frac{m}{B_1} + (g-1)\alpha_1\right]
+         + 2\left[\frac{k-1}{k}\frac{m}{g B_2} + (k-1)\alpha_2\right],
+       \qquad k = \frac{n}{g} $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds.
+    ranks : [1]
+        $n$, ranks in all; $k$ groups of them.
+    local : [1]
+        $g$, ranks in one group; it divides $n$.
+    local_bandwidth : [byte/s]
+        $B_1$, bandwidth of a rank within its group, one direction.
+    local_latency : [s]
+        $\alpha_1$, time of an empty message within a group.
+    remote_bandwidth : [byte/s]
+        $B_2$, bandwidth of a rank between groups, one direction.
+    remote_latency : [s]
+        $\alpha_2$, time of an empty message between groups.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Jia et al. (2018), Highly Scalable Deep Learning Training System with Mixed-Precision,
+    section 3.3 (hierarchical all-reduce), https://arxiv.org/abs/1807.11205; the steps as in
+    Thakur, Rabenseifner and Gropp (2005), https://doi.org/10.1177/1094342005051521
+    """
+    scatter = reduce_scatter_time(message_size, local, local_bandwidth, local_latency)
+    between = ring_all_reduce_time(
+        message_size / local, ranks / local, remote_bandwidth, remote_latency
+    )
+    gather = all_gather_time(message_size, local, local_bandwidth, local_latency)
+    return scatter + between + gather
+
+
+@formula
+def bus_bandwidth(message_size: Value, ranks: Value, time: Value) -> Value:
+    r"""Link bandwidth that an all-reduce of a given time amounts to, as nccl-tests print it.
+
+    $$ B = 2\,\frac{n-1}{n}\,\frac{m}{t} $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds.
+    ranks : [1]
+        $n$, ranks.
+    time : [s]
+        $t$, time of the all-reduce.
+
+    Returns
+    -------
+    bandwidth : [byte/s]
+        $B$, bus bandwidth.
+
+    References
+    ----------
+    NVIDIA, nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth",
+    https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+    """
+    return 2 * (ranks - 1) / ranks * message_size / time

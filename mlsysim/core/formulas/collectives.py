@@ -1,0 +1,169 @@
+"""Collective communication: time from size, ranks, bandwidth and latency.
+
+`bandwidth` is what one rank can send in one direction while it receives as much in the other;
+`latency` is the time of an empty message between neighbours. Ranks are equal and nothing else
+uses the links.
+"""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, ceil, log2
+
+__all__ = [
+    "all_gather_time",
+    "all_to_all_time",
+    "point_to_point_time",
+    "reduce_scatter_time",
+    "tree_broadcast_time",
+]
+
+
+@formula
+def point_to_point_time(message_size: Value, bandwidth: Value, latency: Value) -> Value:
+    r"""Time to send one message to one receiver.
+
+    $$ t = \alpha + \frac{m}{B} $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, size of the message.
+    bandwidth : [byte/s]
+        $B$, bandwidth of the link, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time until the whole message has arrived.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
+    MPICH, section 3, https://doi.org/10.1177/1094342005051521
+    """
+    return latency + message_size / bandwidth
+
+
+@formula
+def reduce_scatter_time(
+    message_size: Value, ranks: Value, bandwidth: Value, latency: Value
+) -> Value:
+    r"""Time of a ring reduce-scatter: each rank ends with one reduced part of the whole.
+
+    $$ t = \frac{n-1}{n}\,\frac{m}{B} + (n-1)\,\alpha $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank starts with.
+    ranks : [1]
+        $n$, ranks in the ring.
+    bandwidth : [byte/s]
+        $B$, bandwidth of a rank, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message between neighbours.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of
+    workstations, section 4, https://doi.org/10.1016/j.jpdc.2008.09.002
+    """
+    return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
+
+
+@formula
+def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency: Value) -> Value:
+    r"""Time of a ring all-gather: each rank starts with one part and ends with the whole.
+
+    $$ t = \frac{n-1}{n}\,\frac{m}{B} + (n-1)\,\alpha $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank ends with.
+    ranks : [1]
+        $n$, ranks in the ring.
+    bandwidth : [byte/s]
+        $B$, bandwidth of a rank, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message between neighbours.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
+    MPICH, section 4.1, https://doi.org/10.1177/1094342005051521
+    """
+    return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
+
+
+@formula
+def tree_broadcast_time(
+    message_size: Value, ranks: Value, bandwidth: Value, latency: Value
+) -> Value:
+    r"""Time of a binomial-tree broadcast: in each round, all who have the message pass it on.
+
+    $$ t = \lceil\log_2 n\rceil\left(\alpha + \frac{m}{B}\right) $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that the root holds.
+    ranks : [1]
+        $n$, ranks, the root included.
+    bandwidth : [byte/s]
+        $B$, bandwidth of a rank, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time until the last rank has the message.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
+    MPICH, section 4.2, https://doi.org/10.1177/1094342005051521
+    """
+    return ceil(log2(ranks)) * (latency + message_size / bandwidth)
+
+
+@formula
+def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency: Value) -> Value:
+    r"""Time of a pairwise all-to-all: each rank sends a different part to every other.
+
+    $$ t = \frac{n-1}{n}\,\frac{m}{B} + (n-1)\,\alpha $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds, its own part included.
+    ranks : [1]
+        $n$, ranks.
+    bandwidth : [byte/s]
+        $B$, bandwidth of a rank, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
+    MPICH, section 4.3 (pairwise exchange), https://doi.org/10.1177/1094342005051521
+    """
+    return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency

@@ -1,0 +1,182 @@
+"""Pipelines: stages that wait for each other."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, ceil, minimum
+
+__all__ = [
+    "interleaving_factor",
+    "layers_per_stage",
+    "microbatches_in_flight",
+    "pipeline_bubble_fraction",
+    "pipeline_bubble_time",
+    "stage_imbalance",
+]
+
+
+@formula
+def pipeline_bubble_fraction(
+    pp_size: Value, microbatch_count: Value, virtual_stages: Value
+) -> Value:
+    r"""Share of the pipeline's time in which a stage idles.
+
+    $$ \beta = \frac{p-1}{m\,v + p - 1} $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+    virtual_stages : [1]
+        $v$, model chunks per stage: 1 unless the schedule is interleaved.
+
+    Returns
+    -------
+    share : [1]
+        $\beta$, idle share of the whole time.
+
+    References
+    ----------
+    Huang et al. (2019), GPipe, section 2.3, https://arxiv.org/abs/1811.06965; interleaved:
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 2.2.2,
+    https://arxiv.org/abs/2104.04473
+    """
+    return (pp_size - 1) / (microbatch_count * virtual_stages + pp_size - 1)
+
+
+@formula
+def pipeline_bubble_time(
+    busy_time: Value, pp_size: Value, microbatch_count: Value, virtual_stages: Value
+) -> Value:
+    r"""Time that filling and draining the pipeline adds to the time in which a stage is busy.
+
+    $$ t_b = \frac{p-1}{m\,v}\,t $$
+
+    Parameters
+    ----------
+    busy_time : [s]
+        $t$, time in which a stage is busy with all microbatches.
+    pp_size : [1]
+        $p$, pipeline stages.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+    virtual_stages : [1]
+        $v$, model chunks per stage: 1 unless the schedule is interleaved.
+
+    Returns
+    -------
+    time : [s]
+        $t_b$, idle time per step.
+
+    References
+    ----------
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, sections 2.2.1 and
+    2.2.2, https://arxiv.org/abs/2104.04473
+    """
+    return (pp_size - 1) / (microbatch_count * virtual_stages) * busy_time
+
+
+@formula
+def layers_per_stage(layers: Value, pp_size: Value) -> Value:
+    r"""Layers of the longest stage, when layers are dealt out as evenly as they go.
+
+    $$ L_p = \left\lceil \frac{L}{p} \right\rceil $$
+
+    Parameters
+    ----------
+    layers : [1]
+        $L$, layers of the model.
+    pp_size : [1]
+        $p$, pipeline stages.
+
+    Returns
+    -------
+    layers : [1]
+        $L_p$, layers of the longest stage.
+
+    References
+    ----------
+    Counting; the longest stage sets the pace of the pipeline.
+    """
+    return ceil(layers / pp_size)
+
+
+@formula
+def stage_imbalance(layers: Value, pp_size: Value, stage_layers: Value) -> Value:
+    r"""Work of the longest stage over the mean of all stages.
+
+    $$ \iota = \frac{p\,L_p}{L} $$
+
+    Parameters
+    ----------
+    layers : [1]
+        $L$, layers of the model.
+    pp_size : [1]
+        $p$, pipeline stages.
+    stage_layers : [1]
+        $L_p$, layers of the longest stage.
+
+    Returns
+    -------
+    ratio : [1]
+        $\iota$, 1 where the layers divide evenly.
+
+    References
+    ----------
+    Counting; the longest stage sets the pace of the pipeline.
+    """
+    return pp_size * stage_layers / layers
+
+
+@formula
+def microbatches_in_flight(pp_size: Value, microbatch_count: Value) -> Value:
+    r"""Microbatches whose activations the first stage holds at once under 1F1B.
+
+    $$ k = \min(p, m) $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+
+    Returns
+    -------
+    microbatches : [1]
+        $k$, microbatches in flight.
+
+    References
+    ----------
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 2.2.1,
+    https://arxiv.org/abs/2104.04473
+    """
+    return minimum(pp_size, microbatch_count)
+
+
+@formula
+def interleaving_factor(pp_size: Value, virtual_stages: Value) -> Value:
+    r"""Growth of the first stage's activations under the interleaved schedule.
+
+    Use it for $v > 1$ only: plain 1F1B has the factor 1.
+
+    $$ \lambda = 1 + \frac{p-1}{p\,v} $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    virtual_stages : [1]
+        $v$, model chunks per stage.
+
+    Returns
+    -------
+    factor : [1]
+        $\lambda$, activations relative to plain 1F1B.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
+    section 4.2.3, https://arxiv.org/abs/2205.05198
+    """
+    return 1 + (pp_size - 1) / (pp_size * virtual_stages)

@@ -1,0 +1,262 @@
+"""The roofline: a device is bound by its arithmetic or by its memory."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, maximum, minimum
+
+__all__ = [
+    "arithmetic_intensity",
+    "attainable_rate",
+    "compute_time",
+    "flops_utilization",
+    "memory_time",
+    "reached_rate",
+    "ridge_point",
+    "roofline_time",
+    "sample_rate",
+]
+
+
+@formula
+def arithmetic_intensity(flops: Value, bytes_moved: Value) -> Value:
+    r"""Operations per byte that a computation moves through memory.
+
+    $$ I = \frac{F}{Q} $$
+
+    Parameters
+    ----------
+    flops : [flop]
+        $F$, operations of the computation.
+    bytes_moved : [byte]
+        $Q$, bytes read from and written to memory.
+
+    Returns
+    -------
+    intensity : [flop/byte]
+        $I$, arithmetic intensity.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    """
+    return flops / bytes_moved
+
+
+@formula
+def ridge_point(peak_rate: Value, bandwidth: Value) -> Value:
+    r"""Intensity at which arithmetic and memory take equally long.
+
+    $$ I^{*} = \frac{P}{B} $$
+
+    Parameters
+    ----------
+    peak_rate : [flop/s]
+        $P$, peak arithmetic rate.
+    bandwidth : [byte/s]
+        $B$, peak memory bandwidth.
+
+    Returns
+    -------
+    intensity : [flop/byte]
+        $I^{*}$, ridge point.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    """
+    return peak_rate / bandwidth
+
+
+@formula
+def reached_rate(peak_rate: Value, efficiency: Value) -> Value:
+    r"""Arithmetic rate at a constant share of the peak.
+
+    $$ R_\eta = \eta\,P $$
+
+    Parameters
+    ----------
+    peak_rate : [flop/s]
+        $P$, peak arithmetic rate.
+    efficiency : [1]
+        $\eta$, share of the peak rate that is reached, above 0 and at most 1.
+
+    Returns
+    -------
+    rate : [flop/s]
+        $R_\eta$, rate that is reached.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "Adding Ceilings to the Model",
+    https://doi.org/10.1145/1498765.1498785
+    """
+    return efficiency * peak_rate
+
+
+@formula
+def attainable_rate(intensity: Value, peak_rate: Value, bandwidth: Value) -> Value:
+    r"""Arithmetic rate that a computation of a given intensity can reach.
+
+    $$ R = \min(P,\; I\,B) $$
+
+    Parameters
+    ----------
+    intensity : [flop/byte]
+        $I$, arithmetic intensity.
+    peak_rate : [flop/s]
+        $P$, peak arithmetic rate.
+    bandwidth : [byte/s]
+        $B$, peak memory bandwidth.
+
+    Returns
+    -------
+    rate : [flop/s]
+        $R$, attainable rate.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    """
+    return minimum(peak_rate, intensity * bandwidth)
+
+
+@formula
+def compute_time(flops: Value, peak_rate: Value, efficiency: Value) -> Value:
+    r"""Time of the arithmetic alone, at a constant share of the peak rate.
+
+    $$ t_c = \frac{F}{\eta\,P} $$
+
+    Parameters
+    ----------
+    flops : [flop]
+        $F$, operations of the computation.
+    peak_rate : [flop/s]
+        $P$, peak arithmetic rate.
+    efficiency : [1]
+        $\eta$, share of the peak rate that is reached, above 0 and at most 1.
+
+    Returns
+    -------
+    time : [s]
+        $t_c$, compute time.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), https://doi.org/10.1145/1498765.1498785; the constant
+    efficiency is a ceiling below the roof, in the sense of "Adding Ceilings to the Model".
+    """
+    return flops / (efficiency * peak_rate)
+
+
+@formula
+def memory_time(bytes_moved: Value, bandwidth: Value) -> Value:
+    r"""Time of the memory traffic alone.
+
+    $$ t_m = \frac{Q}{B} $$
+
+    Parameters
+    ----------
+    bytes_moved : [byte]
+        $Q$, bytes read from and written to memory.
+    bandwidth : [byte/s]
+        $B$, memory bandwidth.
+
+    Returns
+    -------
+    time : [s]
+        $t_m$, memory time.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    """
+    return bytes_moved / bandwidth
+
+
+@formula
+def roofline_time(compute: Value, memory: Value) -> Value:
+    r"""Time of a computation whose arithmetic and memory traffic overlap fully.
+
+    $$ t = \max(t_c,\; t_m) $$
+
+    Parameters
+    ----------
+    compute : [s]
+        $t_c$, compute time.
+    memory : [s]
+        $t_m$, memory time.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    """
+    return maximum(compute, memory)
+
+
+@formula
+def sample_rate(batch_size: Value, time: Value) -> Value:
+    r"""Samples per second when one batch follows the other.
+
+    $$ X = \frac{b}{t} $$
+
+    Parameters
+    ----------
+    batch_size : [sample]
+        $b$, samples in a batch.
+    time : [s]
+        $t$, time of a batch.
+
+    Returns
+    -------
+    rate : [sample/s]
+        $X$, throughput.
+
+    References
+    ----------
+    Definition of throughput for back-to-back batches.
+    """
+    return batch_size / time
+
+
+@formula
+def flops_utilization(flops: Value, time: Value, peak_rate: Value, devices: Value) -> Value:
+    r"""Share of the devices' peak rate that a computation uses (MFU or HFU).
+
+    With the model's own operations in $F$ this is the model FLOPs utilization; with recomputed
+    operations counted too, the hardware FLOPs utilization.
+
+    $$ u = \frac{F}{n\,P\,t} $$
+
+    Parameters
+    ----------
+    flops : [flop]
+        $F$, operations done by all devices together.
+    time : [s]
+        $t$, time taken.
+    peak_rate : [flop/s]
+        $P$, dense peak rate of one device.
+    devices : [1]
+        $n$, devices.
+
+    Returns
+    -------
+    utilization : [1]
+        $u$, share of peak.
+
+    References
+    ----------
+    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1 and
+    appendix B, https://arxiv.org/abs/2204.02311
+    """
+    return flops / (devices * peak_rate * time)

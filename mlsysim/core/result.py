@@ -1,0 +1,99 @@
+"""Results: frozen records that are mappings as well, and that can show their work."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.fields import record
+from mlsysim.core.units import format_number
+
+if TYPE_CHECKING:
+    from mlsysim.core.derivation import Derivation
+
+__all__ = ["Result"]
+
+
+@record
+class Result(Mapping[str, Any]):
+    """Base of every answer: `r.latency` and `r["latency"]` are the same object.
+
+    Attributes
+    ----------
+    aliases : dict
+        Other names that a field answers to.
+    """
+
+    aliases: ClassVar[Mapping[str, str]] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        name = self.aliases.get(key, key)
+        if name not in self._fields():
+            raise UnknownEntryError.build(key, f"{type(self).__name__} field", self._fields())
+        return getattr(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only when there is no such attribute.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in type(self).aliases:
+            return getattr(self, type(self).aliases[name])
+        fault = UnknownEntryError.build(name, f"{type(self).__name__} field", self._fields())
+        raise AttributeError(fault.message)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields())
+
+    def __len__(self) -> int:
+        return len(self._fields())
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return tuple(item.name for item in dataclasses.fields(cls))
+
+    def explain(self, *names: str) -> Derivation:
+        """Derive the answer step by step: equations, the numbers put in, and their sources.
+
+        Parameters
+        ----------
+        *names
+            Fields to derive; all of them if none is named.
+
+        Raises
+        ------
+        UnknownEntryError
+            If the result has no such field.
+        """
+        if "_origin" not in self.__dict__:
+            raise UnknownEntryError(
+                f"this {type(self).__name__} is part of another result; explain that one",
+            )
+        solver, arguments = self.__dict__["_origin"]
+        derivation: Derivation = solver.derive(arguments)
+        return derivation.only(*(self.aliases.get(name, name) for name in names))
+
+    def _from(self, solver: type, arguments: Mapping[str, Any]) -> None:
+        """Remember which call made this result, so that it can be explained later."""
+        object.__setattr__(self, "_origin", (solver, dict(arguments)))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(self._fields())}>"
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self._fields())
+        lines = [f"{name:<{width}}  {_shown(value)}" for name, value in self.items()]
+        return "\n".join([type(self).__name__, *(f"  {line}" for line in lines)])
+
+    def _repr_markdown_(self) -> str:
+        rows = [f"| {name} | {_shown(value)} |" for name, value in self.items()]
+        return "\n".join(["| | |", "|:---|:---|", *rows])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Result):
+        return ", ".join(f"{name} {_shown(item)}" for name, item in value.items())
+    if isinstance(value, tuple):
+        return "; ".join(str(item) for item in value) or "none"
+    return format_number(value)

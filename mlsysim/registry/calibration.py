@@ -1,0 +1,94 @@
+"""Constants of the models of computation: conventions and calibrated values."""
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types import Entry, Source
+from mlsysim.core.units import Q_, Quantity
+
+__all__ = ["CONVENTIONS", "TEXTBOOK_EFFICIENCY", "Conventions", "Efficiency"]
+
+
+@record
+class Conventions(Entry):
+    """What is counted how.
+
+    Attributes
+    ----------
+    flops_per_mac : Quantity
+        Operations of one multiply-accumulate.
+    mask_bytes : Quantity
+        Bytes of one element of a dropout mask.
+    all_reduces_per_layer : int
+        All-reduces of tensor parallelism per layer, forward and backward together.
+    moment_bytes, master_bytes : Quantity
+        Bytes per parameter of Adam's two moments, and of a master weight.
+    """
+
+    flops_per_mac: Quantity = quantity("flop")
+    mask_bytes: Quantity = quantity("byte")
+    all_reduces_per_layer: int = number(whole=True)
+    moment_bytes: Quantity = quantity("byte")
+    master_bytes: Quantity = quantity("byte")
+
+
+@record
+class Efficiency(Entry):
+    """A constant share of the peak arithmetic rate."""
+
+    value: float = number()
+
+
+_KAPLAN = Source(
+    title="Kaplan et al. (2020), Scaling Laws for Neural Language Models",
+    url="https://arxiv.org/abs/2001.08361",
+    locator="section 2.1",
+    checked="2026-11-20",
+)
+_KORTHIKANTI = Source(
+    title="Korthikanti et al. (2022), Reducing Activation Recomputation",
+    url="https://arxiv.org/abs/2205.05198",
+    locator="section 4.1",
+    checked="2026-11-20",
+)
+_MEGATRON = Source(
+    title="Shoeybi et al. (2019), Megatron-LM",
+    url="https://arxiv.org/abs/1909.08053",
+    locator="section 3, Figure 4",
+    checked="2026-11-20",
+)
+_ZERO = Source(
+    title="Rajbhandari et al. (2020), ZeRO",
+    url="https://arxiv.org/abs/1910.02054",
+    locator="section 3.1",
+    checked="2026-11-20",
+)
+
+CONVENTIONS = Conventions(
+    name="Conventions",
+    source=_KAPLAN,
+    flops_per_mac=Q_(2, "flop"),
+    mask_bytes=Q_(1, "byte"),
+    all_reduces_per_layer=4,
+    moment_bytes=Q_(8, "byte"),
+    master_bytes=Q_(4, "byte"),
+    field_sources={
+        "mask_bytes": _KORTHIKANTI,
+        "all_reduces_per_layer": _MEGATRON,
+        "moment_bytes": _ZERO,
+        "master_bytes": _ZERO,
+    },
+)
+"""Counting rules that the literature shares."""
+
+TEXTBOOK_EFFICIENCY = Efficiency(
+    name="Textbook efficiency",
+    source=Source(
+        title="Narayanan et al. (2021), Efficient Large-Scale Language Model Training",
+        url="https://arxiv.org/abs/2104.04473",
+        locator="Table 1: 44 to 52 % of peak",
+        checked="2026-11-20",
+        note="a round number in the published range, not fitted",
+    ),
+    value=0.5,
+    estimated=frozenset({"value"}),
+)
+"""Share of peak that solvers assume where the caller gives none."""

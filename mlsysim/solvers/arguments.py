@@ -1,0 +1,180 @@
+"""Arguments of solvers: what each accepts, and what it says when it does not.
+
+Every solver declares its parameters with these kinds. The same declaration admits a scalar in
+`solve` and an array in `sweep`, so both refuse the same values with the same words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.types import find_precision
+
+__all__ = ["Argument", "Choice", "Noun", "PrecisionName", "Share", "Whole"]
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "ndim") and value.ndim > 0
+
+
+@dataclass(frozen=True)
+class Argument:
+    """Base of the kinds: `numeric` ones may be arrays in a sweep."""
+
+    optional: bool = False
+
+    numeric = False
+
+    def admit(self, name: str, value: Any) -> Any:
+        """Return the value as the solver uses it.
+
+        Raises
+        ------
+        ConfigError
+            If the value is not acceptable; the message names argument, limit and way out.
+        """
+        if value is None:
+            if self.optional:
+                return None
+            raise ConfigError(f"{name} is missing: it has no default", argument=name)
+        return self._admit(name, value)
+
+    def _admit(self, name: str, value: Any) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Noun(Argument):
+    """An object of the registry, or one made like it."""
+
+    kinds: tuple[type, ...] = ()
+    hint: str = ""
+
+    def _admit(self, name: str, value: Any) -> Any:
+        if not isinstance(value, self.kinds):
+            wanted = " or ".join(kind.__name__ for kind in self.kinds)
+            raise ConfigError(
+                f"{name} = {value!r} is not a {wanted}; pass one such as {self.hint}",
+                argument=name,
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Number(Argument):
+    """Base of the numeric kinds."""
+
+    numeric = True
+
+    def _admit(self, name: str, value: Any) -> Any:
+        if _is_array(value):
+            self._admit_array(name, value)
+            return value
+        if hasattr(value, "magnitude"):
+            if not value.dimensionless:
+                raise ConfigError(f"{name} = {value} must be a plain number", argument=name)
+            value = value.to("").magnitude
+        if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
+            raise ConfigError(f"{name} = {value!r} must be a number", argument=name)
+        if not self._accepts(float(value)):
+            raise self._refusal(name, value)
+        return self._convert(value)
+
+    def _admit_array(self, name: str, values: Any) -> None:
+        if values.dtype.kind not in "iuf":
+            raise ConfigError(f"{name} must hold numbers, not {values.dtype}", argument=name)
+        bad = values[~self._accepts_array(values)]
+        if bad.size:
+            raise self._refusal(name, bad.flat[0].item())
+
+    def _accepts(self, value: float) -> bool:
+        raise NotImplementedError
+
+    def _accepts_array(self, values: Any) -> Any:
+        raise NotImplementedError
+
+    def _convert(self, value: Any) -> Any:
+        return float(value)
+
+    def _refusal(self, name: str, value: Any) -> ConfigError:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Whole(Number):
+    """A count: a whole number of one or more."""
+
+    def _accepts(self, value: float) -> bool:
+        return math.isfinite(value) and value >= 1 and value == int(value)
+
+    def _accepts_array(self, values: Any) -> Any:
+        return (values >= 1) & (values == values // 1) & (values < math.inf)
+
+    def _convert(self, value: Any) -> int:
+        return int(value)
+
+    def _refusal(self, name: str, value: Any) -> ConfigError:
+        return ConfigError(
+            f"{name} = {value!r} is out of range: give a whole number of 1 or more",
+            argument=name,
+        )
+
+
+@dataclass(frozen=True)
+class Share(Number):
+    """A share: above zero, and at most one."""
+
+    def _accepts(self, value: float) -> bool:
+        return 0 < value <= 1
+
+    def _accepts_array(self, values: Any) -> Any:
+        return (values > 0) & (values <= 1)
+
+    def _refusal(self, name: str, value: Any) -> ConfigError:
+        return ConfigError(
+            f"{name} = {value!r} is out of range: give a number above 0 and at most 1",
+            argument=name,
+        )
+
+
+@dataclass(frozen=True)
+class Switch(Argument):
+    """True or false."""
+
+    def _admit(self, name: str, value: Any) -> Any:
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} = {value!r} must be True or False", argument=name)
+        return value
+
+
+@dataclass(frozen=True)
+class Choice(Argument):
+    """One of a few named options."""
+
+    options: Mapping[str, Any] | None = None
+
+    def _admit(self, name: str, value: Any) -> Any:
+        options = self.options or {}
+        if value in options.values():
+            return value
+        if not isinstance(value, str) or value not in options:
+            near = get_close_matches(str(value), options, n=1)
+            hint = f'; did you mean "{near[0]}"?' if near else ""
+            raise ConfigError(
+                f"{name} = {value!r} is unknown: choose one of {', '.join(options)}{hint}",
+                argument=name,
+            )
+        return options[value]
+
+
+@dataclass(frozen=True)
+class PrecisionName(Argument):
+    """The name of a number format."""
+
+    def _admit(self, name: str, value: Any) -> Any:
+        return find_precision(value)

@@ -1,0 +1,172 @@
+"""What all solvers share: the door in, one run of the kernel, the door out.
+
+A solver is a declaration. `parameters` says what each argument may be; a `Plan` names the kernel,
+a pure function made of formulas, and says for each of its inputs which argument or which field of
+a registry row it is; `rules` say which combinations make no sense; `result` is the record that is
+handed back. Everything else happens here, once, for every solver: `solve` puts plain SI numbers
+through the kernel, `sweep` arrays, `explain` quantities.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from mlsysim.core.derivation import Derivation, Input
+from mlsysim.core.docstring import read_docstring
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import units_of
+from mlsysim.core.formula import trace
+from mlsysim.core.result import Result
+from mlsysim.core.types import Entry
+from mlsysim.core.units import Q_, dress, has_dimension
+from mlsysim.solvers.arguments import Argument
+
+__all__ = ["Plan", "Rule", "Solver"]
+
+R = TypeVar("R", bound=Result)
+Kernel = Callable[..., dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition on the kernel's inputs without which there is no answer at all.
+
+    `holds` is evaluated on numbers and on arrays alike; `message` words the fault of one case.
+    """
+
+    argument: str
+    holds: Callable[[Mapping[str, Any]], Any]
+    message: Callable[[Mapping[str, Any]], str]
+    error: type[ConfigError] = ConfigError
+
+    def fault(self, inputs: Mapping[str, Any]) -> ConfigError:
+        """Compose the error for scalar inputs that break the rule."""
+        return self.error(self.message(inputs), argument=self.argument)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A kernel, and where each of its inputs comes from.
+
+    An origin is a dotted path from an argument, such as ``"model.layers"``; a tuple of paths
+    means the first that is not `None`. Braces stand for the name of another argument, as in
+    ``"hardware.compute.{precision}"``.
+    """
+
+    kernel: Kernel
+    origins: Mapping[str, str | tuple[str, ...]]
+
+
+class Solver(Generic[R]):
+    """Base of the solvers. Solvers hold no state: their methods belong to the class."""
+
+    parameters: ClassVar[Mapping[str, Argument]]
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    result: ClassVar[type[Any]]
+    constants: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def plan(cls, arguments: Mapping[str, Any]) -> Plan:
+        """Choose the kernel for admitted arguments."""
+        raise NotImplementedError
+
+    @classmethod
+    def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn the kernel's dressed values into the fields of the result."""
+        return values
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Check every argument and return them as the solver uses them."""
+        return {
+            name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()
+        } | dict(cls.constants)
+
+    @classmethod
+    def _run(cls, **given: Any) -> R:
+        arguments = cls.admit(given)
+        plan = cls.plan(arguments)
+        inputs = {name: _locate(arguments, path).value for name, path in plan.origins.items()}
+        for rule in cls.rules:
+            if not rule.holds(inputs):
+                raise rule.fault(inputs)
+        outputs = plan.kernel(**inputs)
+        answer: R = cls.result(**cls.finish(cls.dressed(outputs), arguments))
+        answer._from(cls, given)
+        return answer
+
+    @classmethod
+    def dressed(cls, outputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the kernel's plain numbers the units that the result declares."""
+        values = dict(outputs)
+        for name, unit, plain in units_of(cls.result):
+            value = values.get(name)
+            if name not in values:
+                continue
+            if isinstance(value, float) and math.isnan(value):
+                values[name] = None
+            elif not plain:
+                values[name] = dress(value, unit)
+        return values
+
+    @classmethod
+    def derive(cls, given: Mapping[str, Any]) -> Derivation:
+        """Run the kernel on quantities under a trace and return the derivation."""
+        arguments = cls.admit(given)
+        plan = cls.plan(arguments)
+        symbols = read_docstring(plan.kernel).parameters
+        inputs = {}
+        for name, path in plan.origins.items():
+            found = _locate(arguments, path)
+            inputs[name] = found.as_input(name, symbols[name].unit)
+        with trace() as calls:
+            outputs = plan.kernel(**{name: item.value for name, item in inputs.items()})
+        return Derivation(calls, outputs, inputs)
+
+
+@dataclass(frozen=True)
+class _Located:
+    """A kernel input as the door found it."""
+
+    value: Any
+    path: str
+    entry: Entry | None = None
+    field: str = ""
+
+    def as_input(self, name: str, unit: str) -> Input:
+        # Counts are dressed without their name ("param", "token"): it would stick to products.
+        value = Q_(self.value, unit if has_dimension(unit) else "")
+        if self.entry is None:
+            return Input(name, value, unit, self.path)
+        try:
+            source = str(self.entry.source_of(self.field))
+        except LookupError:  # a derived field, such as a count of matrices
+            source = str(self.entry.source)
+        return Input(name, value, unit, self.path, source, self.entry.is_estimated(self.field))
+
+
+def _locate(arguments: Mapping[str, Any], path: str | tuple[str, ...]) -> _Located:
+    """Follow a path from an argument to a number, noting the last registry row on the way."""
+    if isinstance(path, tuple):
+        given = next((option for option in path if _present(arguments, option)), path[-1])
+        return _locate(arguments, given)
+    root, *parts = path.split(".")
+    node = arguments[root]
+    entry, since = (node, 0) if isinstance(node, Entry) else (None, 0)
+    for index, part in enumerate(parts):
+        if part.startswith("{"):
+            parts[index] = arguments[part[1:-1]].name
+        if index == len(parts) - 1:
+            field = ".".join(parts[since:])
+            return _Located(node.si(field.split(".")[-1]), ".".join([root, *parts]), entry, field)
+        node = getattr(node, part)
+        if isinstance(node, Entry):
+            entry, since = node, index + 1
+    return _Located(int(node) if isinstance(node, bool) else node, root)
+
+
+def _present(arguments: Mapping[str, Any], path: str) -> bool:
+    return arguments[path.split(".")[0]] is not None

@@ -1,0 +1,138 @@
+"""Answers of the solvers: every field with its unit and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.result import Result
+from mlsysim.core.units import Quantity
+
+__all__ = ["DeviceStep", "DistributedResult", "Parallelism", "SingleNodeResult"]
+
+
+@record
+class SingleNodeResult(Result):
+    """Answer of `SingleNodeSolver`: one forward pass of a batch on one device."""
+
+    latency: Quantity = quantity("s")
+    """Time of the pass: the longer of `compute_time` and `memory_time`."""
+    throughput: Quantity = quantity("sample/s")
+    """Samples per second when one batch follows the other."""
+    bottleneck: str
+    """What takes the time: ``"compute"`` or ``"memory"``."""
+    compute_time: Quantity = quantity("s")
+    """Time of the arithmetic alone."""
+    memory_time: Quantity = quantity("s")
+    """Time of the memory traffic alone."""
+    flops: Quantity = quantity("flop")
+    """Operations of the pass."""
+    bytes_moved: Quantity = quantity("byte")
+    """Memory traffic of the pass."""
+    arithmetic_intensity: Quantity = quantity("flop/byte")
+    """Operations per byte moved."""
+    ridge_point: Quantity = quantity("flop/byte")
+    """Intensity at which the device's arithmetic (at the efficiency given) and memory balance."""
+    mfu: float = number()
+    """Share of the dense peak rate that the pass uses."""
+    energy: Quantity | None = quantity("J")
+    """Energy at the device's full design power: an upper bound. `None` if that is not known."""
+    memory: Quantity = quantity("byte")
+    """Memory that weights (and, for a transformer, keys and values) take: a lower bound."""
+    memory_capacity: Quantity = quantity("byte")
+    """Memory that the device has."""
+    feasible: bool
+    """Whether it fits the device."""
+    reasons: tuple[str, ...]
+    """Why it is not feasible; empty if it is."""
+
+
+@record
+class DeviceStep(Result):
+    """What one device does in a step, apart from communication."""
+
+    latency: Quantity = quantity("s")
+    """Time of its arithmetic."""
+    flops: Quantity = quantity("flop")
+    """Its operations, recomputed ones included."""
+    memory: Quantity = quantity("byte")
+    """Memory it needs."""
+
+
+@record
+class Parallelism(Result):
+    """How the fleet is divided: `dp` x `tp` x `pp` devices."""
+
+    dp: int
+    """Data-parallel replicas."""
+    tp: int
+    """Devices that share each layer."""
+    pp: int
+    """Pipeline stages."""
+
+
+@record
+class DistributedResult(Result):
+    """Answer of `DistributedSolver`: one training step on a fleet."""
+
+    aliases: ClassVar[Mapping[str, str]] = {"node_profile": "node_performance"}
+
+    step_latency_total: Quantity = quantity("s")
+    """Time of the step: compute, communication, bubble; nothing overlaps."""
+    effective_throughput: Quantity = quantity("sample/s")
+    """Sequences per second: batch over step time."""
+    token_throughput: Quantity = quantity("token/s")
+    """Tokens per second."""
+    scaling_efficiency: float = number()
+    """Time one device of unlimited memory would need, over the device time that is spent."""
+    mfu: float = number()
+    """Model FLOPs utilization: the model's own operations over what the devices could do."""
+    hfu: float = number()
+    """Hardware FLOPs utilization: recomputed operations count as well."""
+    compute_latency: Quantity = quantity("s")
+    """Arithmetic of the busiest device."""
+    communication_latency: Quantity = quantity("s")
+    """All communication of a device."""
+    dp_communication_latency: Quantity = quantity("s")
+    """Gradient all-reduce between the replicas."""
+    tp_communication_latency: Quantity = quantity("s")
+    """Activation all-reduces within the tensor-parallel groups."""
+    pp_communication_latency: Quantity = quantity("s")
+    """Activations and gradients handed between pipeline stages."""
+    pipeline_bubble_latency: Quantity = quantity("s")
+    """Time that filling and draining the pipeline adds."""
+    bubble_fraction: float = number()
+    """Idle share of the pipeline's time."""
+    model_flops: Quantity = quantity("flop")
+    """The model's operations per step, on all devices."""
+    device_flops: Quantity = quantity("flop")
+    """Operations of the busiest device, recomputed ones included."""
+    dp_size: int = number()
+    """Data-parallel replicas."""
+    microbatch_size: float = number()
+    """Sequences in one microbatch; a schedule needs a whole number."""
+    memory: Quantity = quantity("byte")
+    """Memory that the fullest device needs."""
+    weights_memory: Quantity = quantity("byte")
+    """Part of it for weights."""
+    gradient_memory: Quantity = quantity("byte")
+    """Part of it for gradients."""
+    optimizer_memory: Quantity = quantity("byte")
+    """Part of it for the optimizer's state."""
+    activation_memory: Quantity = quantity("byte")
+    """Part of it for activations."""
+    memory_capacity: Quantity = quantity("byte")
+    """Memory that a device has."""
+    fits_memory: bool
+    """Whether the memory suffices."""
+    whole_microbatches: bool
+    """Whether the batch divides into whole microbatches."""
+    feasible: bool
+    """Whether such a step can run."""
+    reasons: tuple[str, ...]
+    """Why it cannot; empty if it can."""
+    parallelism: Parallelism
+    """The sizes of the groups."""
+    node_performance: DeviceStep
+    """The busiest device alone."""
