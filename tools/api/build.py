@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,11 @@ def build(root: Path) -> int:
     """Write everything; return the number of pages."""
     folder = root / "docs" / "api"
     config = yaml.safe_load((folder / CONFIG_NAME).read_text(encoding="utf-8"))["quartodoc"]
-    plan = {key: config[key] for key in ("package", "options", "sections")}
-    sections = blueprint(layout.Layout(**plan))
+    plan = {key: config[key] for key in ("package", "options")}
+    groups = [expanded(section, root / config["package"]) for section in config["sections"]]
+    sections = blueprint(layout.Layout(**plan, sections=groups))
     shorten_paths(sections)
-    names = dict(shown_names(sections))
+    names = dict(reversed([*shown_names(sections)]))  # the first place of a name counts
     renderer = Renderer(names)
     written = {folder / "index.qmd": index(config, sections)}
     for page in pages(sections):
@@ -35,6 +38,34 @@ def build(root: Path) -> int:
     written[folder / "objects.json"] = json.dumps(names, indent=1, sort_keys=True)
     replace(folder, written)
     return len(written)
+
+
+def expanded(section: dict[str, Any], package: Path) -> dict[str, Any]:
+    """Put a page for each module where the configuration says ``each_module_of``."""
+    contents: list[Any] = []
+    for item in section["contents"]:
+        name = item.get("each_module_of") if isinstance(item, dict) else None
+        if name is None:
+            contents.append(item)
+            continue
+        folder = package.joinpath(*name.split("."))
+        for path in sorted(folder.glob("[!_]*.py")):
+            contents.append(module_page(f"{name}.{path.stem}", path))
+    return section | {"contents": contents}
+
+
+def module_page(name: str, path: Path) -> dict[str, Any]:
+    """A page for one module, titled with the first words of its docstring."""
+    about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or path.stem
+    title, _, _ = re.split(r"[:.]", about, maxsplit=1)[0].partition("\n")
+    prefix, _, stem = name.rpartition(".")
+    address = f"{prefix.rpartition('.')[2]}-{stem}".replace("_", "-")
+    return {
+        "kind": "page",
+        "path": address,
+        "summary": {"name": title, "desc": ""},
+        "contents": [name],
+    }
 
 
 def pages(sections: Any) -> Iterator[Any]:
@@ -69,7 +100,7 @@ def index(config: Any, sections: Any) -> str:
         blocks += [f"## {section.title}", section.desc or ""]
         for page in section.contents:
             name = page.summary.name if page.summary else f"`{title_of(page)}`"
-            about = page.summary.desc if page.summary else summary(page.contents[0].obj)
+            about = (page.summary and page.summary.desc) or summary(page.contents[0].obj)
             blocks.append(definition(f"[{name}]({page.path}.qmd)", about))
     listings = "Every module, as it is installed: [source listings](source/index.qmd)."
     return join(*blocks, "## Source", listings)

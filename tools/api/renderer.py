@@ -88,6 +88,7 @@ class Renderer:
 
     def fields(self, obj: Any, documented: list[Any]) -> str:
         """The fields of a record, from its Attributes section and from its body."""
+        is_catalog = any(str(base).endswith("Catalog") for base in obj.bases)
         section = docstrings.documented_fields(obj)
         own = {member.name: member for member in documented}
         lines = []
@@ -100,10 +101,9 @@ class Renderer:
             text = item.description if item is not None else ""
             if name in own:
                 text = own[name].docstring.value
-                kind = join_words(kind, self.source(own[name]))
+                kind = join_words(kind, self.source(own[name]) if is_catalog else "")
             lines.append(definition(join_words(f"`{name}`", kind), text))
-        title = "Rows" if any(str(base).endswith("Catalog") for base in obj.bases) else "Fields"
-        return join(f"**{title}**", *lines) if lines else ""
+        return join("**Rows**" if is_catalog else "**Fields**", *lines) if lines else ""
 
     def definitions(self, title: str, members: list[Any]) -> str:
         """Documented attributes as a definition list."""
@@ -118,12 +118,14 @@ class Renderer:
 
     def bases(self, obj: Any) -> str:
         """The classes that a class extends, where they have pages."""
-        names = [str(base) for base in obj.bases]
+        names = [str(base).partition("[")[0] for base in obj.bases]
         known = [self.link(name) for name in names if name in self.pages]
         return f"Extends {', '.join(known)}." if known else ""
 
     def constructor(self, obj: Any) -> str:
         """How to make an instance: its ``__init__``, or the fields of a record."""
+        if any("Result" in str(base) for base in obj.bases):
+            return ""  # only solvers make results
         init = obj.members.get("__init__")
         if init is not None and init.is_function:
             return self.signature(init, name=obj.name)
@@ -182,8 +184,7 @@ def public_fields(obj: Any) -> list[str]:
         if member.kind.value == "attribute"
         and not name.startswith("_")
         and member.annotation is not None
-        and "property" not in member.labels
-        and "ClassVar" not in str(member.annotation)
+        and "instance-attribute" in member.labels  # neither a property nor a ClassVar
     ]
 
 

@@ -12,7 +12,7 @@ from tools.dev.console import ROOT, environment, run, say
 from tools.dev.venv import PYTHON, SCRIPTS
 
 CHECKS: dict[str, Sequence[str]] = {
-    "import contracts": (str(SCRIPTS / "lint-imports"), "--cache-dir", "build/import-linter"),
+    "import contracts": (str(SCRIPTS / "lint-imports"), "--no-cache"),
     "ruff": (str(PYTHON), "-m", "ruff", "check", "."),
     "strict types": (str(PYTHON), "-m", "mypy"),
     "spelling": (str(SCRIPTS / "codespell"),),
