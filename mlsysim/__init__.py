@@ -4,6 +4,8 @@ Every answer shows its work (`result.explain()`), every number names its source,
 formula that teaches also sweeps a million configurations a second (`sweep`).
 """
 
+from typing import TYPE_CHECKING, Any
+
 from mlsysim.core.errors import (
     ConfigError,
     InfeasibleError,
@@ -13,6 +15,7 @@ from mlsysim.core.errors import (
     SLAViolation,
     UnknownEntryError,
 )
+from mlsysim.core.table import Table
 from mlsysim.core.types import (
     Accelerator,
     Compute,
@@ -27,16 +30,23 @@ from mlsysim.core.types import (
     Rack,
     Source,
     TransformerModel,
+    Workload,
 )
 from mlsysim.core.units import Q_, Quantity, ureg
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import (
     DistributedModel,
+    DistributedResult,
     DistributedSolver,
     Engine,
     SingleNodeModel,
+    SingleNodeResult,
     SingleNodeSolver,
 )
+from mlsysim.viz import plot_roofline
+
+if TYPE_CHECKING:
+    from mlsysim.sweeps import Sweep, sweep
 
 __version__ = "0.1.0"
 
@@ -47,6 +57,7 @@ __all__ = [
     "Datacenter",
     "DeploymentTier",
     "DistributedModel",
+    "DistributedResult",
     "DistributedSolver",
     "Engine",
     "FixedShapeModel",
@@ -67,10 +78,29 @@ __all__ = [
     "Rack",
     "SLAViolation",
     "SingleNodeModel",
+    "SingleNodeResult",
     "SingleNodeSolver",
     "Source",
+    "Sweep",
     "Systems",
+    "Table",
     "TransformerModel",
     "UnknownEntryError",
+    "Workload",
+    "plot_roofline",
+    "sweep",
     "ureg",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Sweeps need NumPy. Loaded late, they leave the scalar path free of it.
+    if name in ("Sweep", "sweep"):
+        from mlsysim import sweeps
+
+        return getattr(sweeps, name)
+    raise AttributeError(f"module 'mlsysim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -96,7 +96,7 @@ def gcd(a: Any, b: Any) -> Any:
     if _is_array(a, b):
         import numpy
 
-        return numpy.gcd(a, b)
+        return numpy.gcd(numpy.asarray(a).astype(int), numpy.asarray(b).astype(int))
     return _like(math.gcd(_whole(a), _whole(b)), a, b)
 
 

@@ -21,7 +21,9 @@ __all__ = [
     "dress",
     "format_number",
     "parse_quantity",
+    "si_factor",
     "strip",
+    "unit",
     "ureg",
 ]
 
@@ -53,7 +55,7 @@ def unit(name: str) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _si_factor(name: str) -> float:
+def si_factor(name: str) -> float:
     """Factor from `name` to the SI base unit of its dimension."""
     return float(ureg.Quantity(1.0, unit(name)).to_base_units().magnitude)
 
@@ -104,7 +106,7 @@ def strip(value: Any, expected: str, argument: str) -> Any:
 
 def dress(value: Any, name: str) -> Any:
     """Give a plain SI number the unit `name` (scaled from SI), as a quantity."""
-    factor = _si_factor(name)
+    factor = si_factor(name)
     return Q_(value if factor == 1.0 else value / factor, unit(name))
 
 

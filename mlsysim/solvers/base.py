@@ -67,6 +67,7 @@ class Solver(Generic[R]):
     rules: ClassVar[tuple[Rule, ...]] = ()
     result: ClassVar[type[Any]]
     constants: ClassVar[Mapping[str, Any]] = {}
+    solve: ClassVar[Callable[..., Any]]
 
     @classmethod
     def plan(cls, arguments: Mapping[str, Any]) -> Plan:
@@ -86,10 +87,16 @@ class Solver(Generic[R]):
         } | dict(cls.constants)
 
     @classmethod
+    def inputs(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Look up the kernel's inputs, as plain SI numbers or arrays of them."""
+        origins = cls.plan(arguments).origins
+        return {name: _locate(arguments, path).value for name, path in origins.items()}
+
+    @classmethod
     def _run(cls, **given: Any) -> R:
         arguments = cls.admit(given)
         plan = cls.plan(arguments)
-        inputs = {name: _locate(arguments, path).value for name, path in plan.origins.items()}
+        inputs = cls.inputs(arguments)
         for rule in cls.rules:
             if not rule.holds(inputs):
                 raise rule.fault(inputs)

@@ -16,19 +16,19 @@ __all__ = ["DeviceStep", "DistributedResult", "Parallelism", "SingleNodeResult"]
 class SingleNodeResult(Result):
     """Answer of `SingleNodeSolver`: one forward pass of a batch on one device."""
 
-    latency: Quantity = quantity("s")
+    latency: Quantity = quantity("ms")
     """Time of the pass: the longer of `compute_time` and `memory_time`."""
     throughput: Quantity = quantity("sample/s")
     """Samples per second when one batch follows the other."""
     bottleneck: str
     """What takes the time: ``"compute"`` or ``"memory"``."""
-    compute_time: Quantity = quantity("s")
+    compute_time: Quantity = quantity("ms")
     """Time of the arithmetic alone."""
-    memory_time: Quantity = quantity("s")
+    memory_time: Quantity = quantity("ms")
     """Time of the memory traffic alone."""
-    flops: Quantity = quantity("flop")
+    flops: Quantity = quantity("TFLOP")
     """Operations of the pass."""
-    bytes_moved: Quantity = quantity("byte")
+    bytes_moved: Quantity = quantity("GB")
     """Memory traffic of the pass."""
     arithmetic_intensity: Quantity = quantity("flop/byte")
     """Operations per byte moved."""
@@ -38,9 +38,9 @@ class SingleNodeResult(Result):
     """Share of the dense peak rate that the pass uses."""
     energy: Quantity | None = quantity("J")
     """Energy at the device's full design power: an upper bound. `None` if that is not known."""
-    memory: Quantity = quantity("byte")
+    memory: Quantity = quantity("GB")
     """Memory that weights (and, for a transformer, keys and values) take: a lower bound."""
-    memory_capacity: Quantity = quantity("byte")
+    memory_capacity: Quantity = quantity("GB")
     """Memory that the device has."""
     feasible: bool
     """Whether it fits the device."""
@@ -54,9 +54,9 @@ class DeviceStep(Result):
 
     latency: Quantity = quantity("s")
     """Time of its arithmetic."""
-    flops: Quantity = quantity("flop")
+    flops: Quantity = quantity("TFLOP")
     """Its operations, recomputed ones included."""
-    memory: Quantity = quantity("byte")
+    memory: Quantity = quantity("GB")
     """Memory it needs."""
 
 
@@ -104,25 +104,25 @@ class DistributedResult(Result):
     """Time that filling and draining the pipeline adds."""
     bubble_fraction: float = number()
     """Idle share of the pipeline's time."""
-    model_flops: Quantity = quantity("flop")
+    model_flops: Quantity = quantity("TFLOP")
     """The model's operations per step, on all devices."""
-    device_flops: Quantity = quantity("flop")
+    device_flops: Quantity = quantity("TFLOP")
     """Operations of the busiest device, recomputed ones included."""
     dp_size: int = number()
     """Data-parallel replicas."""
     microbatch_size: float = number()
     """Sequences in one microbatch; a schedule needs a whole number."""
-    memory: Quantity = quantity("byte")
+    memory: Quantity = quantity("GB")
     """Memory that the fullest device needs."""
-    weights_memory: Quantity = quantity("byte")
+    weights_memory: Quantity = quantity("GB")
     """Part of it for weights."""
-    gradient_memory: Quantity = quantity("byte")
+    gradient_memory: Quantity = quantity("GB")
     """Part of it for gradients."""
-    optimizer_memory: Quantity = quantity("byte")
+    optimizer_memory: Quantity = quantity("GB")
     """Part of it for the optimizer's state."""
-    activation_memory: Quantity = quantity("byte")
+    activation_memory: Quantity = quantity("GB")
     """Part of it for activations."""
-    memory_capacity: Quantity = quantity("byte")
+    memory_capacity: Quantity = quantity("GB")
     """Memory that a device has."""
     fits_memory: bool
     """Whether the memory suffices."""

@@ -1,0 +1,126 @@
+"""The configurations of a sweep: axes, broadcast against each other or read side by side."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.table import Column
+from mlsysim.solvers.base import Plan, Solver
+
+__all__ = ["Grid"]
+
+_AXIS_TYPES = (list, tuple, range, np.ndarray)
+
+
+class Grid:
+    """The configurations of a sweep, as axes that are broadcast against each other."""
+
+    def __init__(self, cls: type[Solver[Any]], arguments: Mapping[str, Any], how: str) -> None:
+        self.cls = cls
+        axes = {n: v for n, v in arguments.items() if isinstance(v, _AXIS_TYPES)}
+        for name, values in axes.items():
+            flat = np.ndim(values) == 1 or not cls.parameters[name].numeric
+            if not flat or len(values) == 0:
+                raise ConfigError(
+                    f"{name} must be a flat axis of at least one value", argument=name
+                )
+        self._fixed = {n: v for n, v in arguments.items() if n not in axes}
+        self._axes = {
+            n: np.asarray(v) if cls.parameters[n].numeric else list(v) for n, v in axes.items()
+        }
+        lengths = {n: len(v) for n, v in self._axes.items()}
+        if how == "zip" and len(set(lengths.values())) > 1:
+            raise ConfigError(f'how="zip" needs axes of equal length, got {lengths}')
+        self.shape: tuple[int, ...] = tuple(lengths.values())
+        index = [np.arange(size) for size in self.shape]
+        if how == "zip":
+            self.shape = self.shape[:1]
+            index = [np.arange(size) for size in lengths.values()]
+        else:
+            index = list(np.ix_(*index)) if index else []
+        self._index = dict(zip(lengths, index, strict=True))
+        self._rows: NDArray[Any] | None = None
+        self.plan: Plan
+
+    def picked(self, rows: NDArray[Any]) -> Grid:
+        """Return the same configurations, of which the table holds some rows only."""
+        part = object.__new__(Grid)
+        part.__dict__.update(self.__dict__)
+        part._rows = rows if self._rows is None else self._rows[rows]
+        return part
+
+    def arguments(self, row: int) -> dict[str, Any]:
+        """Return the arguments of one row."""
+        number = row if self._rows is None else int(self._rows[row])
+        spots = np.unravel_index(number, self.shape) if self.shape else ()
+        chosen = dict(self._fixed)
+        for axis, (name, values) in enumerate(self._axes.items()):
+            spot = spots[axis if len(self.shape) > 1 or len(self._axes) == 1 else 0]
+            value = values[int(spot)]
+            chosen[name] = value.item() if hasattr(value, "item") else value
+        return chosen
+
+    def kernel_inputs(self) -> dict[str, Any]:
+        """Return every input of the kernel, as a number or an array."""
+        numeric = {n: v[self._index[n]] for n, v in self._axes.items() if isinstance(v, np.ndarray)}
+        named = {n: v for n, v in self._axes.items() if n not in numeric}
+        cases: list[dict[str, Any]] = []
+        for choice in itertools.product(*(range(len(v)) for v in named.values())):
+            picks = {n: named[n][i] for n, i in zip(named, choice, strict=True)}
+            arguments = self.cls.admit({**self._fixed, **numeric, **picks})
+            plan = self.cls.plan(arguments)
+            if cases and plan is not self.plan:
+                raise ConfigError(
+                    "model: a sweep takes models of one kind; sweep transformers and models of "
+                    "fixed shape apart",
+                    argument="model",
+                )
+            self.plan = plan
+            cases.append(self.cls.inputs(arguments))
+        case = np.zeros((), dtype=int)
+        for name, values in named.items():
+            case = case * len(values) + self._index[name]
+        return {name: _gathered([c[name] for c in cases], case) for name in cases[0]}
+
+    def valid(self, inputs: Mapping[str, Any], invalid: str) -> NDArray[np.bool_]:
+        """Evaluate the solver's rules, and refuse what breaks them if so asked."""
+        valid = np.ones(self.shape, dtype=bool)
+        for rule in self.cls.rules:
+            holds = np.broadcast_to(rule.holds(inputs), self.shape)
+            if invalid == "raise" and not holds.all():
+                first = tuple(np.argwhere(~holds)[0]) if self.shape else ()
+                case = {n: np.broadcast_to(v, self.shape)[first].item() for n, v in inputs.items()}
+                fault = rule.fault(case)
+                fault.message += (
+                    f' ({int((~holds).sum())} of {holds.size} configurations; invalid="mark" or '
+                    '"drop" goes on without them)'
+                )
+                raise fault
+            valid &= holds
+        return valid.ravel()
+
+    def columns(self) -> dict[str, Column]:
+        """Return the axes as columns."""
+        found = {}
+        for name, values in self._axes.items():
+            plain = values if isinstance(values, np.ndarray) else np.array(_labels(values), object)
+            spread = np.broadcast_to(plain[self._index[name]], self.shape)
+            found[name] = Column(spread.reshape(-1))
+        return found
+
+
+def _gathered(values: list[Any], case: NDArray[Any]) -> Any:
+    """Join one kernel input over all cases of the named axes."""
+    if isinstance(values[0], np.ndarray) or all(value == values[0] for value in values):
+        return values[0]
+    return np.array(values)[case]
+
+
+def _labels(values: list[Any]) -> list[Any]:
+    return [getattr(value, "name", value) for value in values]

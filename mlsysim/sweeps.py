@@ -1,0 +1,205 @@
+"""Sweeps: one solver over many configurations, evaluated on arrays by the solver's own kernel.
+
+Arguments that are lists, tuples, ranges or arrays are axes. Numeric axes become arrays. Axes of
+names and objects (precisions, fleets, models) become small tables of the numbers that the kernel
+needs, which are looked up by index. Either way the kernel runs once, for all configurations.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import units_of
+from mlsysim.core.result import Result
+from mlsysim.core.table import Column, Table
+from mlsysim.core.units import si_factor
+from mlsysim.grid import Grid
+from mlsysim.solvers.base import Solver
+
+__all__ = ["Sweep", "sweep"]
+
+_MODES = ("product", "zip")
+_INVALID = ("raise", "mark", "drop")
+
+
+class Sweep(Table):
+    """Table of a sweep: the axes first, then the fields of the solver's result.
+
+    Attributes
+    ----------
+    solver : type
+        The solver that was swept.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Column], solver: type[Solver[Any]], grid: Grid
+    ) -> None:
+        super().__init__(columns)
+        self.solver = solver
+        self._grid = grid
+
+    def result(self, index: int) -> Result:
+        """Solve one row again, for its reasons and its derivation.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such row, or the row's configuration makes no sense.
+        """
+        self.row(index)
+        answer: Result = self.solver.solve(**self._grid.arguments(index % len(self)))
+        return answer
+
+    def best(self, field: str, *, smallest: bool = False, feasible: bool = True) -> Result:
+        """Return the full result of the row whose `field` is largest.
+
+        Parameters
+        ----------
+        field
+            Column to compare.
+        smallest
+            Whether to look for the smallest value instead.
+        feasible
+            Whether to look among feasible rows only.
+
+        Raises
+        ------
+        ConfigError
+            If there is no row to choose from.
+        """
+        values = np.asarray(self._column(field).values, dtype=float)
+        allowed = ~np.isnan(values)
+        if feasible:
+            allowed &= np.asarray(self._column("feasible").values, dtype=bool)
+        if not allowed.any():
+            kind = "feasible " if feasible else ""
+            raise ConfigError(f"no {kind}row among {len(self)}: widen the sweep")
+        values = np.where(allowed, values, np.inf if smallest else -np.inf)
+        return self.result(int(values.argmin() if smallest else values.argmax()))
+
+    def where(self, mask: Any) -> Sweep:
+        """Return the rows for which `mask` is true."""
+        return self._picked(np.flatnonzero(np.asarray(mask)))
+
+    def sort(self, field: str, *, descending: bool = False) -> Sweep:
+        """Return the rows in the order of `field`."""
+        order = np.argsort(np.asarray(self._column(field).values), kind="stable")
+        return self._picked(order[::-1] if descending else order)
+
+    def take(self, indices: Any) -> Sweep:
+        """Return the rows at `indices`, in that order."""
+        return self._picked(np.asarray(indices))
+
+    def _picked(self, rows: NDArray[Any]) -> Sweep:
+        columns = {n: Column(c.values[rows], c.unit) for n, c in self._columns.items()}
+        return Sweep(columns, self.solver, self._grid.picked(rows))
+
+    def _rebuilt(self, columns: Mapping[str, Column]) -> Sweep:
+        return Sweep(columns, self.solver, self._grid)
+
+
+def sweep(
+    solver: type[Solver[Any]] | Solver[Any],
+    *,
+    how: str = "product",
+    invalid: str = "raise",
+    **arguments: Any,
+) -> Sweep:
+    """Solve many configurations at once.
+
+    Parameters
+    ----------
+    solver
+        A solver, such as `DistributedSolver`.
+    how
+        ``"product"`` combines every value of every axis with every other; ``"zip"`` reads axes of
+        equal length side by side, one configuration per position.
+    invalid
+        What to do with configurations that make no sense, such as sizes that do not tile the
+        fleet: ``"raise"`` an error that names the first, ``"mark"`` them (column ``valid`` False,
+        numbers NaN), or ``"drop"`` them.
+    **arguments
+        The solver's arguments. A list, tuple, range or array is an axis.
+
+    Returns
+    -------
+    Sweep
+        One row per configuration: axes, then the solver's fields.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is unknown or out of range, axes differ in length under ``"zip"``, or a
+        configuration makes no sense and `invalid` is ``"raise"``.
+
+    Examples
+    --------
+    >>> from mlsysim import DistributedSolver, Models, Systems, sweep
+    >>> table = sweep(
+    ...     DistributedSolver,
+    ...     model=Models.Llama3_70B,
+    ...     fleet=Systems.Clusters.Research_256,
+    ...     batch_size=256,
+    ...     tp_size=[1, 2, 4, 8],
+    ...     pp_size=[1, 2, 4, 8],
+    ...     microbatch_count=16,
+    ... )
+    >>> len(table)
+    16
+    """
+    cls = solver if isinstance(solver, type) else type(solver)
+    for name, value, known in (("how", how, _MODES), ("invalid", invalid, _INVALID)):
+        if value not in known:
+            raise ConfigError(
+                f"{name} = {value!r} is unknown: choose one of {', '.join(known)}", argument=name
+            )
+    grid = Grid(cls, _with_defaults(cls, arguments), how)
+    inputs = grid.kernel_inputs()
+    valid = grid.valid(inputs, invalid)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outputs = grid.plan.kernel(**inputs)
+    table = Sweep(_columns(cls, grid, outputs, valid), cls, grid)
+    return table.where(valid) if invalid == "drop" else table
+
+
+def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    known = inspect.signature(cls.solve).parameters
+    for name in arguments:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            raise ConfigError(f"{cls.__name__} has no argument {name!r}; {hint}", argument=name)
+    defaults = {name: item.default for name, item in known.items()}
+    missing = [
+        n for n, v in defaults.items() if v is inspect.Parameter.empty and n not in arguments
+    ]
+    if missing:
+        raise ConfigError(f"{missing[0]} is missing: it has no default", argument=missing[0])
+    return defaults | dict(arguments)
+
+
+def _columns(
+    cls: type[Solver[Any]], grid: Grid, outputs: Mapping[str, Any], valid: NDArray[np.bool_]
+) -> dict[str, Column]:
+    columns = grid.columns()
+    units = {name: unit for name, unit, plain in units_of(cls.result) if not plain}
+    every = bool(valid.all())
+    for name, value in outputs.items():
+        unit = units.get(name, "")
+        scaled = value / si_factor(unit) if unit and si_factor(unit) != 1 else value
+        flat = np.broadcast_to(scaled, grid.shape).reshape(-1)
+        if not every and flat.dtype.kind == "f":
+            flat = np.where(valid, flat, np.nan)
+        elif not every and flat.dtype.kind == "b":
+            flat = flat & valid
+        if name not in columns:
+            columns[name] = Column(flat, unit)
+    columns["valid"] = Column(valid)
+    return columns

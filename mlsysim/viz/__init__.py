@@ -1,0 +1,5 @@
+"""Pictures of results, drawn with matplotlib."""
+
+from mlsysim.viz.roofline import plot_roofline
+
+__all__ = ["plot_roofline"]
