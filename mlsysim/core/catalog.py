@@ -16,11 +16,14 @@ name up at run time, and `for row in Hardware` walks all of them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import Record
+from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Entry, Source
 
 __all__ = ["Catalog"]
 
@@ -48,6 +51,30 @@ class _CatalogType(type):
     def items(cls) -> Iterator[tuple[str, Record]]:
         """Yield (name, row) for every row."""
         return iter(cls._rows().items())
+
+    def table(cls, *fields: str) -> Table:
+        """Return the rows as a table whose cells know their sources.
+
+        Parameters
+        ----------
+        *fields
+            Fields to show, dotted where nested (``"memory.bandwidth"``); all of them if none is
+            named.
+
+        Raises
+        ------
+        UnknownEntryError
+            If no row has a field of that name.
+        """
+        rows = cls._rows()
+        known = list(dict.fromkeys(path for row in rows.values() for path in _paths(row)))
+        for field in fields:
+            if field not in known:
+                raise UnknownEntryError.build(field, f"{cls.__name__} field", known)
+        columns = {"entry": Column(list(rows), sources=[_source(row, "name") for row in cls])}
+        for field in fields or known:
+            columns[field.replace("_", " ")] = _column(list(cls), field)
+        return Table(columns)
 
     def __iter__(cls) -> Iterator[Record]:
         return iter(cls._rows().values())
@@ -87,3 +114,47 @@ class _CatalogType(type):
 
 class Catalog(metaclass=_CatalogType):
     """Base class of registries and of their tiers."""
+
+
+def _paths(row: Record, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of a row's values; provenance itself is not one of them."""
+    for item in dataclasses.fields(row):
+        if item.name in ("source", "field_sources", "estimated", "note"):
+            continue
+        value = getattr(row, item.name)
+        if isinstance(value, Record) and not isinstance(value, Entry):
+            yield from _paths(value, f"{prefix}{item.name}.")
+        else:
+            yield prefix + item.name
+
+
+def _column(rows: list[Record], path: str) -> Column:
+    *parents, name = path.split(".")
+    values: list[Any] = []
+    unit = ""
+    for row in rows:
+        owner: Any = row
+        for parent in parents:
+            owner = getattr(owner, parent, None)
+        value = getattr(owner, name, None)
+        declared = getattr(type(owner), "__dataclass_fields__", {}).get(name)
+        if declared is not None and not declared.metadata.get("plain", True):
+            unit = unit or declared.metadata["unit"]
+        if value is not None and unit:
+            value = value.to(unit).magnitude
+        values.append(getattr(value, "name", value))
+    return Column(
+        values,
+        unit,
+        [_source(row, path) for row in rows],
+        [isinstance(row, Entry) and row.is_estimated(path) for row in rows],
+    )
+
+
+def _source(row: Record, path: str) -> Source | None:
+    if not isinstance(row, Entry):
+        return getattr(row, "source", None)
+    try:
+        return row.source_of(path)
+    except UnknownEntryError:  # a row of another kind, which lacks the field
+        return None

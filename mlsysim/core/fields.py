@@ -31,7 +31,8 @@ def quantity(unit: str, *, default: Any = dataclasses.MISSING, zero: bool = Fals
     zero
         Whether zero is allowed.
     """
-    return dataclasses.field(default=default, metadata={"unit": unit, "zero": zero})
+    metadata = {"unit": unit, "plain": False, "zero": zero}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def number(
@@ -56,7 +57,7 @@ def units_of(cls: type[Any]) -> Iterator[tuple[str, str, bool]]:
     """Yield (field, unit, plain) for every numeric field of a record class."""
     for item in dataclasses.fields(cls):
         if "unit" in item.metadata:
-            yield item.name, item.metadata["unit"], item.metadata.get("plain", False)
+            yield item.name, item.metadata["unit"], item.metadata["plain"]
 
 
 def field_unit(cls: type[Any], name: str) -> str:
