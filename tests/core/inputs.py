@@ -1,0 +1,180 @@
+"""Inputs for formulas and kernels, drawn by unit, and their kernels found."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from mlsysim.core.docstring import read_docstring
+from mlsysim.core.fields import units_of
+from mlsysim.core.formula import FORMULAS
+from mlsysim.core.units import Q_, ureg
+from mlsysim.solvers import kernels
+from mlsysim.solvers.base import Plan, Solver
+
+COUNTS = ("", "1", "param", "token", "sample")
+"""Units of counts. The package counts in whole numbers: greatest common divisors need them."""
+
+OTHER_UNITS: Mapping[str, tuple[str, ...]] = {
+    "s": ("ms", "us", "ns", "minute", "hour"),
+    "byte": ("kB", "GB", "GiB", "TB", "bit", "Gbit"),
+    "byte/s": ("GB/s", "TB/s", "Gbit/s", "MiB/ms", "kB/us"),
+    "flop": ("MFLOP", "TFLOP", "PFLOP"),
+    "flop/s": ("TFLOP/s", "GFLOPS", "TOPS", "PFLOP/hour"),
+    "flop/byte": ("TFLOP/GB", "GFLOP/MiB", "flop/bit"),
+    "W": ("kW", "mW", "MJ/hour"),
+    "J": ("kWh", "MWh", "mJ"),
+    "kg/J": ("g/kWh", "tonne/MWh"),
+    "kg": ("g", "tonne"),
+    "USD": ("kUSD", "MUSD"),
+    "USD/J": ("USD/kWh", "kUSD/MWh"),
+    "m**3": ("L", "ML"),
+    "m**3/J": ("L/kWh",),
+    "1/s": ("1/ms", "1/hour"),
+}
+"""Units of the same dimension: no two arguments of a call need share a prefix."""
+
+COUNT_UNITS = ("", "count", "layer", "Kicount", "Micount")
+"""Binary prefixes scale whole numbers without rounding, so that `ceil` and `gcd` stay exact."""
+
+_SHARES = ("efficiency", "fraction", "share", "kept_scores")
+_SWITCHES = ("sequence_parallel",)
+
+
+def is_share(name: str) -> bool:
+    return name.endswith(_SHARES)
+
+
+def values(name: str, unit: str) -> st.SearchStrategy[float]:
+    """Numbers in SI base units that an argument of this name and unit may take."""
+    if name in _SWITCHES:
+        return st.integers(0, 1)
+    if unit in COUNTS and is_share(name):
+        return st.floats(0.01, 1.0)
+    if unit in COUNTS:
+        return st.integers(1, 64)
+    return st.floats(1e-6, 1e15)
+
+
+def other_units(name: str, unit: str) -> st.SearchStrategy[str]:
+    """Units in which the same number may be given."""
+    if unit in COUNTS:
+        return st.sampled_from(("", "percent") if is_share(name) else COUNT_UNITS)
+    return st.sampled_from(OTHER_UNITS[unit])
+
+
+def _whole_groups(drawn: dict[str, Any]) -> dict[str, Any]:
+    """A hierarchical collective has a whole number of groups."""
+    return drawn | {"ranks": drawn["ranks"] * drawn["local"]}
+
+
+def _tiled_fleet(drawn: dict[str, Any]) -> dict[str, Any]:
+    """Parallel sizes that fill whole nodes, as the solver's rules demand."""
+    tp_size, pp_size = 2 ** (drawn["tp_size"] % 4), drawn["pp_size"] % 8 + 1
+    per_node = 2 ** (drawn["devices_per_node"] % 4)
+    nodes = drawn["nodes"] * tp_size * pp_size
+    return drawn | {
+        "tp_size": tp_size,
+        "pp_size": pp_size,
+        "devices_per_node": per_node,
+        "nodes": nodes,
+    }
+
+
+_CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "hierarchical_all_reduce_time": _whole_groups,
+    "training_step": _tiled_fleet,
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a law is tested on: a formula, or the kernel of a solver."""
+
+    name: str
+    function: Callable[..., Any]
+    units: Mapping[str, str]
+    """Documented unit of each argument."""
+    returns: Mapping[str, str | None]
+    """Declared unit of each value returned; `None` where it is not a number. A formula's only
+    value has the empty name."""
+
+    def draw(self, data: st.DataObject) -> dict[str, Any]:
+        """Arguments in SI base units."""
+        drawn = {
+            name: data.draw(values(name, unit), label=name) for name, unit in self.units.items()
+        }
+        return _CONSISTENT.get(self.name, dict)(drawn)
+
+    def quantities(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The same arguments with their units."""
+        return {name: Q_(value, si_unit(self.units[name])) for name, value in arguments.items()}
+
+    def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Call by keyword; every answer is a dictionary."""
+        answer = self.function(**arguments)
+        return answer if isinstance(answer, dict) else {"": answer}
+
+
+def si_unit(unit: str) -> str:
+    """The unit without names of counts, which stick to products."""
+    return "" if unit in COUNTS else unit
+
+
+def dimension(unit: str) -> Any:
+    return ureg.Unit("" if unit == "1" else unit).dimensionality
+
+
+def formula_subjects() -> list[Subject]:
+    found = []
+    for name, entry in FORMULAS.items():
+        manual = entry.documentation
+        units = {key: symbol.unit for key, symbol in manual.parameters.items()}
+        returned = manual.returns.unit if manual.returns else None
+        function = getattr(sys.modules[entry.function.__module__], name)
+        found.append(Subject(name, function, units, {"": returned}))
+    return found
+
+
+def solver_classes(base: type[Solver[Any]] = Solver) -> list[type[Solver[Any]]]:
+    """Every solver of the package, however deep it derives."""
+    found = []
+    for child in base.__subclasses__():
+        if child.__module__.startswith("mlsysim."):
+            found += [child, *solver_classes(child)]
+    return found
+
+
+@cache
+def solver_plans() -> tuple[tuple[type[Solver[Any]], Plan], ...]:
+    """(solver, plan) for every plan that a solver's module declares."""
+    return tuple(
+        (solver, plan)
+        for solver in solver_classes()
+        for plan in vars(sys.modules[solver.__module__]).values()
+        if isinstance(plan, Plan)
+    )
+
+
+def kernel_names() -> set[str]:
+    """Every kernel that the modules of the kernels' package export."""
+    names = set()
+    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        names |= set(importlib.import_module(module.name).__all__)
+    return names
+
+
+def kernel_subjects() -> list[Subject]:
+    found = []
+    for solver, plan in solver_plans():
+        units = {key: item.unit for key, item in read_docstring(plan.kernel).parameters.items()}
+        declared = {name: unit for name, unit, _ in units_of(solver.result)}
+        found.append(Subject(plan.kernel.__name__, plan.kernel, units, declared))
+    return found
