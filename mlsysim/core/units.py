@@ -141,6 +141,7 @@ def format_number(value: Any, digits: int = 4) -> str:
         return f"{format_number(value.magnitude, digits)} {value.units:~P}".rstrip()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
-    if (abs(value) >= 10**digits and abs(value) < 10 ** (digits + 3)) or value == int(value):
-        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.{digits}g}"
-    return f"{value:.{digits}g}"
+    if abs(value) >= 1e15 or (value != int(value) and abs(value) < 10**digits):
+        return f"{value:.{digits}g}"
+    # Whole, or with more figures than are asked for. A year has no separator.
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.0f}"
