@@ -1,0 +1,156 @@
+"""Benchmarks: how fast the package imports, solves and sweeps. Prints JSON.
+
+Times are minima over several runs in one process tree, so that figures of one report compare;
+they do not compare across machines.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlsysim import (
+    DistributedResult,
+    DistributedSolver,
+    Hardware,
+    Models,
+    SingleNodeResult,
+    SingleNodeSolver,
+    Sweep,
+    Systems,
+    sweep,
+)
+from mlsysim.core.formulas import ring_all_reduce_time
+
+_CONFIGURATION: dict[str, Any] = {
+    "model": Models.Llama3_70B,
+    "fleet": Systems.Clusters.Research_256,
+    "batch_size": 256,
+    "seq_len": 2048,
+    "tp_size": 8,
+    "pp_size": 4,
+    "microbatch_count": 16,
+}
+_MILLION = 1_000_000
+
+
+def best(run: Callable[[], object], repeats: int, calls: int = 1) -> float:
+    """Return the shortest time of one call, in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        times.append((time.perf_counter() - start) / calls)
+    return min(times)
+
+
+def microseconds(run: Callable[[], object], calls: int) -> float:
+    """Return the shortest time of one call, in microseconds."""
+    return round(1e6 * best(run, 7, calls), 2)
+
+
+def single_node_solve() -> SingleNodeResult:
+    """Solve one forward pass."""
+    return SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.A100, batch_size=32)
+
+
+def distributed_solve() -> DistributedResult:
+    """Solve one training step."""
+    return DistributedSolver.solve(**_CONFIGURATION)
+
+
+def import_time(module: str) -> float:
+    """Return the time that a fresh interpreter takes to import a module."""
+    code = f"import time; t = time.perf_counter()\nimport {module}\nprint(time.perf_counter() - t)"
+
+    def run() -> float:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        return float(done.stdout)
+
+    return min(run() for _ in range(7))
+
+
+def dense_sweep() -> object:
+    """Sweep a million configurations, all numeric arguments different in every row."""
+    draw = np.random.default_rng(0)
+    return sweep(
+        DistributedSolver,
+        how="zip",
+        model=Models.Llama3_70B,
+        fleet=Systems.Clusters.Research_256,
+        batch_size=draw.integers(1, 4096, _MILLION),
+        seq_len=draw.integers(128, 8192, _MILLION),
+        tp_size=2 ** draw.integers(0, 4, _MILLION),
+        pp_size=2 ** draw.integers(0, 4, _MILLION),
+        microbatch_count=draw.integers(1, 64, _MILLION),
+        efficiency=draw.uniform(0.3, 0.7, _MILLION),
+    )
+
+
+def grid_sweep() -> Sweep:
+    """Sweep a grid of a million configurations over models, precisions and sizes."""
+    return sweep(
+        DistributedSolver,
+        model=[Models.Llama3_70B, Models.GPT3],
+        fleet=Systems.Clusters.Research_256,
+        precision=["fp16", "bf16"],
+        recompute=["selective", "full"],
+        batch_size=np.arange(1, 1001),
+        tp_size=[1, 2, 4, 8],
+        pp_size=[1, 2, 4, 8],
+        microbatch_count=[1, 2, 4, 8, 16, 32, 64, 128],
+    )
+
+
+def main() -> None:
+    """Run all benchmarks and print the report."""
+    pint_import = import_time("pint")
+    own_import = import_time("mlsysim")
+    grid = grid_sweep()
+    report = {
+        "machine": {"python": platform.python_version(), "platform": platform.machine()},
+        "import_s": {
+            "pint": round(pint_import, 4),
+            "mlsysim": round(own_import, 4),
+            "difference": round(own_import - pint_import, 4),
+        },
+        "scalar_us": {
+            "formula": round(
+                1e6 * best(lambda: ring_all_reduce_time(1e9, 8, 1e9, 1e-6), 5, 20_000), 3
+            ),
+            "single_node_solve": round(
+                1e6
+                * best(
+                    lambda: SingleNodeSolver.solve(
+                        model=Models.ResNet50, hardware=Hardware.A100, batch_size=32
+                    ),
+                    7,
+                    200,
+                ),
+                1,
+            ),
+            "distributed_solve": round(
+                1e6 * best(lambda: DistributedSolver.solve(**_CONFIGURATION), 7, 200), 1
+            ),
+            "explain": round(1e6 * best(answer.explain, 5, 5), 1),
+        },
+        "sweep_configurations_per_s": {
+            "dense": round(_MILLION / best(dense_sweep, 5)),
+            "grid": round(len(grid) / best(grid_sweep, 5)),
+        },
+    }
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
