@@ -125,24 +125,10 @@ def main() -> None:
             "difference": round(own_import - pint_import, 4),
         },
         "scalar_us": {
-            "formula": round(
-                1e6 * best(lambda: ring_all_reduce_time(1e9, 8, 1e9, 1e-6), 5, 20_000), 3
-            ),
-            "single_node_solve": round(
-                1e6
-                * best(
-                    lambda: SingleNodeSolver.solve(
-                        model=Models.ResNet50, hardware=Hardware.A100, batch_size=32
-                    ),
-                    7,
-                    200,
-                ),
-                1,
-            ),
-            "distributed_solve": round(
-                1e6 * best(lambda: DistributedSolver.solve(**_CONFIGURATION), 7, 200), 1
-            ),
-            "explain": round(1e6 * best(answer.explain, 5, 5), 1),
+            "formula": microseconds(lambda: ring_all_reduce_time(1e9, 8, 1e9, 1e-6), 20_000),
+            "single_node_solve": microseconds(single_node_solve, 200),
+            "distributed_solve": microseconds(distributed_solve, 200),
+            "explain": microseconds(distributed_solve().explain, 5),
         },
         "sweep_configurations_per_s": {
             "dense": round(_MILLION / best(dense_sweep, 5)),
