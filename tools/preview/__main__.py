@@ -1,4 +1,4 @@
-"""``python -m tools.preview``: build the preview, say what is wrong."""
+"""``python -m tools.preview``: build the preview, and say what is wrong."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def main() -> int:
     parser.add_argument("--quiet", action="store_true", help="print faults only")
     options = parser.parse_args()
     start, faults = time.perf_counter(), list[Fault]()
-    say = (lambda _: None) if options.quiet else (lambda text: print(text, flush=True))
     try:
         project = load(options.root.resolve(), faults)
-        faults += build(project, options.root / options.out, options.page, say)
+        faults += build(project, options.root / options.out, options.page, quiet=options.quiet)
     except Fault as fault:
         faults.append(fault)
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    pages = f"{options.out}/index.html in {time.perf_counter() - start:.1f} s"
-    say(f"{len(faults)} faults" if faults else f"Wrote {pages}")
+    for mistake in sorted(faults, key=lambda one: (str(one.path), one.line)):
+        print(mistake, file=sys.stderr)
+    summary = f"{len(faults)} faults" if faults else f"Wrote {options.out}/index.html"
+    if faults or not options.quiet:
+        print(f"{summary} in {time.perf_counter() - start:.1f} s")
     return 1 if faults else 0
 
 

@@ -9,16 +9,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from nbformat.v4 import new_code_cell, new_notebook
 
 from tools.preview.faults import Fault
 from tools.preview.pages import INLINE, Cell, Page, Text
 
-ANSWER = "application/vnd.preview.inline+json"
 SECONDS = 180
 KERNEL_OPTIONS = [
     "--InlineBackend.figure_formats={'svg'}",
@@ -26,87 +25,82 @@ KERNEL_OPTIONS = [
 ]
 # The order in which Quarto looks for a form to show, on an HTML page.
 FORMS = ("text/html", "text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")
+ANSWER = "application/vnd.preview+json"
+ASK = "display({%r: get_ipython().user_expressions(%r)}, raw=True)"
 
 
-def runs(part: Text | Cell) -> bool:
-    """Tell whether a kernel has to see this part."""
-    if isinstance(part, Text):
-        return bool(INLINE.search(part.text))
-    return part.language == "python" and part.options.get("eval", True) is not False
-
-
-def execute(page: Page, root: Path) -> dict[str, list[Any]]:
-    """Return, for each part that ran, its outputs (a cell) or its inline values (Markdown)."""
-    running = {i: part for i, part in enumerate(page.parts) if runs(part)}
-    if not running:
-        return {}
-    notebook = nbformat.v4.new_notebook(cells=[_cell(part) for part in running.values()])
+async def execute(page: Page, root: Path) -> dict[str, list[Any]]:
+    """Return by number, for each part that ran, a cell's outputs or a text's inline values."""
+    parts = {i: part for i, part in enumerate(page.parts) if _runs(part)}
+    results: dict[str, list[Any]] = {}
+    if not parts:
+        return results
+    # Two kernels with the same sockets would collide, so each has a folder of its own.
     with tempfile.TemporaryDirectory(prefix="k") as sockets:
+        kernel = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+        if os.name != "nt":
+            kernel.transport, kernel.ip = "ipc", f"{sockets}/s"
         client = NotebookClient(
-            notebook, km=_manager(sockets), timeout=SECONDS, extra_arguments=KERNEL_OPTIONS
+            new_notebook(),  # type: ignore[no-untyped-call]
+            kernel,
+            timeout=SECONDS,
+            extra_arguments=KERNEL_OPTIONS,
+            shutdown_kernel="immediate",
         )
         client.resources = {"metadata": {"path": str(root)}}
-        try:
-            client.execute(env={**os.environ, "PYTHONHASHSEED": "0"})
-        except CellExecutionError:
-            raise _fault(page, list(zip(running.values(), notebook.cells, strict=True))) from None
-    return {
-        str(i): _values(page, part, cell) if isinstance(part, Text) else list(cell.outputs)
-        for (i, part), cell in zip(running.items(), notebook.cells, strict=True)
-    }
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        async with client.async_setup_kernel(cleanup_kc=True, env=environment):
+            for i, part in parts.items():
+                run = _values if isinstance(part, Text) else _outputs
+                results[str(i)] = await run(page, part, client)  # type: ignore[arg-type]
+    return results
 
 
-def _manager(sockets: str) -> AsyncKernelManager:
-    """Make a kernel of this very interpreter; two kernels with the same sockets would collide."""
-    manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
-    if os.name != "nt":
-        manager.transport, manager.ip = "ipc", f"{sockets}/s"
-    return manager
+def _runs(part: Text | Cell) -> bool:
+    if isinstance(part, Text):
+        return bool(INLINE.search(part.text))
+    return part.language == "python" and part.options.get("eval", True)
 
 
-def _cell(part: Text | Cell) -> Any:
-    if isinstance(part, Cell):
-        tags = ["raises-exception"] if part.options.get("error") else []
-        return nbformat.v4.new_code_cell(part.code, metadata={"tags": tags})
-    asked = {str(i): text.strip() for i, text in enumerate(INLINE.findall(part.text))}
-    answer = f"get_ipython().user_expressions({asked!r})"
-    code = f"from IPython.display import display\ndisplay({{{ANSWER!r}: {answer}}}, raw=True)"
-    return nbformat.v4.new_code_cell(code)
+async def _run(client: NotebookClient, code: str, *tags: str) -> list[Any]:
+    cell = new_code_cell(code, metadata={"tags": tags})  # type: ignore[no-untyped-call]
+    client.nb.cells.append(cell)
+    await client.async_execute_cell(cell, len(client.nb.cells) - 1)
+    return list(cell.outputs)
 
 
-def _fault(page: Page, ran: list[tuple[Text | Cell, Any]]) -> Fault:
-    """Find the cell that failed and the line of the page on which it did."""
-    for part, cell in ran:
-        for output in cell.get("outputs", []):
-            if output.output_type == "error" and isinstance(part, Cell):
-                plain = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(output.traceback))
-                lines = re.findall(r"(?:Cell In\[\d+\], line |<ipython[^>]*>, line )(\d+)", plain)
-                down = int(lines[0]) - 1 if lines else 0
-                source = part.code.split("\n")[down].strip()
-                message = f"{output.ename}: {output.evalue} in `{source}`"
-                return Fault(page.path, part.code_line + down, message)
-    return Fault(page.path, 1, "the kernel stopped without an answer")
+async def _outputs(page: Page, cell: Cell, client: NotebookClient) -> list[Any]:
+    try:
+        return await _run(
+            client, cell.code, *["raises-exception"] * cell.options.get("error", False)
+        )
+    except CellExecutionError as error:
+        plain = re.sub(r"\x1b\[[\d;]*m", "", error.traceback)
+        found = re.search(r"Cell In\[\d+\], line (\d+)", plain)
+        down = int(found[1]) - 1 if found else 0
+        source = cell.code.split("\n")[down].strip()
+        message = f"{error.ename}: {error.evalue} in `{source}`"
+        raise Fault(page.path, cell.code_line + down, message) from None
 
 
-def _values(page: Page, part: Text, cell: Any) -> list[str]:
-    answers = next(out.data[ANSWER] for out in cell.outputs if ANSWER in out.get("data", {}))
-    values = []
-    for found, key in zip(INLINE.finditer(part.text), answers, strict=True):
-        answer = answers[key]
-        if answer["status"] == "error":
-            line = part.line + part.text.count("\n", 0, found.start())
-            message = f"{answer['ename']}: {answer['evalue']} in `{found[1]}`"
+async def _values(page: Page, part: Text, client: NotebookClient) -> list[str]:
+    found = list(INLINE.finditer(part.text))
+    asked = {str(i): expression[1].strip() for i, expression in enumerate(found)}
+    [answer] = await _run(client, ASK % (ANSWER, asked))
+    answers = answer.data[ANSWER]
+    for i, expression in enumerate(found):
+        if answers[str(i)]["status"] == "error":
+            message = "{ename}: {evalue}".format(**answers[str(i)]) + f" in `{expression[1]}`"
+            line = part.line + part.text.count("\n", 0, expression.start())
             raise Fault(page.path, line, message)
-        values.append(_inline(answer["data"]))
-    return values
+    return [_inline(answers[str(i)]["data"]) for i in range(len(found))]
 
 
 def _inline(data: dict[str, str]) -> str:
     """Write one value into a sentence as Quarto does: a string is text, never Markdown."""
     form = next(form for form in FORMS if form in data)
-    text = data[form]
     if form == "text/html":
-        return f"`{text}`{{=html}}"
-    if form == "text/plain" and text[:1] in "'\"":
-        return re.sub(r"([\\`*_{}\[\]()>#+,.!-])", r"\\\1", str(ast.literal_eval(text)))
-    return text
+        return f"`{data[form]}`{{=html}}"
+    if form == "text/plain" and data[form][0] in "'\"":
+        return re.sub(r"([\\`*_{}\[\]()>#+,.!-])", r"\\\1", str(ast.literal_eval(data[form])))
+    return data[form]

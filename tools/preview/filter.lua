@@ -143,7 +143,6 @@ local references = {
   end,
   Image = function(image)
     local alt = image.attributes["fig-alt"] or image.attributes.alt or pandoc.utils.stringify(image.caption)
-    if alt == "" then fault(image.src, "image without alt text") end
     image.attributes["fig-alt"], image.attributes.alt = nil, alt
     image.src = image.src:gsub("^/", offset)
     return image
@@ -155,5 +154,15 @@ local references = {
 
 function Pandoc(doc)
   offset = pandoc.utils.stringify(doc.meta.offset or "")
-  return doc:walk(blocks):walk(references)
+  doc = doc:walk(blocks):walk(references)
+  local placed, cited = false, doc.meta.nocite and doc.meta.nocite ~= ""
+  doc:walk {
+    Cite = function() cited = true end,
+    Div = function(element) placed = placed or element.identifier == "refs" end,
+  }
+  if cited and not placed then
+    doc.blocks:extend { pandoc.Header(2, "References", { id = "references", class = "unnumbered" }),
+      div("references", {}, { id = "refs" }) }
+  end
+  return doc
 end

@@ -1,4 +1,4 @@
-"""Reads `_quarto.yml` and the pages it lists: the site as it is meant to be."""
+"""Reads `_quarto.yml` and the pages that it lists: the site as it is meant to be."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 import yaml
 
 from tools.preview import schema
-from tools.preview.faults import Fault, line_of
+from tools.preview.faults import Fault
 from tools.preview.pages import Page, read_page
 
 CONFIG = Path("_quarto.yml")
-VARIABLES = Path("_variables.yml")
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,10 @@ class Item:
         for item in self.contents:
             yield from item.pages()
 
-    def holds(self, href: str) -> bool:
-        """Tell whether the page is this entry or below it."""
-        return any(item.href == href for item in self.pages())
+    def trail(self, href: str) -> list[Item]:
+        """Return the way from this entry down to the page, or nothing."""
+        below = next((way for item in self.contents if (way := item.trail(href))), [])
+        return [self, *below] if below or self.href == href else []
 
 
 @dataclass(frozen=True)
@@ -45,92 +45,86 @@ class Project:
     website: dict[str, Any]
     html: dict[str, Any]
     bibliography: str | None
-    resources: tuple[Path, ...]
+    resources: list[str]
     variables: dict[str, str]
     pages: dict[str, Page]
-    navbar: tuple[Item, ...]
-    sidebars: tuple[Item, ...]
-
-
-def is_generated(page: Page) -> bool:
-    """Tell the API pages, which are written from docstrings, from those written by people."""
-    return page.path.parts[:2] == ("docs", "api")
+    navbar: list[Item]
+    sidebars: list[Item]
 
 
 def title_of(page: Page) -> str:
     """Return the title, or else the first heading, or else the file's name."""
-    heading = (line[2:].split("{")[0] for line in page.source.split("\n") if line[:2] == "# ")
-    return str(page.meta.get("title") or next(heading, page.path.stem)).strip(" `")
+    headings = (line[2:].split("{")[0] for line in page.source.split("\n") if line[:2] == "# ")
+    return str(page.meta.get("title") or next(headings, page.path.stem)).strip(" `")
 
 
 def load(root: Path, report: list[Fault]) -> Project:
     """Read the project; what is wrong with it goes to ``report``."""
-    text, config = _yaml(root, CONFIG, "project", report)
-    website, sidebars = config["website"], []
-    sources = [(CONFIG, text, website.get("sidebar", []))]
-    for name in map(Path, config.get("metadata-files", [])):
-        more, extra = _yaml(root, name, "metadata-file", report)
-        sources.append((name, more, extra.get("website", {}).get("sidebar", [])))
-    pages = dict[str, Page]()
-    for path in _matches(root, config["project"]["render"], report):
+    config = _read(root, CONFIG, "project", report)
+    pages: dict[str, Page] = {}
+    for name in _glob(root, config["project"]["render"], report):
         try:
-            pages[path.as_posix()] = read_page(path, root)
+            pages[name] = read_page(Path(name), root)
         except Fault as fault:
             report.append(fault)
-    for name, text_of_it, found in sources:
-        sidebars += [_item(one, pages, name, text_of_it, report) for one in found]
+    website: dict[str, Any] = config["website"]
     navbar = website.get("navbar", {})
-    entries = [*navbar.get("left", []), *navbar.get("right", [])]
-    variables = yaml.safe_load((root / VARIABLES).read_text()) if (root / VARIABLES).exists() else {}
-    resources = config["project"].get("resources", [])
+    sidebars = _items(website.get("sidebar", []), pages, root, CONFIG, report)
+    for more in map(Path, config.get("metadata-files", [])):
+        extra = _read(root, more, "metadata-file", report)
+        sidebars += _items(extra["website"]["sidebar"], pages, root, more, report)
     return Project(
         root=root,
         website=website,
         html=config["format"]["html"],
         bibliography=config.get("bibliography"),
-        resources=tuple(path for glob in resources for path in _glob(root, glob)),
-        variables={key: str(value) for key, value in variables.items()},
+        resources=_glob(root, config["project"].get("resources", []), report),
+        variables=_read(root, Path("_variables.yml"), "variables", report),
         pages=pages,
-        navbar=tuple(_item(entry, pages, CONFIG, text, report) for entry in entries),
-        sidebars=tuple(sidebars),
+        navbar=_items(navbar["left"], pages, root, CONFIG, report),
+        sidebars=sidebars,
     )
 
 
-def _yaml(root: Path, name: Path, kind: str, report: list[Fault]) -> tuple[str, dict[str, Any]]:
+def _read(root: Path, name: Path, kind: str, report: list[Fault]) -> dict[str, Any]:
     if not (root / name).is_file():
         raise Fault(name, 1, "this file is missing; `python3 dev.py site` generates what it can")
     text = (root / name).read_text(encoding="utf-8")
     value = yaml.safe_load(text) or {}
     report.extend(schema.check(kind, text, value, name))
-    return text, value
+    return dict(value)
 
 
-def _glob(root: Path, pattern: str) -> list[Path]:
-    return sorted(path.relative_to(root) for path in root.glob(pattern) if path.is_file())
-
-
-def _matches(root: Path, patterns: list[str], report: list[Fault]) -> Iterator[Path]:
+def _glob(root: Path, patterns: list[str], report: list[Fault]) -> list[str]:
+    names: list[str] = []
     for pattern in patterns:
-        found = _glob(root, pattern)
+        found = sorted(path for path in root.glob(pattern) if path.is_file())
+        names += [path.relative_to(root).as_posix() for path in found if path.name[0] != "_"]
         if not found and "*" not in pattern:
-            report.append(Fault(CONFIG, 1, f"render: there is no page {pattern}"))
-        yield from (path for path in found if not path.name.startswith("_"))
+            report.append(Fault(CONFIG, _line(root, CONFIG, pattern), f"there is no {pattern}"))
+    return names
 
 
-def _item(
-    entry: Any, pages: dict[str, Page], source: Path, text: str, report: list[Fault]
-) -> Item:
-    """Turn one entry of a navbar or sidebar, in any of Quarto's spellings, into an Item."""
-    if isinstance(entry, str):
-        entry = {"href": entry}
-    href = entry.get("href") or entry.get("file")
-    section = entry.get("section")
-    if section in pages:
-        href, section = section, None
-    page = pages.get(href or "")
-    if href and page is None and "://" not in href:
-        line = line_of(href, text) or 1
-        report.append(Fault(source, line, f"the navigation lists {href}, which is no page"))
-    words = section or entry.get("text") or entry.get("title") or (title_of(page) if page else "")
-    contents = tuple(_item(one, pages, source, text, report) for one in entry.get("contents", []))
-    return Item(str(words or entry.get("id", "")), href, contents)
+def _items(
+    entries: list[Any], pages: dict[str, Page], root: Path, source: Path, report: list[Fault]
+) -> list[Item]:
+    """Turn entries of a navbar or sidebar, in any of Quarto's spellings, into Items."""
+    items = []
+    for given in entries:
+        entry: dict[str, Any] = {"href": given} if isinstance(given, str) else given
+        href, section = entry.get("href") or entry.get("file"), entry.get("section")
+        if section in pages:
+            href, section = section, None
+        if href and href not in pages:
+            message = f"the navigation lists {href}, which is no page"
+            report.append(Fault(source, _line(root, source, href), message))
+        text = section or entry.get("text") or entry.get("title") or entry.get("id")
+        text = text or (title_of(pages[href]) if href in pages else "")
+        below = _items(entry.get("contents", []), pages, root, source, report)
+        items.append(Item(text, href, tuple(below)))
+    return items
+
+
+def _line(root: Path, source: Path, needle: str) -> int:
+    lines = (root / source).read_text(encoding="utf-8").split("\n")
+    return next((i for i, line in enumerate(lines, 1) if needle in line), 1)

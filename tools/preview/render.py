@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,32 +15,31 @@ from typing import Any
 
 import pypandoc
 
-from tools.preview import scan
 from tools.preview.compose import Composer
-from tools.preview.faults import Fault, line_of
-from tools.preview.pages import Page, Text
-from tools.preview.project import Project, is_generated, title_of
+from tools.preview.faults import Fault
+from tools.preview.pages import Page
+from tools.preview.project import Project, title_of
+from tools.preview.scan import Scan
 
 HERE = Path(__file__).parent
 CACHE = Path("build/preview")
 VERSIONS = [version(name) for name in ("nbclient", "ipykernel", "pypandoc-binary", "matplotlib")]
-TEMPLATE = "$if(toc)$$table-of-contents$$endif$\n<!-- body -->\n$body$"
+PANDOC = ["--from=markdown", "--to=html5", "--mathml", "--section-divs", "--wrap=none", "--toc"]
 
 
 @cache
-def _digest(folder: Path, suffixes: tuple[str, ...]) -> str:
-    files = sorted(path for path in folder.rglob("*") if path.suffix in suffixes)
+def _digest(folder: Path) -> str:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
     parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
-def remember(root: Path, kind: str, key: list[str], make: Callable[[], Any]) -> Any:
+def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return ``make()``, or what it returned when it was last called with this key."""
-    key = [*key, *VERSIONS, _digest(HERE, (".py", ".lua", ".yml"))]
-    name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
-    path = root / CACHE / f"{kind}-{name}.json"
+    key += [*VERSIONS, _digest(HERE)]
+    path = root / CACHE / f"{hashlib.sha256(chr(0).join(key).encode()).hexdigest()[:40]}.json"
     if path.is_file():
-        return json.loads(path.read_text(encoding="utf-8"))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     value = make()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
@@ -52,62 +52,47 @@ def run(page: Page, root: Path) -> dict[str, list[Any]]:
     def make() -> dict[str, list[Any]]:
         from tools.preview.execute import execute  # slow to import, and seldom needed
 
-        return execute(page, root)
+        return asyncio.run(execute(page, root))
 
-    package = _digest(root / "mlsysim", (".py", ".txt", ".yml", ".yaml", ".json", ".csv"))
-    return dict(remember(root, "run", [str(page.path), page.source, package], make))
+    return remember(root, ["run", str(page.path), page.source, _digest(root / "mlsysim")], make)
 
 
 def render(page: Page, project: Project) -> dict[str, Any]:
-    """Return the page's body, table of contents, images and what ``scan`` sees in it."""
+    """Return the page's body, table of contents, images and what ``Scan`` sees in it."""
     composer = Composer(page, run(page, project.root), project.variables)
-    library = project.root / (project.bibliography or "none")
-    works = library.read_text(encoding="utf-8") if library.is_file() else ""
+    depth = page.meta.get("toc-depth", project.html.get("toc-depth", 3))
+    meta = {
+        "title": title_of(page),
+        "offset": "../" * (len(page.path.parts) - 1),
+        "link-citations": True,
+        "nocite": page.meta.get("nocite", ""),
+        "bibliography": str(project.root / project.bibliography) if project.bibliography else [],
+    }
+    works = Path(str(meta["bibliography"])).read_text() if project.bibliography else ""
 
     def make() -> dict[str, Any]:
-        toc, body = _pandoc(page, composer, project, library if works else None)
-        return {"body": body, "toc": toc, "images": composer.images, **scan.scan(body)}
+        command = [pypandoc.get_pandoc_path(), *PANDOC, f"--template={HERE}/templates/body.html"]
+        # The filter takes the references to figures before citeproc would look for them.
+        command += [f"--toc-depth={depth}", f"--lua-filter={HERE}/filter.lua", "--citeproc"]
+        text = f"---\n{json.dumps(meta)}\n---\n\n{composer.markdown}"
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        if faults := list(_faults(page, done.stderr.strip())):
+            raise ExceptionGroup("pandoc", faults)
+        toc, _, body = done.stdout.partition("<!-- body -->")
+        images = {"images": composer.images}
+        return {"body": body, "toc": toc.strip(), **images, **Scan(body).result()}
 
-    key = [str(page.path), composer.markdown, page.meta_text, works]
-    return dict(remember(project.root, "html", key, make))
-
-
-def _pandoc(
-    page: Page, composer: Composer, project: Project, library: Path | None
-) -> tuple[str, str]:
-    template = project.root / CACHE / "body.html"
-    template.write_text(TEMPLATE, encoding="utf-8")
-    depth = page.meta.get("toc-depth", project.html.get("toc-depth", 3))
-    meta = {"title": title_of(page), "offset": "../" * (len(page.path.parts) - 1)}
-    meta |= {"nocite": page.meta.get("nocite", ""), "link-citations": True, "toc-title": ""}
-    command = [pypandoc.get_pandoc_path(), "--from=markdown", "--to=html5", "--mathml"]
-    command += ["--section-divs", "--wrap=none", f"--template={template}", f"--toc-depth={depth}"]
-    command += ["--toc"] * page.meta.get("toc", True)
-    command += [f"--lua-filter={HERE / 'filter.lua'}"]
-    command += ["--citeproc", f"--bibliography={library}"] if library else []
-    text = f"---\n{json.dumps(meta)}\n---\n" + composer.markdown
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if done.stderr.strip():
-        raise ExceptionGroup("pandoc", _faults(page, composer, done.stderr))
-    toc, _, body = done.stdout.partition("<!-- body -->")
-    return toc.strip(), body
+    return remember(project.root, ["html", json.dumps(meta), composer.markdown, works], make)
 
 
-def _faults(page: Page, composer: Composer, stderr: str) -> list[Fault]:
+def _faults(page: Page, stderr: str) -> Iterator[Fault]:
     """Translate what the filter and pandoc complain about into lines of the page."""
-    faults = []
-    prose = [part for part in page.parts if isinstance(part, Text)]
-    for message in re.split(r"\n(?=FAULT\t|\[)", stderr.strip()):
-        needle, where = "", re.search(r"\bline (\d+)", message)
-        if message.startswith("FAULT\t"):
-            _, needle, message = message.split("\t", 2)
-        elif named := re.search(r"citation (\S+) not found", message):
+    for warning in re.split(r"\n(?=FAULT\t|\[)", stderr) if stderr else []:
+        message, needle = warning, ""
+        if warning.startswith("FAULT\t"):
+            _, needle, message = warning.split("\t", 2)
+        elif named := re.search(r"citation (\S+) not found", warning):
             needle, message = f"@{named[1]}", f"unresolved citation @{named[1]}"
-        elif math := re.search(r"TeX math (.*)", message):
-            needle = math[1].split("\n")[0].removesuffix(", rendering as TeX:")
-        lines = (line_of(needle, part.text, part.line) for part in prose if needle)
-        line = next((line for line in lines if line), 1)
-        if where and not needle:
-            line = composer.origin[min(int(where[1]) - 4, len(composer.origin) - 1)]
-        faults.append(Fault(page.path, line, " ".join(message.split())))
-    return faults
+        elif quoted := re.search(r"TeX math (.*?)(?:, rendering.*)?$|'(.*?)'", warning, re.M):
+            needle = quoted[1] or quoted[2]
+        yield Fault(page.path, page.line_of(needle) or 1, " ".join(message.split()))

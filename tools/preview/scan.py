@@ -6,56 +6,56 @@ from html.parser import HTMLParser
 from typing import Any
 
 SOURCES = {"a": "href", "img": "src", "script": "src", "link": "href", "iframe": "src"}
-SILENT = {"script", "style", "annotation", "nav"}
+HEADINGS = {"h1", "h2", "h3", "h4"}
+LONGEST = 2000
 
 
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
+class Scan(HTMLParser):
+    """What one page offers and wants: ids, links as [tag, target], words by section."""
+
+    def __init__(self, body: str) -> None:
         super().__init__()
         self.ids: list[str] = []
         self.links: list[list[str]] = []
-        self.unnamed: list[str] = []
-        self.sections = [{"id": "", "title": "", "text": ""}]
-        self.section = [0]
-        self.silent = 0
-        self.heading = False
+        self.unnamed: list[str] = []  # images without alt text
+        self.sections = [["", "", ""]]  # id, heading, words
+        self.inside: list[int] = [0]
+        self.heading = self.silent = 0
+        self.feed(body)
+        self.sections = [[part[0], *map(_tidy, part[1:])] for part in self.sections]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what the element names."""
         values = {key: value or "" for key, value in attrs}
         if "id" in values:
             self.ids.append(values["id"])
-        if SOURCES.get(tag, "") in values:
+        if SOURCES.get(tag) in values:
             self.links.append([tag, values[SOURCES[tag]]])
-        if tag == "img" and not values.get("alt") and values.get("role") != "presentation":
+        if tag == "img" and not values.get("alt"):
             self.unnamed.append(values.get("src", ""))
         if tag == "section":
-            self.section.append(len(self.sections))
-            self.sections.append({"id": values.get("id", ""), "title": "", "text": ""})
-        self.silent += tag in SILENT
-        self.heading = self.heading or tag in {"h1", "h2", "h3", "h4"}
+            self.inside.append(len(self.sections))
+            self.sections.append([values.get("id", ""), "", ""])
+        self.heading += tag in HEADINGS
+        self.silent += tag in {"script", "style", "annotation"}
 
     def handle_endtag(self, tag: str) -> None:
+        """Leave the element."""
         if tag == "section":
-            self.section.pop()
-        self.silent -= tag in SILENT
-        if tag in {"h1", "h2", "h3", "h4"}:
-            self.heading = False
+            self.inside.pop()
+        self.heading -= tag in HEADINGS
+        self.silent -= tag in {"script", "style", "annotation"}
 
     def handle_data(self, data: str) -> None:
+        """Keep the words of the section."""
         if not self.silent:
-            self.sections[self.section[-1]]["title" if self.heading else "text"] += f"{data} "
+            self.sections[self.inside[-1]][1 if self.heading else 2] += data
+
+    def result(self) -> dict[str, Any]:
+        """Return what can be stored."""
+        names = ("ids", "links", "unnamed", "sections")
+        return {name: getattr(self, name) for name in names}
 
 
-def scan(body: str) -> dict[str, Any]:
-    """Return ids, links as [tag, target], images without alt text, and the text by section."""
-    reader = _Reader()
-    reader.feed(body)
-    for section in reader.sections:
-        section["title"] = " ".join(section["title"].split())
-        section["text"] = " ".join(section["text"].split())[:2000]
-    return {
-        "ids": reader.ids,
-        "links": reader.links,
-        "unnamed": reader.unnamed,
-        "sections": [part for part in reader.sections if part["title"] or part["text"]],
-    }
+def _tidy(text: str) -> str:
+    return " ".join(text.split())[:LONGEST]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,27 +22,22 @@ def _validator(kind: str) -> Any:
 def check(kind: str, text: str, value: Any, path: Path, first: int = 1) -> Iterator[Fault]:
     """Yield a fault for each key that ``kind`` does not know and each value it does not allow."""
     for error in _validator(kind).iter_errors(value):
+        steps, message = list(error.absolute_path), error.message
         if error.validator == "additionalProperties":
             known = error.schema["properties"]
-            for key in [key for key in error.instance if key not in known]:
-                line = first + _line(text, [*error.absolute_path, key])
-                allowed = ", ".join(sorted(known))
-                yield Fault(path, line, f"unknown {kind} key {key!r} (allowed: {allowed})")
-        else:
-            where = ".".join(str(step) for step in error.absolute_path) or kind
-            line = first + _line(text, list(error.absolute_path))
-            yield Fault(path, line, f"{where}: {error.message}")
+            steps.append(next(key for key in error.instance if key not in known))
+            message = f"unknown {kind} key {steps[-1]!r} (allowed: {', '.join(sorted(known))})"
+        yield Fault(path, first + _line(text, steps), message)
 
 
-def _line(text: str, steps: Sequence[str | int]) -> int:
+def _line(text: str, steps: list[str | int]) -> int:
     """Return how many lines into ``text`` the value at ``steps`` stands."""
     node, line = yaml.compose(text), 0
     for step in steps:
         if isinstance(node, yaml.MappingNode):
-            pairs = ((key, value) for key, value in node.value if key.value == str(step))
-            key, node = next(pairs, (node, node))
+            key, node = next(pair for pair in node.value if pair[0].value == str(step))
             line = key.start_mark.line
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            node = node.value[step]
+        elif isinstance(node, yaml.SequenceNode):
+            node = node.value[int(step)]
             line = node.start_mark.line
     return line

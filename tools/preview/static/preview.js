@@ -90,7 +90,7 @@
   const find = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length || !window.searchIndex) return results.replaceChildren();
-    const hits = window.searchIndex.flatMap(([href, id, page, section, text]) => {
+    const hits = window.searchIndex.flatMap(([href, page, id, section, text]) => {
       const [title, head, body] = [page, section, text].map((part) => part.toLowerCase());
       const scores = words.map((word) =>
         (title.includes(word) ? 4 : 0) + (head.includes(word) ? 6 : 0) + (body.includes(word) ? 1 : 0));
