@@ -8,7 +8,7 @@ both refuse zero, negatives and NaN unless told otherwise.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
 from mlsysim.core.errors import ConfigError
@@ -49,8 +49,12 @@ def number(
     field_specifiers=(quantity, number, dataclasses.field),
 )
 def record(cls: type[T]) -> type[T]:
-    """Make a class a frozen, keyword-only dataclass."""
-    return dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
+    """Make a class a frozen, keyword-only dataclass.
+
+    Equality and hash come from the base classes: generating them for every class would take a
+    third of the package's import time.
+    """
+    return dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)
 
 
 def units_of(cls: type[Any]) -> Iterator[tuple[str, str, bool]]:
@@ -86,20 +90,33 @@ class Record:
         plain = strip(value, item.metadata["unit"], argument)
         if isinstance(plain, bool) or not isinstance(plain, (int, float)):
             raise ConfigError(f"{argument} = {value!r} is not a number", argument=item.name)
-        if item.metadata.get("whole") and plain != int(plain):
-            raise ConfigError(f"{argument} = {value} must be a whole number", argument=item.name)
         if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == float("inf"):
             limit = "zero or more" if item.metadata["zero"] else "above zero"
             raise ConfigError(
                 f"{argument} = {value} is out of range: give a finite value {limit}",
                 argument=item.name,
             )
+        if item.metadata.get("whole") and plain != int(plain):
+            raise ConfigError(f"{argument} = {value} must be a whole number", argument=item.name)
         return plain
 
     def si(self, field: str) -> float:
         """Return a numeric field as a plain number in SI base units; NaN where it is not known."""
         return self._si[field]  # type: ignore[attr-defined, no-any-return]
 
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, item.name) for item in dataclasses.fields(self) if item.compare)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(value for value in self._values() if not _mutable(value))))
+
     def __repr__(self) -> str:
         label = getattr(self, "name", None)
         return f"<{type(self).__name__}{f' {label}' if label else ''}>"
+
+
+def _mutable(value: Any) -> bool:
+    return isinstance(value, Mapping)

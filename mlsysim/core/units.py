@@ -61,6 +61,15 @@ def si_factor(name: str) -> float:
 
 
 @lru_cache(maxsize=256)
+def _measure(units: Any) -> tuple[float, Any]:
+    """Return the factor to SI base units and the dimension of a unit."""
+    base = ureg.Quantity(1.0, units).to_base_units()
+    # An exact 1 keeps whole numbers whole.
+    factor = float(base.magnitude)
+    return 1 if factor == 1.0 else factor, units.dimensionality
+
+
+@lru_cache(maxsize=256)
 def _dimension(name: str) -> Any:
     return unit(name).dimensionality
 
@@ -95,13 +104,14 @@ def strip(value: Any, expected: str, argument: str) -> Any:
                 argument=argument,
             )
         return value
-    if value.dimensionality != _dimension(expected):
+    factor, dimension = _measure(value.units)
+    if dimension != _dimension(expected):
         raise ConfigError(
             f"{argument} = {value} has the wrong dimension: expected a quantity such as "
             f'Q_(1, "{expected}")',
             argument=argument,
         )
-    return value.to_base_units().magnitude
+    return value.magnitude * factor
 
 
 def dress(value: Any, name: str) -> Any:

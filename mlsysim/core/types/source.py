@@ -13,7 +13,7 @@ __all__ = ["Entry", "Source"]
 
 
 @record
-class Source:
+class Source(Record):
     """A publication that states a number, and where in it the number stands.
 
     Attributes
@@ -61,7 +61,7 @@ class Entry(Record):
 
     name: str
     source: Source
-    field_sources: Mapping[str, Source] = dataclasses.field(default_factory=dict, hash=False)
+    field_sources: Mapping[str, Source] = dataclasses.field(default_factory=dict)
     estimated: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -76,11 +76,12 @@ class Entry(Record):
 
     def _follow(self, path: str) -> Any:
         value: Any = self
+        known: list[str] = []
         for part in path.split("."):
-            if not dataclasses.is_dataclass(value) or not hasattr(value, part):
-                kind = f"{self.name}: field"
-                known = [item.name for item in dataclasses.fields(value)]
-                raise UnknownEntryError.build(path, kind, known)
+            inside = dataclasses.is_dataclass(value)
+            known = [item.name for item in dataclasses.fields(value)] if inside else known
+            if not inside or not hasattr(value, part):
+                raise UnknownEntryError.build(path, f"{self.name}: field", known)
             value = getattr(value, part)
         return value
 

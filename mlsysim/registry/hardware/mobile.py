@@ -17,10 +17,10 @@ class Mobile(Catalog):
     iPhone_15_Pro = Accelerator(  # noqa: N815 - the maker writes it so
         name="Apple iPhone 15 Pro (A17 Pro)",
         release_year=2023,
-        compute=Compute(fp16=Q_("17.5 TFLOP/s"), int8=Q_("35 TOPS")),
-        memory=Memory(capacity=Q_("8 GB"), bandwidth=Q_("51.2 GB/s")),
-        tdp=Q_("5 W"),
-        unit_price=Q_("999 USD"),
+        compute=Compute(fp16=Q_(17.5, "TFLOP/s"), int8=Q_(35, "TOPS")),
+        memory=Memory(capacity=Q_(8, "GB"), bandwidth=Q_(51.2, "GB/s")),
+        tdp=Q_(5, "W"),
+        unit_price=Q_(999, "USD"),
         source=src.A17_PRO,
         field_sources={
             "release_year": launches.IPHONE_15_PRO,
@@ -37,9 +37,9 @@ class Mobile(Catalog):
     Pixel_8 = Accelerator(
         name="Google Pixel 8 (Tensor G3)",
         release_year=2023,
-        compute=Compute(fp16=Q_("7.5 TFLOP/s"), int8=Q_("15 TOPS")),
-        memory=Memory(capacity=Q_("8 GB"), bandwidth=Q_("68.3 GB/s")),
-        tdp=Q_("5 W"),
+        compute=Compute(fp16=Q_(7.5, "TFLOP/s"), int8=Q_(15, "TOPS")),
+        memory=Memory(capacity=Q_(8, "GB"), bandwidth=Q_(68.3, "GB/s")),
+        tdp=Q_(5, "W"),
         source=src.ASSUMPTION,
         field_sources={
             "release_year": src.PIXEL_8_MEMORY,
@@ -53,9 +53,9 @@ class Mobile(Catalog):
     Snapdragon_8_Gen_3 = Accelerator(
         name="Qualcomm Snapdragon 8 Gen 3",
         release_year=2023,
-        compute=Compute(fp16=Q_("22.5 TFLOP/s"), int8=Q_("45 TOPS")),
-        memory=Memory(capacity=Q_("12 GB"), bandwidth=Q_("76.8 GB/s")),
-        tdp=Q_("5 W"),
+        compute=Compute(fp16=Q_(22.5, "TFLOP/s"), int8=Q_(45, "TOPS")),
+        memory=Memory(capacity=Q_(12, "GB"), bandwidth=Q_(76.8, "GB/s")),
+        tdp=Q_(5, "W"),
         source=src.SNAPDRAGON_MEMORY,
         field_sources={
             "release_year": launches.SNAPDRAGON_8_GEN_3,

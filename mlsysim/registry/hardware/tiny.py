@@ -12,9 +12,9 @@ class Tiny(Catalog):
     ESP32_S3 = Accelerator(
         name="Espressif ESP32-S3",
         release_year=2021,
-        compute=Compute(fp32=Q_("0.96 GFLOP/s"), int8=Q_("15.36 GOPS")),
-        memory=Memory(capacity=Q_("512 KiB"), bandwidth=Q_("7.68 GB/s")),
-        tdp=Q_("0.356 W"),
+        compute=Compute(fp32=Q_(0.96, "GFLOP/s"), int8=Q_(15.36, "GOPS")),
+        memory=Memory(capacity=Q_(512, "KiB"), bandwidth=Q_(7.68, "GB/s")),
+        tdp=Q_(0.356, "W"),
         source=src.ESP32_S3_BOARD,
         field_sources={
             "release_year": src.ASSUMPTION,
@@ -30,9 +30,9 @@ class Tiny(Catalog):
     Himax_WE_I_Plus = Accelerator(
         name="Himax WE-I Plus (HX6537-A)",
         release_year=2020,
-        compute=Compute(int8=Q_("1.6 GOPS")),
-        memory=Memory(capacity=Q_("2 MiB"), bandwidth=Q_("3.2 GB/s")),
-        tdp=Q_("43.6 mW"),
+        compute=Compute(int8=Q_(1.6, "GOPS")),
+        memory=Memory(capacity=Q_(2, "MiB"), bandwidth=Q_(3.2, "GB/s")),
+        tdp=Q_(43.6, "mW"),
         source=src.HIMAX_COURSE,
         field_sources={
             "release_year": src.ASSUMPTION,
