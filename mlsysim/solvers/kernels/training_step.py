@@ -240,17 +240,18 @@ def training_step(
     step = step_time(busy, bubble, data)
 
     # Memory of the device that holds most
+    sequence_shards = where(sequence_parallel > 0, tp_size, 1)
     activations = stage_activation_memory(
         where(
             matrix_share > 0,
-            hidden_state,
+            tensor_slice(hidden_state, sequence_shards),
             activation_memory_per_layer(
                 seq_len,
                 sequences,
                 hidden_dim,
                 heads,
                 tp_size,
-                where(sequence_parallel > 0, tp_size, 1),
+                sequence_shards,
                 kept_scores,
                 bytes_per_element,
                 mask_bytes,
