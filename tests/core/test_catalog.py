@@ -1,0 +1,101 @@
+"""Catalogs: rows under two names, looked up with help, and read-only."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.fields import Record, record
+
+
+@record
+class Thing(Record):
+    name: str
+
+
+class Big(Catalog):
+    """Large things."""
+
+    Whale = Thing(name="Whale")
+    Mountain = Thing(name="Mountain")
+
+
+class Small(Catalog):
+    """Small things."""
+
+    Ant = Thing(name="Ant")
+    limit = 3
+
+
+class Things(Big, Small):
+    """All things."""
+
+    Big = Big
+    Small = Small
+
+
+def test_short_and_long_names_are_the_same_row():
+    assert Things.Whale is Things.Big.Whale is Things["Whale"]
+
+
+def test_walks_every_row_once_tier_by_tier():
+    assert Things.names() == ("Whale", "Mountain", "Ant")
+    assert [row.name for row in Things] == ["Whale", "Mountain", "Ant"]
+    assert dict(Things.items())["Ant"] is Things.Ant
+    assert len(Things) == 3
+    assert len(Things.Small) == 1
+
+
+def test_tiers():
+    assert Things.tiers() == {"Big": Big, "Small": Small}
+    assert Big.tiers() == {}
+
+
+def test_membership_by_name_and_by_row():
+    assert "Ant" in Things
+    assert Things.Ant in Things
+    assert "Whale" not in Things.Small
+    assert Things.Whale not in Things.Small
+    assert "limit" not in Things
+
+
+def test_a_name_that_does_not_exist():
+    with pytest.raises(UnknownEntryError, match=r"Things entry 'whale' .*did you mean Whale\?"):
+        Things["whale"]
+    with pytest.raises(AttributeError, match="did you mean Whale"):
+        Things.whale  # noqa: B018 - the look-up is the test
+    with pytest.raises(UnknownEntryError, match="Ant, Mountain, Whale"):
+        Things["xyzzy"]
+    assert getattr(Things, "xyzzy", None) is None
+
+
+def test_only_rows_are_entries():
+    with pytest.raises(UnknownEntryError):
+        Things["limit"]
+    with pytest.raises(UnknownEntryError):
+        Things["Big"]
+
+
+def test_read_only():
+    with pytest.raises(AttributeError, match=r"read-only.*replace"):
+        Things.Whale = Thing(name="Fish")
+    with pytest.raises(AttributeError):
+        Things.Fish = Thing(name="Fish")
+    assert Things.Whale.name == "Whale"
+
+
+def test_pythons_own_questions_get_plain_answers():
+    # Documentation tools, copies and notebooks ask for names with underscores.
+    assert not hasattr(Things, "_repr_html_")
+    assert inspect.getdoc(Things) == "All things."
+    assert copy.copy(Things) is Things
+    assert pickle.loads(pickle.dumps(Things)) is Things
+
+
+def test_shows_its_names():
+    assert repr(Things) == "<Things: Whale, Mountain, Ant>"

@@ -1,0 +1,98 @@
+"""The exception tree: what inherits from what, what messages say, and that all of it pickles."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from mlsysim.core import errors
+from mlsysim.core.errors import (
+    ConfigError,
+    InfeasibleError,
+    MLSysError,
+    OOMError,
+    ParallelismError,
+    SLAViolation,
+    UnknownEntryError,
+)
+from mlsysim.core.units import Q_
+
+RAISED = {
+    "MLSysError": MLSysError("something", detail=1),
+    "ConfigError": ConfigError("batch_size = 0 is out of range", argument="batch_size"),
+    "ParallelismError": ParallelismError("tp_size = 3 does not divide", argument="tp_size"),
+    "UnknownEntryError": UnknownEntryError.build("H10", "Hardware entry", ["H100", "A100"]),
+    "InfeasibleError": InfeasibleError("faster than light"),
+    "OOMError": OOMError(
+        "needs 90 GB and has 80 GB",
+        required=Q_(90, "GB"),
+        available=Q_(80, "GB"),
+        by_component={"weights": Q_(90, "GB")},
+    ),
+    "SLAViolation": SLAViolation(
+        "latency is 12 ms, the limit 10 ms",
+        metric="latency",
+        value=Q_(12, "ms"),
+        limit=Q_(10, "ms"),
+    ),
+}
+every_error = pytest.mark.parametrize("name", RAISED)
+
+
+def test_all_errors_are_here():
+    assert set(RAISED) == set(errors.__all__)
+
+
+@every_error
+def test_one_base_catches_all(name):
+    assert type(RAISED[name]) is getattr(errors, name)
+    assert isinstance(RAISED[name], MLSysError)
+
+
+@every_error
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_error_pickles_whole(name, protocol):
+    error = RAISED[name]
+    twin = pickle.loads(pickle.dumps(error, protocol))
+    assert type(twin) is type(error)
+    assert str(twin) == str(error)
+    assert twin.args == error.args
+    assert vars(twin) == vars(error)
+
+
+@every_error
+def test_every_error_copies(name):
+    assert vars(copy.copy(RAISED[name])) == vars(RAISED[name])
+
+
+def test_bad_input_is_a_value_error():
+    for name in ("ConfigError", "ParallelismError", "UnknownEntryError"):
+        assert isinstance(RAISED[name], ValueError)
+    for name in ("InfeasibleError", "OOMError", "SLAViolation"):
+        assert not isinstance(RAISED[name], ValueError)
+
+
+def test_an_unknown_name_is_a_key_error():
+    error = RAISED["UnknownEntryError"]
+    assert isinstance(error, KeyError)
+    assert isinstance(error, ConfigError)
+    # A KeyError prints its message in quotes, which this one must not.
+    assert str(error) == "Hardware entry 'H10' does not exist; did you mean H100 or A100?"
+
+
+def test_without_a_near_name_all_are_listed():
+    error = UnknownEntryError.build("xyzzy", "Grid", ["Quebec", "Norway"])
+    assert str(error) == "Grid 'xyzzy' does not exist; known: Norway, Quebec"
+    assert error.argument == "xyzzy"
+
+
+def test_details_are_attributes():
+    assert RAISED["ConfigError"].argument == "batch_size"
+    assert ConfigError("x").argument is None
+    oom = RAISED["OOMError"]
+    assert oom.required - oom.available == Q_(10, "GB")
+    assert oom.by_component == {"weights": Q_(90, "GB")}
+    assert RAISED["SLAViolation"].metric == "latency"
+    assert RAISED["SLAViolation"].value > RAISED["SLAViolation"].limit

@@ -1,0 +1,306 @@
+"""Nouns: what they need, what they refuse, and where their numbers come from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+
+import pytest
+
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.types import (
+    PRECISIONS,
+    RECOMPUTE,
+    Accelerator,
+    Compute,
+    Datacenter,
+    DeploymentTier,
+    FixedShapeModel,
+    Fleet,
+    GridProfile,
+    Memory,
+    NetworkFabric,
+    Node,
+    Rack,
+    Source,
+    TransformerModel,
+    find_precision,
+)
+from mlsysim.core.units import Q_
+
+SHEET = Source(title="A data sheet", url="https://example.org/sheet", locator="Table 1")
+PAPER = Source(title="A paper", locator="section 2")
+
+DEVICE = {
+    "name": "Device",
+    "source": SHEET,
+    "release_year": 2024,
+    "compute": Compute(fp16=Q_(100, "TFLOP/s"), int8=Q_(200, "TOPS")),
+    "memory": Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(1, "TB/s")),
+}
+LINK = {
+    "name": "Link",
+    "source": SHEET,
+    "bandwidth": Q_(100, "Gbit/s"),
+    "latency": Q_(2, "us"),
+}
+NODE = {
+    "name": "Node",
+    "source": SHEET,
+    "accelerator": Accelerator(**DEVICE),
+    "accelerators_per_node": 8,
+    "scale_up": NetworkFabric(**LINK),
+    "nics_per_node": 8,
+}
+GRID = {
+    "name": "Grid",
+    "source": SHEET,
+    "carbon_intensity": Q_(400, "g/kWh"),
+    "pue": 1.2,
+    "wue": Q_(0, "L/kWh"),
+}
+TRANSFORMER = {
+    "name": "Transformer",
+    "source": SHEET,
+    "parameters": Q_(1, "Gparam"),
+    "layers": 16,
+    "hidden_dim": 2048,
+    "heads": 16,
+    "kv_heads": 4,
+    "head_dim": 128,
+    "ffn_dim": 8192,
+    "vocab_size": 32_000,
+    "seq_len": 2048,
+}
+FIXED = {
+    "name": "CNN",
+    "source": SHEET,
+    "parameters": Q_(25, "Mparam"),
+    "flops_per_sample": Q_(8, "GFLOP"),
+    "activations_per_sample": Q_(10, "Mcount"),
+}
+ENTRIES = {
+    Accelerator: DEVICE,
+    NetworkFabric: LINK,
+    Node: NODE,
+    GridProfile: GRID,
+    Rack: {"name": "Rack", "source": SHEET, "power": Q_(40, "kW"), "cooling": "air", "pue": 1.5},
+    Datacenter: {
+        "name": "Site",
+        "source": SHEET,
+        "grid": GridProfile(**GRID),
+        "pue": 1.1,
+        "wue": Q_(1, "L/kWh"),
+    },
+    DeploymentTier: {
+        "name": "Edge",
+        "source": SHEET,
+        "memory": Q_(8, "GB"),
+        "power": Q_(15, "W"),
+        "latency": Q_(20, "ms"),
+    },
+    TransformerModel: TRANSFORMER,
+    FixedShapeModel: FIXED,
+}
+every_entry = pytest.mark.parametrize("kind", ENTRIES, ids=lambda kind: kind.__name__)
+
+
+@every_entry
+def test_a_row_can_be_made_and_pickled(kind):
+    row = kind(**ENTRIES[kind])
+    assert row.source_of("name") is SHEET
+    assert repr(row) == f"<{kind.__name__} {row.name}>"
+    assert pickle.loads(pickle.dumps(row)) == row
+
+
+@every_entry
+def test_a_row_without_a_source_is_a_type_error(kind):
+    arguments = {key: value for key, value in ENTRIES[kind].items() if key != "source"}
+    with pytest.raises(TypeError, match="source"):
+        kind(**arguments)
+
+
+@every_entry
+@pytest.mark.parametrize("source", [None, "https://example.org", SHEET.title])
+def test_a_source_must_be_one(kind, source):
+    with pytest.raises(ConfigError, match="source must be a Source"):
+        kind(**ENTRIES[kind] | {"source": source})
+
+
+@every_entry
+@pytest.mark.parametrize("where", ["field_sources", "estimated"])
+def test_provenance_of_a_field_that_does_not_exist(kind, where):
+    wrong = {"nmae": PAPER} if where == "field_sources" else {"nmae"}
+    with pytest.raises(UnknownEntryError, match=r"'nmae' does not exist.*name"):
+        kind(**ENTRIES[kind] | {where: wrong})
+
+
+@every_entry
+def test_misspelt_fields_are_a_type_error(kind):
+    with pytest.raises(TypeError, match="nmae"):
+        kind(**ENTRIES[kind], nmae="x")
+
+
+def _numeric():
+    for kind, arguments in ENTRIES.items():
+        for item in dataclasses.fields(kind):
+            if "unit" in item.metadata:
+                yield pytest.param(kind, item, arguments, id=f"{kind.__name__}.{item.name}")
+
+
+@pytest.mark.parametrize(("kind", "item", "arguments"), list(_numeric()))
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf])
+def test_every_numeric_field_checks_its_range(kind, item, arguments, value):
+    bad = value if item.metadata.get("plain") else Q_(value, item.metadata["unit"])
+    with pytest.raises(ConfigError, match=item.name):
+        kind(**arguments | {item.name: bad})
+
+
+@pytest.mark.parametrize(("kind", "item", "arguments"), list(_numeric()))
+def test_every_numeric_field_checks_its_dimension(kind, item, arguments):
+    wrong = Q_(1, "USD") if item.metadata["unit"] != "USD" else Q_(1, "GB")
+    with pytest.raises(ConfigError, match=item.name):
+        kind(**arguments | {item.name: wrong})
+
+
+# Provenance
+
+
+def test_sources_per_field():
+    row = Accelerator(
+        **DEVICE,
+        tdp=Q_(300, "W"),
+        unit_price=Q_(9000, "USD"),
+        field_sources={"memory.bandwidth": PAPER, "compute": PAPER},
+        estimated={"unit_price", "compute.int8"},
+    )
+    assert row.source_of("tdp") is SHEET
+    assert row.source_of("memory.capacity") is SHEET
+    assert row.source_of("memory.bandwidth") is PAPER
+    assert row.source_of("compute.fp16") is PAPER  # what holds for the whole holds for its parts
+    assert row.is_estimated("unit_price")
+    assert row.is_estimated("compute.int8")
+    assert not row.is_estimated("compute.fp16")
+    assert row.estimated == frozenset({"unit_price", "compute.int8"})
+
+
+def test_nested_provenance_is_checked_to_the_last_part():
+    with pytest.raises(UnknownEntryError, match=r"memory\.bandwith.*bandwidth"):
+        Accelerator(**DEVICE, field_sources={"memory.bandwith": PAPER})
+    with pytest.raises(UnknownEntryError, match="memory"):
+        Accelerator(**DEVICE, field_sources={"memory.bandwidth.unit": PAPER})
+
+
+def test_asking_for_the_source_of_nothing():
+    with pytest.raises(UnknownEntryError, match="tpd"):
+        Accelerator(**DEVICE).source_of("tpd")
+
+
+def test_a_source_prints_title_and_place():
+    assert str(SHEET) == "A data sheet, Table 1"
+    assert str(Source(title="An assumption")) == "An assumption"
+    assert repr(SHEET) == "<Source A data sheet, Table 1>"
+
+
+# Devices and precisions
+
+
+def test_rates_per_precision():
+    compute = Accelerator(**DEVICE).compute
+    assert compute.precisions == ("fp16", "int8")
+    assert compute.rate("int8") == Q_(200, "TFLOP/s")
+    assert compute.peak_flops == Q_(100, "TFLOP/s")
+    assert Compute(int8=Q_(1, "TOPS")).peak_flops == Q_(1, "TFLOP/s")
+    assert Compute(bf16=Q_(2, "TFLOP/s"), fp32=Q_(1, "TFLOP/s")).default_precision == "bf16"
+
+
+def test_a_precision_that_the_device_lacks():
+    with pytest.raises(ConfigError, match=r"precision = 'fp8'.*fp16, int8") as caught:
+        Accelerator(**DEVICE).compute.rate("fp8")
+    assert caught.value.argument == "precision"
+
+
+@pytest.mark.parametrize("name", ["fp17", "FP16", "", None, 16])
+def test_an_unknown_precision(name):
+    with pytest.raises(ConfigError, match=r"precision = .*fp16") as caught:
+        find_precision(name)
+    assert caught.value.argument == "precision"
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("fp64", 8), ("fp32", 4), ("tf32", 4), ("bf16", 2), ("fp8", 1), ("int4", 0.5)],
+)
+def test_bytes_per_element(name, size):
+    assert PRECISIONS[name].bytes_per_element == Q_(size, "byte")
+    assert find_precision(PRECISIONS[name]) is PRECISIONS[name]
+
+
+def test_every_precision_is_a_field_of_compute():
+    assert [item.name for item in dataclasses.fields(Compute)] == list(PRECISIONS)
+
+
+def test_ridge_point_of_a_device():
+    device = Accelerator(**DEVICE)
+    assert device.ridge_point() == Q_(100, "flop/byte")
+    assert device.ridge_point("int8") == Q_(200, "flop/byte")
+
+
+# Systems and models
+
+
+def test_a_fleet_needs_no_source():
+    fleet = Fleet(name="Mine", node=Node(**NODE), count=4, fabric=NetworkFabric(**LINK))
+    assert fleet.total_accelerators == 32
+    assert fleet.source is None
+
+
+@pytest.mark.parametrize(("field", "value"), [("node", None), ("fabric", "NDR"), ("fabric", 400)])
+def test_a_fleet_is_made_of_nodes_and_a_fabric(field, value):
+    parts = {"name": "Mine", "node": Node(**NODE), "count": 4, "fabric": NetworkFabric(**LINK)}
+    with pytest.raises(ConfigError, match=field) as caught:
+        Fleet(**parts | {field: value})
+    assert caught.value.argument == field
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, math.nan, True, "four"])
+def test_a_fleet_counts_in_whole_nodes(count):
+    with pytest.raises(ConfigError, match="count"):
+        Fleet(name="Mine", node=Node(**NODE), count=count, fabric=NetworkFabric(**LINK))
+
+
+def test_key_value_heads_divide_the_heads():
+    with pytest.raises(ConfigError, match=r"kv_heads = 5 must divide heads = 16") as caught:
+        TransformerModel(**TRANSFORMER | {"kv_heads": 5})
+    assert caught.value.argument == "kv_heads"
+
+
+def test_shape_as_numbers():
+    model = TransformerModel(**TRANSFORMER)
+    assert model.si("mlp_matrices") == 2
+    assert dataclasses.replace(model, gated_mlp=True).si("mlp_matrices") == 3
+    assert model.si("attended_fraction") == 0.5
+    assert dataclasses.replace(model, causal=False).si("attended_fraction") == 1
+    assert model.si("embedding_tables") == 2
+    assert dataclasses.replace(model, tied_embeddings=True).si("embedding_tables") == 1
+
+
+def test_all_parameters_are_dense_unless_told_otherwise():
+    model = FixedShapeModel(**FIXED)
+    assert model.si("dense_parameters") == 25e6
+    sparse = dataclasses.replace(
+        model, dense_parameters=Q_(1, "Mparam"), gathered_parameters=Q_(3, "kparam")
+    )
+    assert sparse.si("dense_parameters") == 1e6
+    assert sparse.si("gathered_parameters") == 3000
+
+
+def test_recomputation_trades_memory_for_work():
+    kept = [RECOMPUTE[name].kept_scores for name in ("none", "selective", "full")]
+    work = [
+        RECOMPUTE[name].matrix_share + RECOMPUTE[name].score_share
+        for name in ("none", "selective", "full")
+    ]
+    assert kept == [1, 0, 0]
+    assert work == [0, 1, 2]

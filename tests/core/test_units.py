@@ -1,0 +1,208 @@
+"""The vocabulary of units: what parses, how it prints, what refuses to mix."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import subprocess
+import sys
+
+import pint
+import pytest
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.units import Q_, dress, format_number, parse_quantity, strip, ureg
+
+FACTORS = {
+    "TFLOPs/s": 1e12,
+    "TFLOP/s": 1e12,
+    "TOPS": 1e12,
+    "Gparam": 1e9,
+    "GB": 1e9,
+    "GiB": 2**30,
+    "GB/s": 1e9,
+    "TB/s": 1e12,
+    "Gbit/s": 1e9 / 8,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "kWh": 3.6e6,
+    "MWh": 3.6e9,
+    "g/kWh": 1e-3 / 3.6e6,
+    "L/kWh": 1e-3 / 3.6e6,
+    "USD": 1.0,
+    "percent": 0.01,
+    "day": 86_400.0,
+    "year": 365.25 * 86_400,
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_units_parse_and_have_their_size(name):
+    assert Q_(1.0, name).to_base_units().magnitude == pytest.approx(FACTORS[name], rel=1e-15)
+    assert Q_(f"3 {name}") == Q_(3, name)
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_units_print_and_read_back(name):
+    assert Q_(f"{Q_(2.5, name):~}") == Q_(2.5, name)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "form", "printed"),
+    [
+        ("70.55 Gparam", ":.0f", "71 Gparam"),
+        ("12.5 GB/s", ":.0f", "12 GB / s"),
+        ("12.5 GB/s", ":>10.0f~", "        12 GB / s"),
+        ("25 GB/s", ":>10.0f~", "        25 GB / s"),
+        ("3047.7412 ms", ":>14.2f~", "       3047.74 ms"),
+        ("989.4 TFLOPs/s", ":~P", "989.4 TFLOP/s"),
+        ("3.35 TB/s", ":~P", "3.35 TB/s"),
+        ("0.4 Gbit/s", ":~P", "0.4 Gbit/s"),
+        ("2 us", ":~P", "2 us"),
+        ("3.35 TB/s", "", "3.35 TB/s"),
+        ("1.25 kWh", ":.1f", "1.2 kWh"),
+    ],
+)
+def test_printed_form(quantity, form, printed):
+    assert ("{" + form + "}").format(Q_(quantity)) == printed
+
+
+def test_equal_quantities_hash_alike():
+    assert hash(Q_(1000, "MB")) == hash(Q_(1, "GB"))
+    assert hash(Q_(8, "bit")) == hash(Q_(1, "byte"))
+    assert len({Q_(1, "kWh"), Q_(3.6e6, "J"), Q_(1, "MWh")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("byte", "flop"),
+        ("byte", ""),
+        ("flop", ""),
+        ("bit", "param"),
+        ("USD", ""),
+        ("J", "flop"),
+        ("byte/s", "flop/s"),
+        ("g/kWh", "L/kWh"),
+    ],
+)
+def test_different_things_do_not_add_up(one, other):
+    assert Q_(1, one).dimensionality != Q_(1, other).dimensionality
+    with pytest.raises(pint.DimensionalityError):
+        Q_(1, one) + Q_(1, other)
+    with pytest.raises(pint.DimensionalityError):
+        Q_(1, one).to(other)
+
+
+@pytest.mark.parametrize("name", ["param", "token", "sample", "gpu", "layer", "count"])
+def test_counts_are_plain_numbers(name):
+    assert Q_(3, name).dimensionless
+    assert Q_(3, name) == 3
+
+
+def test_bits_and_bytes():
+    assert Q_(100, "Gbit/s").to("GB/s").magnitude == pytest.approx(12.5)
+    assert Q_(1, "byte").to("bit").magnitude == 8
+    assert Q_(1, "GiB").to("GB").magnitude == pytest.approx(1.073741824)
+
+
+def test_capital_and_small_letters_differ():
+    assert Q_(1, "B") == Q_(8, "bit")
+    assert Q_(1, "MB") != Q_(1, "Mbit")
+    with pytest.raises(pint.UndefinedUnitError):
+        ureg.Unit("gb")
+
+
+def test_pints_own_vocabulary_is_not_there():
+    for name in ("inch", "kelvin", "bar", "erg", "newton", "candela"):
+        with pytest.raises(pint.UndefinedUnitError):
+            ureg.Unit(name)
+
+
+def _doubled(value):
+    return 2 * value
+
+
+def test_quantities_pickle_within_a_process():
+    copy = pickle.loads(pickle.dumps(Q_(3.35, "TB/s")))
+    assert copy == Q_(3.35, "TB/s")
+    assert (copy + Q_(1, "TB/s")).units == ureg.Unit("TB/s")
+
+
+def test_quantities_pickle_across_processes():
+    # A fresh interpreter that knows nothing of the package until it unpickles.
+    code = (
+        "import pickle, sys; import mlsysim; q = pickle.load(sys.stdin.buffer); "
+        "sys.stdout.buffer.write(pickle.dumps(2 * q + mlsysim.Q_(1, 'GB/s')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=pickle.dumps(Q_(100, "Gbit/s")),
+        capture_output=True,
+        check=True,
+    )
+    assert pickle.loads(done.stdout) == Q_(26, "GB/s")
+
+
+def test_quantities_cross_to_a_pool():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(abs, (Q_(-3, "ms"),)) == Q_(3, "ms")
+
+
+# The doors
+
+
+def test_strip_gives_si_numbers():
+    assert strip(Q_(1, "GB/s"), "byte/s", "bandwidth") == 1e9
+    assert strip(Q_(2, "kparam"), "", "parameters") == 2000
+    assert strip(7, "", "layers") == 7
+
+
+@pytest.mark.parametrize("value", [5, 5.0, "5", None])
+def test_strip_wants_a_unit(value):
+    with pytest.raises(ConfigError, match=r"bandwidth needs a unit.*GB/s") as caught:
+        strip(value, "GB/s", "bandwidth")
+    assert caught.value.argument == "bandwidth"
+
+
+def test_strip_wants_the_right_dimension():
+    with pytest.raises(ConfigError, match=r"bandwidth = 5 GB has the wrong dimension.*GB/s"):
+        strip(Q_(5, "GB"), "GB/s", "bandwidth")
+
+
+def test_dress_is_the_inverse_of_strip():
+    for name in FACTORS:
+        assert strip(dress(1.5, name), name, "x") == pytest.approx(1.5)
+        assert dress(1.5, name).units == ureg.Unit(name)
+
+
+def test_text_becomes_a_quantity():
+    assert parse_quantity("3.35 TB/s", "bandwidth") == Q_(3.35, "TB/s")
+
+
+@pytest.mark.parametrize("text", ["3.35 TX/s", "fast", "GB/", ""])
+def test_bad_text_is_refused(text):
+    with pytest.raises(ConfigError, match="bandwidth") as caught:
+        parse_quantity(text, "bandwidth")
+    assert caught.value.argument == "bandwidth"
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (Q_(0.000_269_4, "s"), "269.4 us"),
+        (Q_(1.412e11, "byte"), "141.2 GB"),
+        (Q_(70.55e9, "param"), "70.55 Gparam"),
+        (Q_(8192, "token"), "8192 token"),
+        (Q_(0, "s"), "0 s"),
+        (Q_(float("nan"), "s"), "not known"),
+        (Q_(float("inf"), "s"), "infinite"),
+        (None, "not known"),
+        (0.15789, "0.1579"),
+        (131_072, "131,072"),
+        (True, "True"),
+        ("compute", "compute"),
+    ],
+)
+def test_numbers_print_with_few_digits(value, printed):
+    assert format_number(value) == printed
