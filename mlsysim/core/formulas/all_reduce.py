@@ -2,7 +2,7 @@
 
 from mlsysim.core.formula import formula
 from mlsysim.core.formulas.collectives import all_gather_time, reduce_scatter_time
-from mlsysim.core.numeric import Value, ceil, log2
+from mlsysim.core.numeric import Value, ceil, log2, minimum
 
 __all__ = [
     "bus_bandwidth",
@@ -38,8 +38,9 @@ def ring_all_reduce_time(
 
     References
     ----------
-    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of
-    workstations, section 4, https://doi.org/10.1016/j.jpdc.2008.09.002
+    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of workstations,
+    https://doi.org/10.1016/j.jpdc.2008.09.002; the volume also in NVIDIA, nccl-tests,
+    doc/PERFORMANCE.md, "AllReduce", https://github.com/NVIDIA/nccl-tests
     """
     return 2 * (ranks - 1) / ranks * message_size / bandwidth + 2 * (ranks - 1) * latency
 
@@ -50,10 +51,12 @@ def tree_all_reduce_time(
 ) -> Value:
     r"""Time of an all-reduce over a double binary tree, pipelined in small chunks.
 
-    Each of the two trees carries half of the data up and down again, so large messages move at
-    full bandwidth, while the latency grows with the depth of the tree only.
+    Each of the two trees carries half of the data up and down again. A rank sends at most half of
+    the data twice on the way up and twice on the way down, so large messages move at full
+    bandwidth, while the latency grows with the depth of the tree only. Two ranks exchange halves,
+    and one rank sends nothing.
 
-    $$ t = 2\,\frac{m}{B} + 2\,\lceil\log_2 n\rceil\,\alpha $$
+    $$ t = \min(2,\, n-1)\,\frac{m}{B} + 2\,\lceil\log_2 n\rceil\,\alpha $$
 
     Parameters
     ----------
@@ -73,10 +76,13 @@ def tree_all_reduce_time(
 
     References
     ----------
-    Sanders, Speck and Traeff (2009), Two-tree algorithms for full bandwidth broadcast, reduction
-    and scan, Parallel Computing 35(12), https://doi.org/10.1016/j.parco.2009.09.001
+    Sanders, Speck and Träff (2009), Two-tree algorithms for full bandwidth broadcast, reduction and
+    scan, Parallel Computing 35(12), https://doi.org/10.1016/j.parco.2009.09.001; as used by NCCL:
+    Jeaugey (2019), Massively Scale Your Deep Learning Training with NCCL 2.4,
+    https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/
     """
-    return 2 * message_size / bandwidth + 2 * ceil(log2(ranks)) * latency
+    volume = minimum(2, ranks - 1) * message_size
+    return volume / bandwidth + 2 * ceil(log2(ranks)) * latency
 
 
 @formula
@@ -92,8 +98,9 @@ def hierarchical_all_reduce_time(
     r"""Time of an all-reduce over groups of near ranks that are joined by slower links.
 
     A reduce-scatter inside each group, an all-reduce of the parts between the groups (every rank
-    with its peers, all at once), and an all-gather inside. With one group, or one rank a group,
-    it is the plain ring.
+    with its peers, all at once), and an all-gather inside, one after the other. With one group, or
+    one rank a group, it is the plain ring. A flat ring keeps both kinds of links busy at once (see
+    `group_ring_bandwidth`): it moves large messages up to twice as fast, at a higher latency.
 
     $$ t = 2\left[\frac{g-1}{g}\frac{m}{B_1} + (g-1)\alpha_1\right]
          + 2\left[\frac{k-1}{k}\frac{m}{g B_2} + (k-1)\alpha_2\right],
@@ -123,9 +130,9 @@ def hierarchical_all_reduce_time(
 
     References
     ----------
-    Jia et al. (2018), Highly Scalable Deep Learning Training System with Mixed-Precision,
-    section 3.3 (hierarchical all-reduce), https://arxiv.org/abs/1807.11205; the steps as in
-    Thakur, Rabenseifner and Gropp (2005), https://doi.org/10.1177/1094342005051521
+    Jeaugey (2019), Massively Scale Your Deep Learning Training with NCCL 2.4, "Effect on DL
+    training" (hierarchical ring),
+    https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/
     """
     scatter = reduce_scatter_time(message_size, local, local_bandwidth, local_latency)
     between = ring_all_reduce_time(
@@ -157,7 +164,7 @@ def bus_bandwidth(message_size: Value, ranks: Value, time: Value) -> Value:
 
     References
     ----------
-    NVIDIA, nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth",
+    NVIDIA, nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth" and "AllReduce",
     https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
     """
     return 2 * (ranks - 1) / ranks * message_size / time

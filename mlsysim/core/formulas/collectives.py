@@ -40,7 +40,7 @@ def point_to_point_time(message_size: Value, bandwidth: Value, latency: Value) -
     References
     ----------
     Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, section 3, https://doi.org/10.1177/1094342005051521
+    MPICH, https://doi.org/10.1177/1094342005051521
     """
     return latency + message_size / bandwidth
 
@@ -71,8 +71,9 @@ def reduce_scatter_time(
 
     References
     ----------
-    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of
-    workstations, section 4, https://doi.org/10.1016/j.jpdc.2008.09.002
+    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of workstations,
+    https://doi.org/10.1016/j.jpdc.2008.09.002; the volume also in NVIDIA, nccl-tests,
+    doc/PERFORMANCE.md, "ReduceScatter", https://github.com/NVIDIA/nccl-tests
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
 
@@ -102,7 +103,8 @@ def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency
     References
     ----------
     Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, section 4.1, https://doi.org/10.1177/1094342005051521
+    MPICH, https://doi.org/10.1177/1094342005051521; cost of the ring in MPICH,
+    src/mpi/coll/allgather/allgather_intra_ring.c, https://github.com/pmodels/mpich
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
 
@@ -134,7 +136,8 @@ def tree_broadcast_time(
     References
     ----------
     Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, section 4.2, https://doi.org/10.1177/1094342005051521
+    MPICH, https://doi.org/10.1177/1094342005051521; cost of the binomial tree in MPICH,
+    src/mpi/coll/bcast/bcast_intra_binomial.c, https://github.com/pmodels/mpich
     """
     return ceil(log2(ranks)) * (latency + message_size / bandwidth)
 
@@ -164,6 +167,7 @@ def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency
     References
     ----------
     Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, section 4.3 (pairwise exchange), https://doi.org/10.1177/1094342005051521
+    MPICH, https://doi.org/10.1177/1094342005051521; cost of the pairwise exchange in MPICH,
+    src/mpi/coll/alltoall/alltoall_intra_pairwise.c, https://github.com/pmodels/mpich
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
