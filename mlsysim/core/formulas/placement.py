@@ -64,8 +64,8 @@ def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value) -> Value:
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 3.1
-    (p t d = n), https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 3.1 (p t d = n), https://arxiv.org/abs/2104.04473
     """
     return devices / (tp_size * pp_size)
 
@@ -90,8 +90,9 @@ def node_slots(devices_per_node: Value, tp_size: Value) -> Value:
 
     References
     ----------
-    Placement in order (tensor innermost, then data, then pipeline): Narayanan et al. (2021),
-    Efficient Large-Scale Language Model Training, section 3.2, https://arxiv.org/abs/2104.04473
+    Placement in order (tensor innermost, then data, then pipeline): NVIDIA, Megatron-LM,
+    megatron/core/parallel_state.py, initialize_model_parallel, default order,
+    https://github.com/NVIDIA/Megatron-LM
     """
     return maximum(1, floor(devices_per_node / tp_size))
 
@@ -119,8 +120,9 @@ def local_ranks(group_size: Value, slots: Value) -> Value:
 
     References
     ----------
-    Placement in order (tensor innermost, then data, then pipeline): Narayanan et al. (2021),
-    Efficient Large-Scale Language Model Training, section 3, https://arxiv.org/abs/2104.04473
+    Placement in order (tensor innermost, then data, then pipeline): NVIDIA, Megatron-LM,
+    megatron/core/parallel_state.py, initialize_model_parallel, default order,
+    https://github.com/NVIDIA/Megatron-LM
     """
     return gcd(group_size, slots)
 
@@ -156,8 +158,9 @@ def nic_share(nic_bandwidth: Value, nics_per_node: Value, devices_per_node: Valu
 def group_ring_bandwidth(local_bandwidth: Value, nic_bandwidth: Value, local: Value) -> Value:
     r"""Bandwidth of one flat ring through several nodes.
 
-    A ring that passes through a node uses the ports of all its ranks there, until the links
-    inside the node become the narrowest place.
+    A ring that passes through a node uses the ports of all its ranks there, one channel through
+    each, until the links inside the node become the narrowest place. A ring within one node uses
+    no port and has $B_1$.
 
     $$ B = \min(B_1,\; g\,B_2) $$
 
@@ -177,6 +180,8 @@ def group_ring_bandwidth(local_bandwidth: Value, nic_bandwidth: Value, local: Va
 
     References
     ----------
-    NVIDIA, NCCL, src/graph/tuning.cc (ring bandwidth over channels), https://github.com/NVIDIA/nccl
+    Counting the links that the channels pass. NCCL takes the ring's bandwidth as the number of its
+    channels times that of one: src/graph/tuning.cc, ncclTopoTuneModel,
+    https://github.com/NVIDIA/nccl
     """
     return minimum(local_bandwidth, local * nic_bandwidth)
