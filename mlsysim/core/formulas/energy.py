@@ -55,7 +55,7 @@ def facility_energy(it_energy: Value, pue: Value) -> Value:
 
     References
     ----------
-    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.1,
+    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.5,
     https://arxiv.org/abs/2104.10350
     """
     return it_energy * pue
@@ -81,7 +81,7 @@ def operational_carbon(energy: Value, carbon_intensity: Value) -> Value:
 
     References
     ----------
-    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.1,
+    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.5,
     https://arxiv.org/abs/2104.10350
     """
     return energy * carbon_intensity

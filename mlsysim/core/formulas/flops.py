@@ -85,10 +85,11 @@ def attention_score_flops(
 
     References
     ----------
-    Kaplan et al. (2020), Scaling Laws for Neural Language Models, Table 1 (scores alone);
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, appendix (scores and
-    values, not halved), https://arxiv.org/abs/2104.04473; causal half: Dao (2023),
-    FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691
+    Kaplan et al. (2020), Scaling Laws for Neural Language Models, Table 1 (scores alone); Narayanan
+    et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM,
+    appendix (scores and values, not halved), https://arxiv.org/abs/2104.04473; causal half: Dao
+    (2023), FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691; PaLM's model FLOPs do
+    not halve: Chowdhery et al. (2022), appendix B, https://arxiv.org/abs/2204.02311
     """
     return 2 * flops_per_mac * layers * heads * head_dim * seq_len * attended_fraction
 
@@ -115,8 +116,8 @@ def logit_flops(vocab_size: Value, hidden_dim: Value, flops_per_mac: Value) -> V
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, appendix,
-    https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
     """
     return flops_per_mac * vocab_size * hidden_dim
 
@@ -145,8 +146,8 @@ def forward_flops(tokens: Value, matrix: Value, score: Value, logit: Value) -> V
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, appendix,
-    https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
     """
     return tokens * (matrix + score + logit)
 
@@ -171,8 +172,8 @@ def training_flops(forward: Value) -> Value:
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, appendix,
-    https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
     """
     return 3 * forward
 
@@ -183,8 +184,9 @@ def recomputed_flops(
 ) -> Value:
     r"""Operations that the backward pass does again because their results were not kept.
 
-    Full recomputation repeats the layers; selective recomputation repeats only the attention
-    scores and their product with the values.
+    Full recomputation repeats the layers, without the logits; selective recomputation repeats only
+    the attention scores and their product with the values. A fused attention kernel repeats the
+    scores alone, half of that (five products in its backward pass, for two in the forward pass).
 
     $$ F_r = D\,(r_w f_w + r_a f_a) $$
 
@@ -209,7 +211,9 @@ def recomputed_flops(
     References
     ----------
     Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 5 and appendix A, https://arxiv.org/abs/2205.05198
+    section 5 and appendix A, https://arxiv.org/abs/2205.05198; full: Narayanan et al. (2021),
+    appendix, https://arxiv.org/abs/2104.04473; fused: Dao (2023), FlashAttention-2, section 4.1,
+    https://arxiv.org/abs/2307.08691
     """
     return tokens * (matrix_share * matrix + score_share * score)
 

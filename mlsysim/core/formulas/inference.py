@@ -71,7 +71,7 @@ def fixed_shape_traffic(
     References
     ----------
     Counting of compulsory traffic, in the sense of Williams, Waterman and Patterson (2009),
-    Roofline, "The 3Cs model", https://doi.org/10.1145/1498765.1498785
+    Roofline, "Tying the 3Cs to Operational Intensity", https://doi.org/10.1145/1498765.1498785
     """
     per_sample = gathered_parameters + 2 * activations
     return bytes_per_element * (dense_parameters + batch_size * per_sample)
@@ -81,7 +81,8 @@ def fixed_shape_traffic(
 def transformer_pass_traffic(weights: Value, kv_cache: Value) -> Value:
     r"""Bytes that a transformer's forward pass must move: weights in, keys and values out.
 
-    Activations are taken to stay on the chip, which holds for fused kernels at moderate lengths.
+    Activations are left out. With few tokens they are small beside the weights; with many, and
+    widths of a thousand or more, the arithmetic takes longer than their traffic.
 
     $$ Q = M_w + M_{kv} $$
 
@@ -99,7 +100,7 @@ def transformer_pass_traffic(weights: Value, kv_cache: Value) -> Value:
 
     References
     ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, section 2,
+    Pope et al. (2022), Efficiently Scaling Transformer Inference, section 2 (memory costs),
     https://arxiv.org/abs/2211.05102
     """
     return weights + kv_cache

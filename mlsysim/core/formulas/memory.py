@@ -42,7 +42,8 @@ def tensor_size(elements: Value, bytes_per_element: Value) -> Value:
 def parameters_per_device(parameters: Value, tp_size: Value, pp_size: Value) -> Value:
     r"""Parameters that one device holds when tensor and pipeline parallelism split the model.
 
-    The split is taken to be even: embeddings and norms are dealt out like all else.
+    The split is taken to be even: embeddings and norms are dealt out like all else. The first and
+    last stages, which hold the tables, are fuller than that in deep pipelines.
 
     $$ N_d = \frac{N}{t\,p} $$
 
@@ -62,8 +63,8 @@ def parameters_per_device(parameters: Value, tp_size: Value, pp_size: Value) -> 
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 3.1,
-    https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 3.2, https://arxiv.org/abs/2104.04473
     """
     return parameters / (tp_size * pp_size)
 
@@ -97,8 +98,8 @@ def optimizer_state_size(
 
     References
     ----------
-    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter
-    Models, section 3.1, https://arxiv.org/abs/1910.02054
+    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
+    section 3.1, https://arxiv.org/abs/1910.02054
     """
     master = where(bytes_per_element < master_bytes, master_bytes, 0 * master_bytes)
     return parameters * (moment_bytes + master)
@@ -136,8 +137,8 @@ def kv_cache_size(
 
     References
     ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, section 2 and 3.3,
-    https://arxiv.org/abs/2211.05102
+    Counting; the cache as in Pope et al. (2022), Efficiently Scaling Transformer Inference, section
+    2, https://arxiv.org/abs/2211.05102
     """
     return 2 * layers * kv_heads * head_dim * tokens * bytes_per_element
 
@@ -162,8 +163,11 @@ def tensor_slice(size: Value, parts: Value) -> Value:
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 4.1
-    (scatter/gather between pipeline stages), https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 4.1 (scatter/gather between pipeline stages),
+    https://arxiv.org/abs/2104.04473; Korthikanti et al. (2022), Reducing Activation Recomputation
+    in Large Transformer Models, section 4.2.2 (sequence parallelism),
+    https://arxiv.org/abs/2205.05198
     """
     return size / parts
 
@@ -192,7 +196,7 @@ def memory_sum(weights: Value, gradients: Value, optimizer: Value, activations: 
 
     References
     ----------
-    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter
-    Models, section 3, https://arxiv.org/abs/1910.02054
+    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
+    sections 3.1 and 3.2, https://arxiv.org/abs/1910.02054
     """
     return weights + gradients + optimizer + activations

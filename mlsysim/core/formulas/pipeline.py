@@ -38,8 +38,8 @@ def pipeline_bubble_fraction(
     References
     ----------
     Huang et al. (2019), GPipe, section 2.3, https://arxiv.org/abs/1811.06965; interleaved:
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 2.2.2,
-    https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 2.2.2, https://arxiv.org/abs/2104.04473
     """
     return (pp_size - 1) / (microbatch_count * virtual_stages + pp_size - 1)
 
@@ -70,8 +70,8 @@ def pipeline_bubble_time(
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, sections 2.2.1 and
-    2.2.2, https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473
     """
     return (pp_size - 1) / (microbatch_count * virtual_stages) * busy_time
 
@@ -148,8 +148,8 @@ def microbatches_in_flight(pp_size: Value, microbatch_count: Value) -> Value:
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 2.2.1,
-    https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 2.2.1, https://arxiv.org/abs/2104.04473
     """
     return minimum(pp_size, microbatch_count)
 

@@ -37,7 +37,8 @@ def arithmetic_intensity(flops: Value, bytes_moved: Value) -> Value:
     References
     ----------
     Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785 (there: operational intensity)
     """
     return flops / bytes_moved
 
@@ -63,7 +64,8 @@ def ridge_point(peak_rate: Value, bandwidth: Value) -> Value:
     References
     ----------
     Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785
     """
     return peak_rate / bandwidth
 
@@ -118,7 +120,8 @@ def attainable_rate(intensity: Value, peak_rate: Value, bandwidth: Value) -> Val
     References
     ----------
     Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785
     """
     return minimum(peak_rate, intensity * bandwidth)
 
@@ -173,7 +176,8 @@ def memory_time(bytes_moved: Value, bandwidth: Value) -> Value:
     References
     ----------
     Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785
     """
     return bytes_moved / bandwidth
 
@@ -199,7 +203,8 @@ def roofline_time(compute: Value, memory: Value) -> Value:
     References
     ----------
     Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model", https://doi.org/10.1145/1498765.1498785
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785
     """
     return maximum(compute, memory)
 
@@ -234,7 +239,8 @@ def flops_utilization(flops: Value, time: Value, peak_rate: Value, devices: Valu
     r"""Share of the devices' peak rate that a computation uses (MFU or HFU).
 
     With the model's own operations in $F$ this is the model FLOPs utilization; with recomputed
-    operations counted too, the hardware FLOPs utilization.
+    operations counted too, the hardware FLOPs utilization. PaLM and Megatron-LM count attention in
+    full even where it is causal, which gives a higher value than halved operations do.
 
     $$ u = \frac{F}{n\,P\,t} $$
 
@@ -256,7 +262,7 @@ def flops_utilization(flops: Value, time: Value, peak_rate: Value, devices: Valu
 
     References
     ----------
-    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1 and
-    appendix B, https://arxiv.org/abs/2204.02311
+    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1 and appendix
+    B, https://arxiv.org/abs/2204.02311
     """
     return flops / (devices * peak_rate * time)

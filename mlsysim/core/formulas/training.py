@@ -36,8 +36,8 @@ def microbatch_size(batch_size: Value, dp_size: Value, microbatch_count: Value) 
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, section 3.1
-    (m = B / (b d)), https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 3.1 (m = B / (b d)), https://arxiv.org/abs/2104.04473
     """
     return batch_size / (dp_size * microbatch_count)
 
@@ -49,7 +49,9 @@ def layer_all_reduce_time(
     r"""Time of the all-reduces that tensor parallelism needs in a step.
 
     Two in the forward and two in the backward pass of every layer: one after the attention
-    block, one after the feed-forward block, and their transposes.
+    block, one after the feed-forward block, and their transposes. With sequence parallelism each
+    is a reduce-scatter and an all-gather of the same volume. Where the whole forward pass is
+    computed again, its two are sent again.
 
     $$ t_t = c\,L_p\,m\,t_a $$
 
@@ -58,7 +60,7 @@ def layer_all_reduce_time(
     all_reduce : [s]
         $t_a$, time of one all-reduce of a microbatch's activations.
     all_reduces_per_layer : [1]
-        $c$, all-reduces per layer: 4.
+        $c$, all-reduces per layer: 4, or 6 where whole layers are recomputed.
     layers : [1]
         $L_p$, layers of a stage.
     microbatch_count : [1]
@@ -71,8 +73,9 @@ def layer_all_reduce_time(
 
     References
     ----------
-    Shoeybi et al. (2019), Megatron-LM: Training Multi-Billion Parameter Language Models Using
-    Model Parallelism, section 3, https://arxiv.org/abs/1909.08053
+    Shoeybi et al. (2019), Megatron-LM: Training Multi-Billion Parameter Language Models Using Model
+    Parallelism, section 3 and Figure 4, https://arxiv.org/abs/1909.08053; sequence parallelism:
+    Korthikanti et al. (2022), section 4.2.2, https://arxiv.org/abs/2205.05198
     """
     return all_reduces_per_layer * layers * microbatch_count * all_reduce
 
@@ -83,7 +86,9 @@ def pipeline_transfer_time(
 ) -> Value:
     r"""Time in which a stage hands activations on and gradients back, not overlapped.
 
-    A single stage has no neighbour and hands nothing on.
+    A single stage has no neighbour and hands nothing on. Where each tensor-parallel rank sends a
+    slice, the all-gather that rebuilds the whole at the receiver comes on top (none is needed with
+    sequence parallelism).
 
     $$ t_p = 2\,m\,v\,\min(1,\, p - 1)\,t_1 $$
 
@@ -105,8 +110,9 @@ def pipeline_transfer_time(
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training, sections 2.2.2
-    and 3.2, https://arxiv.org/abs/2104.04473
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, sections 2.2.2 (v-fold with interleaving) and 3.2 (b s h per boundary),
+    https://arxiv.org/abs/2104.04473
     """
     return 2 * microbatch_count * virtual_stages * minimum(1, pp_size - 1) * transfer
 

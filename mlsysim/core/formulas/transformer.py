@@ -42,8 +42,9 @@ def attention_parameters(
 
     References
     ----------
-    Vaswani et al. (2017), Attention Is All You Need, section 3.2.2, https://arxiv.org/abs/1706.03762;
-    grouped heads: Ainslie et al. (2023), GQA, section 2.2, https://arxiv.org/abs/2305.13245
+    Vaswani et al. (2017), Attention Is All You Need, section 3.2.2,
+    https://arxiv.org/abs/1706.03762; grouped heads: Ainslie et al. (2023), GQA, section 2.2,
+    https://arxiv.org/abs/2305.13245
     """
     return 2 * hidden_dim * head_dim * (heads + kv_heads)
 
@@ -129,7 +130,8 @@ def transformer_parameters(layers: Value, attention: Value, mlp: Value, embeddin
     References
     ----------
     Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, Eq. 2 (there for f = 4h, without a gate), https://arxiv.org/abs/2104.04473
+    Megatron-LM, Eq. 2 (there for f = 4h without a gate, with biases, norms and positions),
+    https://arxiv.org/abs/2104.04473
     """
     return layers * (attention + mlp) + embedding
 
