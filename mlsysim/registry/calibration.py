@@ -46,7 +46,7 @@ _KAPLAN = Source(
 _KORTHIKANTI = Source(
     title="Korthikanti et al. (2022), Reducing Activation Recomputation",
     url="https://arxiv.org/abs/2205.05198",
-    locator="section 4.1",
+    locator="section 4: masks take a single byte per element",
     checked="2026-11-20",
 )
 _MEGATRON = Source(
@@ -84,9 +84,10 @@ TEXTBOOK_EFFICIENCY = Efficiency(
     source=Source(
         title="Narayanan et al. (2021), Efficient Large-Scale Language Model Training",
         url="https://arxiv.org/abs/2104.04473",
-        locator="Table 1: 44 to 52 % of peak",
+        locator="Table 1: 43 to 52 % of peak",
         checked="2026-11-20",
-        note="a round number in the published range, not fitted",
+        note="a round number in the published range, not fitted; the published shares are of whole "
+        "steps and count recomputed operations",
     ),
     value=0.5,
     estimated=frozenset({"value"}),
