@@ -1,0 +1,268 @@
+"""Derivations: every number of an answer is reached, and nothing between input and answer is lost.
+
+The numbers in a derivation come from a second run of the kernel, on quantities. They must be the
+result's own numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+
+import pytest
+
+from mlsysim import DistributedSolver, Fleet, Hardware, Models, SingleNodeSolver, Systems
+from mlsysim.core.derivation import Input, Step, expression
+from mlsysim.core.docstring import read_docstring
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.fields import units_of
+from mlsysim.core.formula import FORMULAS
+from mlsysim.core.formulas import hierarchical_all_reduce_time, roofline_time
+
+TRAINING = {
+    "model": Models.Llama3_70B,
+    "fleet": Systems.Clusters.Research_256,
+    "batch_size": 256,
+    "microbatch_count": 16,
+}
+CALLS = {
+    "data parallel": (DistributedSolver, TRAINING),
+    "three ways": (DistributedSolver, TRAINING | {"tp_size": 8, "pp_size": 4}),
+    "interleaved": (
+        DistributedSolver,
+        TRAINING
+        | {
+            "tp_size": 4,
+            "pp_size": 8,
+            "virtual_stages": 2,
+            "sequence_parallel": True,
+            "recompute": "none",
+            "efficiency": 0.4,
+            "seq_len": 2048,
+        },
+    ),
+    "whole layers again": (DistributedSolver, TRAINING | {"tp_size": 16, "recompute": "full"}),
+    "one node": (
+        DistributedSolver,
+        TRAINING
+        | {
+            "fleet": Fleet(
+                name="One",
+                node=Systems.Nodes.DGX_A100,
+                count=1,
+                fabric=Systems.Fabrics.InfiniBand_HDR,
+            ),
+            "model": Models.BERT_Base,
+            "pp_size": 2,
+            "precision": "fp32",
+        },
+    ),
+    "transformer": (SingleNodeSolver, {"model": Models.Llama3_8B, "hardware": Hardware.H100}),
+    "network of fixed shape": (
+        SingleNodeSolver,
+        {"model": Models.ResNet50, "hardware": Hardware.A100, "batch_size": 8, "efficiency": 0.3},
+    ),
+    "embedding tables": (
+        SingleNodeSolver,
+        {"model": Models.DLRM, "hardware": Hardware.T4, "batch_size": 64},
+    ),
+    "all of it": (
+        SingleNodeSolver,
+        {"model": Models.GPT2, "hardware": Hardware.V100, "seq_len": 128, "precision": "fp32"},
+    ),
+}
+every_call = pytest.mark.parametrize("name", CALLS)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    found = {}
+    for name, (solver, arguments) in CALLS.items():
+        result = solver.solve(**arguments)
+        found[name] = solver, arguments, result, result.explain()
+    return found
+
+
+def kernel_literals(kernel):
+    """Numbers that a kernel writes out, directly or through its shared parts."""
+    module = inspect.getmodule(kernel)
+    tree = ast.parse(textwrap.dedent(inspect.getsource(module)))
+    found = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return {value for value in found if type(value) in (int, float)}
+
+
+def plan_of(solver, arguments):
+    parameters = inspect.signature(solver.solve).parameters.values()
+    defaults = {item.name: item.default for item in parameters if item.default is not item.empty}
+    return solver.plan(solver.admit(defaults | arguments))
+
+
+def plain(value):
+    return value.to_base_units().magnitude if hasattr(value, "magnitude") else value
+
+
+@every_call
+def test_every_numeric_field_is_derived(answers, name):
+    _, _, result, derivation = answers[name]
+    numeric = {field for field, _, _ in units_of(type(result)) if result[field] is not None}
+    assert numeric == set(derivation.roots)
+
+
+@every_call
+def test_the_derivations_numbers_are_the_results(answers, name):
+    _, _, result, derivation = answers[name]
+    for field, root in derivation.roots.items():
+        assert plain(root.value) == pytest.approx(plain(result[field]), rel=1e-12, abs=0), field
+
+
+@every_call
+def test_every_argument_comes_from_somewhere(answers, name):
+    """From an input, from another step, or from a number that stands in the kernel."""
+    solver, arguments, _, derivation = answers[name]
+    literals = kernel_literals(plan_of(solver, arguments).kernel)
+    for step in derivation.steps:
+        assert list(step.arguments) == list(FORMULAS[step.formula.name].signature.parameters)
+        for argument, value in step.arguments.items():
+            parent = step.parents.get(argument)
+            if parent is None:
+                assert not hasattr(value, "magnitude"), f"{step.name}.{argument} has no origin"
+                assert value in literals, f"{step.name}.{argument} = {value}"
+            else:
+                assert parent.value is value
+
+
+@every_call
+def test_every_step_follows_from_its_arguments(answers, name):
+    """Each step alone, worked out again on plain numbers."""
+    for step in answers[name][3].steps:
+        arguments = {key: plain(value) for key, value in step.arguments.items()}
+        again = step.formula.function(**arguments)
+        assert again == pytest.approx(plain(step.value), rel=1e-12, abs=0), step.name
+
+
+@every_call
+def test_every_input_names_its_origin_and_source(answers, name):
+    solver, arguments, _, derivation = answers[name]
+    assert derivation.inputs
+    given = {key for key, value in arguments.items() if value is not None}
+    for item in derivation.inputs:
+        root = item.origin.split(".")[0]
+        assert root in {*solver.parameters, *solver.constants}, item.name
+        if "." in item.origin and root in {"model", "hardware", "conventions", "textbook"}:
+            assert item.source, f"{item.origin} has no source"
+        if root == "fleet" and item.origin != "fleet.count":
+            assert item.source, f"{item.origin} has no source"
+        if root in {"batch_size", "tp_size", "seq_len", "efficiency"}:
+            assert not item.source, "what the caller gave needs no publication"
+            assert root in given or item.value == 1
+
+
+@every_call
+def test_inputs_carry_the_documented_units(answers, name):
+    solver, arguments, _, derivation = answers[name]
+    symbols = read_docstring(plan_of(solver, arguments).kernel).parameters
+    for item in derivation.inputs:
+        assert item.unit == symbols[item.name].unit
+
+
+@every_call
+def test_text_shows_every_step_and_input_once_numbered(answers, name):
+    derivation = answers[name][3]
+    text = str(derivation)
+    for index, step in enumerate(derivation.steps, 1):
+        lines = [line for line in text.splitlines() if line.strip().startswith(f"[{index}] ")]
+        assert lines, step.name
+        assert sum("(derived above)" not in line for line in lines) == 1
+        assert step.formula.documentation.summary in text
+    for item in derivation.inputs:
+        assert f"<- {item.origin}" in text
+        assert item.source in text
+    assert "nan" not in text.lower().split()
+
+
+@every_call
+def test_markdown_shows_every_equation_and_source(answers, name):
+    derivation = answers[name][3]
+    page = derivation._repr_markdown_()
+    for index, step in enumerate(derivation.steps, 1):
+        assert f"**\\[{index}\\] `{step.name}` = " in page
+        assert f"$$ {step.formula.documentation.equation} $$" in page
+        assert f"*{step.formula.documentation.references}*" in page
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert len(rows) == len(derivation.inputs) + 1  # and the head
+    assert all(line.count("|") == 5 for line in rows)
+    assert page.count("$$") == 2 * len(derivation.steps)
+
+
+@every_call
+def test_one_field_alone(answers, name):
+    derivation = answers[name][3]
+    for field, root in derivation.roots.items():
+        part = derivation.only(field)
+        assert list(part.roots) == [field]
+        assert len(part.steps) <= len(derivation.steps)
+        assert str(part).splitlines()[0].split(" = ")[0].endswith(field)
+        if isinstance(root, Step):
+            assert part.steps[0] is root
+
+
+def test_an_estimate_is_marked_in_both_forms(answers):
+    _, _, _, derivation = answers["transformer"]
+    (efficiency,) = [item for item in derivation.inputs if item.name == "efficiency"]
+    assert efficiency.estimated
+    assert "efficiency = ≈ 0.5" in str(derivation)
+    assert "| efficiency | ≈ 0.5 |" in derivation._repr_markdown_()
+
+
+def test_a_given_value_takes_the_place_of_the_estimate(answers):
+    _, _, _, derivation = answers["interleaved"]
+    (efficiency,) = [item for item in derivation.inputs if item.name == "efficiency"]
+    assert (efficiency.origin, efficiency.estimated, efficiency.source) == ("efficiency", False, "")
+    assert efficiency.value == 0.4
+
+
+def test_the_sources_are_those_of_the_rows(answers):
+    _, _, _, derivation = answers["three ways"]
+    origin = {item.name: item for item in derivation.inputs}
+    node = Systems.Nodes.DGX_H100
+    assert origin["peak_rate"].source == str(node.accelerator.source_of("compute.fp16"))
+    assert origin["local_bandwidth"].source == str(node.scale_up.source_of("bandwidth"))
+    assert origin["nic_latency"].source == str(
+        Systems.Fabrics.Ethernet_100G.source_of("latency")
+    ), "a field's own source goes before the row's"
+    assert origin["parameters"].origin == "model.parameters"
+
+
+def test_an_unknown_field_lists_the_derived_ones(answers):
+    with pytest.raises(UnknownEntryError, match=r"derived field 'latncy'.*latency"):
+        answers["transformer"][3].only("latncy")
+
+
+def test_what_is_not_known_stays_unknown():
+    device = dataclasses.replace(Hardware.A100, tdp=None)
+    result = SingleNodeSolver.solve(model=Models.ResNet50, hardware=device)
+    assert result.energy is None
+    assert str(result.explain("energy")).startswith("[1] energy = not known")
+
+
+def test_arithmetic_is_written_out():
+    assert expression(roofline_time) == "maximum(compute, memory)"
+    assert expression(roofline_time, {"compute": "1 s", "memory": "2 s"}) == "maximum(1 s, 2 s)"
+    # Local names are replaced by what they stand for.
+    assert "reduce_scatter_time(message_size, local" in expression(hierarchical_all_reduce_time)
+    assert "scatter +" not in expression(hierarchical_all_reduce_time)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_formula_can_be_written_out(name):
+    text = expression(FORMULAS[name].function)
+    tree = ast.parse(text, mode="eval")
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert set(FORMULAS[name].signature.parameters) <= used
+
+
+def test_a_derivation_shows_its_size(answers):
+    assert repr(answers["transformer"][3].only("mfu")).startswith("<Derivation of mfu: ")
+    assert all(isinstance(item, Input) for item in answers["transformer"][3].inputs)
