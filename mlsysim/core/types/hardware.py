@@ -53,10 +53,11 @@ class Compute(Record):
         ConfigError
             If the precision is unknown, or the device does not compute in it.
         """
-        value: Quantity | None = getattr(self, find_precision(precision).name)
+        name = find_precision(precision).name
+        value: Quantity | None = getattr(self, name)
         if value is None:
             raise ConfigError(
-                f"precision = {precision!r} is not one that this device computes in; it has "
+                f"precision = {name!r} is not one that this device computes in; it has "
                 f"{', '.join(self.precisions)}",
                 argument="precision",
             )
