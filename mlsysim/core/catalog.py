@@ -16,12 +16,18 @@ name up at run time, and `for row in Hardware` walks all of them.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-from collections.abc import Iterator
+import functools
+import inspect
+import itertools
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import Record
+from mlsysim.core.provenance import field_words
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Entry, Source
 
@@ -52,7 +58,15 @@ class _CatalogType(type):
         """Yield (name, row) for every row."""
         return iter(cls._rows().items())
 
-    def table(cls, *fields: str) -> Table:
+    def notes(cls) -> dict[str, str]:
+        """Return what is written below each row where it stands in the code."""
+        written: dict[str, str] = {}
+        for owner in cls.__mro__:
+            if isinstance(owner, _CatalogType) and len(owner):
+                written = _docstrings(owner) | written
+        return {name: written.get(name, "") for name in cls._rows()}
+
+    def table(cls, *fields: str, units: Mapping[str, str] | None = None) -> Table:
         """Return the rows as a table whose cells know their sources.
 
         Parameters
@@ -60,6 +74,8 @@ class _CatalogType(type):
         *fields
             Fields to show, dotted where nested (``"memory.bandwidth"``); all of them if none is
             named.
+        units
+            Units to show fields in, where not in those that they are declared with.
 
         Raises
         ------
@@ -73,8 +89,8 @@ class _CatalogType(type):
                 raise UnknownEntryError.build(field, f"{cls.__name__} field", known)
         columns = {"entry": Column(list(rows), sources=[_source(row, "name") for row in cls])}
         for field in fields or known:
-            columns[field.replace("_", " ")] = _column(list(cls), field)
-        return Table(columns)
+            columns[field] = _column(list(cls), field, (units or {}).get(field, ""))
+        return Table(columns, limit=None)
 
     def __iter__(cls) -> Iterator[Record]:
         return iter(cls._rows().values())
@@ -128,10 +144,22 @@ def _paths(row: Record, prefix: str = "") -> Iterator[str]:
             yield prefix + item.name
 
 
-def _column(rows: list[Record], path: str) -> Column:
+@functools.cache
+def _docstrings(catalog: type) -> dict[str, str]:
+    """Read the strings that stand below the rows; Python itself does not keep them."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(catalog))).body[0]
+    found: dict[str, str] = {}
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for row, below in itertools.pairwise(statements):
+        match row, below:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str())):
+                found[name] = " ".join(below.value.value.split())
+    return found
+
+
+def _column(rows: list[Record], path: str, unit: str) -> Column:
     *parents, name = path.split(".")
     values: list[Any] = []
-    unit = ""
     for row in rows:
         owner: Any = row
         for parent in parents:
@@ -146,8 +174,9 @@ def _column(rows: list[Record], path: str) -> Column:
     return Column(
         values,
         unit,
-        [_source(row, path) for row in rows],
-        [isinstance(row, Entry) and row.is_estimated(path) for row in rows],
+        head=field_words(path),
+        sources=[_source(row, path) for row in rows],
+        estimated=[isinstance(row, Entry) and row.is_estimated(path) for row in rows],
     )
 
 

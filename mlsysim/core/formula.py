@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +20,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 from mlsysim.core.docstring import Documentation, read_docstring
 
 __all__ = ["FORMULAS", "Call", "Formula", "formula", "trace"]
+
+_ADDRESS = re.compile(r"https?://[^\s;<>]+[^\s;<>,.)]")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,6 +43,38 @@ class Formula:
     def documentation(self) -> Documentation:
         """Equation, symbols, units and references."""
         return read_docstring(self.function)
+
+    @property
+    def topic(self) -> str:
+        """What the formula's module says about itself."""
+        return inspect.getdoc(inspect.getmodule(self.function)) or ""
+
+    @property
+    def line(self) -> int:
+        """Line of the module on which the function begins."""
+        return inspect.getsourcelines(self.function)[1]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the publications that it cites are found."""
+        return _ADDRESS.findall(self.documentation.references)
+
+    def to_markdown(self) -> str:
+        """Write the data sheet: equation, symbols with their units, notes and references."""
+        manual = self.documentation
+        rows = [(f"`{item.name}`", item) for item in manual.parameters.values()]
+        rows += [("*result*", manual.returns)] if manual.returns else []
+        table = ["| | Argument | Unit | Meaning |", "|:---|:-------|:-----|:--------------|"]
+        for name, item in rows:
+            unit = "–" if item.unit in ("", "1") else item.unit
+            text = item.text[:1].upper() + item.text[1:]
+            table.append(f"| ${item.latex}$ | {name} | {unit} | {text} |")
+        references = _ADDRESS.sub(lambda address: f"<{address[0]}>", manual.references)
+        blocks = [manual.summary, f"$$ {manual.equation} $$", manual.notes, "\n".join(table)]
+        return "\n\n".join(filter(None, [*blocks, f"*Source:* {references}"]))
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:

@@ -5,6 +5,7 @@ One type serves sweeps, lists of results and the pages of the registries.
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.types import Source
-from mlsysim.core.units import Q_, format_number, unit
+from mlsysim.core.units import Q_, format_number, has_dimension, si_factor, unit
 
 __all__ = ["Column", "Table"]
 
@@ -30,6 +31,8 @@ class Column:
         Numbers in `unit`, or text.
     unit : str
         Unit of the numbers; empty for counts, ratios and text.
+    head : str
+        What stands above the column; its name, if empty.
     sources : sequence of Source or None
         Where each value stands, if the column says so.
     estimated : sequence of bool or None
@@ -38,6 +41,7 @@ class Column:
 
     values: Any
     unit: str = ""
+    head: str = ""
     sources: Sequence[Source | None] | None = None
     estimated: Sequence[bool] | None = None
 
@@ -46,11 +50,13 @@ class Table:
     """Rows of equal shape, held as columns.
 
     `table["latency"]` is a column: a quantity of an array where it has a unit. In a notebook or on
-    a page a table shows as HTML; `print` gives text.
+    a page a table shows as HTML; `print` gives text. Either shows the first `limit` rows; `None`
+    shows all of them.
     """
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column], *, limit: int | None = _SHOWN_ROWS) -> None:
         self._columns = dict(columns)
+        self._limit = limit
         lengths = {len(column.values) for column in self._columns.values()}
         if len(lengths) > 1:
             raise ConfigError(f"columns differ in length: {sorted(lengths)}")
@@ -112,7 +118,7 @@ class Table:
         )
 
     def _rebuilt(self, columns: Mapping[str, Column]) -> Table:
-        return Table(columns)
+        return Table(columns, limit=self._limit)
 
     def to_dataframe(self) -> Any:
         """Return a pandas DataFrame; the units are in its `attrs["units"]`.
@@ -134,51 +140,58 @@ class Table:
         return f"<{type(self).__name__}: {self._length} rows x {len(self._columns)} columns>"
 
     def _heads(self) -> list[str]:
-        return [
-            f"{name} ({column.unit})" if column.unit else name
-            for name, column in self._columns.items()
-        ]
+        heads = []
+        for name, column in self._columns.items():
+            # A bare count ("param", "sample") says no more than the name of its column.
+            bare = not column.unit or (
+                not has_dimension(column.unit) and si_factor(column.unit) == 1
+            )
+            heads.append(column.head or name if bare else f"{column.head or name} ({column.unit})")
+        return heads
 
     def _texts(self, index: int, wrap: Callable[[str, Column, int], str]) -> list[str]:
         return [wrap(_text(column, index), column, index) for column in self._columns.values()]
 
-    def _more(self) -> str:
-        hidden = self._length - _SHOWN_ROWS
+    def _shown(self, limit: int | None) -> int:
+        return self._length if limit is None else min(self._length, limit)
+
+    def _more(self, shown: int) -> str:
+        hidden = self._length - shown
         return f"... and {hidden:,} more rows" if hidden > 0 else ""
 
     def __str__(self) -> str:
-        rows = [
-            self._texts(index, lambda text, *_: text)
-            for index in range(min(self._length, _SHOWN_ROWS))
-        ]
+        shown = self._shown(self._limit)
+        rows = [self._texts(index, lambda text, *_: text) for index in range(shown)]
         grid = [self._heads(), *rows]
         widths = [max(map(len, cells)) for cells in zip(*grid, strict=True)]
         lines = ["  ".join(map(str.rjust, cells, widths)) for cells in grid]
         lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join([*lines, *filter(None, [self._more()])])
+        return "\n".join([*lines, *filter(None, [self._more(shown)])])
 
     def _repr_markdown_(self) -> str:
-        rows = [
-            self._texts(index, lambda text, *_: text.replace("|", "\\|"))
-            for index in range(min(self._length, _SHOWN_ROWS))
-        ]
+        shown = self._shown(self._limit)
+        rows = [self._texts(index, _markdown_cell) for index in range(shown)]
         grid = [self._heads(), ["---"] * len(self._columns), *rows]
         lines = ["| " + " | ".join(cells) + " |" for cells in grid]
-        return "\n".join([*lines, *filter(None, ["", self._more()])])
+        return "\n".join([*lines, *filter(None, ["", self._more(shown)])])
 
     def _repr_html_(self) -> str:
-        return self.to_html(limit=_SHOWN_ROWS)
+        return self.to_html(limit=self._limit)
 
     def to_html(self, limit: int | None = None, caption: str = "") -> str:
         """Return an HTML table; cells link to their sources."""
-        shown = self._length if limit is None else min(self._length, limit)
-        heads = "".join(f'<th scope="col">{html.escape(head)}</th>' for head in self._heads())
+        shown = self._shown(limit)
+        heads = "".join(
+            f'<th scope="col"{_alignment(column)}>{html.escape(head)}</th>'
+            for head, column in zip(self._heads(), self._columns.values(), strict=True)
+        )
         body = "\n".join(f"<tr>{''.join(self._texts(i, _html_cell))}</tr>" for i in range(shown))
         title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-        more = f"<p>{self._more()}</p>" if shown < self._length else ""
+        more = f"<p>{self._more(shown)}</p>" if shown < self._length else ""
+        # Quarto would parse the table and write it anew, without what sorts its columns.
         return (
-            f'<table class="table mls-table">{title}<thead><tr>{heads}</tr></thead>'
-            f"<tbody>\n{body}\n</tbody></table>{more}"
+            '<table class="table mls-table" data-quarto-disable-processing="true">'
+            f"{title}<thead><tr>{heads}</tr></thead><tbody>\n{body}\n</tbody></table>{more}"
         )
 
 
@@ -187,26 +200,54 @@ def _taken(column: Column, indices: Sequence[int]) -> Column:
         return None if values is None else [values[index] for index in indices]
 
     chosen = column.values[indices] if hasattr(column.values, "dtype") else pick(column.values)
-    return Column(chosen, column.unit, pick(column.sources), pick(column.estimated))
+    return dataclasses.replace(
+        column, values=chosen, sources=pick(column.sources), estimated=pick(column.estimated)
+    )
+
+
+def _plain(column: Column, index: int) -> Any:
+    value = column.values[index]
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _text(column: Column, index: int) -> str:
-    value = column.values[index]
-    value = value.item() if hasattr(value, "item") else value
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    value = _plain(column, index)
+    if value is None:
         return "–"
     sign = "≈ " if column.estimated and column.estimated[index] else ""
     return sign + format_number(value)
 
 
+def _markdown_cell(text: str, column: Column, index: int) -> str:
+    source = column.sources[index] if column.sources else None
+    shown = text.replace("|", "\\|")
+    linked = source is not None and source.url and _plain(column, index) is not None
+    return f"[{shown}]({source.url})" if source is not None and linked else shown
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _alignment(column: Column) -> str:
+    values = (_plain(column, index) for index in range(len(column.values)))
+    first = next((value for value in values if value is not None), None)
+    return ' class="mls-number"' if _is_number(first) else ""
+
+
 def _html_cell(text: str, column: Column, index: int) -> str:
-    value = column.values[index]
-    value = value.item() if hasattr(value, "item") else value
+    value = _plain(column, index)
     source = column.sources[index] if column.sources else None
     shown = html.escape(text)
-    if source is not None and source.url:
+    if source is not None and value is not None:
         label = html.escape(f"{source}. {source.note}".rstrip(". ") + ".", quote=True)
-        shown = f'<a href="{html.escape(source.url, quote=True)}" title="{label}">{shown}</a>'
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    sort = f' class="num" data-sort="{value!r}"' if number else ""
-    return f"<td{sort}>{shown}</td>"
+        address = html.escape(source.url, quote=True)
+        # An assumption has no address; it shows its words alone.
+        shown = (
+            f'<a href="{address}" title="{label}">{shown}</a>'
+            if address
+            else f'<span title="{label}">{shown}</span>'
+        )
+    sort = f' data-sort="{value!r}"' if _is_number(value) else ""
+    return f"<td{_alignment(column)}{sort}>{shown}</td>"

@@ -1,0 +1,92 @@
+"""Provenance in words: what rows say about themselves, and which publications stand behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from mlsysim.core.fields import Record
+from mlsysim.core.formula import Formula
+from mlsysim.core.types import PRECISIONS, Entry, Source
+
+__all__ = ["citations", "cited_works", "describe", "field_words"]
+
+_SPELLED = {"tdp": "TDP", "pue": "PUE", "wue": "WUE", "nics": "NICs", "kv": "KV", "mlp": "MLP"}
+
+
+def field_words(path: str) -> str:
+    """Write a field's path as words: ``memory.bandwidth`` as "memory bandwidth"."""
+    *parents, name = path.split(".")
+    words = name if name in PRECISIONS else " ".join([*parents, name]).replace("_", " ")
+    return " ".join(_SPELLED.get(word, word) for word in words.split())
+
+
+def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
+    """Write rows as a Markdown list: name, note, and each estimate with its ground.
+
+    Parameters
+    ----------
+    rows
+        Registry rows by name.
+    notes
+        What else there is to say about a row, by name.
+    """
+    items = []
+    for key, row in rows.items():
+        lines = [f"{row.name}. {notes.get(key, '')}".strip(), *_estimates(row)]
+        items.append(f"[`{key}`]{{#{key}}}\n\n:   " + "\n\n    ".join(lines))
+    return "\n\n".join(items)
+
+
+def citations(rows: Mapping[str, Any]) -> dict[Source, dict[str, list[str]]]:
+    """Return every source that rows cite: by row, the fields that it stands for.
+
+    A row's own source stands for all fields that have no other; its list is then empty.
+    """
+    found: dict[Source, dict[str, list[str]]] = {}
+    for key, row in rows.items():
+        if getattr(row, "source", None) is not None:
+            found.setdefault(row.source, {})[key] = []
+        for path, source in getattr(row, "field_sources", {}).items():
+            found.setdefault(source, {}).setdefault(key, []).append(path)
+    return found
+
+
+def cited_works(formulas: Iterable[Formula]) -> dict[str, list[str]]:
+    """Return the address of every publication that formulas cite, with their names."""
+    found: dict[str, list[str]] = {}
+    for item in formulas:
+        for address in item.addresses:
+            found.setdefault(address, []).append(item.name)
+    return found
+
+
+def _estimates(row: Any) -> Iterator[str]:
+    """Yield one line per source of a row's guesses: which fields, and on what ground."""
+    if not isinstance(row, Entry):
+        return
+    by_source: dict[Source, list[str]] = {}
+    for path in _estimated_fields(row):
+        by_source.setdefault(row.source_of(path), []).append(field_words(path))
+    for source, fields in by_source.items():
+        ground = source.title[:1].lower() + source.title[1:]
+        if source.url:
+            where = f", {source.locator}" if source.locator else ""
+            ground = f"[{source.title}]({source.url}){where}"
+            ground += f" ({source.note.rstrip('.')})" if source.note else ""
+        yield f"≈ {', '.join(fields)}: {ground}."
+
+
+def _estimated_fields(row: Entry) -> Iterator[str]:
+    """Yield the estimated fields in the order of the record, a group of them one by one."""
+    for item in dataclasses.fields(row):
+        value = getattr(row, item.name)
+        if not isinstance(value, Record) or isinstance(value, Entry):
+            if item.name in row.estimated:
+                yield item.name
+            continue
+        for inner in dataclasses.fields(value):
+            path = f"{item.name}.{inner.name}"
+            if row.is_estimated(path) and getattr(value, inner.name) is not None:
+                yield path
