@@ -3,11 +3,16 @@
 (() => {
   const value = (cell) => {
     const text = (cell?.dataset.sort ?? cell?.textContent ?? "").trim();
+    if (text === "" || text === "–") return null;
     const number = parseFloat(text.replace(/[≈~,\s\u202f]/g, "").replace("−", "-"));
     return Number.isNaN(number) ? text.toLowerCase() : number;
   };
-  const compare = (a, b) =>
-    typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? -1 : 1;
+  // What is not known stays at the end, whichever way the rest is sorted.
+  const compare = (a, b, way) => {
+    if (a === null || b === null) return (a === null) - (b === null);
+    if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
+    return ((a > b) - (a < b)) * way;
+  };
 
   const sortable = (table) => {
     const body = table.tBodies[0];
@@ -23,7 +28,7 @@
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const rows = [...body.rows].map((row) => [value(row.cells[column]), row]);
-        rows.sort((a, b) => compare(a[0], b[0]) * (down ? -1 : 1));
+        rows.sort((a, b) => compare(a[0], b[0], down ? -1 : 1));
         body.append(...rows.map((row) => row[1]));
       });
     });

@@ -19,6 +19,7 @@ from tools.preview.faults import Fault
 from tools.preview.pages import INLINE, Cell, Page, Text
 
 SECONDS = 180
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 KERNEL_OPTIONS = [
     "--InlineBackend.figure_formats={'svg'}",
     "--InlineBackend.rc={'figure.figsize': (7, 4.33), 'svg.hashsalt': 'preview'}",
@@ -48,7 +49,7 @@ async def execute(page: Page, root: Path) -> dict[str, list[Any]]:
             shutdown_kernel="immediate",
         )
         client.resources = {"metadata": {"path": str(root)}}
-        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        environment = {**os.environ, **ENVIRONMENT}
         async with client.async_setup_kernel(cleanup_kc=True, env=environment):
             for i, part in parts.items():
                 run = _values if isinstance(part, Text) else _outputs

@@ -13,26 +13,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGES = {
-    "bootstrap-5.3.8": (
+    ("bootstrap", "5.3.8"): (
         "HP1SZDqaLDPwsNiqRqi5NcP0SSXciX2s9E+RyqJIIqGo+vJeN5AJVM98CXmW/Wux0nQ5L7jeWUdplCEf0Ee+tg==",
-        ["dist/css/bootstrap.min.css", "dist/js/bootstrap.bundle.min.js"],
+        ("dist/css/bootstrap.min.css", "dist/js/bootstrap.bundle.min.js"),
     ),
-    "mermaid-11.12.0": (
+    ("mermaid", "11.12.0"): (
         "ZudVx73BwrMJfCFmSSJT84y6u5brEoV8DOItdHomNLz32uBjNrelm7mg95X7g+C6UoQH/W6mBLGDEDv73JdxBg==",
-        ["dist/mermaid.min.js"],
+        ("dist/mermaid.min.js",),
     ),
 }
 
 
 def files(cache: Path) -> Iterator[Path]:
     """Yield the browser files, downloading what ``cache`` does not hold yet."""
-    for package, (sha512, members) in PACKAGES.items():
-        targets = {member: cache / package / Path(member).name for member in members}
+    for (name, version), (sha512, members) in PACKAGES.items():
+        folder = cache / f"{name}-{version}"
+        targets = {member: folder / Path(member).name for member in members}
         if not all(target.is_file() for target in targets.values()):
-            data = _download(package)
+            data = _download(name, version)
             if base64.b64encode(hashlib.sha512(data).digest()).decode() != sha512:
-                raise RuntimeError(f"{package}: the download does not have the pinned hash")
-            (cache / package).mkdir(parents=True, exist_ok=True)
+                raise RuntimeError(f"{name} {version}: the download does not have the pinned hash")
+            folder.mkdir(parents=True, exist_ok=True)
             with tarfile.open(fileobj=io.BytesIO(data)) as archive:
                 for member, target in targets.items():
                     content = archive.extractfile(f"package/{member}")
@@ -40,12 +41,12 @@ def files(cache: Path) -> Iterator[Path]:
         yield from targets.values()
 
 
-def _download(package: str) -> bytes:
+def _download(name: str, version: str) -> bytes:
     """Ask the registry that npm is set to, if there is an npm."""
     registry, npm = "https://registry.npmjs.org/", shutil.which("npm")
     if npm:
         done = subprocess.run([npm, "config", "get", "registry"], capture_output=True, check=False)
         registry = done.stdout.decode().strip() or registry
-    url = f"{registry.rstrip('/')}/{package.rpartition('-')[0]}/-/{package}.tgz"
+    url = f"{registry.rstrip('/')}/{name}/-/{name}-{version}.tgz"
     with urllib.request.urlopen(url, timeout=120) as answer:
         return bytes(answer.read())

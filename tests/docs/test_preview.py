@@ -1,0 +1,370 @@
+"""The preview renderer: what it supports comes out right, what it does not is named by line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pypandoc", reason="the docs extra is not installed")
+pytest.importorskip("jinja2", reason="the docs extra is not installed")
+
+from tools.preview.faults import Fault
+from tools.preview.pages import Cell, Text, read_page
+from tools.preview.project import load
+from tools.preview.site import build
+
+CONFIG = """\
+project: {type: website, output-dir: _site, execute-dir: project, render: [index.qmd, "docs/*.qmd"]}
+bibliography: references.bib
+website:
+  title: A site
+  favicon: icon.svg
+  navbar: {left: [{text: Docs, href: docs/one.qmd}]}
+  sidebar:
+    - id: docs
+      contents:
+        - docs/one.qmd
+        - section: More
+          contents: [docs/two.qmd]
+  page-footer: {left: "Version {{< var version >}}"}
+format: {html: {css: site.css}}
+"""
+BIBLIOGRAPHY = """\
+@article{roof2009, title={Roofline}, author={Williams, Samuel}, journal={CACM}, year={2009}}
+"""
+EVERYTHING = """\
+---
+title: One
+subtitle: Under it
+description: What it says
+categories: [a, b]
+---
+
+## Words {#words}
+
+A note[^n], a citation [@roof2009], version {{< var version >}}, and [two](two.qmd#there).
+See @fig-line, @tbl-rows, @eq-roof and @fig-flow.
+
+[^n]: The note.
+
+$$
+t = \\frac{F}{P}
+$$ {#eq-roof}
+
+```{python}
+x = 41
+print("printed", x)
+```
+
+It is `{python} x + 1`, as text `{python} "a*b"`.
+
+```{python}
+#| label: fig-line
+#| fig-cap: A *line*.
+#| fig-alt: A line that rises.
+#| code-fold: true
+#| code-summary: Unfold
+import matplotlib.pyplot as plt
+plt.plot([0, 1]);
+```
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+: Rows {#tbl-rows}
+
+```{python}
+#| output: asis
+#| echo: false
+print("- a **list**")
+```
+
+```{python}
+#| error: true
+1 / 0
+```
+
+```{python}
+#| warning: false
+import sys
+print("un" + "seen", file=sys.stderr)
+```
+
+```{python}
+#| include: false
+hidden = "not shown"
+```
+
+```{python}
+#| eval: false
+never_defined()
+```
+
+::: {.callout-tip collapse="true" title="An *answer*"}
+It was `{python} x`.
+
+```{python}
+print("inside")
+```
+:::
+
+::: {.callout-warning}
+## Careful
+Mind it.
+:::
+
+::: {.panel-tabset}
+### First
+
+1
+
+### Second
+
+2
+:::
+
+```{mermaid}
+%%| label: fig-flow
+%%| fig-cap: A flow.
+%%| fig-alt: A leads to B.
+flowchart LR
+  A --> B
+```
+
+```bash
+pip install {{< var wheel >}}
+```
+
+<div class="raw">raw</div>
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a site of three small pages, without the files from npm."""
+    monkeypatch.setattr("tools.preview.npm.files", lambda cache: [])
+    (tmp_path / "docs/assets").mkdir(parents=True)
+    (tmp_path / "mlsysim").mkdir()
+    files = {
+        "_quarto.yml": CONFIG,
+        "_variables.yml": 'version: "1.2.3"\nwheel: a.whl\n',
+        "references.bib": BIBLIOGRAPHY,
+        "index.qmd": "---\ntitle: Start\nlisting: {contents: [docs/two.qmd], type: grid}\n---\n",
+        "docs/one.qmd": "---\ntitle: One\n---\n\nWords.\n",
+        "docs/two.qmd": "---\ntitle: Two\ndescription: Second\n---\n\n## There {#there}\n\nEnd.\n",
+        "docs/assets/site.js": "",
+        "site.css": "",
+        "icon.svg": "<svg/>",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def render(root: Path) -> list[str]:
+    faults: list[Fault] = []
+    try:
+        project = load(root, faults)
+        faults += build(project, root / "out", [], quiet=True)
+    except Fault as fault:
+        faults.append(fault)
+    return [str(fault) for fault in faults]
+
+
+def test_everything_that_pages_use(site: Path) -> None:
+    (site / "docs/one.qmd").write_text(EVERYTHING)
+    assert render(site) == []
+    html = (site / "out/docs/one.html").read_text()
+    for expected in (
+        "<title>One – A site</title>",
+        '<meta name="generator" content="mlsysim preview renderer (not the published site)">',
+        "printed 41",
+        "It is 42, as text a*b.",
+        "version 1.2.3, and",
+        'href="two.html#there"',
+        '<a href="#fig-line" class="quarto-xref">Figure\xa01</a>',
+        '<a href="#tbl-rows" class="quarto-xref">Table\xa01</a>',
+        '<a href="#eq-roof" class="quarto-xref">Equation\xa01</a>',
+        '<a href="#fig-flow" class="quarto-xref">Figure\xa02</a>',
+        'alt="A line that rises."',
+        "<summary>Unfold</summary>",
+        "<figcaption>Figure\xa01: A <em>line</em>.</figcaption>",
+        "<li>a <strong>list</strong></li>",
+        "ZeroDivisionError: division by zero",
+        "never_defined",
+        'aria-expanded="false"',
+        "An <em>answer</em>",
+        "callout-warning",
+        'role="tablist"',
+        'aria-label="A leads to B."',
+        "<mfrac><mi>F</mi><mi>P</mi></mfrac>",
+        'role="doc-endnotes"',
+        "Williams, Samuel. 2009.",
+        '<div class="raw">',
+        "Version 1.2.3",
+        "pip</span> install a.whl",
+        'rel="next"',
+        'aria-current="page"',
+        'href="../docs/one.qmd.txt"',
+    ):
+        assert expected in html, expected
+    for unwanted in ("not shown", "unseen", "@fig-", "{python}", ":::", "{{"):
+        assert unwanted not in html, unwanted
+    assert (site / "out/docs/one_files/1.svg").read_text().lstrip().startswith("<?xml")
+    index = (site / "out/site_libs/search-index.js").read_text()
+    entries = json.loads(index.removeprefix("window.searchIndex = ").rstrip(";\n"))
+    assert ["docs/two.html", "Two", "there", "There", "End."] in entries
+
+
+def test_nothing_runs_again_until_something_changes(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (site / "docs/one.qmd").write_text("---\ntitle: One\n---\n\n```{python}\nprint(6 * 7)\n```\n")
+    assert render(site) == []
+
+    async def refuse(*_: Any) -> None:
+        raise AssertionError("a kernel was started")
+
+    monkeypatch.setattr("tools.preview.execute.execute", refuse)
+    assert render(site) == []
+    assert "42" in (site / "out/docs/one.html").read_text()
+
+
+def test_a_change_in_the_package_runs_the_cells_again(site: Path) -> None:
+    from tools.preview import render as renderer
+
+    (site / "mlsysim/formula.py").write_text("ANSWER = 1\n")
+    page = "---\ntitle: One\n---\n\n```{python}\nprint(open('mlsysim/formula.py').read())\n```\n"
+    (site / "docs/one.qmd").write_text(page)
+    assert render(site) == []
+    (site / "mlsysim/formula.py").write_text("ANSWER = 12345\n")
+    renderer._digest.cache_clear()
+    assert render(site) == []
+    assert "12345" in (site / "out/docs/one.html").read_text()
+
+
+MISTAKES = {
+    "unknown callout": ("::: {.callout-hint}\nx\n:::", 5, "unknown callout 'callout-hint'"),
+    "unknown cell option": ("```{python}\n#| ecko: false\n```", 6, "unknown python key 'ecko'"),
+    "bad value": ("```{python}\n#| echo: maybe\n```", 6, "'maybe' is not of type 'boolean'"),
+    "broken link": ("x\n\n[there](nowhere.qmd)", 7, "broken link: nowhere.html"),
+    "dead anchor": ("[there](two.qmd#nowhere)", 5, "dead anchor: two.html#nowhere"),
+    "dead anchor here": ("[there](#nowhere)", 5, "dead anchor: #nowhere"),
+    "dangling reference": ("x\nSee @fig-none.", 6, "dangling reference @fig-none"),
+    "numbered section": ("See @sec-one.", 5, "headings have no numbers"),
+    "unresolved citation": ("x\n\nSee [@nobody2020].", 7, "unresolved citation @nobody2020"),
+    "stray fence": ("Words.\n\n:::\n", 7, "stray `:::`"),
+    "open div": ("x\n\n::: {.note}\nWords.\n", 7, "never closed"),
+    "div without a gap": ("x\n::: {.note}\nWords.\n:::", 6, "needs an empty line"),
+    "unknown column": ("::: {.column-margin}\nx\n:::", 5, "unknown class 'column-margin'"),
+    "unknown attribute": ("::: {layout-ncol=2}\nx\n:::", 5, "unknown attribute 'layout-ncol'"),
+    "unknown shortcode": ("x\n\n{{< video a.mp4 >}}", 7, "unknown shortcode 'video a.mp4'"),
+    "image without alt text": ("x\n\n![](../icon.png)", 7, "image without alt text"),
+    "figure without alt text": (
+        "```{python}\nimport matplotlib.pyplot as plt\nplt.plot([1]);\n```",
+        5,
+        "a figure without alt text",
+    ),
+    "label without caption": ("```{python}\n#| label: fig-a\n1\n```", 5, "needs fig-cap"),
+    "shown Python": ("x\n\n```python\nx = 1\n```", 7, "Python that is only shown"),
+    "unknown language": ("```fortran\nx\n```", 5, "unknown language 'fortran'"),
+    "unknown kernel": ("```{julia}\n1\n```", 5, "no kernel for a {julia} cell"),
+    "indented cell": ("- a\n\n  ```{python}\n  1\n  ```", 7, "has to start in the first column"),
+    "open code": ("x\n\n```{python}\n1", 7, "is never closed"),
+    "exception": (
+        "```{python}\n#| echo: false\nx = 1\n\nx / 0\n```",
+        9,
+        "ZeroDivisionError: division by zero in `x / 0`",
+    ),
+    "syntax": ("```{python}\nx = 1\nx = = 2\n```", 7, "SyntaxError"),
+    "inline exception": ("x\ny `{python} 1 / 0`", 6, "ZeroDivisionError"),
+    "stderr": (
+        "```{python}\nimport sys\nprint('!', file=sys.stderr)\n```",
+        5,
+        "writes to stderr: !",
+    ),
+    "memory address": ("```{python}\nobject()\n```", 5, "says only <object at 0x"),
+    "TeX": (r"x $\frac{1$ y", 5, "Could not convert TeX math"),
+    "label twice": ("::: {#fig-a}\nx\n\nA\n:::\n\n::: {#fig-a}\nx\n\nA\n:::", 5, "used twice"),
+    "another host": ("![alt](https://example.org/a.png)", 5, "a request to another host"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_each_mistake_is_named_with_its_line(site: Path, name: str) -> None:
+    text, line, message = MISTAKES[name]
+    (site / "docs/one.qmd").write_text(f"---\ntitle: One\n---\n\n{text}\n")
+    faults = render(site)
+    wanted = re.compile(rf"docs/one\.qmd:{line}: .*{re.escape(message)}")
+    assert any(wanted.match(fault) for fault in faults), faults
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "expected"),
+    [
+        (
+            "docs/one.qmd",
+            "title: One",
+            "title: One\ntitel: Two",
+            "docs/one.qmd:3: unknown page key 'titel'",
+        ),
+        (
+            "_quarto.yml",
+            "docs/two.qmd]",
+            "docs/three.qmd]",
+            "_quarto.yml:12: the navigation lists docs/three.qmd, which is no page",
+        ),
+        (
+            "_quarto.yml",
+            "{css: site.css}",
+            "{css: site.css, code-coppy: true}",
+            "_quarto.yml:14: unknown project key 'code-coppy'",
+        ),
+        (
+            "_quarto.yml",
+            "  favicon: icon.svg",
+            "  favicon: icon.svg\n  navbarr: {}",
+            "_quarto.yml:6: unknown project key 'navbarr'",
+        ),
+        (
+            "_quarto.yml",
+            "[index.qmd, ",
+            "[index.qmd, gone.qmd, ",
+            "_quarto.yml:1: there is no gone.qmd",
+        ),
+        ("_variables.yml", "wheel: a.whl\n", "", "_variables.yml:1: 'wheel' is a required"),
+    ],
+)
+def test_a_mistake_in_a_configuration(
+    site: Path, name: str, old: str, new: str, expected: str
+) -> None:
+    text = (site / name).read_text()
+    assert old in text
+    (site / name).write_text(text.replace(old, new))
+    assert any(fault.startswith(expected) for fault in render(site)), render(site)
+
+
+def test_a_page_that_nothing_leads_to(site: Path) -> None:
+    (site / "docs/three.qmd").write_text("---\ntitle: Three\n---\n\nAlone.\n")
+    assert render(site) == ["docs/three.qmd:1: no navigation and no link leads to this page"]
+
+
+def test_a_page_is_split_into_words_and_cells(tmp_path: Path) -> None:
+    text = "---\ntitle: T\n---\n\nA\n\n````text\n```{python}\n```\n````\n\n"
+    (tmp_path / "p.qmd").write_text(text + "```{python}\n#| echo: false\n\nx = 1\n```\nB")
+    page = read_page(Path("p.qmd"), tmp_path)
+    before, cell, after = page.parts
+    assert page.meta == {"title": "T"}
+    assert isinstance(before, Text)
+    assert "```{python}" in before.text
+    assert "```{python}" not in before.prose
+    assert isinstance(cell, Cell)
+    assert (cell.language, cell.line, cell.code_line) == ("python", 12, 14)
+    assert (cell.options, cell.code) == ({"echo": False}, "\nx = 1")
+    assert isinstance(after, Text)
+    assert (after.text, after.line) == ("B", 17)
