@@ -27,6 +27,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# Diagrams are drawn after the page has loaded, and a fault in one shows only then.
+DRAWN = "[...document.querySelectorAll('.mermaid')].every(one => one.querySelector('svg'))"
 
 
 def chromium() -> str | None:
@@ -69,7 +71,7 @@ class Visitor:
         """Open a page of the site and wait until it is at rest."""
         self.troubles.clear()
         self.page.goto(f"{self.site}/{path}", wait_until="load")
-        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_function(DRAWN)
         return self.page
 
     def _console(self, message: ConsoleMessage) -> None:
