@@ -17,15 +17,15 @@ class Conventions(Entry):
         Operations of one multiply-accumulate.
     mask_bytes : Quantity
         Bytes of one element of a dropout mask.
-    all_reduces_per_layer : int
-        All-reduces of tensor parallelism per layer, forward and backward together.
+    forward_all_reduces : int
+        All-reduces of tensor parallelism per layer in a forward pass.
     moment_bytes, master_bytes : Quantity
         Bytes per parameter of Adam's two moments, and of a master weight.
     """
 
     flops_per_mac: Quantity = quantity("flop")
     mask_bytes: Quantity = quantity("byte")
-    all_reduces_per_layer: int = number(whole=True)
+    forward_all_reduces: int = number(whole=True)
     moment_bytes: Quantity = quantity("byte")
     master_bytes: Quantity = quantity("byte")
 
@@ -67,12 +67,12 @@ CONVENTIONS = Conventions(
     source=_KAPLAN,
     flops_per_mac=Q_(2, "flop"),
     mask_bytes=Q_(1, "byte"),
-    all_reduces_per_layer=4,
+    forward_all_reduces=2,
     moment_bytes=Q_(8, "byte"),
     master_bytes=Q_(4, "byte"),
     field_sources={
         "mask_bytes": _KORTHIKANTI,
-        "all_reduces_per_layer": _MEGATRON,
+        "forward_all_reduces": _MEGATRON,
         "moment_bytes": _ZERO,
         "master_bytes": _ZERO,
     },

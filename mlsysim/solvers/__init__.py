@@ -5,8 +5,10 @@ from mlsysim.solvers.results import (
     DeviceStep,
     DistributedResult,
     Parallelism,
+    ServingResult,
     SingleNodeResult,
 )
+from mlsysim.solvers.serving import ServingSolver
 from mlsysim.solvers.single_node import SingleNodeSolver
 
 __all__ = [
@@ -16,6 +18,9 @@ __all__ = [
     "DistributedSolver",
     "Engine",
     "Parallelism",
+    "ServingModel",
+    "ServingResult",
+    "ServingSolver",
     "SingleNodeModel",
     "SingleNodeResult",
     "SingleNodeSolver",
@@ -23,5 +28,6 @@ __all__ = [
 
 # Names of the first edition that are in print.
 DistributedModel = DistributedSolver
+ServingModel = ServingSolver
 SingleNodeModel = SingleNodeSolver
 Engine = SingleNodeSolver

@@ -107,20 +107,22 @@ class Number(Argument):
 
 @dataclass(frozen=True)
 class Whole(Number):
-    """A count: a whole number of one or more."""
+    """A count: a whole number, not below `minimum`."""
+
+    minimum: int = 1
 
     def _accepts(self, value: float) -> bool:
-        return math.isfinite(value) and value >= 1 and value == int(value)
+        return math.isfinite(value) and value >= self.minimum and value == int(value)
 
     def _accepts_array(self, values: Any) -> Any:
-        return (values >= 1) & (values == values // 1) & (values < math.inf)
+        return (values >= self.minimum) & (values == values // 1) & (values < math.inf)
 
     def _convert(self, value: Any) -> int:
         return int(value)
 
     def _refusal(self, name: str, value: Any) -> ConfigError:
         return ConfigError(
-            f"{name} = {value!r} is out of range: give a whole number of 1 or more",
+            f"{name} = {value!r} is out of range: give a whole number of {self.minimum} or more",
             argument=name,
         )
 

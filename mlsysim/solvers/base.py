@@ -158,7 +158,7 @@ class _Located:
 def _locate(arguments: Mapping[str, Any], path: str | tuple[str, ...]) -> _Located:
     """Follow a path from an argument to a number, noting the last registry row on the way."""
     if isinstance(path, tuple):
-        given = next((option for option in path if _present(arguments, option)), path[-1])
+        given = next((option for option in path[:-1] if _present(arguments, option)), path[-1])
         return _locate(arguments, given)
     root, *parts = path.split(".")
     node = arguments[root]

@@ -75,14 +75,15 @@ _RULES = (
 
 _SHAPE = ("layers", "hidden_dim", "heads", "kv_heads", "head_dim", "ffn_dim", "mlp_matrices")
 _ARGUMENTS = ("batch_size", "tp_size", "pp_size", "microbatch_count", "virtual_stages")
-_COUNTED = ("flops_per_mac", "mask_bytes", "all_reduces_per_layer", "moment_bytes", "master_bytes")
+_COUNTED = ("flops_per_mac", "mask_bytes", "moment_bytes", "master_bytes")
+_RECOMPUTE = ("matrix_share", "score_share", "kept_scores", "all_reduces_per_layer")
 _PLAN = Plan(
     training_step,
     {
         **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
         **{name: name for name in (*_ARGUMENTS, "sequence_parallel")},
         **{name: f"conventions.{name}" for name in _COUNTED},
-        **{name: f"recompute.{name}" for name in ("matrix_share", "score_share", "kept_scores")},
+        **{name: f"recompute.{name}" for name in _RECOMPUTE},
         "parameters": "model.parameters",
         "seq_len": ("seq_len", "model.seq_len"),
         "efficiency": ("efficiency", "textbook.value"),

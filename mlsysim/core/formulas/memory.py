@@ -39,13 +39,15 @@ def tensor_size(elements: Value, bytes_per_element: Value) -> Value:
 
 
 @formula
-def parameters_per_device(parameters: Value, tp_size: Value, pp_size: Value) -> Value:
+def parameters_per_device(
+    parameters: Value, tp_size: Value, pp_size: Value, imbalance: Value
+) -> Value:
     r"""Parameters that one device holds when tensor and pipeline parallelism split the model.
 
-    The split is taken to be even: embeddings and norms are dealt out like all else. The first and
+    All parameters are dealt out like the layers, embeddings and norms included. The first and
     last stages, which hold the tables, are fuller than that in deep pipelines.
 
-    $$ N_d = \frac{N}{t\,p} $$
+    $$ N_d = \frac{\iota\,N}{t\,p} $$
 
     Parameters
     ----------
@@ -55,6 +57,8 @@ def parameters_per_device(parameters: Value, tp_size: Value, pp_size: Value) -> 
         $t$, devices that share each layer.
     pp_size : [1]
         $p$, pipeline stages.
+    imbalance : [1]
+        $\iota$, layers of the longest stage over the mean.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def parameters_per_device(parameters: Value, tp_size: Value, pp_size: Value) -> 
     Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
     Megatron-LM, section 3.2, https://arxiv.org/abs/2104.04473
     """
-    return parameters / (tp_size * pp_size)
+    return imbalance * parameters / (tp_size * pp_size)
 
 
 @formula

@@ -19,18 +19,32 @@ class Recompute(Record):
         Share of the attention scores that it repeats.
     kept_scores : float
         Share of the attention scores that are kept in memory.
+    all_reduces_per_layer : int
+        All-reduces of tensor parallelism per layer: two forward, two backward, and two more
+        where the layer's forward pass is repeated.
     """
 
     name: str
     matrix_share: float = number(zero=True)
     score_share: float = number(zero=True)
     kept_scores: float = number(zero=True)
+    all_reduces_per_layer: int = number(whole=True)
+
+
+def _recompute(name: str, matrix: float, score: float, kept: float, all_reduces: int) -> Recompute:
+    return Recompute(
+        name=name,
+        matrix_share=matrix,
+        score_share=score,
+        kept_scores=kept,
+        all_reduces_per_layer=all_reduces,
+    )
 
 
 RECOMPUTE: dict[str, Recompute] = {
-    "none": Recompute(name="none", matrix_share=0, score_share=0, kept_scores=1),
-    "selective": Recompute(name="selective", matrix_share=0, score_share=1, kept_scores=0),
-    "full": Recompute(name="full", matrix_share=1, score_share=1, kept_scores=0),
+    "none": _recompute("none", 0, 0, 1, 4),
+    "selective": _recompute("selective", 0, 1, 0, 4),
+    "full": _recompute("full", 1, 1, 0, 6),
 }
 """Korthikanti et al. (2022), section 5: nothing, the attention scores, or whole layers. Fused
 attention (FlashAttention) never stores the scores, which is the selective kind."""

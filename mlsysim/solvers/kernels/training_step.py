@@ -222,7 +222,7 @@ def training_step(
         virtual_stages,
         pp_size,
     )
-    own_parameters = parameters_per_device(parameters, tp_size, pp_size)
+    own_parameters = parameters_per_device(parameters, tp_size, pp_size, imbalance)
     gradients = tensor_size(own_parameters, bytes_per_element)
     data = hierarchical_all_reduce_time(
         gradients,
