@@ -12,6 +12,7 @@ from importlib.resources import as_file, files
 from typing import Any, TypeAlias
 
 import pint
+from pint.delegates.formatter import Formatter
 
 from mlsysim.core.errors import ConfigError
 
@@ -28,9 +29,19 @@ __all__ = [
 ]
 
 
+class _Formatter(Formatter):
+    """Prints ``3.4 TB/s`` for ``f"{q:.1f}"`` too: a number's format alone changes no unit."""
+
+    def get_formatter(self, spec: str) -> Any:
+        # Pint asks for the layout by the given format only, where the default's has to count.
+        plain = not any(flag in spec for flag in "~DPHLC")
+        return super().get_formatter(self.default_format if plain else spec)
+
+
 def _load_registry() -> pint.UnitRegistry[Any]:
     with as_file(files("mlsysim.core") / "units.txt") as vocabulary:
         registry: pint.UnitRegistry[Any] = pint.UnitRegistry(vocabulary)
+    registry.formatter = _Formatter(registry)
     registry.formatter.default_format = "~P"
     # A number format alone, as in f"{q:.1f}", keeps the short unit symbols.
     registry.separate_format_defaults = True

@@ -51,7 +51,7 @@ def test_units_print_and_read_back(name):
     ("quantity", "form", "printed"),
     [
         ("70.55 Gparam", ":.0f", "71 Gparam"),
-        ("12.5 GB/s", ":.0f", "12 GB / s"),
+        ("12.5 GB/s", ":.0f", "12 GB/s"),
         ("12.5 GB/s", ":>10.0f~", "        12 GB / s"),
         ("25 GB/s", ":>10.0f~", "        25 GB / s"),
         ("3047.7412 ms", ":>14.2f~", "       3047.74 ms"),
