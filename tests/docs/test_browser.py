@@ -101,14 +101,16 @@ def violations(page: Any, axe: str) -> list[str]:
 def test_page_is_quiet_and_accessible(path: str, light: Visitor, axe: str) -> None:
     """In both themes and on a small screen; one visit, since there are many pages."""
     page = light.open(path)
-    assert violations(page, axe) == [], "in the light theme"
+    found = [f"light: {text}" for text in violations(page, axe)]
     toggle_theme(page)
     page.wait_for_function(DRAWN)
-    assert violations(page, axe) == [], "in the dark theme"
+    found += [f"dark: {text}" for text in violations(page, axe)]
     page.set_viewport_size(PHONE)
     wider = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert wider <= 0, f"the page is {wider} px wider than a phone"
-    assert light.troubles == []
+    if wider > 0:
+        found.append(f"{wider} px wider than a phone")
+    if found or light.troubles:
+        pytest.fail("\n".join([path, *found, *light.troubles]), pytrace=False)
 
 
 def test_diagrams_are_drawn(light: Visitor, built_site: Path) -> None:

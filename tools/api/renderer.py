@@ -219,9 +219,11 @@ def layout_call(name: str, arguments: list[str], returns: str = "") -> str:
     return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), f"){returns}"])
 
 
-def front_matter(title: str, description: str = "") -> str:
+def front_matter(title: str, description: str = "", *, search: bool = True) -> str:
     """The head of a page; renderers show the description below the title."""
     lines = [f"title: {json.dumps(title)}"]
+    if not search:
+        lines.append("search: false")
     if description:
         lines.append(f"description: {json.dumps(description)}")
     return "\n".join(["---", *lines, "---"])

@@ -36,6 +36,6 @@ def module_name(path: Path) -> str:
 
 def listing(name: str, path: Path, text: str) -> str:
     """A page with one block; pandoc gives its lines the ids src-1, src-2, ..."""
-    front = front_matter(name)
+    front = front_matter(name, search=False)
     block = f"{FENCE} {{#src .python}}\n{text.rstrip()}\n{FENCE}"
     return join(front, f"`{path.as_posix()}`", block)
