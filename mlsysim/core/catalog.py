@@ -27,7 +27,7 @@ from typing import Any
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import Record
-from mlsysim.core.provenance import field_words
+from mlsysim.core.provenance import describe, field_words
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Entry, Source
 
@@ -65,6 +65,123 @@ class _CatalogType(type):
             if isinstance(owner, _CatalogType) and len(owner):
                 written = _docstrings(owner) | written
         return {name: written.get(name, "") for name in cls._rows()}
+
+    def describe(cls) -> str:
+        """Write the rows as a Markdown list: name, note, and each estimate with its ground."""
+        return describe(cls._rows(), cls.notes())
+
+    def table(cls, *fields: str, units: Mapping[str, str] | None = None) -> Table:
+        """Return the rows as a table whose cells know their sources.
+
+        Parameters
+        ----------
+        *fields
+            Fields to show, dotted where nested (``"memory.bandwidth"``); all of them if none is
+            named.
+        units
+            Units to show fields in, where not in those that they are declared with.
+
+        Raises
+        ------
+        UnknownEntryError
+            If no row has a field of that name.
+        """
+        rows = cls._rows()
+        known = list(dict.fromkeys(path for row in rows.values() for path in _paths(row)))
+        for field in fields:
+            if field not in known:
+                raise UnknownEntryError.build(field, f"{cls.__name__} field", known)
+        columns = {"entry": Column(list(rows), sources=[_source(row, "name") for row in cls])}
+        for field in fields or known:
+            columns[field] = _column(list(cls), field, (units or {}).get(field, ""))
+        return Table(columns, limit=None)
+
+    def __iter__(cls) -> Iterator[Record]:
+        return iter(cls._rows().values())
+
+    def __len__(cls) -> int:
+        return len(cls._rows())
+
+    def __contains__(cls, item: object) -> bool:
+        rows = cls._rows()
+        return item in rows if isinstance(item, str) else item in rows.values()
+
+    def __getitem__(cls, name: str) -> Any:
+        rows = cls._rows()
+        if name not in rows:
+            raise UnknownEntryError.build(name, f"{cls.__name__} entry", rows)
+        return rows[name]
+
+    def __getattr__(cls, name: str) -> Any:
+        # Reached only when no row has the name. Dunder look-ups by Python itself must fail plainly.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return cls[name]
+        except UnknownEntryError as fault:
+            raise AttributeError(fault.message) from fault
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(
+                f"{cls.__name__} is read-only; make a variant with dataclasses.replace()"
+            )
+        super().__setattr__(name, value)
+
+    def __repr__(cls) -> str:
+        return f"<{cls.__name__}: {', '.join(cls.names())}>"
+
+
+class Catalog(metaclass=_CatalogType):
+    """Base class of registries and of their tiers."""
+
+
+def _paths(row: Record, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of a row's values; provenance itself is not one of them."""
+    for item in dataclasses.fields(row):
+        if item.name in ("source", "field_sources", "estimated", "note"):
+            continue
+        value = getattr(row, item.name)
+        if isinstance(value, Record) and not isinstance(value, Entry):
+            yield from _paths(value, f"{prefix}{item.name}.")
+        else:
+            yield prefix + item.name
+
+
+@functools.cache
+def _docstrings(catalog: type) -> dict[str, str]:
+    """Read the strings that stand below the rows; Python itself does not keep them."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(catalog))).body[0]
+    found: dict[str, str] = {}
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for row, below in itertools.pairwise(statements):
+        match row, below:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = " ".join(text.split())
+    return found  # type: ignore[return-value]
+
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of all rows, tier by tier."""
+        return tuple(cls._rows())
+
+    def items(cls) -> Iterator[tuple[str, Record]]:
+        """Yield (name, row) for every row."""
+        return iter(cls._rows().items())
+
+    def notes(cls) -> dict[str, str]:
+        """Return what is written below each row where it stands in the code."""
+        written: dict[str, str] = {}
+        for owner in cls.__mro__:
+            if isinstance(owner, _CatalogType) and len(owner):
+                written = _docstrings(owner) | written
+        return {name: written.get(name, "") for name in cls._rows()}
+
+    def describe(cls) -> str:
+        """Write the rows as a Markdown list: name, note, and each estimate with its ground."""
+        return describe(cls._rows(), cls.notes())
 
     def table(cls, *fields: str, units: Mapping[str, str] | None = None) -> Table:
         """Return the rows as a table whose cells know their sources.

@@ -12,7 +12,18 @@ from mlsysim.core.types import PRECISIONS, Entry, Source
 
 __all__ = ["citations", "cited_works", "describe", "field_words"]
 
-_SPELLED = {"tdp": "TDP", "pue": "PUE", "wue": "WUE", "nics": "NICs", "kv": "KV", "mlp": "MLP"}
+_SPELLED = {
+    "ffn": "FFN",
+    "kv": "KV",
+    "len": "length",
+    "mlp": "MLP",
+    "nics": "NICs",
+    "pue": "PUE",
+    "seq": "sequence",
+    "tdp": "TDP",
+    "vocab": "vocabulary",
+    "wue": "WUE",
+}
 
 
 def field_words(path: str) -> str:
@@ -34,7 +45,9 @@ def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     """
     items = []
     for key, row in rows.items():
-        lines = [f"{row.name}. {notes.get(key, '')}".strip(), *_estimates(row)]
+        note = notes.get(key, "")
+        words = note if note.startswith(row.name) else f"{row.name}. {note}".strip()
+        lines = [words, *_estimates(row)]
         items.append(f"[`{key}`]{{#{key}}}\n\n:   " + "\n\n    ".join(lines))
     return "\n\n".join(items)
 

@@ -8,7 +8,7 @@ import pytest
 
 from mlsysim import Hardware, Infra, Models, Systems
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.core.provenance import citations, describe, field_words
+from mlsysim.core.provenance import citations, field_words
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Source
 
@@ -130,8 +130,7 @@ def test_notes_of_a_tier_are_those_of_the_whole() -> None:
 
 
 def test_descriptions_name_each_estimate_with_its_ground() -> None:
-    rows = {"Pixel_8": Hardware.Pixel_8, "H100": Hardware.H100}
-    text = describe(rows, Hardware.notes())
+    text = Hardware.describe()
     assert "[`Pixel_8`]{#Pixel_8}" in text
     assert "≈ fp16, int8, memory bandwidth, TDP: assumption of this project." in text
     price = Hardware.H100.source_of("unit_price")
