@@ -55,7 +55,7 @@
   };
 
   // A wide table scrolls in a box of its own, which the keyboard reaches too.
-  document.querySelectorAll("main table").forEach((table) => {
+  document.querySelectorAll("main table").forEach((table, i) => {
     const box = document.createElement("div");
     box.className = "mls-scroll";
     table.before(box);
@@ -65,13 +65,19 @@
       const wide = box.scrollWidth > box.clientWidth;
       wide ? box.setAttribute("tabindex", "0") : box.removeAttribute("tabindex");
       wide ? box.setAttribute("role", "region") : box.removeAttribute("role");
-      box.setAttribute("aria-label", words?.textContent.trim() || "Table");
+      box.setAttribute("aria-label", words?.textContent.trim() || `Table ${i + 1} of this page`);
       if (!wide) box.removeAttribute("aria-label");
     };
     new ResizeObserver(mark).observe(box);
     if (!table.matches(".mls-table") || !table.tBodies.length) return;
     sortable(table);
     if (table.tBodies[0].rows.length > 8 || "filter" in table.dataset) filterable(table, box);
+  });
+
+  // The numbers of code lines are links for the mouse; read aloud they would only disturb.
+  document.querySelectorAll("main code.sourceCode a[href^='#']:empty").forEach((link) => {
+    link.setAttribute("aria-hidden", "true");
+    link.setAttribute("tabindex", "-1");
   });
 
   // A long line of code or a wide equation scrolls as well.

@@ -22,7 +22,8 @@ SECONDS = 180
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 KERNEL_OPTIONS = [
     "--InlineBackend.figure_formats={'svg'}",
-    "--InlineBackend.rc={'figure.figsize': (7, 4.33), 'svg.hashsalt': 'preview'}",
+    "--InlineBackend.rc={'figure.figsize': (7, 4.33), 'figure.facecolor': 'none',"
+    " 'axes.facecolor': 'none', 'svg.hashsalt': 'preview'}",
 ]
 # The order in which Quarto looks for a form to show, on an HTML page.
 FORMS = ("text/html", "text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")

@@ -30,7 +30,7 @@ def check(project: Project, done: dict[str, dict[str, Any]]) -> Iterator[Fault]:
             yield _fault(page, name, f"image without alt text: {name}")
         images = {posixpath.join(here, name) for name in value["images"]}
         known = {*map(html_path, project.pages), *project.resources, *images}
-        for tag, target in value["links"]:
+        for tag, target in map(list, dict.fromkeys(map(tuple, value["links"]))):
             address, _, anchor = target.partition("#")
             path = posixpath.normpath(posixpath.join(here, address)) if address else html_path(href)
             reached.add(path)
