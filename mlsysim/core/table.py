@@ -182,7 +182,7 @@ class Table:
         """Return an HTML table; cells link to their sources."""
         shown = self._shown(limit)
         heads = "".join(
-            f'<th scope="col"{_alignment(column)}>{html.escape(head)}</th>'
+            f'<th scope="col"{_alignment(column)}>{_breakable(head)}</th>'
             for head, column in zip(self._heads(), self._columns.values(), strict=True)
         )
         body = "\n".join(f"<tr>{''.join(self._texts(i, _html_cell))}</tr>" for i in range(shown))
@@ -234,6 +234,11 @@ def _alignment(column: Column) -> str:
     values = (_plain(column, index) for index in range(len(column.values)))
     first = next((value for value in values if value is not None), None)
     return ' class="mls-number"' if _is_number(first) else ""
+
+
+def _breakable(head: str) -> str:
+    """Let the head of a column break after underscores, or field names make tables wide."""
+    return html.escape(head).replace("_", "_<wbr>")
 
 
 def _html_cell(text: str, column: Column, index: int) -> str:
