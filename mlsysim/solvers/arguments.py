@@ -15,11 +15,19 @@ from typing import Any
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import find_precision
 
-__all__ = ["Argument", "Choice", "Noun", "PrecisionName", "Share", "Whole"]
+__all__ = ["Argument", "Choice", "Noun", "PrecisionName", "Share", "Whole", "is_array"]
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Tell whether a value is an array of several numbers."""
     return hasattr(value, "dtype") and hasattr(value, "ndim") and value.ndim > 0
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Argument:
         if value is None:
             if self.optional:
                 return None
-            raise ConfigError(f"{name} is missing: it has no default", argument=name)
+            raise ConfigError(f"{name} is None: give a value", argument=name)
         return self._admit(name, value)
 
     def _admit(self, name: str, value: Any) -> Any:
@@ -71,17 +79,26 @@ class Number(Argument):
 
     numeric = True
 
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        raise NotImplementedError
+
     def _admit(self, name: str, value: Any) -> Any:
-        if _is_array(value):
+        if is_array(value):
             self._admit_array(name, value)
             return value
         if hasattr(value, "magnitude"):
             if not value.dimensionless:
-                raise ConfigError(f"{name} = {value} must be a plain number", argument=name)
+                raise ConfigError(
+                    f"{name} = {value} must be a plain number: give {self.wanted}", argument=name
+                )
             value = value.to("").magnitude
         if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
-            raise ConfigError(f"{name} = {value!r} must be a number", argument=name)
-        if not self._accepts(float(value)):
+            raise ConfigError(
+                f"{name} = {value!r} must be a number: give {self.wanted}", argument=name
+            )
+        if not self._accepts(_as_float(value)):
             raise self._refusal(name, value)
         return self._convert(value)
 
@@ -102,7 +119,7 @@ class Number(Argument):
         return float(value)
 
     def _refusal(self, name: str, value: Any) -> ConfigError:
-        raise NotImplementedError
+        return ConfigError(f"{name} = {value!r} is out of range: give {self.wanted}", argument=name)
 
 
 @dataclass(frozen=True)
@@ -120,11 +137,10 @@ class Whole(Number):
     def _convert(self, value: Any) -> int:
         return int(value)
 
-    def _refusal(self, name: str, value: Any) -> ConfigError:
-        return ConfigError(
-            f"{name} = {value!r} is out of range: give a whole number of {self.minimum} or more",
-            argument=name,
-        )
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"a whole number of {self.minimum} or more"
 
 
 @dataclass(frozen=True)
@@ -137,11 +153,10 @@ class Share(Number):
     def _accepts_array(self, values: Any) -> Any:
         return (values > 0) & (values <= 1)
 
-    def _refusal(self, name: str, value: Any) -> ConfigError:
-        return ConfigError(
-            f"{name} = {value!r} is out of range: give a number above 0 and at most 1",
-            argument=name,
-        )
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return "a number above 0 and at most 1"
 
 
 @dataclass(frozen=True)
@@ -179,4 +194,4 @@ class PrecisionName(Argument):
     """The name of a number format."""
 
     def _admit(self, name: str, value: Any) -> Any:
-        return find_precision(value)
+        return find_precision(value, argument=name)

@@ -22,7 +22,7 @@ from mlsysim.core.formula import trace
 from mlsysim.core.result import Result
 from mlsysim.core.types import Entry
 from mlsysim.core.units import Q_, dress, has_dimension
-from mlsysim.solvers.arguments import Argument
+from mlsysim.solvers.arguments import Argument, is_array
 
 __all__ = ["Plan", "Rule", "Solver"]
 
@@ -95,6 +95,12 @@ class Solver(Generic[R]):
     @classmethod
     def _run(cls, **given: Any) -> R:
         arguments = cls.admit(given)
+        for name, value in arguments.items():
+            if is_array(value):
+                raise ConfigError(
+                    f"{name} = {value!r} is an array, and solve takes one value: use sweep",
+                    argument=name,
+                )
         plan = cls.plan(arguments)
         inputs = cls.inputs(arguments)
         for rule in cls.rules:

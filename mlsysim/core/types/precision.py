@@ -48,8 +48,15 @@ PRECISIONS: dict[str, Precision] = {
 }
 
 
-def find_precision(name: Any) -> Precision:
+def find_precision(name: Any, argument: str = "precision") -> Precision:
     """Look a precision up by name.
+
+    Parameters
+    ----------
+    name
+        Its name, or the precision itself.
+    argument
+        Name of the solver's argument, for the error.
 
     Raises
     ------
@@ -60,7 +67,7 @@ def find_precision(name: Any) -> Precision:
         return name
     if not isinstance(name, str) or name not in PRECISIONS:
         raise ConfigError(
-            f"precision = {name!r} is unknown; choose one of {', '.join(PRECISIONS)}",
-            argument="precision",
+            f"{argument} = {name!r} is unknown; choose one of {', '.join(PRECISIONS)}",
+            argument=argument,
         )
     return PRECISIONS[name]
