@@ -94,13 +94,13 @@ class Solver(Generic[R]):
 
     @classmethod
     def _run(cls, **given: Any) -> R:
-        arguments = cls.admit(given)
-        for name, value in arguments.items():
+        for name, value in given.items():
             if is_array(value):
                 raise ConfigError(
                     f"{name} = {value!r} is an array, and solve takes one value: use sweep",
                     argument=name,
                 )
+        arguments = cls.admit(given)
         plan = cls.plan(arguments)
         inputs = cls.inputs(arguments)
         for rule in cls.rules:
