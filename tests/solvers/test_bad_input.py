@@ -1,0 +1,237 @@
+"""Every argument of every solver, given badly, is refused in words that help.
+
+A refusal is a ConfigError. Its text names the argument, what was asked, and a way out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+
+import numpy as np
+import pytest
+
+from mlsysim import (
+    Q_,
+    ConfigError,
+    DistributedSolver,
+    Fleet,
+    Hardware,
+    Models,
+    ParallelismError,
+    ServingSolver,
+    SingleNodeSolver,
+    Systems,
+)
+from mlsysim.solvers.arguments import Choice, Noun, Number, PrecisionName, Share, Switch, Whole
+
+GOOD = {
+    DistributedSolver: {
+        "model": Models.Llama3_70B,
+        "fleet": Systems.Clusters.Research_256,
+        "batch_size": 256,
+        "tp_size": 8,
+        "pp_size": 4,
+        "microbatch_count": 16,
+    },
+    SingleNodeSolver: {"model": Models.ResNet50, "hardware": Hardware.A100},
+    ServingSolver: {"model": Models.Llama3_8B, "hardware": Hardware.H100},
+}
+
+NEVER_A_NUMBER = [
+    "8",
+    b"8",
+    True,
+    [1],
+    (1,),
+    {},
+    1j,
+    Q_(1, "GB"),
+    Q_(1, "s"),
+    object,
+]
+NEVER_A_WHOLE = [-1, -8.0, 1.5, math.nan, math.inf, -math.inf, np.nan, np.float64(2.5), 10**400]
+NEVER_A_SHARE = [0, 0.0, -0.1, 1.0001, 50, math.nan, math.inf, -math.inf, np.float64(2)]
+BAD = {
+    Whole: [*NEVER_A_NUMBER, *NEVER_A_WHOLE],
+    Share: [*NEVER_A_NUMBER, *NEVER_A_SHARE],
+    Switch: [0, 1, "yes", "True", [], math.nan],
+    Choice: ["ful", "FULL", "", 1, 0, [], {}, math.nan],
+    PrecisionName: ["fp17", "FP16", "float16", "", 16, [], {}, math.nan],
+    Noun: ["Llama3_70B", 1, [], Models, Systems, Hardware, Models.DLRM.source, math.nan],
+}
+WAYS_OUT = re.compile(r"\b(give|choose|pass one such as|must be True or False)\b")
+
+
+def cases():
+    for solver, good in GOOD.items():
+        for name, kind in solver.parameters.items():
+            values = list(BAD[type(kind)])
+            if isinstance(kind, Whole) and kind.minimum == 1:
+                values += [0, Q_(0, "")]
+            if not kind.optional:
+                values.append(None)
+            for value in values:
+                shown = str(value)[:12] if isinstance(value, int) else repr(value)[:24]
+                yield pytest.param(
+                    solver, good, name, value, id=f"{solver.__name__}-{name}-{shown}"
+                )
+
+
+@pytest.mark.parametrize(("solver", "good", "name", "value"), list(cases()))
+def test_refused_in_words(solver, good, name, value):
+    with pytest.raises(ConfigError) as caught:
+        solver.solve(**good | {name: value})
+    text = str(caught.value)
+    assert caught.value.argument == name
+    assert text.startswith(name)
+    assert WAYS_OUT.search(text), text
+
+
+@pytest.mark.parametrize("solver", GOOD, ids=lambda solver: solver.__name__)
+def test_the_good_arguments_are_good(solver):
+    assert solver.solve(**GOOD[solver])
+
+
+@pytest.mark.parametrize("solver", GOOD, ids=lambda solver: solver.__name__)
+def test_every_kind_of_argument_is_tried(solver):
+    assert {type(kind) for kind in solver.parameters.values()} <= set(BAD)
+
+
+def numeric():
+    for solver, good in GOOD.items():
+        for name, kind in solver.parameters.items():
+            if isinstance(kind, Number):
+                yield pytest.param(solver, good, name, id=f"{solver.__name__}-{name}")
+
+
+@pytest.mark.parametrize(("solver", "good", "name"), list(numeric()))
+def test_arrays_are_sent_to_sweep(solver, good, name):
+    for values in (np.array([1, 1]), np.array([0.5, 0.5]), np.array([])):
+        with pytest.raises(ConfigError, match=rf"^{name} = array.*use sweep") as caught:
+            solver.solve(**good | {name: values})
+        assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int64, np.float32, np.array, lambda n: Q_(n, "")])
+def test_numbers_of_other_makes_are_welcome(kind):
+    good = GOOD[DistributedSolver]
+    expected = dict(DistributedSolver.solve(**good))
+    assert dict(DistributedSolver.solve(**good | {"batch_size": kind(256)})) == expected
+
+
+@pytest.mark.parametrize("solver", GOOD, ids=lambda solver: solver.__name__)
+def test_misspelt_and_missing_arguments_are_type_errors(solver):
+    with pytest.raises(TypeError, match="batchsize"):
+        solver.solve(**GOOD[solver], batchsize=1)
+    with pytest.raises(TypeError, match="model"):
+        solver.solve(**{key: value for key, value in GOOD[solver].items() if key != "model"})
+    with pytest.raises(TypeError):
+        solver.solve(*GOOD[solver].values())
+
+
+# Arguments that are each in range and contradict each other: who is named, the numbers that
+# clash, and the way out.
+
+SMALL = dataclasses.replace(Systems.Nodes.DGX_H100, accelerators_per_node=6)
+CLASHES = [
+    pytest.param(
+        {"tp_size": 3},
+        "tp_size",
+        ["3 x 4 = 12", "256 devices", "choose sizes whose product divides it"],
+        id="product does not tile the fleet",
+    ),
+    pytest.param(
+        {"tp_size": 8, "pp_size": 64},
+        "tp_size",
+        ["8 x 64 = 512", "256 devices", "choose"],
+        id="product above the fleet",
+    ),
+    pytest.param(
+        {"tp_size": 128, "pp_size": 2},
+        "tp_size",
+        ["tp_size = 128", "64 attention heads", "choose a divisor"],
+        id="more tensor-parallel ranks than heads",
+    ),
+    pytest.param(
+        {
+            "tp_size": 6,
+            "pp_size": 1,
+            "fleet": Fleet(name="Six", node=SMALL, count=2, fabric=Systems.Fabrics.InfiniBand_NDR),
+        },
+        "tp_size",
+        ["tp_size = 6", "64 attention heads", "choose a divisor"],
+        id="tensor-parallel ranks that do not divide the heads",
+    ),
+    pytest.param(
+        {"tp_size": 1, "pp_size": 128},
+        "pp_size",
+        ["128", "80 layers", "choose"],
+        id="more stages than layers",
+    ),
+    pytest.param(
+        {"pp_size": 32, "microbatch_count": 32, "virtual_stages": 4},
+        "pp_size",
+        ["32 x 4", "80 layers", "choose"],
+        id="more chunks than layers",
+    ),
+    pytest.param(
+        {"pp_size": 1, "virtual_stages": 2},
+        "virtual_stages",
+        ["virtual_stages = 2", "pp_size = 1", "raise pp_size or leave"],
+        id="chunks without a pipeline",
+    ),
+    pytest.param(
+        {"virtual_stages": 2, "microbatch_count": 15},
+        "microbatch_count",
+        ["microbatch_count = 15", "pp_size = 4", "choose a multiple"],
+        id="interleaving without whole rounds",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "argument", "parts"), CLASHES)
+def test_sizes_that_contradict_each_other(changes, argument, parts):
+    with pytest.raises(ParallelismError) as caught:
+        DistributedSolver.solve(**GOOD[DistributedSolver] | changes)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.argument == argument
+    for part in parts:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("solver", "changes", "argument", "parts"),
+    [
+        (DistributedSolver, {"precision": "int8"}, "precision", ["'int8'", "cannot train", "fp16"]),
+        (DistributedSolver, {"precision": "fp4"}, "precision", ["'fp4'", "it has", "fp16"]),
+        (SingleNodeSolver, {"precision": "fp8"}, "precision", ["'fp8'", "it has", "int8"]),
+        (
+            SingleNodeSolver,
+            {"hardware": Hardware.Coral, "precision": "fp16"},
+            "precision",
+            ["'fp16'", "it has int8"],
+        ),
+        (SingleNodeSolver, {"seq_len": 128}, "seq_len", ["128", "ResNet-50", "leave it out"]),
+        (DistributedSolver, {"model": Models.ResNet50}, "model", ["TransformerModel", "Llama3"]),
+        (SingleNodeSolver, {"hardware": Systems.Nodes.DGX_A100}, "hardware", ["Accelerator"]),
+        (ServingSolver, {"kv_precision": "fp17"}, "kv_precision", ["kv_precision = 'fp17'"]),
+        (ServingSolver, {"model": Models.BERT_Base}, "model", ["BERT-Base", "SingleNodeSolver"]),
+        (ServingSolver, {"tp_size": 2}, "tp_size", ["tp_size = 2", "1 device", "pass a node"]),
+    ],
+)
+def test_arguments_that_contradict_each_other(solver, changes, argument, parts):
+    with pytest.raises(ConfigError) as caught:
+        solver.solve(**GOOD[solver] | changes)
+    assert caught.value.argument == argument
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_a_refusal_leaves_nothing_behind():
+    """No trace or cache of a refused call disturbs the next."""
+    before = dict(SingleNodeSolver.solve(**GOOD[SingleNodeSolver]))
+    with pytest.raises(ConfigError):
+        SingleNodeSolver.solve(**GOOD[SingleNodeSolver] | {"batch_size": 0})
+    assert dict(SingleNodeSolver.solve(**GOOD[SingleNodeSolver])) == before
