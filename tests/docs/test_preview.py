@@ -337,6 +337,18 @@ def test_each_mistake_is_named_with_its_line(site: Path, name: str) -> None:
             "[index.qmd, gone.qmd, ",
             "_quarto.yml:1: there is no gone.qmd",
         ),
+        (
+            "index.qmd",
+            "docs/two.qmd",
+            "docs/four.qmd",
+            "index.qmd:1: the listing names docs/four.qmd, which is no page",
+        ),
+        (
+            "_quarto.yml",
+            "bibliography: references.bib",
+            "bibliography: works.bib",
+            "_quarto.yml:2: there is no works.bib",
+        ),
         ("_variables.yml", "wheel: a.whl\n", "", "_variables.yml:1: 'wheel' is a required"),
     ],
 )

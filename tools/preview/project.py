@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,12 @@ def title_of(page: Page) -> str:
     return str(page.meta.get("title") or next(headings, page.path.stem)).strip(" `")
 
 
+def listed(page: Page) -> list[str]:
+    """Return the pages that the page lists, as paths from the root."""
+    names = page.meta.get("listing", {}).get("contents", [])
+    return [posixpath.normpath(posixpath.join(page.path.parent, name)) for name in names]
+
+
 def load(root: Path, report: list[Fault]) -> Project:
     """Read the project; what is wrong with it goes to ``report``."""
     config = _read(root, CONFIG, "project", report)
@@ -82,7 +89,7 @@ def load(root: Path, report: list[Fault]) -> Project:
         root=root,
         website=website,
         html=config["format"]["html"],
-        bibliography=config.get("bibliography"),
+        bibliography=next(iter(_glob(root, [config["bibliography"]], report)), None),
         resources=_glob(root, config["project"].get("resources", []), report),
         variables=_read(root, Path("_variables.yml"), "variables", report),
         pages=pages,

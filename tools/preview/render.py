@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import version
@@ -22,21 +23,26 @@ from tools.preview.project import Project, title_of
 from tools.preview.scan import Scan
 
 HERE = Path(__file__).parent
+NOTES = 'role="doc-endnotes">\n'
 CACHE = Path("build/preview")
-VERSIONS = [version(name) for name in ("nbclient", "ipykernel", "pypandoc-binary", "matplotlib")]
+VERSIONS = [
+    version(name) for name in ("ipykernel", "matplotlib", "numpy", "pint", "pypandoc-binary")
+]
 PANDOC = ["--from=markdown", "--to=html5", "--mathml", "--section-divs", "--wrap=none", "--toc"]
 
 
 @cache
-def _digest(folder: Path) -> str:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+def _digest(folder: Path, pattern: str = "*") -> str:
+    files = sorted(
+        path for path in folder.rglob(pattern) if path.is_file() and path.suffix != ".pyc"
+    )
     parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return ``make()``, or what it returned when it was last called with this key."""
-    key += [*VERSIONS, _digest(HERE)]
+    key += [*VERSIONS, sys.version, _digest(HERE, "*.py"), _digest(HERE, "*.lua")]
     path = root / CACHE / f"{hashlib.sha256(chr(0).join(key).encode()).hexdigest()[:40]}.json"
     if path.is_file():
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -61,14 +67,16 @@ def render(page: Page, project: Project) -> dict[str, Any]:
     """Return the page's body, table of contents, images and what ``Scan`` sees in it."""
     composer = Composer(page, run(page, project.root), project.variables)
     depth = page.meta.get("toc-depth", project.html.get("toc-depth", 3))
-    meta = {
+    meta: dict[str, Any] = {
         "title": title_of(page),
         "offset": "../" * (len(page.path.parts) - 1),
         "link-citations": True,
         "nocite": page.meta.get("nocite", ""),
-        "bibliography": str(project.root / project.bibliography) if project.bibliography else [],
     }
-    works = Path(str(meta["bibliography"])).read_text() if project.bibliography else ""
+    works = ""
+    if project.bibliography:
+        meta["bibliography"] = str(project.root / project.bibliography)
+        works = Path(meta["bibliography"]).read_text(encoding="utf-8")
 
     def make() -> dict[str, Any]:
         command = [pypandoc.get_pandoc_path(), *PANDOC, f"--template={HERE}/templates/body.html"]
@@ -79,6 +87,7 @@ def render(page: Page, project: Project) -> dict[str, Any]:
         if faults := list(_faults(page, done.stderr.strip())):
             raise ExceptionGroup("pandoc", faults)
         toc, _, body = done.stdout.partition("<!-- body -->")
+        body = body.replace(NOTES, f"{NOTES}<h2>Footnotes</h2>")
         images = {"images": composer.images}
         return {"body": body, "toc": toc.strip(), **images, **Scan(body).result()}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import posixpath
 import re
 import shutil
 import time
@@ -20,7 +19,7 @@ from tools.preview.faults import Fault
 from tools.preview.links import html_path
 from tools.preview.lint import lint
 from tools.preview.pages import Page
-from tools.preview.project import Project, title_of
+from tools.preview.project import Project, listed, title_of
 from tools.preview.render import HERE, render
 
 WORKERS = 2
@@ -55,6 +54,8 @@ def build(project: Project, out: Path, only: list[str], *, quiet: bool) -> list[
 def _write(project: Project, done: dict[str, dict[str, Any]], out: Path) -> None:
     loader = jinja2.FileSystemLoader(HERE / "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
+    if len(done) == len(project.pages) and (out / "site_libs/search-index.js").is_file():
+        shutil.rmtree(out)  # a page that is gone must not stay behind
     template, index = environment.get_template("page.html"), []
     for asset in (*npm.files(project.root / "build/npm"), *(HERE / "static").iterdir()):
         _copy(asset, out / "site_libs" / asset.name)
@@ -87,8 +88,6 @@ def _frame(project: Project, page: Page, href: str) -> dict[str, Any]:
     order = [None, *(sidebar.pages() if sidebar else ()), None]
     at = next((i for i, item in enumerate(order) if item and item.href == href), 0)
     footer = project.website.get("page-footer", {})
-    listed = page.meta.get("listing", {}).get("contents", [])
-    cards = [posixpath.normpath(posixpath.join(page.path.parent, name)) for name in listed]
 
     def words(side: str) -> str:
         text = insert(project.variables, footer.get(side, ""))
@@ -107,6 +106,6 @@ def _frame(project: Project, page: Page, href: str) -> dict[str, Any]:
         "before": order[at - 1] if at else None,
         "after": order[at + 1] if at else None,
         "footer": {side: words(side) for side in ("left", "center", "right")},
-        "cards": {name: project.pages[name] for name in cards},
+        "cards": {name: project.pages[name] for name in listed(page) if name in project.pages},
         "diagrams": any(cell.language == "mermaid" for cell in page.cells),
     }
