@@ -35,7 +35,8 @@ def valued_fields(row: Accelerator) -> list[str]:
 
 
 def test_every_device_of_the_first_edition_is_there():
-    assert {tier: set(rows.names()) for tier, rows in Hardware.tiers().items()} == TIERS
+    for tier, names in TIERS.items():
+        assert names <= set(Hardware.tiers()[tier].names())
 
 
 @pytest.mark.parametrize("tier", TIERS)
