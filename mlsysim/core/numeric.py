@@ -11,7 +11,20 @@ import math
 import sys
 from typing import Any, TypeAlias
 
-__all__ = ["Value", "ceil", "floor", "gcd", "log2", "maximum", "minimum", "sqrt", "where"]
+__all__ = [
+    "Value",
+    "ceil",
+    "exp",
+    "expm1",
+    "first_known",
+    "floor",
+    "gcd",
+    "log2",
+    "maximum",
+    "minimum",
+    "sqrt",
+    "where",
+]
 
 Value: TypeAlias = Any
 """A float, an array, or a quantity: what a formula takes and returns."""
@@ -57,6 +70,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return a if condition else b
 
 
+def first_known(a: Any, b: Any) -> Any:
+    """`a` where it is known, else `b`. Not known is NaN, the only value unequal to itself."""
+    return where(a == a, a, b)
+
+
 def _elementwise(value: Any, scalar: Any, name: str) -> Any:
     if _is_array(value):
         import numpy
@@ -80,6 +98,16 @@ def floor(value: Any) -> Any:
 def log2(value: Any) -> Any:
     """Logarithm to base two."""
     return _elementwise(value, math.log2, "log2")
+
+
+def exp(value: Any) -> Any:
+    """Exponential function."""
+    return _elementwise(value, math.exp, "exp")
+
+
+def expm1(value: Any) -> Any:
+    """Exponential function less one, exact for small values."""
+    return _elementwise(value, math.expm1, "expm1")
 
 
 def sqrt(value: Any) -> Any:

@@ -35,6 +35,7 @@ OTHER_UNITS: Mapping[str, tuple[str, ...]] = {
     "kg": ("g", "tonne"),
     "USD": ("kUSD", "MUSD"),
     "USD/J": ("USD/kWh", "kUSD/MWh"),
+    "USD/s": ("USD/hour", "kUSD/day"),
     "m**3": ("L", "ML"),
     "m**3/J": ("L/kWh",),
     "1/s": ("1/ms", "1/hour"),
@@ -88,7 +89,15 @@ def _tiled_fleet(drawn: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _within_reach(drawn: dict[str, Any]) -> dict[str, Any]:
+    """Times of one order, so that neither all nor none of a job survives its failures."""
+    times = ("time", "interval", "checkpoint_time", "restart_time", "mtbf")
+    return drawn | {name: 1e3 + drawn[name] % 1e5 for name in times if name in drawn}
+
+
 _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "checkpoint_goodput": _within_reach,
+    "failure_probability": _within_reach,
     "hierarchical_all_reduce_time": _whole_groups,
     "training_step": _tiled_fleet,
 }

@@ -1,0 +1,158 @@
+"""Operations: what fleets draw, cost, embody and break.
+
+The defaults of the solvers for sustainability, economics and reliability.
+"""
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types import Entry
+from mlsysim.core.units import Q_, Quantity
+from mlsysim.registry.sources import operations as src
+
+__all__ = [
+    "EMBODIED_CARBON",
+    "INTERRUPTIONS",
+    "OWNERSHIP",
+    "POWER_DRAW",
+    "RECOVERY",
+    "EmbodiedCarbon",
+    "FailureRecord",
+    "Ownership",
+    "PowerDraw",
+    "Recovery",
+]
+
+
+@record
+class PowerDraw(Entry):
+    """How the power of a server follows from its ratings.
+
+    Attributes
+    ----------
+    utilization : float
+        Where devices stand between idle (0) and their design power (1).
+    idle_share : float
+        Power of an idle device, as a share of its design power.
+    host_share : float
+        Power of a server apart from its devices, as a share of what its rating leaves for it.
+    """
+
+    utilization: float = number(zero=True)
+    idle_share: float = number(zero=True)
+    host_share: float = number(zero=True)
+
+
+@record
+class EmbodiedCarbon(Entry):
+    """Greenhouse gas of making the hardware.
+
+    Attributes
+    ----------
+    device : Quantity
+        CO2 equivalent of one device.
+    host : Quantity
+        CO2 equivalent of a server without its devices.
+    """
+
+    device: Quantity = quantity("kg")
+    host: Quantity = quantity("kg", zero=True)
+
+
+@record
+class Ownership(Entry):
+    """What owning a fleet costs.
+
+    Attributes
+    ----------
+    service_life : Quantity
+        Time over which the hardware's price and its embodied carbon are spread.
+    maintenance_rate : Quantity
+        Repair and support per year, as a share of the purchase price.
+    kwh_price : Quantity
+        Price of electricity.
+    """
+
+    service_life: Quantity = quantity("year")
+    maintenance_rate: Quantity = quantity("1/year", zero=True)
+    kwh_price: Quantity = quantity("USD/kWh", zero=True)
+
+
+@record
+class FailureRecord(Entry):
+    """What interrupted a published training run.
+
+    Attributes
+    ----------
+    devices : int
+        Devices of the run.
+    duration : Quantity
+        Time that was watched.
+    interruptions : int
+        Unexpected interruptions in that time, whatever their cause.
+    """
+
+    devices: int = number(whole=True)
+    duration: Quantity = quantity("day")
+    interruptions: int = number(whole=True)
+
+
+@record
+class Recovery(Entry):
+    """What an interruption costs besides the work since the last checkpoint.
+
+    Attributes
+    ----------
+    restart_time : Quantity
+        Time from the interruption until training goes on: detection, repair, loading.
+    """
+
+    restart_time: Quantity = quantity("minute", zero=True)
+
+
+POWER_DRAW = PowerDraw(
+    name="Power draw",
+    source=src.MODEL_CARDS,
+    field_sources={"idle_share": src.IDLE_POWER, "host_share": src.NODE_POWER},
+    estimated=frozenset({"utilization", "idle_share", "host_share"}),
+    utilization=1.0,
+    idle_share=0.1,
+    host_share=0.61,
+)
+"""Devices at their design power, and a host as it was measured on an H100 server."""
+
+EMBODIED_CARBON = EmbodiedCarbon(
+    name="Embodied carbon",
+    source=src.HGX_H100_CARBON,
+    field_sources={"host": src.ECOLOGITS},
+    estimated=frozenset({"device", "host"}),
+    device=Q_(164, "kg"),
+    host=Q_(3000, "kg"),
+)
+"""A server of eight H100; every other server takes the same for want of figures."""
+
+OWNERSHIP = Ownership(
+    name="Ownership",
+    source=src.ECOLOGITS,
+    field_sources={"maintenance_rate": src.MAINTENANCE, "kwh_price": src.EIA_2023},
+    estimated=frozenset({"service_life", "maintenance_rate", "kwh_price"}),
+    service_life=Q_(5, "year"),
+    maintenance_rate=Q_(0.05, "1/year"),
+    kwh_price=Q_(0.0806, "USD/kWh"),
+)
+"""Round figures of the industry in the United States."""
+
+INTERRUPTIONS = FailureRecord(
+    name="Llama 3 405B",
+    source=src.LLAMA3,
+    devices=16_384,
+    duration=Q_(54, "day"),
+    interruptions=419,
+)
+"""The largest run whose interruptions are published: one per 3.1 hours on 16,384 H100."""
+
+RECOVERY = Recovery(
+    name="Recovery",
+    source=src.RESEARCH_CLUSTERS,
+    estimated=frozenset({"restart_time"}),
+    restart_time=Q_(10, "minute"),
+)
+"""Restart of a large job."""

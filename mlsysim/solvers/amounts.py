@@ -1,0 +1,74 @@
+"""Arguments that have a unit: durations, prices, rates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core.units import si_factor, strip
+from mlsysim.solvers.arguments import Number, Share, is_array
+
+__all__ = ["Amount", "Portion"]
+
+
+@dataclass(frozen=True)
+class Amount(Number):
+    """A quantity; the solver gets it in SI base units.
+
+    A plain number is taken as so many of `unit` where `plain` says so: where the argument's name
+    states the unit (`duration_days`), or where there is but one in use (`unit_price`). Elsewhere
+    a number without a unit is refused.
+    """
+
+    unit: str = ""
+    plain: bool = False
+    zero: bool = False
+
+    def _admit(self, name: str, value: Any) -> Any:
+        if hasattr(value, "units"):
+            number = strip(value, self.unit, name)
+            self._check(name, number, value)
+            return number
+        if not self.plain:
+            return strip(value, self.unit, name)  # which says what is missing
+        if is_array(value):
+            self._admit_array(name, value)
+            return value * si_factor(self.unit)
+        return super()._admit(name, value) * si_factor(self.unit)
+
+    def _check(self, name: str, number: Any, value: Any) -> None:
+        if is_array(number):
+            self._admit_array(name, number)
+        elif not self._accepts(float(number)):
+            raise self._refusal(name, str(value))
+
+    def _accepts(self, value: float) -> bool:
+        return 0 <= value < math.inf if self.zero else 0 < value < math.inf
+
+    def _accepts_array(self, values: Any) -> Any:
+        return ((values >= 0) if self.zero else (values > 0)) & (values < math.inf)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        sign = "zero or more" if self.zero else "above zero"
+        example = f'Q_(1, "{self.unit}")'
+        number = f"a number of {self.unit}, or a quantity" if self.plain else "a quantity"
+        return f"{number} such as {example}, finite and {sign}"
+
+
+@dataclass(frozen=True)
+class Portion(Share):
+    """A share that may be zero."""
+
+    def _accepts(self, value: float) -> bool:
+        return 0 <= value <= 1
+
+    def _accepts_array(self, values: Any) -> Any:
+        return (values >= 0) & (values <= 1)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return "a number from 0 to 1"
