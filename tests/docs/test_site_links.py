@@ -133,6 +133,13 @@ def test_every_page_is_reachable_from_the_first(site: Site) -> None:
     assert not lost, "\n".join(sorted(map(site.name, lost)))
 
 
+def test_no_two_files_differ_in_case_alone(site: Site) -> None:
+    """On some file systems one of them would overwrite the other."""
+    names = [path.relative_to(site.folder).as_posix() for path in site.folder.rglob("*")]
+    lowered = [name.lower() for name in names]
+    assert not [name for name in names if lowered.count(name.lower()) > 1]
+
+
 def test_no_page_loads_anything_from_another_host(site: Site) -> None:
     remote = [
         f"{site.name(page)}: {address}"
