@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from importlib.resources import as_file, files
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pint
 from pint.delegates.formatter import Formatter
@@ -54,7 +54,12 @@ ureg = _load_registry()
 # Quantities that cross a process boundary come back as quantities of this registry.
 pint.set_application_registry(ureg)  # type: ignore[no-untyped-call]
 
-Quantity: TypeAlias = pint.Quantity[Any]
+if TYPE_CHECKING:
+    Quantity: TypeAlias = pint.Quantity[Any]
+else:  # `isinstance` takes the plain class only
+    Quantity = pint.Quantity
+"""A number with a unit: the type of every physical field."""
+
 Q_ = ureg.Quantity
 """Makes a quantity: `Q_(80, "GB")` or `Q_("80 GB")`."""
 
