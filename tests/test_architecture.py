@@ -1,0 +1,130 @@
+"""What keeps the package small and honest: short modules, imports in one direction, NumPy late.
+
+Layers within the package are contracts of import-linter, which `dev.py check` runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlsysim.core.formula import FORMULAS
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted((ROOT / "mlsysim").rglob("*.py"))
+TOOLS = sorted((ROOT / "tools").rglob("*.py"))
+LONGEST = 300
+
+
+def label(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imported(path: Path) -> set[str]:
+    """Full names of all modules that a file imports, wherever in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{label(path)}: imports are absolute"
+            names.add(node.module or "")
+    return names
+
+
+def test_there_are_modules():
+    assert len(MODULES) > 40
+    assert len(TOOLS) > 5
+
+
+@pytest.mark.parametrize("path", [*MODULES, *TOOLS], ids=label)
+def test_modules_are_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("path", MODULES, ids=label)
+def test_the_package_stands_alone(path):
+    roots = {name.split(".")[0] for name in imported(path)}
+    allowed = {"mlsysim", "pint", "numpy", "matplotlib", "yaml", "pandas"}
+    outside = roots - set(sys.stdlib_module_names) - allowed
+    assert not outside, f"{label(path)} imports {outside}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=label)
+def test_nothing_prints(path):
+    if path.name == "cli.py":
+        return
+    calls = [
+        node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)
+    ]
+    assert not any(isinstance(call.func, ast.Name) and call.func.id == "print" for call in calls)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=label)
+def test_no_assert_guards_an_input(path):
+    """`python -O` removes them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree))
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_are_short_and_well_documented(name):
+    source = inspect.getsource(FORMULAS[name].function)
+    _, manual, body = re.split(r'r?"""', source)
+    assert len(body.strip().splitlines()) <= 8
+    assert len(manual.splitlines()) > len(body.strip().splitlines())
+
+
+def test_every_formula_lives_with_the_formulas():
+    for entry in FORMULAS.values():
+        assert entry.function.__module__.startswith("mlsysim.core.formulas.")
+
+
+SCALAR_PATH = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"numpy", "matplotlib", "pandas"}:
+            raise ModuleNotFoundError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+from mlsysim import DistributedSolver, Hardware, Models, SingleNodeSolver, Systems
+
+step = DistributedSolver.solve(
+    model=Models.Llama3_70B,
+    fleet=Systems.Clusters.Research_256,
+    batch_size=256,
+    tp_size=8,
+    pp_size=4,
+    microbatch_count=16,
+)
+one = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.A100)
+two = SingleNodeSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100)
+print(step, step.explain(), one, one.explain(), two)
+assert not {"numpy", "matplotlib", "pandas", "yaml"} & set(sys.modules)
+"""
+
+
+def test_one_answer_needs_no_numpy():
+    """NumPy takes longer to import than a thousand answers take to compute."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCALAR_PATH], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "step_latency_total" in done.stdout
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, mlsysim; print(sorted({n.split('.')[0] for n in sys.modules}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = set(ast.literal_eval(done.stdout))
+    assert not {"matplotlib", "pandas", "yaml", "IPython", "tools", "hypothesis"} & loaded
