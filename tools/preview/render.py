@@ -20,7 +20,7 @@ from tools.preview.compose import Composer
 from tools.preview.faults import Fault
 from tools.preview.pages import Page
 from tools.preview.project import Project, title_of
-from tools.preview.scan import Scan
+from tools.preview.scan import scan
 
 HERE = Path(__file__).parent
 NOTES = 'role="doc-endnotes">\n'
@@ -64,7 +64,7 @@ def run(page: Page, root: Path) -> dict[str, list[Any]]:
 
 
 def render(page: Page, project: Project) -> dict[str, Any]:
-    """Return the page's body, table of contents, images and what ``Scan`` sees in it."""
+    """Return the page's body, table of contents, images and what ``scan`` sees in it."""
     composer = Composer(page, run(page, project.root), project.variables)
     depth = page.meta.get("toc-depth", project.html.get("toc-depth", 3))
     meta: dict[str, Any] = {
@@ -89,7 +89,7 @@ def render(page: Page, project: Project) -> dict[str, Any]:
         toc, _, body = done.stdout.partition("<!-- body -->")
         body = body.replace(NOTES, f"{NOTES}<h2>Footnotes</h2>")
         images = {"images": composer.images}
-        return {"body": body, "toc": toc.strip(), **images, **Scan(body).result()}
+        return {"body": body, "toc": toc.strip(), **images, **scan(body)}
 
     return remember(project.root, ["html", json.dumps(meta), composer.markdown, works], make)
 

@@ -117,6 +117,8 @@
     }
   });
   dialog.addEventListener("keydown", (event) => {
+    // In a search field the browser would first spend a key press on emptying it.
+    if (event.key === "Escape") dialog.close();
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const stops = [input, ...results.querySelectorAll("a")];
     if (event.key === "Enter" && document.activeElement === input) {
