@@ -55,9 +55,13 @@ class Formula:
         return inspect.getsourcelines(self.function)[1]
 
     @property
-    def addresses(self) -> list[str]:
-        """Where the publications that it cites are found."""
-        return _ADDRESS.findall(self.documentation.references)
+    def works(self) -> dict[str, str]:
+        """Publications that it cites: by address, the words that name them."""
+        text, end, found = self.documentation.references, 0, {}
+        for match in _ADDRESS.finditer(text):
+            found[match[0]] = text[end : match.start()].strip(" ;,.")
+            end = match.end()
+        return found
 
     def to_markdown(self) -> str:
         """Write the data sheet: equation, symbols with their units, notes and references."""

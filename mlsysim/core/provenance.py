@@ -70,7 +70,7 @@ def cited_works(formulas: Iterable[Formula]) -> dict[str, list[str]]:
     """Return the address of every publication that formulas cite, with their names."""
     found: dict[str, list[str]] = {}
     for item in formulas:
-        for address in item.addresses:
+        for address in item.works:
             found.setdefault(address, []).append(item.name)
     return found
 
