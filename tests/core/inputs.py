@@ -181,9 +181,10 @@ def kernel_names() -> set[str]:
 
 
 def kernel_subjects() -> list[Subject]:
-    found = []
+    """Every kernel once, however many plans feed it."""
+    found = {}
     for solver, plan in solver_plans():
         units = {key: item.unit for key, item in read_docstring(plan.kernel).parameters.items()}
         declared = {name: unit for name, unit, _ in units_of(solver.result)}
-        found.append(Subject(plan.kernel.__name__, plan.kernel, units, declared))
-    return found
+        found[plan.kernel] = Subject(plan.kernel.__name__, plan.kernel, units, declared)
+    return list(found.values())

@@ -42,7 +42,7 @@ every_plan = pytest.mark.parametrize(
 every_subject = pytest.mark.parametrize(
     "subject", [pytest.param(s, id=s.name) for s in FORMULA_SUBJECTS + KERNEL_SUBJECTS]
 )
-few = settings(max_examples=20)
+few = settings(max_examples=12)
 
 
 def plain(value):

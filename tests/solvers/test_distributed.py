@@ -1,10 +1,8 @@
-"""The training step: a reference point, what must always hold, and what cannot run."""
+"""The training step: a reference point, what must always hold, and who shares a node."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -16,13 +14,10 @@ from mlsysim import (
     DistributedSolver,
     Fleet,
     Models,
-    Source,
     Systems,
-    TransformerModel,
 )
 
 FABRICS = Systems.Fabrics
-IDENTITIES = Path(__file__).parents[1] / "validation" / "memory_identities.csv"
 REFERENCE = {
     "model": Models.Llama3_70B,
     "batch_size": 256,
@@ -252,121 +247,3 @@ def test_fewer_ports_are_shared():
     one, eight = solve(fleet=fleet(node=node)), solve()
     ratio = seconds(one.dp_communication_latency) / seconds(eight.dp_communication_latency)
     assert ratio == pytest.approx(8, rel=0.01)
-
-
-# Memory
-
-
-def rows():
-    found = csv.DictReader(IDENTITIES.read_text(encoding="utf-8").splitlines())
-    return [row for row in found if row["quantity"] == "activation memory"]
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in rows()])
-def test_activations_are_korthikantis(row):
-    """The paper's figure 1, through the whole solver."""
-    hidden, heads, tp, pp = (int(row[name]) for name in ("hidden", "heads", "tp", "pp"))
-    layers = int(row["layers"])
-    model = TransformerModel(
-        name=row["model"],
-        source=Source(title=row["source"], url=row["url"]),
-        parameters=Q_(12 * layers * hidden**2, "param"),
-        layers=layers,
-        hidden_dim=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=hidden // heads,
-        ffn_dim=int(row["ffn"]),
-        vocab_size=int(row["vocab"]),
-        seq_len=int(row["seq_len"]),
-    )
-    r = DistributedSolver.solve(
-        model=model,
-        fleet=fleet(nodes=tp * pp // 8, node=Systems.Nodes.DGX_A100),
-        batch_size=int(row["micro_batch"]) * 4 * pp,
-        microbatch_count=4 * pp,
-        tp_size=tp,
-        pp_size=pp,
-        virtual_stages=int(row["virtual_stages"]),
-        sequence_parallel=row["sequence_parallel"] == "1",
-        recompute=row["recompute"],
-    )
-    assert r.activation_memory.to("GiB").magnitude == pytest.approx(float(row["value"]), rel=1e-12)
-    states = r.weights_memory + r.gradient_memory + r.optimizer_memory
-    per_parameter = states * tp * pp / model.parameters
-    assert per_parameter.to("byte").magnitude == pytest.approx(16)
-
-
-def test_recomputation_costs_operations_and_saves_memory():
-    none, selective, full = (solve(recompute=kind) for kind in ("none", "selective", "full"))
-    assert none.activation_memory > selective.activation_memory > full.activation_memory
-    assert none.compute_latency < selective.compute_latency < full.compute_latency
-    assert none.model_flops == selective.model_flops == full.model_flops
-    assert none.hfu == none.mfu
-    assert full.hfu > full.mfu
-    ratio = (full.compute_latency / none.compute_latency).to("").magnitude
-    assert ratio == pytest.approx(4 / 3, rel=0.01)
-
-
-def test_sequence_parallelism_saves_memory_only():
-    off, on = solve(), solve(sequence_parallel=True)
-    assert on.activation_memory < off.activation_memory
-    assert on.step_latency_total == off.step_latency_total
-
-
-# What cannot run is said, not hidden
-
-
-def test_a_model_that_does_not_fit_is_reported():
-    r = solve(tp_size=1, pp_size=1, microbatch_count=1, recompute="selective")
-    assert not r.feasible
-    assert not r.fits_memory
-    assert r.whole_microbatches
-    assert r.step_latency_total.magnitude > 0
-    lack = (r.memory - r.memory_capacity).to("TB").magnitude
-    (reason,) = r.reasons
-    assert reason.startswith("memory: ")
-    assert f"{lack:.4g} TB too little" in reason
-    assert "tp_size x pp_size above" in reason
-
-
-def test_the_advice_on_memory_is_enough():
-    """States alone need 14.1 devices; sixteen hold them."""
-    r = solve(tp_size=1, pp_size=1, microbatch_count=1)
-    share = float(r.reasons[0].split("above ")[1].split()[0])
-    states = r.weights_memory + r.gradient_memory + r.optimizer_memory
-    assert (states / r.memory_capacity).to("").magnitude == pytest.approx(share, abs=0.05)
-    held = solve(tp_size=8, pp_size=2, recompute="full", batch_size=256, microbatch_count=16)
-    assert held.fits_memory, held.reasons
-
-
-def test_activations_that_do_not_fit_get_other_advice():
-    r = solve()
-    assert not r.fits_memory
-    assert 'recompute="full"' in r.reasons[0]
-    assert "the states fit" in r.reasons[0]
-    assert solve(recompute="full").fits_memory
-
-
-def test_parts_of_a_sequence_are_reported():
-    # The first edition's sweep: two stages, sixteen microbatches, an eighth of a sequence each.
-    r = solve(tp_size=1, pp_size=2, microbatch_count=16)
-    assert r.microbatch_size == 0.125
-    assert not r.whole_microbatches
-    assert not r.feasible
-    reason = next(reason for reason in r.reasons if reason.startswith("microbatches"))
-    for part in ("batch_size = 256", "128 replicas", "16 microbatches", "0.125", "2048"):
-        assert part in reason
-    assert solve(tp_size=1, pp_size=2, microbatch_count=16, batch_size=2048).whole_microbatches
-
-
-def test_every_reason_is_named():
-    r = solve(tp_size=1, pp_size=2, microbatch_count=16)
-    assert [reason.split(":")[0] for reason in r.reasons] == ["memory", "microbatches"]
-
-
-def test_a_step_that_can_run_has_no_reasons():
-    r = solve(recompute="selective")
-    assert r.feasible
-    assert r.reasons == ()
-    assert r.memory <= r.memory_capacity
