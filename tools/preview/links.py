@@ -52,4 +52,5 @@ def check(project: Project, done: dict[str, dict[str, Any]]) -> Iterator[Fault]:
 def _fault(page: Page, target: str, message: str) -> Fault:
     spellings = (target, target.replace(".html", ".qmd"))
     lines = (page.line_of(text.lstrip("./")) for text in spellings if text)
-    return Fault(page.path, next((line for line in lines if line), 1), message)
+    line = next((line for line in lines if line), None)
+    return Fault(page.path, line or 1, message if line else f"{message} (a cell writes it)")
