@@ -110,7 +110,7 @@ def theirs(
     return node, all_reduce, bubble, node / (node + all_reduce + bubble)
 
 
-def ours(fabric: str, **arguments: int) -> Any:
+def ours(fabric: str, **arguments: Any) -> Any:
     fleet = Fleet(name=fabric, node=Systems.DGX_H100, count=32, fabric=FABRIC_ROWS[fabric])
     return DistributedSolver.solve(
         model=Models.Llama3_70B, fleet=fleet, batch_size=256, seq_len=2048, **arguments
