@@ -21,7 +21,7 @@ FOLDER = Path("docs/tutorials")
 KINDS = {"fig": "Figure", "tbl": "Table", "eq": "Equation"}
 LABEL = re.compile(r"(?:label: |\{#)((fig|tbl|eq)-[\w-]+)")
 CALLOUT = re.compile(
-    r'^:{3,} *\{\.callout-(\w+)(?:[^}"]| *title="(?P<title>.*?)"|"[^"]*")*\}\s*'
+    r'^:{3,} *\{\.callout-(\w+)(?:title="(?P<title>[^"]*)"|"[^"]*"|[^}"])*\}\s*'
     r"(?:^#+ (?P<heading>.*)\n)?",
     re.MULTILINE,
 )
