@@ -41,7 +41,6 @@ EVERYTHING = """\
 title: One
 subtitle: Under it
 description: What it says
-categories: [a, b]
 ---
 
 ## Words {#words}
@@ -154,7 +153,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "_quarto.yml": CONFIG,
         "_variables.yml": 'version: "1.2.3"\nwheel: a.whl\n',
         "references.bib": BIBLIOGRAPHY,
-        "index.qmd": "---\ntitle: Start\nlisting: {contents: [docs/two.qmd], type: grid}\n---\n",
+        "index.qmd": "---\ntitle: Start\n---\n\nGo to [two](docs/two.qmd).\n",
         "docs/one.qmd": "---\ntitle: One\n---\n\nWords.\n",
         "docs/two.qmd": "---\ntitle: Two\ndescription: Second\n---\n\n## There {#there}\n\nEnd.\n",
         "docs/assets/site.js": "",
@@ -336,12 +335,6 @@ def test_each_mistake_is_named_with_its_line(site: Path, name: str) -> None:
             "[index.qmd, ",
             "[index.qmd, gone.qmd, ",
             "_quarto.yml:1: there is no gone.qmd",
-        ),
-        (
-            "index.qmd",
-            "docs/two.qmd",
-            "docs/four.qmd",
-            "index.qmd:1: the listing names docs/four.qmd, which is no page",
         ),
         (
             "_quarto.yml",

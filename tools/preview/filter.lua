@@ -155,7 +155,7 @@ local references = {
 function Pandoc(doc)
   offset = pandoc.utils.stringify(doc.meta.offset or "")
   doc = doc:walk(blocks):walk(references)
-  local placed, cited = false, pandoc.utils.stringify(doc.meta.nocite or "") ~= ""
+  local placed, cited = false, false
   doc:walk {
     Cite = function() cited = true end,
     Div = function(element) placed = placed or element.identifier == "refs" end,

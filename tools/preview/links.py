@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.preview.faults import Fault
 from tools.preview.pages import Page
-from tools.preview.project import Project, listed
+from tools.preview.project import Project
 
 
 def html_path(href: str) -> str:
@@ -26,9 +26,6 @@ def check(project: Project, done: dict[str, dict[str, Any]]) -> Iterator[Fault]:
         page, here = project.pages[href], posixpath.dirname(href)
         twice = {name for name in value["ids"] if value["ids"].count(name) > 1}
         yield from (_fault(page, name, f"the id {name} stands twice") for name in twice)
-        for name in set(listed(page)) - set(project.pages):
-            yield Fault(page.path, 1, f"the listing names {name}, which is no page")
-        reached.update(map(html_path, listed(page)))
         for name in value["unnamed"]:
             yield _fault(page, name, f"image without alt text: {name}")
         images = {posixpath.join(here, name) for name in value["images"]}

@@ -12,7 +12,7 @@ from tools.preview.pages import Cell, Page
 SHOWN = {"", "text", "bash", "yaml", "json", "toml", "bibtex", "=html"}
 # Class names to which Quarto gives a meaning. Any other is the page's own.
 MAGIC = re.compile(r"(?:callout|panel|column|content|layout)-.*")
-CLASSES = re.compile(r"callout-(?:note|tip|warning|caution|important)|panel-tabset|column-page")
+CLASSES = re.compile(r"callout-(?:note|tip|warning|caution|important)|panel-tabset")
 ATTRIBUTES = re.compile(r"collapse|title|icon|style|role|aria-[a-z]+|data-[a-z-]+")
 DIV = re.compile(r":{3,}\s*(?P<attributes>\{.*\}|[\w-]+)?\s*:*\s*")
 SHORTCODE = re.compile(r"(?<!\{)\{\{<\s*(.*?)\s*>\}\}")

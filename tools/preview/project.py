@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,15 +63,11 @@ def title_of(page: Page) -> str:
     return str(page.meta.get("title") or next(headings, page.path.stem)).strip(" `")
 
 
-def listed(page: Page) -> list[str]:
-    """Return the pages that the page lists, as paths from the root."""
-    names = page.meta.get("listing", {}).get("contents", [])
-    return [posixpath.normpath(posixpath.join(page.path.parent, name)) for name in names]
-
-
 def load(root: Path, report: list[Fault]) -> Project:
     """Read the project; what is wrong with it goes to ``report``."""
     config = _read(root, CONFIG, "project", report)
+    if report:
+        raise report.pop()  # nothing can be built from half a configuration
     pages: dict[str, Page] = {}
     for name in _glob(root, config["project"]["render"], report):
         try:
@@ -80,8 +75,7 @@ def load(root: Path, report: list[Fault]) -> Project:
         except Fault as fault:
             report.append(fault)
     website: dict[str, Any] = config["website"]
-    navbar = website.get("navbar", {})
-    sidebars = _items(website.get("sidebar", []), pages, root, CONFIG, report)
+    sidebars = _items(website["sidebar"], pages, root, CONFIG, report)
     for more in map(Path, config.get("metadata-files", [])):
         extra = _read(root, more, "metadata-file", report)
         sidebars += _items(extra["website"]["sidebar"], pages, root, more, report)
@@ -93,7 +87,7 @@ def load(root: Path, report: list[Fault]) -> Project:
         resources=_glob(root, config["project"].get("resources", []), report),
         variables=_read(root, Path("_variables.yml"), "variables", report),
         pages=pages,
-        navbar=_items(navbar["left"], pages, root, CONFIG, report),
+        navbar=_items(website["navbar"]["left"], pages, root, CONFIG, report),
         sidebars=sidebars,
     )
 
@@ -124,13 +118,10 @@ def _items(
     items = []
     for given in entries:
         entry: dict[str, Any] = {"href": given} if isinstance(given, str) else given
-        href, section = entry.get("href") or entry.get("file"), entry.get("section")
-        if section in pages:
-            href, section = section, None
+        href, text = entry.get("href"), entry.get("section") or entry.get("text")
         if href and href not in pages:
             message = f"the navigation lists {href}, which is no page"
             report.append(Fault(source, _line(root, source, href), message))
-        text = section or entry.get("text") or entry.get("title") or entry.get("id")
         text = text or (title_of(pages[href]) if href in pages else "")
         below = _items(entry.get("contents", []), pages, root, source, report)
         items.append(Item(text, href, tuple(below)))

@@ -71,7 +71,6 @@ def render(page: Page, project: Project) -> dict[str, Any]:
         "title": title_of(page),
         "offset": "../" * (len(page.path.parts) - 1),
         "link-citations": True,
-        "nocite": page.meta.get("nocite", ""),
     }
     works = ""
     if project.bibliography:

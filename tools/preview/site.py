@@ -19,7 +19,7 @@ from tools.preview.faults import Fault
 from tools.preview.links import html_path
 from tools.preview.lint import lint
 from tools.preview.pages import Page
-from tools.preview.project import Project, listed, title_of
+from tools.preview.project import Project, title_of
 from tools.preview.render import HERE, render
 
 WORKERS = 2
@@ -106,6 +106,5 @@ def _frame(project: Project, page: Page, href: str) -> dict[str, Any]:
         "before": order[at - 1] if at else None,
         "after": order[at + 1] if at else None,
         "footer": {side: words(side) for side in ("left", "center", "right")},
-        "cards": {name: project.pages[name] for name in listed(page) if name in project.pages},
         "diagrams": any(cell.language == "mermaid" for cell in page.cells),
     }
