@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column
+from mlsysim.core.units import dress, strip
+from mlsysim.solvers.amounts import Amount
+from mlsysim.solvers.arguments import Argument
 from mlsysim.solvers.base import Plan, Solver
 
 __all__ = ["Grid"]
@@ -23,17 +26,9 @@ class Grid:
 
     def __init__(self, cls: type[Solver[Any]], arguments: Mapping[str, Any], how: str) -> None:
         self.cls = cls
-        axes = {n: v for n, v in arguments.items() if isinstance(v, _AXIS_TYPES)}
-        for name, values in axes.items():
-            flat = np.ndim(values) == 1 or not cls.parameters[name].numeric
-            if not flat or len(values) == 0:
-                raise ConfigError(
-                    f"{name} must be a flat axis of at least one value", argument=name
-                )
+        axes = {n: v for n, v in arguments.items() if _is_axis(v)}
         self._fixed = {n: v for n, v in arguments.items() if n not in axes}
-        self._axes = {
-            n: np.asarray(v) if cls.parameters[n].numeric else list(v) for n, v in axes.items()
-        }
+        self._axes = {n: _axis(n, v, cls.parameters[n]) for n, v in axes.items()}
         lengths = {n: len(v) for n, v in self._axes.items()}
         if how == "zip" and len(set(lengths.values())) > 1:
             raise ConfigError(f'how="zip" needs axes of equal length, got {lengths}')
@@ -63,12 +58,12 @@ class Grid:
         for axis, (name, values) in enumerate(self._axes.items()):
             spot = spots[axis if len(self.shape) > 1 or len(self._axes) == 1 else 0]
             value = values[int(spot)]
-            chosen[name] = value.item() if hasattr(value, "item") else value
+            chosen[name] = value.item() if isinstance(value, np.generic) else value
         return chosen
 
     def kernel_inputs(self) -> dict[str, Any]:
         """Return every input of the kernel, as a number or an array."""
-        numeric = {n: v[self._index[n]] for n, v in self._axes.items() if isinstance(v, np.ndarray)}
+        numeric = {n: v[self._index[n]] for n, v in self._axes.items() if not isinstance(v, list)}
         named = {n: v for n, v in self._axes.items() if n not in numeric}
         cases: list[dict[str, Any]] = []
         for choice in itertools.product(*(range(len(v)) for v in named.values())):
@@ -109,10 +104,43 @@ class Grid:
         """Return the axes as columns."""
         found = {}
         for name, values in self._axes.items():
-            plain = values if isinstance(values, np.ndarray) else np.array(_labels(values), object)
+            plain: Any = np.array(_labels(values), object) if isinstance(values, list) else values
+            unit = f"{plain.units:~P}" if _is_quantity(plain) else ""
+            plain = plain.magnitude if unit else plain
             spread = np.broadcast_to(plain[self._index[name]], self.shape)
-            found[name] = Column(spread.reshape(-1))
+            found[name] = Column(spread.reshape(-1), unit)
         return found
+
+
+def _is_quantity(value: Any) -> bool:
+    return hasattr(value, "magnitude")
+
+
+def _is_axis(value: Any) -> bool:
+    several = _is_quantity(value) and np.ndim(value.magnitude) > 0
+    return several or isinstance(value, _AXIS_TYPES)
+
+
+def _axis(name: str, values: Any, kind: Argument) -> Any:
+    """Return an axis of objects as a list, of numbers as an array, of quantities as one of these.
+
+    Raises
+    ------
+    ConfigError
+        If the axis is empty or nested, or holds quantities of another dimension.
+    """
+    axis: Any
+    if not kind.numeric:
+        axis = list(values)
+    elif isinstance(kind, Amount) and any(map(_is_quantity, values)):
+        # Quantities in a list may differ in unit; they share the argument's.
+        axis = dress(np.array([strip(value, kind.unit, name) for value in values]), kind.unit)
+    else:
+        axis = np.asarray(values)
+    flat = isinstance(axis, list) or getattr(axis, "magnitude", axis).ndim == 1
+    if not flat or len(axis) == 0:
+        raise ConfigError(f"{name} must be a flat axis of at least one value", argument=name)
+    return axis
 
 
 def _gathered(values: list[Any], case: NDArray[Any]) -> Any:

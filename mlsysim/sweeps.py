@@ -67,7 +67,7 @@ class Sweep(Table):
         smallest
             Whether to look for the smallest value instead.
         feasible
-            Whether to look among feasible rows only.
+            Whether to look among feasible rows only, where the solver tells them apart.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class Sweep(Table):
         """
         values = np.asarray(self._column(field).values, dtype=float)
         allowed = ~np.isnan(values)
-        if feasible:
+        if feasible and "feasible" in self.columns:
             allowed &= np.asarray(self._column("feasible").values, dtype=bool)
         if not allowed.any():
             kind = "feasible " if feasible else ""

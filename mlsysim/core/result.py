@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import record
@@ -13,7 +13,28 @@ from mlsysim.core.units import format_number
 if TYPE_CHECKING:
     from mlsysim.core.derivation import Derivation
 
-__all__ = ["Result"]
+__all__ = ["InUnit", "Result"]
+
+
+class InUnit:
+    """A field of a result as a plain number in a unit: `tco_usd` is `tco` in USD.
+
+    Such names are no fields of their own. They read like fields, and explain like the field.
+    """
+
+    def __init__(self, field: str, unit: str) -> None:
+        self.field = field
+        self.unit = unit
+
+    @overload
+    def __get__(self, result: None, owner: type) -> InUnit: ...
+    @overload
+    def __get__(self, result: Result, owner: type) -> float: ...
+    def __get__(self, result: Result | None, owner: type) -> InUnit | float | None:
+        if result is None:
+            return self
+        value = getattr(result, self.field)
+        return None if value is None else float(value.to(self.unit).magnitude)
 
 
 @record
@@ -30,7 +51,7 @@ class Result(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         name = self.aliases.get(key, key)
-        if name not in self._fields():
+        if name not in self._fields() and not isinstance(getattr(type(self), name, None), InUnit):
             raise UnknownEntryError.build(key, f"{type(self).__name__} field", self._fields())
         return getattr(self, name)
 
@@ -72,7 +93,12 @@ class Result(Mapping[str, Any]):
             )
         solver, arguments = self.__dict__["_origin"]
         derivation: Derivation = solver.derive(arguments)
-        return derivation.only(*(self.aliases.get(name, name) for name in names))
+        return derivation.only(*map(self._derived, names))
+
+    def _derived(self, name: str) -> str:
+        """Return the field that a name stands for."""
+        view = getattr(type(self), name, None)
+        return view.field if isinstance(view, InUnit) else self.aliases.get(name, name)
 
     def _from(self, solver: type, arguments: Mapping[str, Any]) -> None:
         """Remember which call made this result, so that it can be explained later."""

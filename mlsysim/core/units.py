@@ -154,6 +154,43 @@ def parse_quantity(text: str, argument: str) -> Quantity:
         ) from fault
 
 
+# Units in which people read large or compound quantities: from which magnitude in SI on.
+_READ_IN = {
+    "s": ((2 * 365.25 * 86_400, "year"), (2 * 86_400, "day"), (7_200, "h")),
+    "J": ((3.6e6, "Wh"),),
+    "kg": ((1_000, "tonne"),),
+    "m**3": ((0, "L"),),
+    "USD": ((0, "USD"),),
+    "kg/J": ((0, "g/kWh"),),
+    "m**3/J": ((0, "L/kWh"),),
+    "USD/J": ((0, "USD/kWh"),),
+    "USD/s": ((0, "USD/h"),),
+}
+_WITHOUT_PREFIX = ("minute", "h", "day", "year", "L", "USD", "g/kWh", "L/kWh", "USD/kWh", "USD/h")
+
+
+@lru_cache(maxsize=1)
+def _reading() -> tuple[dict[Any, tuple[tuple[float, str], ...]], frozenset[Any]]:
+    kept = frozenset(unit(name) for name in (*_WITHOUT_PREFIX, "USD/Mtoken"))
+    return {_dimension(name): choices for name, choices in _READ_IN.items()}, kept
+
+
+def _readable(value: Quantity) -> Quantity:
+    """Put a quantity in the unit, and with the prefix, in which it reads well."""
+    if value.dimensionless and abs(value.magnitude) < 1e6:
+        return value
+    choices, kept = _reading()
+    if not value.magnitude or value.units in kept:
+        return value
+    factor, dimension = _measure(value.units)
+    for least, name in choices.get(dimension, ()):
+        if abs(value.magnitude * factor) >= least:
+            value = value.to(unit(name))
+            break
+    prefixed: Quantity = value if value.units in kept else value.to_compact()  # type: ignore[assignment]
+    return prefixed
+
+
 def format_number(value: Any, digits: int = 4) -> str:
     """Print a number or quantity with a few digits and the prefix that suits it."""
     if value is None:
@@ -162,8 +199,7 @@ def format_number(value: Any, digits: int = 4) -> str:
         magnitude = value.magnitude
         if not math.isfinite(magnitude):
             return "not known" if math.isnan(magnitude) else "infinite"
-        if (magnitude and not value.dimensionless) or abs(magnitude) >= 1e6:
-            value = value.to_compact()
+        value = _readable(value)
         return f"{format_number(value.magnitude, digits)} {value.units:~P}".rstrip()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
