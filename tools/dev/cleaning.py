@@ -14,7 +14,7 @@ CACHES = (".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")
 def generated() -> list[Path]:
     """Files that a build writes among the sources: the API reference and the notebooks."""
     api = ROOT / "docs" / "api"
-    pages = [*api.glob("*.qmd"), *api.glob("source/*.qmd"), api / "_sidebar.yml"]
+    pages = [*api.glob("*.qmd"), api / "source", api / "_sidebar.yml", api / "objects.json"]
     return [*pages, *(ROOT / "docs").rglob("*.ipynb")]
 
 
@@ -22,7 +22,7 @@ def clean(*, everything: bool) -> int:
     """Remove build outputs; ``everything`` adds the environment and the tools' caches."""
     names = BUILT + CACHES if everything else BUILT
     for path in [*(ROOT / name for name in names), *generated()]:
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         elif path.exists():
             path.unlink()

@@ -59,8 +59,8 @@ def build(program: Path | None, *, force: bool = False) -> Path:
 
 def sources() -> list[Path]:
     """Everything that decides what the built site says."""
-    names = ("mlsysim", "docs", "tools", "dist", "index.qmd", "404.qmd", "_quarto.yml", "README.md")
-    return [*(ROOT / name for name in names), VARIABLES, PYPROJECT]
+    folders = [ROOT / name for name in ("mlsysim", "docs", "tools", "dist")]
+    return [*folders, *(path for path in ROOT.iterdir() if path.is_file())]
 
 
 def generate() -> None:
