@@ -21,12 +21,20 @@ def generated() -> list[Path]:
 def clean(*, everything: bool) -> int:
     """Remove build outputs; ``everything`` adds the environment and the tools' caches."""
     names = BUILT + CACHES if everything else BUILT
-    for path in [*(ROOT / name for name in names), *generated()]:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
-        else:
-            continue
-        say(f"removed {path.relative_to(ROOT)}")
+    for name in names:
+        if remove(ROOT / name):
+            say(f"removed {name}")
+    if count := sum(map(remove, generated())):
+        say(f"removed {count} generated pages and notebooks under docs/")
     return 0
+
+
+def remove(path: Path) -> bool:
+    """Delete a file or a folder; tell whether there was one."""
+    if not path.exists():
+        return False
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    return True
