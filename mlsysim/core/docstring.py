@@ -6,7 +6,8 @@ brackets, and its description begins with its symbol:
     message_size : [byte]
         $m$, data that each rank holds.
 
-The equation stands between double dollars below the summary. The site and the tests read the same
+A kernel, whose inputs are many, may document several under one unit: `heads, layers : [1]`. The
+equation stands between double dollars below the summary. The site and the tests read the same
 text, so a page cannot disagree with the code.
 """
 
@@ -21,7 +22,7 @@ from typing import Any
 __all__ = ["Documentation", "Symbol", "read_docstring"]
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
-_ITEM = re.compile(r"^(\w+) : \[([^\]]*)\]$")
+_ITEM = re.compile(r"^(\w+(?:, \w+)*) : \[([^\]]*)\]$")
 _SYMBOL = re.compile(r"^\$([^$]+)\$,?\s*")
 _EQUATION = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 
@@ -74,10 +75,10 @@ def _read_items(section: str) -> dict[str, Symbol]:
         if item is None:
             lines.append(line.strip())
             continue
-        if name:
+        for each in filter(None, name.split(", ")):
             text = " ".join(lines).strip()
             symbol = _SYMBOL.match(text)
-            latex = symbol[1] if symbol else rf"\mathrm{{{name}}}"
-            found[name] = Symbol(name, unit, latex, _SYMBOL.sub("", text))
+            latex = symbol[1] if symbol else rf"\mathrm{{{each}}}"
+            found[each] = Symbol(each, unit, latex, _SYMBOL.sub("", text))
         name, unit, lines = item[1], item[2], []
     return found

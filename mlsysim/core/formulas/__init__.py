@@ -4,260 +4,79 @@ Every formula takes and returns quantities, plain numbers in SI base units, or N
 these, and documents its equation, symbols, units and source.
 """
 
-from mlsysim.core.formulas.activations import (
-    activation_memory_per_layer,
-    hidden_state_size,
-    stage_activation_memory,
+from mlsysim.core.formulas import (
+    activations,
+    all_reduce,
+    carbon,
+    checkpoints,
+    collectives,
+    cost,
+    energy,
+    flops,
+    inference,
+    kv_memory,
+    memory,
+    operators,
+    overlap,
+    pipeline,
+    placement,
+    reliability,
+    roofline,
+    serving,
+    shapes,
+    sharding,
+    traffic,
+    training,
+    transformer,
+    unit_cost,
 )
-from mlsysim.core.formulas.all_reduce import (
-    bus_bandwidth,
-    hierarchical_all_reduce_time,
-    ring_all_reduce_time,
-    tree_all_reduce_time,
-)
-from mlsysim.core.formulas.carbon import (
-    amortized_carbon,
-    carbon_sum,
-    embodied_carbon,
-    operational_carbon,
-    site_water,
-)
-from mlsysim.core.formulas.checkpoints import (
-    checkpoint_goodput,
-    checkpoint_overhead,
-    checkpoint_size,
-    checkpoint_write_time,
-    failure_loss,
-    lost_time,
-    optimal_checkpoint_interval,
-)
-from mlsysim.core.formulas.collectives import (
-    all_gather_time,
-    all_to_all_time,
-    point_to_point_time,
-    reduce_scatter_time,
-    tree_broadcast_time,
-)
-from mlsysim.core.formulas.cost import (
-    amortized_cost,
-    electricity_cost,
-    maintenance_cost,
-    operating_cost,
-    ownership_cost,
-    purchase_cost,
-)
-from mlsysim.core.formulas.energy import (
-    device_energy,
-    device_power,
-    facility_energy,
-    fleet_power,
-    host_power,
-)
-from mlsysim.core.formulas.flops import (
-    attention_score_flops,
-    device_flops,
-    forward_flops,
-    logit_flops,
-    matrix_flops,
-    operations_sum,
-    recomputed_flops,
-    training_flops,
-)
-from mlsysim.core.formulas.inference import (
-    batch_flops,
-    fixed_shape_traffic,
-    transformer_pass_traffic,
-)
-from mlsysim.core.formulas.memory import (
-    kv_cache_size,
-    memory_sum,
-    optimizer_state_size,
-    parameters_per_device,
-    tensor_size,
-    tensor_slice,
-)
-from mlsysim.core.formulas.pipeline import (
-    interleaving_factor,
-    layers_per_stage,
-    microbatches_in_flight,
-    pipeline_bubble_fraction,
-    pipeline_bubble_time,
-    stage_imbalance,
-)
-from mlsysim.core.formulas.placement import (
-    data_parallel_size,
-    fleet_devices,
-    group_ring_bandwidth,
-    local_ranks,
-    nic_share,
-    node_slots,
-)
-from mlsysim.core.formulas.reliability import (
-    expected_failures,
-    failure_probability,
-    fleet_mtbf,
-    observed_mtbf,
-)
-from mlsysim.core.formulas.roofline import (
-    arithmetic_intensity,
-    attainable_rate,
-    compute_time,
-    flops_utilization,
-    memory_time,
-    reached_rate,
-    ridge_point,
-    roofline_time,
-    sample_rate,
-)
-from mlsysim.core.formulas.serving import (
-    continuous_batching_rate,
-    decode_flops,
-    mean_context,
-    pass_time,
-    prefill_flops,
-    token_rate,
-    total_context,
-)
-from mlsysim.core.formulas.serving_memory import (
-    kv_per_device,
-    largest_batch,
-    longest_context,
-    memory_share,
-    serving_memory,
-)
-from mlsysim.core.formulas.training import (
-    busy_time,
-    communication_time,
-    layer_all_reduce_time,
-    microbatch_size,
-    pipeline_transfer_time,
-    scaling_efficiency,
-    step_time,
-)
-from mlsysim.core.formulas.transformer import (
-    attention_parameters,
-    embedding_parameters,
-    mlp_parameters,
-    token_count,
-    transformer_parameters,
-)
-from mlsysim.core.formulas.unit_cost import (
-    cost_per_token,
-    cost_rate,
-    device_time,
-    rental_cost,
-    run_cost,
-    run_time,
-    tokens_made,
-)
+from mlsysim.core.formulas.activations import *
+from mlsysim.core.formulas.all_reduce import *
+from mlsysim.core.formulas.carbon import *
+from mlsysim.core.formulas.checkpoints import *
+from mlsysim.core.formulas.collectives import *
+from mlsysim.core.formulas.cost import *
+from mlsysim.core.formulas.energy import *
+from mlsysim.core.formulas.flops import *
+from mlsysim.core.formulas.inference import *
+from mlsysim.core.formulas.kv_memory import *
+from mlsysim.core.formulas.memory import *
+from mlsysim.core.formulas.operators import *
+from mlsysim.core.formulas.overlap import *
+from mlsysim.core.formulas.pipeline import *
+from mlsysim.core.formulas.placement import *
+from mlsysim.core.formulas.reliability import *
+from mlsysim.core.formulas.roofline import *
+from mlsysim.core.formulas.serving import *
+from mlsysim.core.formulas.shapes import *
+from mlsysim.core.formulas.sharding import *
+from mlsysim.core.formulas.traffic import *
+from mlsysim.core.formulas.training import *
+from mlsysim.core.formulas.transformer import *
+from mlsysim.core.formulas.unit_cost import *
 
-__all__ = [
-    "activation_memory_per_layer",
-    "all_gather_time",
-    "all_to_all_time",
-    "amortized_carbon",
-    "amortized_cost",
-    "arithmetic_intensity",
-    "attainable_rate",
-    "attention_parameters",
-    "attention_score_flops",
-    "batch_flops",
-    "bus_bandwidth",
-    "busy_time",
-    "carbon_sum",
-    "checkpoint_goodput",
-    "checkpoint_overhead",
-    "checkpoint_size",
-    "checkpoint_write_time",
-    "communication_time",
-    "compute_time",
-    "continuous_batching_rate",
-    "cost_per_token",
-    "cost_rate",
-    "data_parallel_size",
-    "decode_flops",
-    "device_energy",
-    "device_flops",
-    "device_power",
-    "device_time",
-    "electricity_cost",
-    "embedding_parameters",
-    "embodied_carbon",
-    "expected_failures",
-    "facility_energy",
-    "failure_loss",
-    "failure_probability",
-    "fixed_shape_traffic",
-    "fleet_devices",
-    "fleet_mtbf",
-    "fleet_power",
-    "flops_utilization",
-    "forward_flops",
-    "group_ring_bandwidth",
-    "hidden_state_size",
-    "hierarchical_all_reduce_time",
-    "host_power",
-    "interleaving_factor",
-    "kv_cache_size",
-    "kv_per_device",
-    "largest_batch",
-    "layer_all_reduce_time",
-    "layers_per_stage",
-    "local_ranks",
-    "logit_flops",
-    "longest_context",
-    "lost_time",
-    "maintenance_cost",
-    "matrix_flops",
-    "mean_context",
-    "memory_share",
-    "memory_sum",
-    "memory_time",
-    "microbatch_size",
-    "microbatches_in_flight",
-    "mlp_parameters",
-    "nic_share",
-    "node_slots",
-    "observed_mtbf",
-    "operating_cost",
-    "operational_carbon",
-    "operations_sum",
-    "optimal_checkpoint_interval",
-    "optimizer_state_size",
-    "ownership_cost",
-    "parameters_per_device",
-    "pass_time",
-    "pipeline_bubble_fraction",
-    "pipeline_bubble_time",
-    "pipeline_transfer_time",
-    "point_to_point_time",
-    "prefill_flops",
-    "purchase_cost",
-    "reached_rate",
-    "recomputed_flops",
-    "reduce_scatter_time",
-    "rental_cost",
-    "ridge_point",
-    "ring_all_reduce_time",
-    "roofline_time",
-    "run_cost",
-    "run_time",
-    "sample_rate",
-    "scaling_efficiency",
-    "serving_memory",
-    "site_water",
-    "stage_activation_memory",
-    "stage_imbalance",
-    "step_time",
-    "tensor_size",
-    "tensor_slice",
-    "token_count",
-    "token_rate",
-    "tokens_made",
-    "total_context",
-    "training_flops",
-    "transformer_parameters",
-    "transformer_pass_traffic",
-    "tree_all_reduce_time",
-    "tree_broadcast_time",
-]
+__all__: list[str] = []
+__all__ += activations.__all__
+__all__ += all_reduce.__all__
+__all__ += carbon.__all__
+__all__ += checkpoints.__all__
+__all__ += collectives.__all__
+__all__ += cost.__all__
+__all__ += energy.__all__
+__all__ += flops.__all__
+__all__ += inference.__all__
+__all__ += kv_memory.__all__
+__all__ += memory.__all__
+__all__ += operators.__all__
+__all__ += overlap.__all__
+__all__ += pipeline.__all__
+__all__ += placement.__all__
+__all__ += reliability.__all__
+__all__ += roofline.__all__
+__all__ += serving.__all__
+__all__ += shapes.__all__
+__all__ += sharding.__all__
+__all__ += traffic.__all__
+__all__ += training.__all__
+__all__ += transformer.__all__
+__all__ += unit_cost.__all__

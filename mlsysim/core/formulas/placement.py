@@ -43,10 +43,12 @@ def fleet_devices(nodes: Value, devices_per_node: Value) -> Value:
 
 
 @formula
-def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value) -> Value:
+def data_parallel_size(
+    devices: Value, tp_size: Value, pp_size: Value, cp_size: Value
+) -> Value:
     r"""Replicas of the model that the fleet holds.
 
-    $$ d = \frac{n}{t\,p} $$
+    $$ d = \frac{n}{t\,p\,c_p} $$
 
     Parameters
     ----------
@@ -56,6 +58,8 @@ def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value) -> Value:
         $t$, devices that share each layer.
     pp_size : [1]
         $p$, pipeline stages.
+    cp_size : [1]
+        $c_p$, devices that share each sequence.
 
     Returns
     -------
@@ -67,7 +71,7 @@ def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value) -> Value:
     Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
     Megatron-LM, section 3.1 (p t d = n), https://arxiv.org/abs/2104.04473
     """
-    return devices / (tp_size * pp_size)
+    return devices / (tp_size * pp_size * cp_size)
 
 
 @formula

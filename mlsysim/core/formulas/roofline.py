@@ -9,6 +9,7 @@ __all__ = [
     "compute_time",
     "flops_utilization",
     "memory_time",
+    "reached_bandwidth",
     "reached_rate",
     "ridge_point",
     "roofline_time",
@@ -95,6 +96,31 @@ def reached_rate(peak_rate: Value, efficiency: Value) -> Value:
     https://doi.org/10.1145/1498765.1498785
     """
     return efficiency * peak_rate
+
+
+@formula
+def reached_bandwidth(bandwidth: Value, efficiency: Value) -> Value:
+    r"""Bandwidth at a constant share of the datasheet's.
+
+    $$ B_\eta = \eta\,B $$
+
+    Parameters
+    ----------
+    bandwidth : [byte/s]
+        $B$, bandwidth as the datasheet states it.
+    efficiency : [1]
+        $\eta$, share that is reached.
+
+    Returns
+    -------
+    bandwidth : [byte/s]
+        $B_\eta$, bandwidth that is reached.
+
+    References
+    ----------
+    Definition of efficiency.
+    """
+    return efficiency * bandwidth
 
 
 @formula

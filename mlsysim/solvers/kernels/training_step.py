@@ -170,7 +170,7 @@ def training_step(
     """
     # Sizes of the groups
     devices = fleet_devices(nodes, devices_per_node)
-    dp_size = data_parallel_size(devices, tp_size, pp_size)
+    dp_size = data_parallel_size(devices, tp_size, pp_size, 1)
     sequences = microbatch_size(batch_size, dp_size, microbatch_count)
     stage_layers = layers_per_stage(layers, pp_size)
 

@@ -1,0 +1,118 @@
+"""Memory traffic of operators that are bound by it."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value
+
+__all__ = [
+    "elementwise_traffic",
+    "loss_traffic",
+    "score_traffic",
+]
+
+
+@formula
+def elementwise_traffic(
+    tokens: Value,
+    hidden_dim: Value,
+    ffn_dim: Value,
+    tp_size: Value,
+    sequence_shards: Value,
+    hidden_bytes: Value,
+    ffn_bytes: Value,
+) -> Value:
+    r"""Memory traffic of norms, residuals, dropouts and activation functions, forward.
+
+    $$ Q_e = T\left(\frac{q_h\,h}{t_s} + \frac{q_f\,f}{t}\right) $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    ffn_dim : [1]
+        $f$, inner width of the feed-forward block, gate included.
+    tp_size : [1]
+        $t$, devices that share the layer.
+    sequence_shards : [1]
+        $t_s$, devices that share norms and dropouts: $t$ with sequence parallelism, else 1.
+    hidden_bytes : [byte]
+        $q_h$, bytes moved per element of the residual stream.
+    ffn_bytes : [byte]
+        $q_f$, bytes moved per element of the inner width.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_e$, bytes read and written.
+
+    References
+    ----------
+    Ivanov et al. (2021), Data Movement Is All You Need, section 3 (element-wise operators are
+    bound by memory), https://arxiv.org/abs/2007.00072
+    """
+    return tokens * (hidden_bytes * hidden_dim / sequence_shards + ffn_bytes * ffn_dim / tp_size)
+
+
+@formula
+def score_traffic(
+    sequences: Value, heads: Value, seq_len: Value, tp_size: Value, bytes_per_score: Value
+) -> Value:
+    r"""Memory traffic of attention scores that are not fused with their products.
+
+    $$ Q_s = \frac{b\,a\,s^2\,q_s}{t} $$
+
+    Parameters
+    ----------
+    sequences : [1]
+        $b$, sequences of a microbatch.
+    heads : [1]
+        $a$, attention heads.
+    seq_len : [token]
+        $s$, tokens of a sequence.
+    tp_size : [1]
+        $t$, devices that share the layer.
+    bytes_per_score : [byte]
+        $q_s$, bytes moved per score in the forward pass; 0 for fused attention.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_s$, bytes read and written.
+
+    References
+    ----------
+    Dao et al. (2022), FlashAttention, section 2.2 (standard attention writes and reads the score
+    matrix), https://arxiv.org/abs/2205.14135
+    """
+    return sequences * heads * seq_len * seq_len * bytes_per_score / tp_size
+
+
+@formula
+def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_logit: Value) -> Value:
+    r"""Memory traffic of the logits and their loss, forward and backward.
+
+    $$ Q_v = \frac{T\,V\,q_v}{t} $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch.
+    vocab_size : [1]
+        $V$, size of the vocabulary.
+    tp_size : [1]
+        $t$, devices that share the projection.
+    bytes_per_logit : [byte]
+        $q_v$, bytes moved per logit.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_v$, bytes read and written.
+
+    References
+    ----------
+    Wijmans et al. (2024), Cut Your Losses in Large-Vocabulary Language Models, section 1,
+    https://arxiv.org/abs/2411.09009
+    """
+    return tokens * vocab_size * bytes_per_logit / tp_size

@@ -1,0 +1,78 @@
+"""Constants that say how much of a datasheet a framework turns into speed."""
+
+from __future__ import annotations
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
+
+__all__ = ["Calibration"]
+
+
+@record
+class Calibration(Entry):
+    """One set of constants per device generation and era of software.
+
+    Shares are of the datasheet's dense peaks. Each constant's source says which measurements it
+    was fitted on, or where it was taken from.
+
+    Attributes
+    ----------
+    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
+        Share of the peak rate that large matrix products reach, per format.
+    gemm_overhead : Quantity
+        Time of a matrix product of no size.
+    memory_efficiency : float
+        Share of the memory bandwidth that streams reach.
+    attention_efficiency : float
+        Share of the 16-bit peak rate that attention's products reach.
+    attention_backward : float
+        Backward over forward in attention.
+    score_bytes : Quantity
+        Memory traffic per attention score, forward; 0 where attention is fused.
+    hidden_bytes, ffn_bytes : Quantity
+        Memory traffic of element-wise operators per element of the residual stream, and of the
+        feed-forward block's inner width, forward.
+    cast_bytes : Quantity
+        Memory traffic of conversion to a narrow format, per element of a product's input.
+    elementwise_backward : float
+        Backward over forward in element-wise operators, and in kernels launched.
+    loss_bytes : Quantity
+        Memory traffic per logit, forward and backward.
+    optimizer_bytes : Quantity
+        Memory traffic of the update, per parameter.
+    link_efficiency, nic_efficiency : float
+        Share of the bandwidth that collectives reach within a node and between nodes.
+    gather_overlap : float
+        Share of the shorter of computation and weight gathers that is hidden.
+    gradient_overlap : float
+        Share of the gradient reduction that is hidden, where the optimizer is sharded.
+    gradient_scatters : float
+        Volume of the gradients' scatter over that of one weight gather.
+    layer_launch : Quantity
+        Time in which the host launches the forward pass of a layer.
+    step_overhead : Quantity
+        Fixed time per step.
+    """
+
+    gemm_efficiency: float = number()
+    gemm_efficiency_fp8: float = number()
+    gemm_efficiency_fp4: float = number()
+    gemm_overhead: Quantity = quantity("us", zero=True)
+    memory_efficiency: float = number()
+    attention_efficiency: float = number()
+    attention_backward: float = number()
+    score_bytes: Quantity = quantity("byte", zero=True)
+    hidden_bytes: Quantity = quantity("byte")
+    ffn_bytes: Quantity = quantity("byte")
+    cast_bytes: Quantity = quantity("byte", zero=True)
+    elementwise_backward: float = number()
+    loss_bytes: Quantity = quantity("byte")
+    optimizer_bytes: Quantity = quantity("byte")
+    link_efficiency: float = number()
+    nic_efficiency: float = number()
+    gather_overlap: float = number(zero=True)
+    gradient_overlap: float = number(zero=True)
+    gradient_scatters: float = number()
+    layer_launch: Quantity = quantity("ms", zero=True)
+    step_overhead: Quantity = quantity("ms", zero=True)
