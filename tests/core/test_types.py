@@ -131,15 +131,15 @@ def test_a_source_must_be_one(kind, source):
 @every_entry
 @pytest.mark.parametrize("where", ["field_sources", "estimated"])
 def test_provenance_of_a_field_that_does_not_exist(kind, where):
-    wrong = {"nam": PAPER} if where == "field_sources" else {"nam"}
-    with pytest.raises(UnknownEntryError, match=r"'nam' does not exist.*name"):
+    wrong = {"named": PAPER} if where == "field_sources" else {"named"}
+    with pytest.raises(UnknownEntryError, match=r"'named' does not exist.*name"):
         kind(**ENTRIES[kind] | {where: wrong})
 
 
 @every_entry
 def test_misspelt_fields_are_a_type_error(kind):
-    with pytest.raises(TypeError, match="nam"):
-        kind(**ENTRIES[kind], nam="x")
+    with pytest.raises(TypeError, match="named"):
+        kind(**ENTRIES[kind], named="x")
 
 
 def _numeric():
