@@ -54,6 +54,11 @@
     });
   };
 
+  // The corner above row names heads nothing, so it is no header.
+  document.querySelectorAll("main thead th:empty").forEach((corner) => {
+    corner.replaceWith(document.createElement("td"));
+  });
+
   // A wide table scrolls in a box of its own, which the keyboard reaches too.
   document.querySelectorAll("main table").forEach((table, i) => {
     const box = document.createElement("div");
