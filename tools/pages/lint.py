@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.preview import schema
-from tools.preview.faults import Fault
-from tools.preview.pages import Cell, Page
+from tools.pages import schema
+from tools.pages.faults import Fault
+from tools.pages.pages import Cell, Page
 
 SHOWN = {"", "text", "bash", "yaml", "json", "toml", "bibtex", "=html"}
 # Class names to which Quarto gives a meaning. Any other is the page's own.
@@ -89,3 +89,8 @@ def _attributes(text: str) -> Iterator[str]:
     for key in re.findall(r"([\w-]+)\s*=", bare):
         if not ATTRIBUTES.fullmatch(key):
             yield f"unknown attribute {key!r}"
+
+
+def insert(variables: dict[str, str], text: str) -> str:
+    """Replace each ``var`` shortcode."""
+    return SHORTCODE.sub(lambda code: variables.get(code[1][4:].strip(), ""), text)

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from tools.preview import schema
-from tools.preview.faults import Fault
-from tools.preview.pages import Page, read_page
+from tools.pages import schema
+from tools.pages.faults import Fault
+from tools.pages.pages import Page, read_page
 
 CONFIG = Path("_quarto.yml")
 

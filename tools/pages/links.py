@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.preview.faults import Fault
-from tools.preview.pages import Page
-from tools.preview.project import Project
+from tools.pages.faults import Fault
+from tools.pages.pages import Page
+from tools.pages.project import Project
 
 
 def html_path(href: str) -> str:

@@ -1,4 +1,4 @@
-"""``python -m tools.preview.notebooks``: each tutorial as a notebook to download."""
+"""``python -m tools.pages.notebooks``: each tutorial as a notebook to download."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from nbformat import v4, validate, write
 
-from tools.preview.compose import insert
-from tools.preview.faults import Fault
-from tools.preview.pages import INLINE, Cell, Page
-from tools.preview.project import Project, load
-from tools.preview.render import run
+from tools.pages.cache import run
+from tools.pages.faults import Fault
+from tools.pages.lint import insert
+from tools.pages.pages import INLINE, Cell, Page
+from tools.pages.project import Project, load
 
 FOLDER = Path("docs/tutorials")
 KINDS = {"fig": "Figure", "tbl": "Table", "eq": "Equation"}
@@ -101,7 +101,7 @@ def _notebook(sources: list[tuple[str, str]]) -> Any:
 
 def main() -> int:
     """Write the notebooks beside their pages."""
-    parser = argparse.ArgumentParser(prog="python -m tools.preview.notebooks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.pages.notebooks", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="the project (default: here)")
     root = parser.parse_args().root.resolve()
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from tools.preview.faults import Fault
+from tools.pages.faults import Fault
 
 
 @cache

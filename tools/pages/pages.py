@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tools.preview.faults import Fault
+from tools.pages.faults import Fault
 
 FENCE = re.compile(r"^(`{3,}|~{3,})\s*(.*?)\s*$")
 CELL = re.compile(r"^\{(\w+)\}$")

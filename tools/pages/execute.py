@@ -15,8 +15,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tools.preview.faults import Fault
-from tools.preview.pages import INLINE, Cell, Page, Text
+from tools.pages.faults import Fault
+from tools.pages.pages import INLINE, Cell, Page, Text
 
 SECONDS = 180
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
