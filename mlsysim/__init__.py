@@ -4,6 +4,7 @@ Every answer shows its work (`result.explain()`), every number names its source,
 formula that teaches also sweeps a million configurations a second (`sweep`).
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import (
@@ -58,7 +59,11 @@ from mlsysim.solvers import (
 from mlsysim.viz import plot_roofline
 
 if TYPE_CHECKING:
+    from mlsysim.config import SimulationConfig
+    from mlsysim.evaluation import Scorecard, evaluate
+    from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.sweeps import Sweep, sweep
+    from mlsysim.viz.scorecard import plot_scorecard
 
 __version__ = "0.1.0"
 
@@ -81,6 +86,7 @@ __all__ = [
     "Hardware",
     "InfeasibleError",
     "Infra",
+    "Limit",
     "MLSysError",
     "Memory",
     "Models",
@@ -95,9 +101,13 @@ __all__ = [
     "ReliabilityResult",
     "ReliabilitySolver",
     "SLAViolation",
+    "Scenario",
+    "Scenarios",
+    "Scorecard",
     "ServingModel",
     "ServingResult",
     "ServingSolver",
+    "SimulationConfig",
     "SingleNodeModel",
     "SingleNodeResult",
     "SingleNodeSolver",
@@ -111,18 +121,34 @@ __all__ = [
     "TransformerModel",
     "UnknownEntryError",
     "Workload",
+    "evaluate",
     "plot_roofline",
+    "plot_scorecard",
+    "standalone_fleet",
     "sweep",
     "ureg",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Sweeps need NumPy. Loaded late, they leave the scalar path free of it.
-    if name in ("Sweep", "sweep"):
-        from mlsysim import sweeps
+# Loaded when first asked for: sweeps need NumPy, configurations PyYAML, and scenarios are made and
+# checked when they are loaded. The scalar path is free of all of them.
+_LATE = {
+    "Limit": "scenario",
+    "Scenario": "scenario",
+    "Scenarios": "scenario",
+    "Scorecard": "evaluation",
+    "SimulationConfig": "config",
+    "Sweep": "sweeps",
+    "evaluate": "evaluation",
+    "plot_scorecard": "viz.scorecard",
+    "standalone_fleet": "scenario",
+    "sweep": "sweeps",
+}
 
-        return getattr(sweeps, name)
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(importlib.import_module(f"mlsysim.{_LATE[name]}"), name)
     raise AttributeError(f"module 'mlsysim' has no attribute {name!r}")
 
 

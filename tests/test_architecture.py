@@ -48,6 +48,12 @@ def test_modules_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
+def test_the_preview_renderer_stays_small():
+    files = [p for p in (ROOT / "tools/preview").rglob("*") if p.suffix in {".py", ".lua"}]
+    assert len(files) > 5
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 700
+
+
 @pytest.mark.parametrize("path", MODULES, ids=label)
 def test_the_package_stands_alone(path):
     roots = {name.split(".")[0] for name in imported(path)}

@@ -99,8 +99,8 @@ def test_a_quantity_can_be_told_from_a_number():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="Sover"):
-        mlsysim.Sover  # noqa: B018 - the look-up is the test
+    with pytest.raises(AttributeError, match="NoSolver"):
+        mlsysim.NoSolver  # noqa: B018 - the look-up is the test
 
 
 def test_the_version_is_a_semantic_one():

@@ -54,6 +54,11 @@
     });
   };
 
+  // The corner above row names heads nothing, so it is no header.
+  document.querySelectorAll("main thead th:empty").forEach((corner) => {
+    corner.replaceWith(document.createElement("td"));
+  });
+
   // A wide table scrolls in a box of its own, which the keyboard reaches too.
   document.querySelectorAll("main table").forEach((table, i) => {
     const box = document.createElement("div");
@@ -81,7 +86,7 @@
   });
 
   // A long line of code or a wide equation scrolls as well.
-  document.querySelectorAll("main pre:not(.mermaid), main math[display=block]").forEach((box) => {
+  document.querySelectorAll("main pre:not(.mermaid), main p:has(math[display=block])").forEach((box) => {
     if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0");
   });
 

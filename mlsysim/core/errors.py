@@ -61,10 +61,14 @@ class ConfigError(MLSysError, ValueError):
     ----------
     argument : str or None
         Name of the argument at fault.
+    faults : tuple
+        Every fault of a configuration, where several are reported at once.
     """
 
-    def __init__(self, message: str, *, argument: str | None = None) -> None:
-        super().__init__(message, argument=argument)
+    def __init__(
+        self, message: str, *, argument: str | None = None, faults: Iterable[Any] = ()
+    ) -> None:
+        super().__init__(message, argument=argument, faults=tuple(faults))
 
 
 class ParallelismError(ConfigError):

@@ -68,7 +68,7 @@ class Formula:
         manual = self.documentation
         rows = [(f"`{item.name}`", item) for item in manual.parameters.values()]
         rows += [("*result*", manual.returns)] if manual.returns else []
-        table = ["| | Argument | Unit | Meaning |", "|:---|:-------|:-----|:--------------|"]
+        table = ["| Symbol | Argument | Unit | Meaning |", "|:---|:-------|:-----|:--------------|"]
         for name, item in rows:
             unit = "–" if item.unit in ("", "1") else item.unit
             text = item.text[:1].upper() + item.text[1:]

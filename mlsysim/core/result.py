@@ -114,7 +114,7 @@ class Result(Mapping[str, Any]):
 
     def _repr_markdown_(self) -> str:
         rows = [f"| {name} | {_shown(value)} |" for name, value in self.items()]
-        return "\n".join(["| | |", "|:---|:---|", *rows])
+        return "\n".join(["| Field | Value |", "|:---|:---|", *rows])
 
 
 def _shown(value: Any) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.units import si_factor, strip
 from mlsysim.solvers.arguments import Number, Share, is_array
 
@@ -27,21 +28,28 @@ class Amount(Number):
 
     def _admit(self, name: str, value: Any) -> Any:
         if hasattr(value, "units"):
-            number = strip(value, self.unit, name)
-            self._check(name, number, value)
-            return number
+            return self._stripped(name, value)
         if not self.plain:
-            return strip(value, self.unit, name)  # which says what is missing
+            raise ConfigError(f"{name} = {value!r} has no unit: give {self.wanted}", argument=name)
         if is_array(value):
             self._admit_array(name, value)
             return value * si_factor(self.unit)
         return super()._admit(name, value) * si_factor(self.unit)
 
-    def _check(self, name: str, number: Any, value: Any) -> None:
+    def _stripped(self, name: str, value: Any) -> Any:
+        try:
+            number = strip(value, self.unit, name)
+        except ConfigError:
+            raise ConfigError(
+                f"{name} = {value} has the wrong dimension: give {self.wanted}", argument=name
+            ) from None
         if is_array(number):
             self._admit_array(name, number)
         elif not self._accepts(float(number)):
-            raise self._refusal(name, str(value))
+            raise ConfigError(
+                f"{name} = {value} is out of range: give {self.wanted}", argument=name
+            )
+        return number
 
     def _accepts(self, value: float) -> bool:
         return 0 <= value < math.inf if self.zero else 0 < value < math.inf
@@ -53,9 +61,8 @@ class Amount(Number):
     def wanted(self) -> str:
         """What to give, in words."""
         sign = "zero or more" if self.zero else "above zero"
-        example = f'Q_(1, "{self.unit}")'
         number = f"a number of {self.unit}, or a quantity" if self.plain else "a quantity"
-        return f"{number} such as {example}, finite and {sign}"
+        return f'{number} such as Q_(1, "{self.unit}"), finite and {sign}'
 
 
 @dataclass(frozen=True)

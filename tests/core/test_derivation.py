@@ -13,7 +13,19 @@ import textwrap
 
 import pytest
 
-from mlsysim import DistributedSolver, Fleet, Hardware, Models, SingleNodeSolver, Systems
+from mlsysim import (
+    Q_,
+    DistributedSolver,
+    EconomicsSolver,
+    Fleet,
+    Hardware,
+    Infra,
+    Models,
+    ReliabilitySolver,
+    SingleNodeSolver,
+    SustainabilitySolver,
+    Systems,
+)
 from mlsysim.core.derivation import Input, Step, expression
 from mlsysim.core.docstring import read_docstring
 from mlsysim.core.errors import UnknownEntryError
@@ -71,6 +83,52 @@ CALLS = {
     "all of it": (
         SingleNodeSolver,
         {"model": Models.GPT2, "hardware": Hardware.V100, "seq_len": 128, "precision": "fp32"},
+    ),
+    "footprint on a grid": (
+        SustainabilitySolver,
+        {"fleet": Systems.Clusters.Research_256, "duration_days": 30, "datacenter": Infra.Poland},
+    ),
+    "footprint of a facility": (
+        SustainabilitySolver,
+        {
+            "fleet": Systems.Clusters.Research_256,
+            "duration_days": Q_(1, "year"),
+            "datacenter": Infra.Hyperscale_US,
+            "utilization": 0.6,
+            "host_power": Q_(1, "kW"),
+            "device_carbon": 150,
+        },
+    ),
+    "cost": (
+        EconomicsSolver,
+        {
+            "fleet": Systems.Clusters.Research_256,
+            "duration_days": 365,
+            "kwh_price": 0.08,
+            "rental_price": 2.5,
+            "token_throughput": 2e5,
+            "training_tokens": 1e12,
+        },
+    ),
+    "checkpoints of a model": (
+        ReliabilitySolver,
+        {
+            "fleet": Systems.Clusters.Frontier_8K,
+            "job_duration_hours": 720,
+            "model": Models.Llama3_70B,
+            "storage_bandwidth": Q_(100, "GB/s"),
+        },
+    ),
+    "checkpoints as given": (
+        ReliabilitySolver,
+        {
+            "fleet": Systems.Clusters.Frontier_8K,
+            "job_duration_hours": 720,
+            "checkpoint_time_s": 60,
+            "checkpoint_interval": Q_(1, "h"),
+            "device_mtbf": Q_(50_000, "h"),
+            "model": Models.Llama3_70B,
+        },
     ),
 }
 every_call = pytest.mark.parametrize("name", CALLS)

@@ -131,15 +131,15 @@ def test_a_source_must_be_one(kind, source):
 @every_entry
 @pytest.mark.parametrize("where", ["field_sources", "estimated"])
 def test_provenance_of_a_field_that_does_not_exist(kind, where):
-    wrong = {"nmae": PAPER} if where == "field_sources" else {"nmae"}
-    with pytest.raises(UnknownEntryError, match=r"'nmae' does not exist.*name"):
+    wrong = {"named": PAPER} if where == "field_sources" else {"named"}
+    with pytest.raises(UnknownEntryError, match=r"'named' does not exist.*name"):
         kind(**ENTRIES[kind] | {where: wrong})
 
 
 @every_entry
 def test_misspelt_fields_are_a_type_error(kind):
-    with pytest.raises(TypeError, match="nmae"):
-        kind(**ENTRIES[kind], nmae="x")
+    with pytest.raises(TypeError, match="named"):
+        kind(**ENTRIES[kind], named="x")
 
 
 def _numeric():
@@ -186,8 +186,8 @@ def test_sources_per_field():
 
 
 def test_nested_provenance_is_checked_to_the_last_part():
-    with pytest.raises(UnknownEntryError, match=r"memory\.bandwith.*bandwidth"):
-        Accelerator(**DEVICE, field_sources={"memory.bandwith": PAPER})
+    with pytest.raises(UnknownEntryError, match=r"memory\.bandwidt.*bandwidth"):
+        Accelerator(**DEVICE, field_sources={"memory.bandwidt": PAPER})
     with pytest.raises(UnknownEntryError, match="memory"):
         Accelerator(**DEVICE, field_sources={"memory.bandwidth.unit": PAPER})
 

@@ -17,7 +17,7 @@ import pytest
 
 from mlsysim import DistributedSolver, Fleet, Models, Systems
 from tests.conftest import ROOT
-from tools.preview.pages import INLINE, Cell, Text, read_page
+from tools.pages.pages import INLINE, Cell, Text, read_page
 
 PAGE = Path("docs/concepts/first-edition.qmd")
 Tables = dict[str, list[list[str]]]

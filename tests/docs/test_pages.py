@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tools.preview.pages import INLINE, Cell, Text, read_page
+from tools.pages.pages import INLINE, Cell, Text, read_page
 
 PAGES = sorted(
     path.relative_to(ROOT)

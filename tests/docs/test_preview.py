@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("pypandoc", reason="the docs extra is not installed")
 pytest.importorskip("jinja2", reason="the docs extra is not installed")
 
-from tools.preview.faults import Fault
-from tools.preview.pages import Cell, Text, read_page
-from tools.preview.project import load
+from tools.pages.faults import Fault
+from tools.pages.pages import Cell, Text, read_page
+from tools.pages.project import load
 from tools.preview.site import build
 
 CONFIG = """\
@@ -229,20 +229,20 @@ def test_nothing_runs_again_until_something_changes(
     async def refuse(*_: Any) -> None:
         raise AssertionError("a kernel was started")
 
-    monkeypatch.setattr("tools.preview.execute.execute", refuse)
+    monkeypatch.setattr("tools.pages.execute.execute", refuse)
     assert render(site) == []
     assert "42" in (site / "out/docs/one.html").read_text()
 
 
 def test_a_change_in_the_package_runs_the_cells_again(site: Path) -> None:
-    from tools.preview import render as renderer
+    from tools.pages import cache
 
     (site / "mlsysim/formula.py").write_text("ANSWER = 1\n")
     page = "---\ntitle: One\n---\n\n```{python}\nprint(open('mlsysim/formula.py').read())\n```\n"
     (site / "docs/one.qmd").write_text(page)
     assert render(site) == []
     (site / "mlsysim/formula.py").write_text("ANSWER = 12345\n")
-    renderer._digest.cache_clear()
+    cache._digest.cache_clear()
     assert render(site) == []
     assert "12345" in (site / "out/docs/one.html").read_text()
 

@@ -16,15 +16,21 @@ from mlsysim import (
     Q_,
     ConfigError,
     DistributedSolver,
+    EconomicsSolver,
     Fleet,
     Hardware,
+    Infra,
     Models,
     ParallelismError,
+    ReliabilitySolver,
     ServingSolver,
     SingleNodeSolver,
+    SustainabilitySolver,
     Systems,
 )
+from mlsysim.solvers.amounts import Amount, Portion
 from mlsysim.solvers.arguments import Choice, Noun, Number, PrecisionName, Share, Switch, Whole
+from tests.core.inputs import solver_classes
 
 GOOD = {
     DistributedSolver: {
@@ -37,6 +43,21 @@ GOOD = {
     },
     SingleNodeSolver: {"model": Models.ResNet50, "hardware": Hardware.A100},
     ServingSolver: {"model": Models.Llama3_8B, "hardware": Hardware.H100},
+    SustainabilitySolver: {
+        "fleet": Systems.Clusters.Research_256,
+        "duration_days": 30,
+        "datacenter": Infra.Quebec,
+    },
+    EconomicsSolver: {
+        "fleet": Systems.Clusters.Research_256,
+        "duration_days": 30,
+        "grid": Infra.Quebec,
+    },
+    ReliabilitySolver: {
+        "fleet": Systems.Clusters.Research_256,
+        "job_duration_hours": 720,
+        "checkpoint_time_s": 60,
+    },
 }
 
 NEVER_A_NUMBER = [
@@ -53,7 +74,26 @@ NEVER_A_NUMBER = [
 ]
 NEVER_A_WHOLE = [-1, -8.0, 1.5, math.nan, math.inf, -math.inf, np.nan, np.float64(2.5), 10**400]
 NEVER_A_SHARE = [0, 0.0, -0.1, 1.0001, 50, math.nan, math.inf, -math.inf, np.float64(2)]
+NEVER_AN_AMOUNT = [
+    "8",
+    "8 GB",
+    b"8",
+    True,
+    [1],
+    {},
+    1j,
+    object,
+    -1,
+    math.nan,
+    math.inf,
+    -math.inf,
+    10**400,
+    Q_(1, "GB*USD"),
+    Q_(1, "m"),
+]
 BAD = {
+    Amount: NEVER_AN_AMOUNT,
+    Portion: [*NEVER_A_NUMBER, *(value for value in NEVER_A_SHARE if value != 0)],
     Whole: [*NEVER_A_NUMBER, *NEVER_A_WHOLE],
     Share: [*NEVER_A_NUMBER, *NEVER_A_SHARE],
     Switch: [0, 1, "yes", "True", [], math.nan],
@@ -70,6 +110,11 @@ def cases():
             values = list(BAD[type(kind)])
             if isinstance(kind, Whole) and kind.minimum == 1:
                 values += [0, Q_(0, "")]
+            if isinstance(kind, Amount):
+                values += [Q_(number, kind.unit) for number in (-1, math.nan, math.inf)]
+                values += [] if kind.zero else [0, Q_(0, kind.unit)]
+                # Where the name states no unit, a plain number says too little.
+                values += [] if kind.plain else [1]
             if not kind.optional:
                 values.append(None)
             for value in values:
@@ -92,6 +137,10 @@ def test_refused_in_words(solver, good, name, value):
 @pytest.mark.parametrize("solver", GOOD, ids=lambda solver: solver.__name__)
 def test_the_good_arguments_are_good(solver):
     assert solver.solve(**GOOD[solver])
+
+
+def test_every_solver_is_tried():
+    assert set(GOOD) == set(solver_classes())
 
 
 @pytest.mark.parametrize("solver", GOOD, ids=lambda solver: solver.__name__)
@@ -125,8 +174,9 @@ def test_numbers_of_other_makes_are_welcome(kind):
 def test_misspelt_and_missing_arguments_are_type_errors(solver):
     with pytest.raises(TypeError, match="batchsize"):
         solver.solve(**GOOD[solver], batchsize=1)
-    with pytest.raises(TypeError, match="model"):
-        solver.solve(**{key: value for key, value in GOOD[solver].items() if key != "model"})
+    first, *others = GOOD[solver]
+    with pytest.raises(TypeError, match=first):
+        solver.solve(**{name: GOOD[solver][name] for name in others})
     with pytest.raises(TypeError):
         solver.solve(*GOOD[solver].values())
 

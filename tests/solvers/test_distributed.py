@@ -242,6 +242,14 @@ def test_replicas_in_one_node_reduce_over_its_links():
     assert seconds(r.dp_communication_latency) == pytest.approx(by_hand)
 
 
+def test_stages_on_two_nodes_speak_over_the_network():
+    transfer = 2048 * 2 * 8192 * 2 / 8  # each of eight ranks sends its part of a microbatch
+    for nodes, bandwidth, latency in ((1, 450e9, 0.6e-6), (2, 50e9, 2.7e-6)):
+        r = solve(fleet=fleet(nodes=nodes), tp_size=nodes * 4, pp_size=2, batch_size=32)
+        by_hand = 2 * 16 * (transfer * 8 / (nodes * 4) / bandwidth + latency)
+        assert seconds(r.pp_communication_latency) == pytest.approx(by_hand)
+
+
 def test_fewer_ports_are_shared():
     node = dataclasses.replace(Systems.Nodes.DGX_H100, nics_per_node=1)
     one, eight = solve(fleet=fleet(node=node)), solve()

@@ -121,6 +121,13 @@ def test_parts_of_a_sequence_are_reported():
     assert solve(tp_size=1, pp_size=2, microbatch_count=16, batch_size=2048).whole_microbatches
 
 
+def test_parts_of_a_sequence_alone_are_reason_enough():
+    r = solve(microbatch_count=24, recompute="full")
+    assert r.fits_memory
+    assert not r.feasible
+    assert [reason.split(":")[0] for reason in r.reasons] == ["microbatches"]
+
+
 def test_every_reason_is_named():
     r = solve(tp_size=1, pp_size=2, microbatch_count=16)
     assert [reason.split(":")[0] for reason in r.reasons] == ["memory", "microbatches"]

@@ -138,7 +138,7 @@ def notebooks() -> None:
     if stamp.matches(current):
         return
     with step("writing the tutorials as notebooks"):
-        must([PYTHON, "-m", "tools.preview.notebooks"], "the notebooks failed; the words are above")
+        must([PYTHON, "-m", "tools.pages.notebooks"], "the notebooks failed; the words are above")
     stamp.write(current)
 
 

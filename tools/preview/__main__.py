@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from tools.preview.faults import Fault
-from tools.preview.project import load
+from tools.pages.faults import Fault
+from tools.pages.project import load
 from tools.preview.site import build
 
 

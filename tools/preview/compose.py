@@ -8,15 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tools.preview.execute import FORMS
-from tools.preview.faults import Fault
-from tools.preview.lint import SHORTCODE
-from tools.preview.pages import INLINE, Cell, Page, Text
-
-
-def insert(variables: dict[str, str], text: str) -> str:
-    """Replace each ``var`` shortcode."""
-    return SHORTCODE.sub(lambda code: variables.get(code[1][4:].strip(), ""), text)
+from tools.pages.execute import FORMS
+from tools.pages.faults import Fault
+from tools.pages.lint import insert
+from tools.pages.pages import INLINE, Cell, Page, Text
 
 
 class Composer:

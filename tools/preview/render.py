@@ -2,65 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
 import re
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from functools import cache
-from importlib.metadata import version
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pypandoc
 
+from tools.pages.cache import remember, run
+from tools.pages.faults import Fault
+from tools.pages.pages import Page
+from tools.pages.project import Project, title_of
+from tools.pages.scan import scan
 from tools.preview.compose import Composer
-from tools.preview.faults import Fault
-from tools.preview.pages import Page
-from tools.preview.project import Project, title_of
-from tools.preview.scan import scan
 
 HERE = Path(__file__).parent
 NOTES = 'role="doc-endnotes">\n'
-CACHE = Path("build/preview")
-VERSIONS = [
-    version(name) for name in ("ipykernel", "matplotlib", "numpy", "pint", "pypandoc-binary")
-]
 PANDOC = ["--from=markdown", "--to=html5", "--mathml", "--section-divs", "--wrap=none", "--toc"]
-
-
-@cache
-def _digest(folder: Path, pattern: str = "*") -> str:
-    files = sorted(
-        path for path in folder.rglob(pattern) if path.is_file() and path.suffix != ".pyc"
-    )
-    parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-
-def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return ``make()``, or what it returned when it was last called with this key."""
-    key += [*VERSIONS, sys.version, _digest(HERE, "*.py"), _digest(HERE, "*.lua")]
-    path = root / CACHE / f"{hashlib.sha256(chr(0).join(key).encode()).hexdigest()[:40]}.json"
-    if path.is_file():
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    value = make()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
-    return value
-
-
-def run(page: Page, root: Path) -> dict[str, list[Any]]:
-    """Return the outputs of the page's cells; every file of the package counts for the cache."""
-
-    def make() -> dict[str, list[Any]]:
-        from tools.preview.execute import execute  # slow to import, and seldom needed
-
-        return asyncio.run(execute(page, root))
-
-    return remember(root, ["run", str(page.path), page.source, _digest(root / "mlsysim")], make)
 
 
 def render(page: Page, project: Project) -> dict[str, Any]:

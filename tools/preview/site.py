@@ -13,13 +13,13 @@ from typing import Any
 
 import jinja2
 
-from tools.preview import links, npm
-from tools.preview.compose import insert
-from tools.preview.faults import Fault
-from tools.preview.links import html_path
-from tools.preview.lint import lint
-from tools.preview.pages import Page
-from tools.preview.project import Project, title_of
+from tools.pages import links
+from tools.pages.faults import Fault
+from tools.pages.links import html_path
+from tools.pages.lint import insert, lint
+from tools.pages.pages import Page
+from tools.pages.project import Project, title_of
+from tools.preview import npm
 from tools.preview.render import HERE, render
 
 WORKERS = 2

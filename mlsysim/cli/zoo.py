@@ -1,0 +1,90 @@
+"""The zoo on the command line: catalogs as tables, one row with its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.table import Column, Table
+from mlsysim.core.units import format_number
+from mlsysim.evaluation import plain
+from mlsysim.registry import Hardware, Infra, Models, Systems
+
+__all__ = ["CATALOGS", "catalog_of", "listing", "overview", "row_details"]
+
+CATALOGS: dict[str, Any] = {
+    "hardware": Hardware,
+    "models": Models,
+    "systems": Systems,
+    "infra": Infra,
+}
+_SHOWN = {
+    "Hardware": ("release_year", "compute.fp16", "memory.capacity", "memory.bandwidth", "tdp"),
+    "Models": ("parameters", "layers", "hidden_dim", "flops_per_sample"),
+    "Fabrics": ("bandwidth", "latency"),
+    "Links": ("bandwidth", "latency"),
+    "Nodes": ("accelerator", "accelerators_per_node", "scale_up", "power", "unit_price"),
+    "Clusters": ("node", "count", "fabric"),
+    "Tiers": ("memory", "power", "latency"),
+    "Grids": ("carbon_intensity", "pue", "wue"),
+    "Racks": ("power", "cooling", "pue"),
+    "Datacenters": ("grid", "pue", "wue"),
+}
+
+
+def catalog_of(name: str) -> Any:
+    """Return the catalog of that name."""
+    if name not in CATALOGS:
+        raise UnknownEntryError.build(name, "catalog", CATALOGS)
+    return CATALOGS[name]
+
+
+def overview() -> Table:
+    """Return one row per catalog."""
+    texts = {
+        "catalog": list(CATALOGS),
+        "rows": [len(catalog) for catalog in CATALOGS.values()],
+        "tiers": [", ".join(catalog.tiers()) for catalog in CATALOGS.values()],
+    }
+    return Table({name: Column(values) for name, values in texts.items()})
+
+
+def listing(catalog: Any) -> Iterator[tuple[str, Table]]:
+    """Yield a title and a table for each part of a catalog whose rows are of one kind."""
+    parts = {catalog.__name__: catalog} if catalog.__name__ in _SHOWN else catalog.tiers()
+    for title, part in parts.items():
+        yield title, part.table(*_SHOWN[title])
+
+
+def row_details(row: Any) -> list[dict[str, Any]]:
+    """Return every value of a row: name, text, plain value, source, whether it is a guess."""
+    table = type(row)  # the record class, for its fields
+    return [
+        {
+            "field": path,
+            "text": format_number(getattr(value, "name", value)),
+            "value": plain(value),
+            "estimated": bool(getattr(row, "is_estimated", lambda _: False)(path)),
+            "source": _source(row, path),
+        }
+        for path, value in _values(row, table)
+    ]
+
+
+def _values(row: Any, kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+        if name in ("source", "field_sources", "estimated", "note"):
+            continue
+        value = getattr(row, name)
+        if hasattr(value, "__dataclass_fields__") and not hasattr(value, "source"):
+            yield from _values(value, type(value), f"{prefix}{name}.")
+        elif value is not None:
+            yield prefix + name, value
+
+
+def _source(row: Any, path: str) -> str:
+    if not hasattr(row, "source_of"):
+        return str(row.source or "") if hasattr(row, "source") else ""
+    source = row.source_of(path)
+    return f"{source}{f' <{source.url}>' if source.url else ''}"

@@ -1,0 +1,159 @@
+"""The JSON Schema of configurations, built from the registries and the solvers.
+
+Editors use it to complete names and to underline mistakes. The checks that decide are those of
+`checking`: a schema cannot say that sizes must tile a fleet.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mlsysim.config.checking import KEYS, MACRO_KEYS, PRICES, REGIONS, REQUIRED, SYSTEM_KEYS
+from mlsysim.config.parts import BOUNDS
+from mlsysim.core.types import PRECISIONS, NetworkFabric, TransformerModel, Workload
+from mlsysim.scenario.limits import metrics_of
+from mlsysim.scenario.macro import MACRO_METRICS
+from mlsysim.scenario.names import entries
+from mlsysim.scenario.tasks import TASKS, Task
+from mlsysim.solvers.amounts import Amount, Portion
+from mlsysim.solvers.arguments import Argument, Choice, PrecisionName, Share, Switch, Whole
+
+__all__ = ["argument_notes", "json_schema"]
+
+Schema = dict[str, Any]
+_NUMBER: Schema = {"type": "number", "minimum": 0}
+
+
+def json_schema() -> Schema:
+    """Compose the schema."""
+    texts: dict[str, Schema] = {
+        "name": {"type": "string", "minLength": 1, "maxLength": 200},
+        "description": {"type": "string"},
+        "task": {"enum": list(TASKS)},
+        "model": _names(Workload),
+        "system": _system(),
+        "arguments": {"type": "object"},
+        "limits": {"type": "object"},
+        "macro": _macro(),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "mlsysim configuration",
+        **_object({key: texts[key] for key in KEYS}, required=REQUIRED),
+        "allOf": [_when(task) for task in TASKS.values()],
+    }
+
+
+def _object(properties: Mapping[str, Schema], **rest: Any) -> Schema:
+    rest = {key: list(value) if isinstance(value, tuple) else value for key, value in rest.items()}
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "additionalProperties": False,
+        **rest,
+    }
+
+
+def _names(*kinds: type) -> Schema:
+    return {"enum": sorted(entries(*kinds))}
+
+
+def _system() -> Schema:
+    rows = {key: _names(kind) for key, kind in SYSTEM_KEYS.items()}
+    fleet = {
+        "node": rows["node"],
+        "count": {"type": "integer", "minimum": 1, "maximum": 10**7},
+        "fabric": _names(NetworkFabric),
+    }
+    alone = [_object({key: row}, required=(key,)) for key, row in rows.items()]
+    return {"oneOf": [*alone, _object(fleet, required=tuple(fleet))]}
+
+
+def _when(task: Task) -> Schema:
+    """Say what the task's solver takes and gives."""
+    notes = argument_notes(task.solver.solve)
+    arguments = {
+        name: _argument(kind, task.defaults[name], notes.get(name, ""))
+        for name, kind in task.parameters.items()
+    }
+    missing = [n for n, default in task.defaults.items() if default is inspect.Parameter.empty]
+    then: Schema = {
+        "properties": {
+            "arguments": _object(arguments, required=missing),
+            "limits": _limits(metrics_of(task.solver.result)),
+        }
+    }
+    if task.name != "inference":
+        then["properties"]["model"] = _names(TransformerModel)
+    if missing:
+        then["required"] = ["arguments"]
+    asked: Schema = {"properties": {"task": {"const": task.name}}, "required": ["task"]}
+    return {"if": asked, "then": then}
+
+
+def _argument(kind: Argument, default: Any, note: str) -> Schema:
+    schema: Schema = {"description": note} if note else {}
+    schema |= _value(kind)
+    if kind.optional:
+        schema = {"anyOf": [_value(kind), {"type": "null"}]} | (
+            {"description": note} if note else {}
+        )
+    if default is not inspect.Parameter.empty:
+        schema["default"] = default
+    return schema
+
+
+def _value(kind: Argument) -> Schema:
+    match kind:
+        case Whole():
+            return {"type": "integer", "minimum": kind.minimum}
+        case Portion():
+            return {"type": "number", "minimum": 0, "maximum": 1}
+        case Share():
+            return {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+        case Switch():
+            return {"type": "boolean"}
+        case Choice():
+            return {"enum": list(kind.options or {})}
+        case PrecisionName():
+            return {"enum": list(PRECISIONS)}
+        case Amount():
+            return _amount(kind.unit)
+    return {}
+
+
+def _amount(unit: str) -> Schema:
+    """A number and a unit as text; a plain number where there is no unit."""
+    text: Schema = {"type": "string", "pattern": "^[-+]?[0-9]"}
+    return {**text, "examples": [f"5 {unit}"]} if unit else {"anyOf": [_NUMBER, text]}
+
+
+def _limits(metrics: Mapping[str, str]) -> Schema:
+    return _object(
+        {
+            name: _object(dict.fromkeys(BOUNDS, _amount(unit)), minProperties=1)
+            for name, unit in metrics.items()
+        }
+    )
+
+
+def _macro() -> Schema:
+    texts: dict[str, Schema] = {
+        "duration_days": {"type": "number", "exclusiveMinimum": 0},
+        "region": _names(*REGIONS),
+        "utilization": {"type": "number", "minimum": 0, "maximum": 1},
+        **{name: _amount(unit) for name, unit in PRICES.items()},
+        "limits": _limits(MACRO_METRICS),
+    }
+    return _object({key: texts[key] for key in MACRO_KEYS})
+
+
+def argument_notes(function: Callable[..., Any]) -> dict[str, str]:
+    """Return what a solver's docstring says about each of its arguments."""
+    text = inspect.getdoc(function) or ""
+    section = re.search(r"Parameters\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", text, re.DOTALL)
+    items = re.findall(r"^(\w+)\n((?: .*\n?)+)", section[1] if section else "", re.MULTILINE)
+    return {name: " ".join(body.split()) for name, body in items}

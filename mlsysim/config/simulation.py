@@ -1,0 +1,218 @@
+"""Configurations: a scenario as a file that people write and programs check."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mlsysim.config.checking import KEYS, checked
+from mlsysim.config.document import Document, document_of
+from mlsysim.config.faults import Fault, refusal
+from mlsysim.config.json_reader import read_json
+from mlsysim.config.schema import json_schema
+from mlsysim.config.yaml_reader import read_yaml
+from mlsysim.config.yaml_writer import write_yaml
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import Record, record
+from mlsysim.scenario.scenario import Scenario
+
+__all__ = ["MAX_BYTES", "SimulationConfig"]
+
+MAX_BYTES = 256 * 1024
+"""Larger files are refused. A configuration takes one or two thousand bytes."""
+
+_READERS = {"yaml": read_yaml, "json": read_json}
+_FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+
+
+@record
+class SimulationConfig(Record):
+    """A scenario in plain data: names of registry rows, numbers, and amounts as text.
+
+    A configuration checks itself when it is made. Everything that is wrong with it is reported at
+    once, in one `ConfigError` whose `faults` have file, line and key. Nothing runs before.
+
+    Attributes
+    ----------
+    name : str
+        What the scenario is called.
+    description : str
+        One sentence about it.
+    task : str
+        ``"inference"``, ``"serving"`` or ``"training"``.
+    model : str
+        Name of a registry row, such as ``"Llama3_8B"``.
+    system : Mapping[str, object]
+        ``{"hardware": name}``, ``{"node": name}``, ``{"cluster": name}``, or a fleet:
+        ``{"node": name, "count": number, "fabric": name}``.
+    arguments : Mapping[str, object]
+        Further arguments of the task's solver.
+    limits : Mapping[str, object]
+        Limits on the solver's result: ``{"latency": {"at_most": "200 ms"}}``.
+    macro : Mapping[str, object]
+        How long the system runs and where: `duration_days`, `region`, `utilization`,
+        `kwh_price`, `unit_price`; and `limits` on energy, carbon, water and cost.
+
+    Examples
+    --------
+    >>> from mlsysim import SimulationConfig, evaluate
+    >>> config = SimulationConfig.from_text('''
+    ... name: Chat
+    ... task: serving
+    ... model: Llama3_8B
+    ... system: {hardware: H100}
+    ... arguments: {seq_len: 2048, batch_size: 16}
+    ... limits:
+    ...   itl: {at_most: 20 ms}
+    ... ''')
+    >>> evaluate(config.scenario()).status
+    'pass'
+    """
+
+    name: str
+    task: str
+    model: str
+    system: Mapping[str, Any]
+    description: str = ""
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    limits: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    macro: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        document = document_of(self._plain())
+        object.__setattr__(self, "_scenario", checked(document))
+        for field, value in document.data.items():
+            object.__setattr__(self, field, value)
+
+    def _plain(self) -> dict[str, Any]:
+        """Return every key that says something, in the order of the schema."""
+        values = {key: getattr(self, key) for key in KEYS}
+        optional = ("description", "arguments", "limits", "macro")
+        return {k: v for k, v in values.items() if k not in optional or (v != "" and v != {})}
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> SimulationConfig:
+        """Read a file; its suffix says whether it is YAML or JSON.
+
+        Parameters
+        ----------
+        path
+            A file that ends in ``.yaml``, ``.yml`` or ``.json``.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be read, or says anything that makes no sense.
+        """
+        place = Path(path)
+        kind = _FORMATS.get(place.suffix.lower())
+        if kind is None:
+            raise _refused(place.name, f"has no suffix of {', '.join(_FORMATS)}")
+        return cls._from(_READERS[kind](_decoded(_bytes_of(place), place.name), place.name))
+
+    @classmethod
+    def from_text(cls, text: str, *, kind: str = "yaml") -> SimulationConfig:
+        """Read text that is already at hand.
+
+        Parameters
+        ----------
+        text
+            The configuration.
+        kind
+            ``"yaml"`` or ``"json"``.
+
+        Raises
+        ------
+        ConfigError
+            If the text says anything that makes no sense.
+        """
+        if kind not in _READERS:
+            raise ConfigError(
+                f"kind = {kind!r} is unknown: choose one of {', '.join(_READERS)}", argument="kind"
+            )
+        if not isinstance(text, str):
+            raise ConfigError(f"text must be a str, not {type(text).__name__}", argument="text")
+        _check_size(len(text), "")
+        return cls._from(_READERS[kind](_printable(text, "")))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SimulationConfig:
+        """Take data of the same shape as a file's.
+
+        Raises
+        ------
+        ConfigError
+            If the data says anything that makes no sense.
+        """
+        return cls._from(document_of(data))
+
+    @classmethod
+    def _from(cls, document: Document) -> SimulationConfig:
+        # Checked here first: here the lines are known.
+        checked(document)
+        return cls(**document.data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as plain data, which `from_dict` takes back."""
+        return copy.deepcopy(self._plain())
+
+    def to_yaml(self) -> str:
+        """Return the configuration as YAML, which `from_text` takes back."""
+        return write_yaml(self._plain())
+
+    def scenario(self) -> Scenario:
+        """Return the scenario that the configuration describes."""
+        made: Scenario = self._scenario  # type: ignore[attr-defined]
+        return made
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of configurations, for editors that complete and check."""
+        return json_schema()
+
+
+def _refused(file: str, message: str) -> ConfigError:
+    return refusal([Fault(file, None, "", message)])
+
+
+def _check_size(size: int, file: str) -> None:
+    if size > MAX_BYTES:
+        raise _refused(file, f"is larger than {MAX_BYTES // 1024} KiB: this is no configuration")
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        # A pipe or a device would block, or never end.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _refused(path.name, "is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as fault:
+        if isinstance(fault, ConfigError):
+            raise
+        reason = getattr(fault, "strerror", None) or str(fault)
+        raise _refused(str(path), f"cannot be read: {reason}") from None
+    _check_size(len(content), path.name)
+    return content
+
+
+def _decoded(content: bytes, file: str) -> str:
+    try:
+        return _printable(content.decode("utf-8-sig"), file)
+    except UnicodeDecodeError as fault:
+        line = content.count(b"\n", 0, fault.start) + 1
+        message = f"is not UTF-8 text (byte {fault.start + 1})"
+        raise refusal([Fault(file, line, "", message)]) from None
+
+
+def _printable(text: str, file: str) -> str:
+    if "\0" in text:
+        raise _refused(file, "is binary, not text")
+    if not text.strip():
+        raise _refused(file, "is empty")
+    return text

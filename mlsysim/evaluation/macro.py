@@ -1,0 +1,101 @@
+"""The macro level: energy, carbon, water and cost of the whole system."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import units_of
+from mlsysim.core.result import Result
+from mlsysim.core.types import Datacenter
+from mlsysim.scenario.macro import EconomicsSolver, SustainabilitySolver
+from mlsysim.scenario.scenario import Scenario
+from mlsysim.solvers.results import EconomicsResult, SustainabilityResult
+
+__all__ = ["Macro", "macro"]
+
+
+@dataclass
+class Macro:
+    """What the macro solvers answered, and why they did not."""
+
+    sustainability: SustainabilityResult | None = None
+    economics: EconomicsResult | None = None
+    reasons: dict[type[Any], str] = field(default_factory=dict)
+
+    def value(self, metric: str) -> Any:
+        """Return a metric; `None` where it is not known."""
+        for answer in (self.sustainability, self.economics):
+            if answer is not None and metric in answer:
+                return answer[metric]
+        return None
+
+    def missing(self, metric: str) -> str:
+        """Say why a metric is not known."""
+        for solver, reason in self.reasons.items():
+            if metric in (name for name, _, _ in units_of(solver)):
+                return reason
+        return "not known: it needs a unit_price, or a rate, that is not given"
+
+
+def macro(scenario: Scenario, result: Result) -> Macro:
+    """Ask for energy, carbon, water and cost, as far as the scenario says enough."""
+    found = Macro()
+    if scenario.duration_days is None:
+        reason = "not known: the scenario does not say how long it runs (duration_days)"
+        found.reasons = {SustainabilityResult: reason, EconomicsResult: reason}
+        return found
+    common: dict[str, Any] = {
+        "fleet": scenario.fleet,
+        "duration_days": scenario.duration_days,
+        "utilization": scenario.utilization,
+    }
+    if scenario.region is None:
+        reason = "not known: the scenario does not say where it runs (region)"
+        found.reasons[SustainabilityResult] = reason
+    else:
+        try:
+            found.sustainability = SustainabilitySolver.solve(**common, datacenter=scenario.region)
+        except ConfigError as fault:
+            found.reasons[SustainabilityResult] = f"not known: {fault}"
+    try:
+        found.economics = _economics(**common, **_prices(scenario, result))
+    except ConfigError as fault:
+        found.reasons[EconomicsResult] = f"not known: {fault}"
+    return found
+
+
+def _economics(**arguments: Any) -> EconomicsResult:
+    """Ask for costs; where no price of the hardware is known, for that of its energy alone."""
+    if arguments["unit_price"] is not None or arguments["fleet"].node.unit_price is not None:
+        return EconomicsSolver.solve(**arguments)
+    # The solver wants a price, bought or rented. A rent of nothing is one, and is taken out again.
+    answer = EconomicsSolver.solve(**arguments, rental_price=0)
+    return dataclasses.replace(
+        answer, rental_cost=None, rental_cost_per_token=None, rental_training_cost=None
+    )
+
+
+def _prices(scenario: Scenario, result: Result) -> dict[str, Any]:
+    """Return what the cost depends on besides the power."""
+    place = "datacenter" if isinstance(scenario.region, Datacenter) else "grid"
+    return {
+        place: scenario.region,
+        "kwh_price": scenario.kwh_price,
+        "unit_price": scenario.unit_price,
+        "token_throughput": _token_throughput(scenario, result),
+    }
+
+
+def _token_throughput(scenario: Scenario, result: Result) -> Any:
+    """Return the tokens per second of the whole system; `None` where none are counted."""
+    task = scenario.question
+    if not task.tokens or not result[task.tokens]:
+        return None
+    if task.name == "training":
+        return result[task.tokens]
+    # As many copies of the model are served as the system has room for.
+    copies = scenario.fleet.total_accelerators // scenario.arguments.get("tp_size", 1)
+    return result[task.tokens] * copies

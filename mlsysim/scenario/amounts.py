@@ -1,0 +1,53 @@
+"""Amounts written as text: ``"200 ms"``, ``"0.12 USD/kWh"``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.units import Q_, strip, unit
+
+__all__ = ["read_amount"]
+
+_AMOUNT = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)\s*(\S.*)?")
+# A product of names, with small powers. Anything more would be arithmetic, which text is not for.
+_UNIT = re.compile(r"(1|[A-Za-zµμ%]+)(\*\*-?[1-3])?([*/][A-Za-zµμ%]+(\*\*-?[1-3])?){0,4}")
+_LARGEST = 1e30
+
+
+def read_amount(text: str, expected: str, name: str) -> Any:
+    """Read a number and a unit, without evaluating anything.
+
+    Parameters
+    ----------
+    text
+        What was written, such as ``"3.35 TB/s"``.
+    expected
+        A unit of the dimension that is asked for.
+    name
+        What the amount is, for the error.
+
+    Raises
+    ------
+    ConfigError
+        If the text is no amount, or one of another dimension.
+    """
+    example = f'write a number and a unit, as in "5 {expected}"' if expected else "write a number"
+    match = _AMOUNT.fullmatch(text.strip()) if len(text) <= 100 else None
+    if match is None:
+        raise ConfigError(f"{name} = {text[:100]!r} is not an amount: {example}", argument=name)
+    number, symbol = float(match[1]), re.sub(r"\s*([*/])\s*", r"\1", match[2] or "")
+    if abs(number) > _LARGEST:
+        raise ConfigError(f"{name} = {text!r} is out of range: use a larger unit", argument=name)
+    if symbol and not (_UNIT.fullmatch(symbol) and len(symbol) <= 60):
+        raise ConfigError(f"{name} = {text!r}: {symbol!r} is not a unit; {example}", argument=name)
+    whole = re.fullmatch(r"[-+]?[0-9]+", match[1])
+    try:
+        amount = Q_(int(number) if whole else number, unit(symbol))
+    except Exception as fault:  # Pint raises several kinds for names that it does not know
+        raise ConfigError(
+            f"{name} = {text!r}: the unit {symbol!r} is unknown; {example}", argument=name
+        ) from fault
+    strip(amount, expected, name)
+    return amount

@@ -1,0 +1,46 @@
+"""Names: the registry rows that an argument accepts."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.registry import Hardware, Infra, Models, Systems
+
+__all__ = ["entries", "find_entry"]
+
+
+@cache
+def entries(*kinds: type) -> dict[str, Any]:
+    """Return every registry row of the given kinds, by its short name."""
+    return {
+        name: row
+        for catalog in (Hardware, Models, Systems, Infra)
+        for name, row in catalog.items()
+        if isinstance(row, kinds)
+    }
+
+
+def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
+    """Return the row of that name.
+
+    Parameters
+    ----------
+    name
+        Short name of the row, such as ``"H100"``.
+    kinds
+        What the row may be.
+    label
+        What to call such a row in a message.
+
+    Raises
+    ------
+    UnknownEntryError
+        If there is no such row; the message has the nearest names.
+    """
+    known = entries(*kinds)
+    if not isinstance(name, str) or name not in known:
+        what = label or " or ".join(kind.__name__ for kind in kinds)
+        raise UnknownEntryError.build(name, what, known)
+    return known[name]

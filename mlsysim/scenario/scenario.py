@@ -1,0 +1,164 @@
+"""A scenario: who asks what of which system, and what is promised."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.result import Result
+from mlsysim.core.types import (
+    Accelerator,
+    Datacenter,
+    Fleet,
+    GridProfile,
+    Node,
+    TransformerModel,
+    Workload,
+)
+from mlsysim.core.units import Quantity
+from mlsysim.scenario.limits import Limit, metrics_of
+from mlsysim.scenario.macro import MACRO_METRICS, SustainabilitySolver
+from mlsysim.scenario.systems import SYSTEMS, standalone_fleet
+from mlsysim.scenario.tasks import TASKS, Task
+
+__all__ = ["Scenario"]
+
+
+@record
+class Scenario(Record):
+    """A workload on a system, with limits that it has to keep.
+
+    A scenario checks itself when it is made: every argument, and whether all of them agree. It
+    then holds whatever it takes to answer three questions, which `evaluate` asks: does it fit,
+    is it fast enough, and what does it cost in money, carbon and water.
+
+    Attributes
+    ----------
+    name : str
+        What the scenario is called.
+    description : str
+        One sentence about it.
+    task : str
+        What is asked: ``"inference"`` (one forward pass on one device), ``"serving"`` (prompts
+        answered by a device or a node) or ``"training"`` (a step on the whole fleet).
+    workload : Workload
+        The model.
+    system : Accelerator, Node or Fleet
+        What it runs on. The solver is asked about the part that the task concerns; energy and
+        cost are those of the whole system.
+    arguments : Mapping[str, object]
+        Further arguments of the task's solver.
+    limits : tuple of Limit
+        What is promised about the solver's result.
+    duration_days : float or None
+        Days that the system runs.
+    region : GridProfile, Datacenter or None
+        Where it runs.
+    kwh_price : Quantity or None
+        Price of electricity; `None` takes the default of `EconomicsSolver`.
+    unit_price : Quantity or None
+        Price of one node with its devices; `None` takes the registry's.
+    utilization : float or None
+        Where the devices stand between idle (0) and their design power (1); `None` takes the
+        default of the solvers.
+    macro_limits : tuple of Limit
+        What is promised about energy, carbon, water and cost.
+
+    Examples
+    --------
+    >>> from mlsysim import Hardware, Limit, Models, Q_, Scenario
+    >>> scenario = Scenario(
+    ...     name="Camera",
+    ...     task="inference",
+    ...     workload=Models.ResNet50,
+    ...     system=Hardware.T4,
+    ...     limits=(Limit(metric="latency", at_most=Q_(10, "ms")),),
+    ... )
+    >>> scenario.solve().feasible
+    True
+    """
+
+    name: str
+    task: str
+    workload: Workload
+    system: Accelerator | Node | Fleet
+    description: str = ""
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+    duration_days: float | None = number(default=None)
+    region: GridProfile | Datacenter | None = None
+    kwh_price: Quantity | None = quantity("USD/kWh", default=None, zero=True)
+    unit_price: Quantity | None = quantity("USD", default=None, zero=True)
+    utilization: float | None = number(default=None, zero=True)
+    macro_limits: tuple[Limit, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("limits", "macro_limits"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        object.__setattr__(self, "arguments", dict(self.arguments))
+        for fault in self.faults():
+            raise fault
+
+    @property
+    def question(self) -> Task:
+        """The task: which solver answers, and about which part of the system."""
+        return TASKS[self.task]
+
+    @property
+    def fleet(self) -> Fleet:
+        """The whole system as a fleet; a device or node alone has no peers."""
+        return standalone_fleet(self.system)
+
+    def solve(self) -> Any:
+        """Ask the task's solver.
+
+        Returns
+        -------
+        SingleNodeResult, ServingResult or DistributedResult
+            The solver's answer, which can show its work.
+        """
+        answer: Result = self.question.solve(self.workload, self.system, self.arguments)
+        return answer
+
+    def faults(self) -> list[ConfigError]:
+        """Return everything that is wrong with the scenario; a scenario that was made has none."""
+        found = list(self._field_faults())
+        return found or self.question.faults(self.workload, self.system, self.arguments)
+
+    def _field_faults(self) -> Iterator[ConfigError]:
+        if self.task not in TASKS:
+            yield UnknownEntryError.build(self.task, "task", TASKS)
+            return
+        kinds: dict[str, tuple[type, ...]] = {"workload": (Workload,), "system": SYSTEMS}
+        if self.region is not None:
+            kinds["region"] = (GridProfile, Datacenter)
+        for field, wanted in kinds.items():
+            if not isinstance(getattr(self, field), wanted):
+                names = " or ".join(kind.__name__ for kind in wanted)
+                yield ConfigError(
+                    f"{field} = {getattr(self, field)!r} is not a {names}", argument=field
+                )
+        if self.task != "inference" and not isinstance(self.workload, TransformerModel):
+            yield ConfigError(
+                f"workload = {self.workload!r} has no layers to be split or cached: {self.task} "
+                "takes a transformer such as Models.Llama3_8B",
+                argument="workload",
+            )
+        if self.utilization is not None:
+            try:
+                SustainabilitySolver.parameters["utilization"].admit(
+                    "utilization", self.utilization
+                )
+            except ConfigError as fault:
+                yield fault
+        known = {"limits": metrics_of(self.question.solver.result), "macro_limits": MACRO_METRICS}
+        for field, metrics in known.items():
+            for limit in getattr(self, field):
+                if not isinstance(limit, Limit):
+                    yield ConfigError(f"{field} holds {limit!r}: pass Limit(...)", argument=field)
+                elif limit.metric not in metrics:
+                    yield UnknownEntryError.build(limit.metric, f"{self.task} metric", metrics)

@@ -1,0 +1,109 @@
+"""The parts of a system that a question is about: its device, its node, the whole fleet."""
+
+from __future__ import annotations
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.types import (
+    Accelerator,
+    Datacenter,
+    Fleet,
+    GridProfile,
+    NetworkFabric,
+    Node,
+    Source,
+)
+from mlsysim.core.units import Q_
+
+__all__ = ["SYSTEMS", "System", "device_of", "node_of", "standalone_fleet", "without_facility"]
+
+System = Accelerator | Node | Fleet
+SYSTEMS = (Accelerator, Node, Fleet)
+
+_ALONE = Source(
+    title="By definition: what stands alone has no peers, and no facility around it",
+    note="no message crosses such a link, so its rate and latency enter no result",
+)
+NO_LINK = NetworkFabric(name="no link", source=_ALONE, bandwidth=Q_(1, "B/s"), latency=Q_(0, "us"))
+"""The fabric of those who have no peers."""
+
+
+def device_of(system: System) -> Accelerator:
+    """Return the one device that a forward pass runs on."""
+    return system if isinstance(system, Accelerator) else node_of(system).accelerator
+
+
+def node_of(system: System) -> Node:
+    """Return the node of a fleet; a device alone is a node without a host."""
+    if isinstance(system, Fleet):
+        return system.node
+    return system if isinstance(system, Node) else _bare_node(system)
+
+
+def standalone_fleet(system: System) -> Fleet:
+    """Make a fleet of one device or one node, with no peers.
+
+    Such a fleet answers questions that are asked of fleets (training, energy, cost) for a laptop
+    or a microcontroller. A device becomes a node without a host: the node's power and price are
+    the device's own.
+
+    Parameters
+    ----------
+    system
+        A device or a node. A fleet is returned as it is.
+
+    Returns
+    -------
+    Fleet
+        One node on no network.
+
+    Raises
+    ------
+    ConfigError
+        If `system` is something else.
+
+    Examples
+    --------
+    >>> from mlsysim import Hardware, standalone_fleet
+    >>> standalone_fleet(Hardware.MacBook_M3_Max).total_accelerators
+    1
+    """
+    if not isinstance(system, SYSTEMS):
+        raise ConfigError(
+            f"system = {system!r} is no system: pass a device such as Hardware.H100, a node such "
+            "as Systems.Nodes.DGX_H100, or a fleet such as Systems.Clusters.Research_256",
+            argument="system",
+        )
+    if isinstance(system, Fleet):
+        return system
+    return Fleet(name=system.name, node=node_of(system), count=1, fabric=NO_LINK)
+
+
+def without_facility(grid: GridProfile) -> Datacenter:
+    """Return the place of a device that stands in no datacenter: a home, a car.
+
+    Its electricity is all that it draws, and nothing evaporates to cool it.
+    """
+    return Datacenter(
+        name=f"{grid.name}, no facility",
+        source=_ALONE,
+        grid=grid,
+        pue=1.0,
+        wue=Q_(0, "L/kWh"),
+    )
+
+
+def _bare_node(device: Accelerator) -> Node:
+    """Wrap a device; the node's values keep the sources, and the doubts, of the device's."""
+    same = {"power": "tdp", "unit_price": "unit_price"}
+    return Node(
+        name=device.name,
+        source=_ALONE,
+        field_sources={field: device.source_of(origin) for field, origin in same.items()},
+        estimated=frozenset(f for f, origin in same.items() if device.is_estimated(origin)),
+        accelerator=device,
+        accelerators_per_node=1,
+        scale_up=NO_LINK,
+        nics_per_node=1,
+        power=device.tdp,
+        unit_price=device.unit_price,
+    )

@@ -1,0 +1,97 @@
+"""A scorecard as a picture: every promise, and how much of its limit is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.evaluation import Check, Scorecard
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_scorecard"]
+
+# Told apart by shape as well as by colour; the colours stand out on white and on black.
+_MARKS = {
+    "pass": ("o", "#2a8f5b", "kept"),
+    "fail": ("X", "#d1495b", "broken"),
+    "unknown": ("D", "#8a8a8a", "not known"),
+}
+_WIDEST = 1e3
+
+
+def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw each promise as a point: its share of the limit, which is the line at 1.
+
+    Left of the line a promise is kept, right of it broken. A limit from below counts the other
+    way round: limit over value. The axis is logarithmic and ends at 1,000 times the limit.
+
+    Parameters
+    ----------
+    scorecard
+        What `evaluate` returned.
+    ax
+        Axes to draw on; `None` makes a new figure.
+
+    Returns
+    -------
+    figure, axes
+        The matplotlib objects, to be changed or saved.
+
+    Raises
+    ------
+    ConfigError
+        If `scorecard` is not a scorecard.
+    """
+    if not isinstance(scorecard, Scorecard):
+        raise ConfigError(
+            f"scorecard = {scorecard!r} is not a Scorecard; pass what evaluate() returned",
+            argument="scorecard",
+        )
+    import matplotlib.pyplot as plt
+
+    checks = [check for check in scorecard.checks if check.limit is not None]
+    if ax is None:
+        height = 1.4 + 0.45 * len(checks)
+        _, ax = plt.subplots(figsize=(7, height), layout="constrained")
+    ax.axvline(1, color="0.5", lw=1.5)
+    shares = [_share(check) for check in checks]
+    named: set[str] = set()
+    for row, (check, share) in enumerate(zip(checks, shares, strict=True)):
+        status = str(check.status)
+        marker, color, label = _MARKS[status]
+        # Each status once in the legend; matplotlib leaves out labels that begin so.
+        label = f"_{label}" if status in named else label
+        named.add(status)
+        ax.plot([share, 1], [row, row], color=color, lw=2, alpha=0.5, label="_line")
+        ax.plot([share], [row], marker, color=color, ms=9, label=label)
+    low = min([0.1, *(share / 2 for share in shares)])
+    high = max([10.0, *(share * 2 for share in shares)])
+    ax.set(
+        xscale="log",
+        xlim=(low, high),
+        ylim=(len(checks) - 0.5, -0.5) if checks else (0.5, -0.5),
+        xlabel="Share of the limit (1 is the limit)",
+        title=f"{scorecard.name}: {scorecard.status}",
+    )
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_yticks(range(len(checks)), [_words(check) for check in checks])
+    if checks:
+        ax.legend(frameon=False, loc="best")
+    figure: Any = ax.get_figure()
+    return figure, ax
+
+
+def _share(check: Check) -> float:
+    """Return how much of the limit is used; what is not known stands on the line."""
+    ratio = check.ratio
+    if ratio is None:
+        return 1.0
+    used = ratio if check.bound == "at_most" else (1 / ratio if ratio else _WIDEST)
+    return min(max(used, 1 / _WIDEST), _WIDEST)
+
+
+def _words(check: Check) -> str:
+    return f"{check.metric}\n{check.value_text}, {check.limit_text}"

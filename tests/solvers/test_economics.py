@@ -1,0 +1,175 @@
+"""What fleets cost, bought or rented."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mlsysim import (
+    Q_,
+    ConfigError,
+    DistributedSolver,
+    EconomicsModel,
+    EconomicsSolver,
+    Infra,
+    Models,
+    SustainabilitySolver,
+    Systems,
+    sweep,
+)
+
+FLEET = Systems.Clusters.Research_256
+ASKED = {"fleet": FLEET, "duration_days": 365}
+
+
+def solve(**changes):
+    return EconomicsSolver.solve(**ASKED | changes)
+
+
+def unpriced():
+    return dataclasses.replace(FLEET, node=dataclasses.replace(FLEET.node, unit_price=None))
+
+
+def test_by_hand():
+    answer = solve(kwh_price=0.10, datacenter=Infra.Hyperscale_US)
+    energy = 32 * (8 * 0.7 + 0.61 * 4.6) * 365 * 24 * 1.09
+    assert answer.capex_usd == 32 * 270_000
+    assert answer.opex_energy_usd == pytest.approx(energy * 0.10)
+    assert answer.opex_maintenance_usd == pytest.approx(0.05 * 8_640_000 * 365 / 365.25)
+    assert answer.total_opex_usd == pytest.approx(
+        answer.opex_energy_usd + answer.opex_maintenance_usd
+    )
+    assert answer.tco_usd == pytest.approx(answer.capex_usd + answer.total_opex_usd)
+    share = 8_640_000 * 365 / (5 * 365.25)
+    assert answer.capex_share.magnitude == pytest.approx(share)
+    assert answer.period_cost.magnitude == pytest.approx(share + answer.total_opex_usd)
+    assert answer.cost_per_device_hour.to("USD/h").magnitude == pytest.approx(
+        answer.period_cost.magnitude / (256 * 365 * 24)
+    )
+
+
+def test_over_a_service_life_both_costs_are_the_same():
+    answer = solve(duration_days=Q_(5, "year"))
+    assert answer.period_cost.magnitude == pytest.approx(answer.tco.magnitude)
+
+
+def test_energy_is_that_of_the_sustainability_solver():
+    green = SustainabilitySolver.solve(**ASKED, datacenter=Infra.Poland, utilization=0.6)
+    assert solve(grid=Infra.Poland, utilization=0.6).total_energy == green.total_energy
+
+
+def test_the_facility_goes_before_the_grid_and_the_grid_before_the_default():
+    assert solve().pue == Infra.US_Avg.pue
+    assert solve(grid=Infra.Norway).pue == Infra.Norway.pue
+    assert solve(datacenter=Infra.Poland).pue == Infra.Poland.pue
+    assert solve(datacenter=Infra.Hyperscale_US, grid=Infra.Norway).pue == 1.09
+
+
+def test_rent_is_all_that_a_rented_fleet_costs():
+    answer = solve(fleet=unpriced(), rental_price=2.5)
+    assert answer.rental_cost.magnitude == pytest.approx(256 * 365 * 24 * 2.5)
+    assert answer.capex is answer.tco is answer.period_cost is answer.cost_per_device_hour is None
+    assert answer.capex_usd is None
+    assert "capex" in str(answer)
+
+
+def test_missing_prices_say_what_to_pass():
+    with pytest.raises(ConfigError, match="unit_price is missing") as caught:
+        solve(fleet=unpriced())
+    text = str(caught.value)
+    assert caught.value.argument == "unit_price"
+    assert "DGX H100" in text
+    assert "240,000 USD" in text, "its devices alone have a price"
+    assert "unit_price=Q_" in text
+    assert "rental_price=Q_" in text
+    assert solve(fleet=unpriced(), unit_price=300_000).capex_usd == 32 * 300_000
+
+
+def test_tokens():
+    run = DistributedSolver.solve(
+        model=Models.Llama3_70B,
+        fleet=FLEET,
+        batch_size=1024,
+        tp_size=8,
+        pp_size=4,
+        microbatch_count=32,
+    )
+    answer = solve(
+        token_throughput=run.token_throughput, training_tokens=1e12, rental_price=Q_(2, "USD/h")
+    )
+    rate = run.token_throughput.to("1/s").magnitude
+    seconds = 365 * 86_400
+    per_token = answer.period_cost.magnitude / (rate * seconds)
+    assert answer.cost_per_token.to("USD").magnitude == pytest.approx(per_token)
+    assert answer.training_time.to("s").magnitude == pytest.approx(1e12 / rate)
+    assert answer.training_cost.magnitude == pytest.approx(per_token * 1e12)
+    rent = 256 * 2 / 3600 / rate * 1e12
+    assert answer.rental_training_cost.magnitude == pytest.approx(rent)
+    # A run costs its share of the time, whatever the time asked about.
+    hours = answer.training_time.to("h").magnitude * 256
+    assert answer.training_cost.magnitude == pytest.approx(
+        hours * answer.cost_per_device_hour.to("USD/h").magnitude
+    )
+
+
+def test_tokens_of_a_run_need_a_rate():
+    with pytest.raises(ConfigError, match="token_throughput=") as caught:
+        solve(training_tokens=1e12)
+    assert caught.value.argument == "training_tokens"
+    answer = solve()
+    assert answer.cost_per_token is answer.training_time is answer.training_cost is None
+
+
+def test_free_electricity_and_no_maintenance_are_allowed():
+    answer = solve(kwh_price=0, maintenance_rate=0)
+    assert answer.total_opex_usd == 0
+    assert answer.tco == answer.capex
+
+
+def test_prices_may_have_units():
+    plain = solve(kwh_price=0.1, rental_price=3, unit_price=250_000, maintenance_rate=0.1)
+    dressed = solve(
+        kwh_price=Q_(100, "USD/MWh"),
+        rental_price=Q_(72, "USD/day"),
+        unit_price=Q_(250, "kUSD"),
+        maintenance_rate=Q_(0.1, "1/year"),
+    )
+    for name, value in dict(plain).items():
+        if hasattr(value, "magnitude"):
+            assert dressed[name].magnitude == pytest.approx(value.magnitude), name
+
+
+def test_sweeps_take_quantities():
+    lives = [Q_(3, "year"), Q_(60, "month")]
+    table = sweep(
+        EconomicsSolver,
+        **ASKED,
+        kwh_price=Q_(np.array([50.0, 100.0]), "USD/MWh"),
+        service_life=lives,
+        rental_price=[2, 3.5],
+    )
+    assert len(table) == 8
+    assert table.units["kwh_price"] == "USD/kWh"
+    assert table["kwh_price"].magnitude.max() == pytest.approx(0.1)
+    for index, row in enumerate(table):
+        alone = table.result(index)
+        for name in ("tco", "cost_per_device_hour", "rental_cost"):
+            assert row[name].magnitude == pytest.approx(alone[name].magnitude), name
+    assert table.best("cost_per_device_hour", smallest=True).capex_share.magnitude == pytest.approx(
+        8_640_000 * 365 / (5 * 365.25)
+    )
+
+
+def test_an_axis_of_the_wrong_dimension_is_refused():
+    with pytest.raises(ConfigError, match="service_life"):
+        sweep(EconomicsSolver, **ASKED, service_life=[Q_(3, "year"), Q_(60, "W")])
+    with pytest.raises(ConfigError, match=r"service_life.*no unit"):
+        sweep(EconomicsSolver, **ASKED, service_life=[3, 5])
+    with pytest.raises(ConfigError, match="kwh_price must be a flat axis"):
+        sweep(EconomicsSolver, **ASKED, kwh_price=[])
+
+
+def test_both_names():
+    assert EconomicsModel is EconomicsSolver

@@ -1,0 +1,58 @@
+"""Remembers what was made of a page, until something that it rests on changes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tools.pages.pages import Page
+
+CACHE = Path("build/preview")
+TOOLS = Path(__file__).parents[1]
+VERSIONS = [
+    version(name) for name in ("ipykernel", "matplotlib", "numpy", "pint", "pypandoc-binary")
+]
+
+
+@cache
+def _digest(folder: Path, pattern: str = "*") -> str:
+    files = sorted(
+        path for path in folder.rglob(pattern) if path.is_file() and path.suffix != ".pyc"
+    )
+    parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return ``make()``, or what it returned when it was last called with this key."""
+    key += [
+        *VERSIONS,
+        sys.version,
+        *(_digest(TOOLS / name, "*.*") for name in ("pages", "preview")),
+    ]
+    path = root / CACHE / f"{hashlib.sha256(chr(0).join(key).encode()).hexdigest()[:40]}.json"
+    if path.is_file():
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    value = make()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return value
+
+
+def run(page: Page, root: Path) -> dict[str, list[Any]]:
+    """Return the outputs of the page's cells; the package and the pages' data count for it."""
+
+    def make() -> dict[str, list[Any]]:
+        from tools.pages.execute import execute  # slow to import, and seldom needed
+
+        return asyncio.run(execute(page, root))
+
+    rests_on = [_digest(root / name) for name in ("mlsysim", "docs/data")]
+    return remember(root, ["run", str(page.path), page.source, *rests_on], make)

@@ -1,0 +1,108 @@
+"""Runs the cells of a page in a kernel of its own, from the project's root."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tools.pages.faults import Fault
+from tools.pages.pages import INLINE, Cell, Page, Text
+
+SECONDS = 180
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+KERNEL_OPTIONS = [
+    "--InlineBackend.figure_formats={'svg'}",
+    "--InlineBackend.rc={'figure.figsize': (7, 4.33), 'figure.facecolor': 'none',"
+    " 'axes.facecolor': 'none', 'svg.hashsalt': 'preview'}",
+]
+# The order in which Quarto looks for a form to show, on an HTML page.
+FORMS = ("text/html", "text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")
+ANSWER = "application/vnd.preview+json"
+ASK = "display({%r: get_ipython().user_expressions(%r)}, raw=True)"
+
+
+async def execute(page: Page, root: Path) -> dict[str, list[Any]]:
+    """Return by number, for each part that ran, a cell's outputs or a text's inline values."""
+    parts = {i: part for i, part in enumerate(page.parts) if _runs(part)}
+    results: dict[str, list[Any]] = {}
+    if not parts:
+        return results
+    # Two kernels with the same sockets would collide, so each has a folder of its own.
+    with tempfile.TemporaryDirectory(prefix="k") as sockets:
+        kernel = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+        if os.name != "nt":
+            kernel.transport, kernel.ip = "ipc", f"{sockets}/s"
+        client = NotebookClient(
+            new_notebook(),  # type: ignore[no-untyped-call]
+            kernel,
+            timeout=SECONDS,
+            extra_arguments=KERNEL_OPTIONS,
+            shutdown_kernel="immediate",
+        )
+        client.resources = {"metadata": {"path": str(root)}}
+        environment = {**os.environ, **ENVIRONMENT}
+        async with client.async_setup_kernel(cleanup_kc=True, env=environment):
+            for i, part in parts.items():
+                run = _values if isinstance(part, Text) else _outputs
+                results[str(i)] = await run(page, part, client)  # type: ignore[arg-type]
+    return results
+
+
+def _runs(part: Text | Cell) -> bool:
+    if isinstance(part, Text):
+        return bool(INLINE.search(part.text))
+    return part.language == "python" and part.options.get("eval", True)
+
+
+async def _run(client: NotebookClient, code: str, *tags: str) -> list[Any]:
+    cell = new_code_cell(code, metadata={"tags": tags})  # type: ignore[no-untyped-call]
+    client.nb.cells.append(cell)
+    await client.async_execute_cell(cell, len(client.nb.cells) - 1)
+    return list(cell.outputs)
+
+
+async def _outputs(page: Page, cell: Cell, client: NotebookClient) -> list[Any]:
+    try:
+        return await _run(
+            client, cell.code, *["raises-exception"] * cell.options.get("error", False)
+        )
+    except CellExecutionError as error:
+        plain = re.sub(r"\x1b\[[\d;]*m", "", error.traceback)
+        found = re.search(r"Cell In\[\d+\], line (\d+)", plain)
+        down = int(found[1]) - 1 if found else 0
+        source = cell.code.split("\n")[down].strip()
+        message = f"{error.ename}: {error.evalue} in `{source}`"
+        raise Fault(page.path, cell.code_line + down, message) from None
+
+
+async def _values(page: Page, part: Text, client: NotebookClient) -> list[str]:
+    found = list(INLINE.finditer(part.text))
+    asked = {str(i): expression[1].strip() for i, expression in enumerate(found)}
+    [answer] = await _run(client, ASK % (ANSWER, asked))
+    answers = answer.data[ANSWER]
+    for i, expression in enumerate(found):
+        if answers[str(i)]["status"] == "error":
+            message = "{ename}: {evalue}".format(**answers[str(i)]) + f" in `{expression[1]}`"
+            line = part.line + part.text.count("\n", 0, expression.start())
+            raise Fault(page.path, line, message)
+    return [_inline(answers[str(i)]["data"]) for i in range(len(found))]
+
+
+def _inline(data: dict[str, str]) -> str:
+    """Write one value into a sentence as Quarto does: a string is text, never Markdown."""
+    form = next(form for form in FORMS if form in data)
+    if form == "text/html":
+        return f"`{data[form]}`{{=html}}"
+    if form == "text/plain" and data[form][0] in "'\"":
+        return re.sub(r"([\\`*_{}\[\]()>#+,.!-])", r"\\\1", str(ast.literal_eval(data[form])))
+    return data[form]

@@ -1,0 +1,124 @@
+"""Splits a .qmd page into front matter, Markdown and cells. Runs nothing, renders nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools.pages.faults import Fault
+
+FENCE = re.compile(r"^(`{3,}|~{3,})\s*(.*?)\s*$")
+CELL = re.compile(r"^\{(\w+)\}$")
+OPTION = re.compile(r"^(?:#|%%)\| ?")
+INLINE = re.compile(r"(?<!`)`\{python\}[ \t]([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Text:
+    """Markdown between two cells; in ``prose``, same lines, code that is only shown is blank."""
+
+    text: str
+    prose: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A block that runs (``python``) or is drawn (``mermaid``)."""
+
+    language: str
+    option_text: str
+    code: str
+    line: int
+    code_line: int
+    options: dict[str, Any] = field(compare=False, default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page as it was written; ``path`` is relative to the project root."""
+
+    path: Path
+    source: str
+    meta_text: str
+    meta: dict[str, Any]
+    parts: tuple[Text | Cell, ...]
+    fences: tuple[tuple[int, str, str], ...]  # code only shown: line, info string, first line
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells in the order in which they run."""
+        return [part for part in self.parts if isinstance(part, Cell)]
+
+    @property
+    def texts(self) -> list[Text]:
+        """The Markdown in the order in which it is read."""
+        return [part for part in self.parts if isinstance(part, Text)]
+
+    def line_of(self, needle: str) -> int | None:
+        """Return the line of the prose where ``needle`` stands as a whole word."""
+        for part in self.texts:
+            if found := re.search(rf"(?<![\w-]){re.escape(needle)}(?![\w-])", part.prose):
+                return part.line + part.prose.count("\n", 0, found.start())
+        return None
+
+
+def read_page(path: Path, root: Path = Path()) -> Page:
+    """Read and split ``root / path``."""
+    source = (root / path).read_text(encoding="utf-8")
+    lines, start = source.split("\n"), 0
+    if lines[0] == "---" and "---" in lines[1:]:
+        start = lines.index("---", 1) + 1
+    meta_text = "\n".join(["", *lines[1 : start - 1]]) if start else ""
+    fences: list[tuple[int, str, str]] = []
+    parts = tuple(_split(path, lines, start, fences))
+    return Page(path, source, meta_text, _mapping(path, 1, meta_text), parts, tuple(fences))
+
+
+def _split(
+    path: Path, lines: list[str], at: int, fences: list[tuple[int, str, str]]
+) -> Iterator[Text | Cell]:
+    """Walk the lines, so that a fence shown inside another fence is never taken for a cell."""
+    begin, prose = at, list(lines)
+    while at < len(lines):
+        if not (opening := FENCE.match(lines[at])):
+            at += 1
+            continue
+        ticks, info = opening.groups()
+        closing = re.compile(rf"{ticks[0]}{{{len(ticks)},}}\s*")
+        end = next((i for i in range(at + 1, len(lines)) if closing.fullmatch(lines[i])), None)
+        if end is None:
+            raise Fault(path, at + 1, f"the block {lines[at]!r} is never closed")
+        if named := CELL.match(info):
+            yield Text("\n".join(lines[begin:at]), "\n".join(prose[begin:at]), begin + 1)
+            yield _cell(path, named[1], lines[at + 1 : end], at + 1)
+            begin = end + 1
+        else:
+            fences.append((at + 1, info, lines[at + 1]))
+            prose[at : end + 1] = [""] * (end + 1 - at)
+        at = end + 1
+    yield Text("\n".join(lines[begin:]), "\n".join(prose[begin:]), begin + 1)
+
+
+def _cell(path: Path, language: str, body: list[str], line: int) -> Cell:
+    count = next((i for i, text in enumerate(body) if not OPTION.match(text)), len(body))
+    option_text = "\n".join(OPTION.sub("", text) for text in body[:count])
+    options = _mapping(path, line + 1, option_text)
+    return Cell(language, option_text, "\n".join(body[count:]), line, line + 1 + count, options)
+
+
+def _mapping(path: Path, line: int, text: str) -> dict[str, Any]:
+    """Read YAML that has to be a mapping and starts on ``line``."""
+    try:
+        value = yaml.safe_load(text) or {}
+    except yaml.MarkedYAMLError as error:
+        down = error.problem_mark.line if error.problem_mark else 0
+        raise Fault(path, line + down, f"this is not YAML: {error.problem}") from None
+    if not isinstance(value, dict):
+        raise Fault(path, line, "expected `key: value` lines")
+    return value
