@@ -124,15 +124,18 @@ class Number(Argument):
 
 @dataclass(frozen=True)
 class Whole(Number):
-    """A count: a whole number, not below `minimum`."""
+    """A count: a whole number from `minimum` to `maximum`."""
 
     minimum: int = 1
+    maximum: float = math.inf
 
     def _accepts(self, value: float) -> bool:
-        return math.isfinite(value) and value >= self.minimum and value == int(value)
+        bounded = self.minimum <= value <= self.maximum
+        return bounded and math.isfinite(value) and value == int(value)
 
     def _accepts_array(self, values: Any) -> Any:
-        return (values >= self.minimum) & (values == values // 1) & (values < math.inf)
+        bounded = (values >= self.minimum) & (values <= self.maximum) & (values < math.inf)
+        return bounded & (values == values // 1)
 
     def _convert(self, value: Any) -> int:
         return int(value)
@@ -140,6 +143,8 @@ class Whole(Number):
     @property
     def wanted(self) -> str:
         """What to give, in words."""
+        if math.isfinite(self.maximum):
+            return f"a whole number from {self.minimum} to {self.maximum}"
         return f"a whole number of {self.minimum} or more"
 
 

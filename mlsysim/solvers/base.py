@@ -52,8 +52,8 @@ class Plan:
     """A kernel, and where each of its inputs comes from.
 
     An origin is a dotted path from an argument, such as ``"model.layers"``; a tuple of paths
-    means the first that is not `None`. Braces stand for the name of another argument, as in
-    ``"hardware.compute.{precision}"``.
+    means the first that is not `None`. Braces at the end of a part stand for the name of
+    another argument, as in ``"hardware.compute.{precision}"``.
     """
 
     kernel: Kernel
@@ -170,8 +170,9 @@ def _locate(arguments: Mapping[str, Any], path: str | tuple[str, ...]) -> _Locat
     node = arguments[root]
     entry, since = (node, 0) if isinstance(node, Entry) else (None, 0)
     for index, part in enumerate(parts):
-        if part.startswith("{"):
-            parts[index] = arguments[part[1:-1]].name
+        if "{" in part:
+            before, _, rest = part.partition("{")
+            parts[index] = before + arguments[rest[:-1]].name
         if index == len(parts) - 1:
             field = ".".join(parts[since:])
             return _Located(node.si(field.split(".")[-1]), ".".join([root, *parts]), entry, field)

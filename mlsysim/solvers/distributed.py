@@ -5,108 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mlsysim.core.errors import ConfigError, ParallelismError
-from mlsysim.core.types import RECOMPUTE, Fleet, TransformerModel
-from mlsysim.core.units import format_number
-from mlsysim.registry.calibration import CONVENTIONS, TEXTBOOK_EFFICIENCY
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.types import (
+    ATTENTION,
+    RECOMPUTE,
+    SCHEDULES,
+    Calibration,
+    Fleet,
+    TransformerModel,
+    find_precision,
+)
+from mlsysim.registry.calibration import CONVENTIONS
+from mlsysim.registry.calibrations import calibration_for
 from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
-from mlsysim.solvers.base import Plan, Rule, Solver
-from mlsysim.solvers.kernels.training_step import training_step
+from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results import DeviceStep, DistributedResult, Parallelism
+from mlsysim.solvers.training_plans import OPERATORS, RULES, TEXTBOOK
+from mlsysim.solvers.training_reasons import reasons
 
 __all__ = ["DistributedSolver"]
 
 TRAINING_PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 
-def _devices(i: Mapping[str, Any]) -> Any:
-    return i["nodes"] * i["devices_per_node"]
-
-
-_RULES = (
-    Rule(
-        "tp_size",
-        lambda i: _devices(i) % (i["tp_size"] * i["pp_size"]) == 0,
-        lambda i: (
-            f"tp_size x pp_size = {i['tp_size']} x {i['pp_size']} = "
-            f"{i['tp_size'] * i['pp_size']} does not divide the fleet's {_devices(i)} devices: "
-            "choose sizes whose product divides it"
-        ),
-        ParallelismError,
-    ),
-    Rule(
-        "tp_size",
-        lambda i: i["heads"] % i["tp_size"] == 0,
-        lambda i: (
-            f"tp_size = {i['tp_size']} does not divide the model's {i['heads']} attention heads: "
-            "choose a divisor of the number of heads"
-        ),
-        ParallelismError,
-    ),
-    Rule(
-        "pp_size",
-        lambda i: i["layers"] >= i["pp_size"] * i["virtual_stages"],
-        lambda i: (
-            f"pp_size x virtual_stages = {i['pp_size']} x {i['virtual_stages']} is more than the "
-            f"model's {i['layers']} layers: choose at most one chunk per layer"
-        ),
-        ParallelismError,
-    ),
-    Rule(
-        "virtual_stages",
-        lambda i: (i["virtual_stages"] == 1) | (i["pp_size"] > 1),
-        lambda i: (
-            f"virtual_stages = {i['virtual_stages']} needs a pipeline, but pp_size = 1: raise "
-            "pp_size or leave virtual_stages at 1"
-        ),
-        ParallelismError,
-    ),
-    Rule(
-        "microbatch_count",
-        lambda i: (i["virtual_stages"] == 1) | (i["microbatch_count"] % i["pp_size"] == 0),
-        lambda i: (
-            f"microbatch_count = {i['microbatch_count']} is not a multiple of pp_size = "
-            f"{i['pp_size']}, which the interleaved schedule needs: choose a multiple, or "
-            "virtual_stages = 1"
-        ),
-        ParallelismError,
-    ),
-)
-
-_SHAPE = ("layers", "hidden_dim", "heads", "kv_heads", "head_dim", "ffn_dim", "mlp_matrices")
-_ARGUMENTS = ("batch_size", "tp_size", "pp_size", "microbatch_count", "virtual_stages")
-_COUNTED = ("flops_per_mac", "mask_bytes", "moment_bytes", "master_bytes")
-_RECOMPUTE = ("matrix_share", "score_share", "kept_scores", "all_reduces_per_layer")
-_PLAN = Plan(
-    training_step,
-    {
-        **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
-        **{name: name for name in (*_ARGUMENTS, "sequence_parallel")},
-        **{name: f"conventions.{name}" for name in _COUNTED},
-        **{name: f"recompute.{name}" for name in _RECOMPUTE},
-        "parameters": "model.parameters",
-        "seq_len": ("seq_len", "model.seq_len"),
-        "efficiency": ("efficiency", "textbook.value"),
-        "bytes_per_element": "precision.bytes_per_element",
-        "nodes": "fleet.count",
-        "devices_per_node": "fleet.node.accelerators_per_node",
-        "nics_per_node": "fleet.node.nics_per_node",
-        "peak_rate": "fleet.node.accelerator.compute.{precision}",
-        "memory_capacity": "fleet.node.accelerator.memory.capacity",
-        "local_bandwidth": "fleet.node.scale_up.bandwidth",
-        "local_latency": "fleet.node.scale_up.latency",
-        "nic_bandwidth": "fleet.fabric.bandwidth",
-        "nic_latency": "fleet.fabric.latency",
-    },
-)
-
-
 class DistributedSolver(Solver[DistributedResult]):
     """How long does a training step take on a fleet, and what does the fleet lose?
 
-    Data, tensor and pipeline parallelism, placed in this order from the inside out: tensor,
-    data, pipeline. Arithmetic runs at a constant share of the peak rate; collectives are rings,
-    hierarchical where a group spans nodes; the pipeline runs 1F1B; nothing overlaps.
+    Tensor, context, expert, data and pipeline parallelism, placed in this order from the inside
+    out. By default every operator of a layer is timed: matrix products, attention, element-wise
+    traffic, launches, collectives and what they hide. With `efficiency` given, arithmetic runs at
+    that share of the peak rate and nothing overlaps, as in textbooks.
     """
 
     parameters: ClassVar[Mapping[str, Argument]] = {
@@ -118,16 +46,20 @@ class DistributedSolver(Solver[DistributedResult]):
         "pp_size": Whole(),
         "microbatch_count": Whole(),
         "virtual_stages": Whole(),
+        "schedule": Choice(options=SCHEDULES),
+        "cp_size": Whole(),
+        "ep_size": Whole(),
+        "zero_stage": Whole(minimum=0, maximum=3),
         "sequence_parallel": Switch(),
         "recompute": Choice(options=RECOMPUTE),
+        "attention": Choice(options=ATTENTION),
+        "gradient_precision": PrecisionName(optional=True),
         "seq_len": Whole(optional=True),
         "efficiency": Share(optional=True),
+        "calibration": Noun(optional=True, kinds=(Calibration,), hint="Calibrations.H100_Megatron"),
     }
-    rules = _RULES
-    constants: ClassVar[Mapping[str, Any]] = {
-        "conventions": CONVENTIONS,
-        "textbook": TEXTBOOK_EFFICIENCY,
-    }
+    rules = RULES
+    constants: ClassVar[Mapping[str, Any]] = {"conventions": CONVENTIONS}
     result = DistributedResult
 
     @classmethod
@@ -142,10 +74,17 @@ class DistributedSolver(Solver[DistributedResult]):
         pp_size: int = 1,
         microbatch_count: int = 1,
         virtual_stages: int = 1,
+        schedule: str = "1f1b",
+        cp_size: int = 1,
+        ep_size: int = 1,
+        zero_stage: int = 0,
         sequence_parallel: bool = False,
         recompute: str = "selective",
+        attention: str = "fused",
+        gradient_precision: str | None = None,
         seq_len: int | None = None,
         efficiency: float | None = None,
+        calibration: Calibration | None = None,
     ) -> DistributedResult:
         """Time one training step.
 
@@ -167,16 +106,31 @@ class DistributedSolver(Solver[DistributedResult]):
             Microbatches that each replica's share of the batch is cut into.
         virtual_stages
             Model chunks per stage; above 1 the schedule is interleaved.
+        schedule
+            ``"1f1b"`` or ``"gpipe"``: how many microbatches' activations a stage holds.
+        cp_size
+            Devices that share each sequence (context parallelism).
+        ep_size
+            Devices over which experts are dealt out (expert parallelism).
+        zero_stage
+            What the replicas share out among them instead of each holding it: 0 nothing, 1 the
+            optimizer's state, 2 gradients too, 3 weights too (ZeRO, FSDP).
         sequence_parallel
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
             Activations that are computed again rather than kept: ``"none"``, ``"selective"``
             (attention scores, as fused attention does) or ``"full"`` (whole layers).
+        attention
+            ``"fused"`` (FlashAttention) or ``"unfused"``.
+        gradient_precision
+            Format of the gradients; `None` takes `precision`.
         seq_len
             Tokens per sequence; `None` takes the model's training length.
         efficiency
-            Share of the dense peak rate that arithmetic reaches; `None` takes the textbook
-            value, one half.
+            Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
+            `None` times every operator instead, with a calibration's constants.
+        calibration
+            Constants for the operators; `None` takes those fitted for the device.
 
         Returns
         -------
@@ -221,10 +175,17 @@ class DistributedSolver(Solver[DistributedResult]):
             pp_size=pp_size,
             microbatch_count=microbatch_count,
             virtual_stages=virtual_stages,
+            schedule=schedule,
+            cp_size=cp_size,
+            ep_size=ep_size,
+            zero_stage=zero_stage,
             sequence_parallel=sequence_parallel,
             recompute=recompute,
+            attention=attention,
+            gradient_precision=gradient_precision,
             seq_len=seq_len,
             efficiency=efficiency,
+            calibration=calibration,
         )
 
     @classmethod
@@ -238,13 +199,22 @@ class DistributedSolver(Solver[DistributedResult]):
                 f"{', '.join(TRAINING_PRECISIONS)}",
                 argument="precision",
             )
-        arguments["fleet"].node.accelerator.compute.rate(precision)
+        accelerator = arguments["fleet"].node.accelerator
+        accelerator.compute.rate(precision)
+        wide = accelerator.compute.wide_precision(precision)
+        arguments["wide_precision"] = find_precision(wide)
+        if arguments["calibration"] is None:
+            arguments["calibration"] = calibration_for(
+                accelerator,
+                fused=arguments["attention"].name == "fused",
+                sharded=_least(arguments["zero_stage"]) >= 2,
+            )
         return arguments
 
     @classmethod
     def plan(cls, arguments: Mapping[str, Any]) -> Plan:
-        """There is one kernel for all."""
-        return _PLAN
+        """Choose the operators' kernel, or the textbook's where an efficiency is given."""
+        return OPERATORS if arguments["efficiency"] is None else TEXTBOOK
 
     @classmethod
     def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,7 +222,7 @@ class DistributedSolver(Solver[DistributedResult]):
         values["dp_size"] = int(values["dp_size"])
         return {
             **values,
-            "reasons": tuple(_reasons(values, arguments)),
+            "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
                 dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]
             ),
@@ -264,35 +234,5 @@ class DistributedSolver(Solver[DistributedResult]):
         }
 
 
-def _reasons(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    reasons = []
-    if not values["fits_memory"]:
-        need, have = values["memory"], values["memory_capacity"]
-        reasons.append(
-            f"memory: a device needs {format_number(need)} and has {format_number(have)}, "
-            f"{format_number(need - have)} too little; {_memory_advice(values, arguments)}"
-        )
-    if not values["whole_microbatches"]:
-        replicas, count = values["dp_size"], arguments["microbatch_count"]
-        reasons.append(
-            f"microbatches: batch_size = {arguments['batch_size']} over {replicas} replicas and "
-            f"{count} microbatches leaves {format_number(values['microbatch_size'])} of a "
-            f"sequence each; make batch_size a multiple of {replicas * count}"
-        )
-    return reasons
-
-
-def _memory_advice(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Say what would make the step fit: less state per device, or fewer activations."""
-    states = values["memory"] - values["activation_memory"]
-    split = arguments["tp_size"] * arguments["pp_size"]
-    share = (states / values["memory_capacity"]).to("").magnitude
-    if share > 1:
-        return (
-            "weights, gradients and optimizer alone need tp_size x pp_size above "
-            f"{split * share:.1f} (now {split})"
-        )
-    return (
-        "the states fit, the activations do not: more microbatches, sequence_parallel=True or "
-        'recompute="full" make them smaller'
-    )
+def _least(value: Any) -> int:
+    return int(value.min() if hasattr(value, "min") else value)

@@ -77,10 +77,10 @@ def pipeline_bubble_time(
 
 
 @formula
-def layers_per_stage(layers: Value, pp_size: Value) -> Value:
+def layers_per_stage(layers: Value, pp_size: Value, virtual_stages: Value) -> Value:
     r"""Layers of the longest stage, when layers are dealt out as evenly as they go.
 
-    $$ L_p = \left\lceil \frac{L}{p} \right\rceil $$
+    $$ L_p = v\left\lceil \frac{L}{p\,v} \right\rceil $$
 
     Parameters
     ----------
@@ -88,6 +88,8 @@ def layers_per_stage(layers: Value, pp_size: Value) -> Value:
         $L$, layers of the model.
     pp_size : [1]
         $p$, pipeline stages.
+    virtual_stages : [1]
+        $v$, model chunks per stage, each as long as the longest.
 
     Returns
     -------
@@ -96,9 +98,9 @@ def layers_per_stage(layers: Value, pp_size: Value) -> Value:
 
     References
     ----------
-    Counting; the longest stage sets the pace of the pipeline.
+    Counting; the longest chunk sets the pace of the pipeline.
     """
-    return ceil(layers / pp_size)
+    return virtual_stages * ceil(layers / (pp_size * virtual_stages))
 
 
 @formula

@@ -43,9 +43,7 @@ def fleet_devices(nodes: Value, devices_per_node: Value) -> Value:
 
 
 @formula
-def data_parallel_size(
-    devices: Value, tp_size: Value, pp_size: Value, cp_size: Value
-) -> Value:
+def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value, cp_size: Value) -> Value:
     r"""Replicas of the model that the fleet holds.
 
     $$ d = \frac{n}{t\,p\,c_p} $$

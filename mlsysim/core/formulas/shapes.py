@@ -8,6 +8,7 @@ __all__ = [
     "expert_parameters",
     "ffn_input_width",
     "local_experts",
+    "mean_mlp_parameters",
     "mixed_layer_value",
     "qkv_width",
     "sharded_width",
@@ -201,3 +202,44 @@ def mixed_layer_value(dense: Value, expert: Value, layers: Value, moe_layers: Va
     Counting.
     """
     return ((layers - moe_layers) * dense + moe_layers * expert) / layers
+
+
+@formula
+def mean_mlp_parameters(
+    dense: Value,
+    expert: Value,
+    shared: Value,
+    experts_per_token: Value,
+    layers: Value,
+    moe_layers: Value,
+) -> Value:
+    r"""Feed-forward parameters that a token meets in a mean layer.
+
+    $$ N_f = \frac{(L - L_x)\,N_d + L_x\,(k_e N_1 + N_s)}{L} $$
+
+    Parameters
+    ----------
+    dense : [param]
+        $N_d$, parameters of a dense block.
+    expert : [param]
+        $N_1$, parameters of one expert.
+    shared : [param]
+        $N_s$, parameters that every token visits beside its experts.
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    layers : [1]
+        $L$, layers.
+    moe_layers : [1]
+        $L_x$, layers that have experts.
+
+    Returns
+    -------
+    parameters : [param]
+        $N_f$, parameters.
+
+    References
+    ----------
+    Counting.
+    """
+    routed = experts_per_token * expert + shared
+    return ((layers - moe_layers) * dense + moe_layers * routed) / layers

@@ -6,12 +6,14 @@ from mlsysim.core.numeric import Value
 __all__ = [
     "device_layer_time",
     "expert_exchange_time",
+    "gradient_exchange_time",
     "parameter_share",
     "routed_size",
     "sequences_per_rank",
     "sharded_parameters",
     "stage_share",
     "state_replicas",
+    "step_microbatches",
 ]
 
 
@@ -238,3 +240,54 @@ def stage_share(head: Value, pp_size: Value) -> Value:
     Counting.
     """
     return head / pp_size
+
+
+@formula
+def gradient_exchange_time(all_reduce: Value, volume: Value) -> Value:
+    r"""Time of the exchange between replicas, in volumes of one all-reduce.
+
+    $$ t_d = \nu\,t_1 $$
+
+    Parameters
+    ----------
+    all_reduce : [s]
+        $t_1$, time of the gradients' all-reduce.
+    volume : [1]
+        $\nu$, 1 up to the second stage of state sharding, 1.5 with sharded weights.
+
+    Returns
+    -------
+    time : [s]
+        $t_d$, time per step.
+
+    References
+    ----------
+    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter
+    Models, section 7, https://arxiv.org/abs/1910.02054
+    """
+    return volume * all_reduce
+
+
+@formula
+def step_microbatches(microbatch_count: Value, dp_size: Value) -> Value:
+    r"""Microbatches of all replicas together.
+
+    $$ m_d = m\,d $$
+
+    Parameters
+    ----------
+    microbatch_count : [1]
+        $m$, microbatches per replica.
+    dp_size : [1]
+        $d$, data-parallel replicas.
+
+    Returns
+    -------
+    microbatches : [1]
+        $m_d$, microbatches per step.
+
+    References
+    ----------
+    Counting.
+    """
+    return microbatch_count * dp_size

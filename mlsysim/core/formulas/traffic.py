@@ -19,10 +19,13 @@ def elementwise_traffic(
     sequence_shards: Value,
     hidden_bytes: Value,
     ffn_bytes: Value,
+    cast_bytes: Value,
 ) -> Value:
     r"""Memory traffic of norms, residuals, dropouts and activation functions, forward.
 
-    $$ Q_e = T\left(\frac{q_h\,h}{t_s} + \frac{q_f\,f}{t}\right) $$
+    Products in a narrow format have their inputs converted: two of each width.
+
+    $$ Q_e = T\left(\frac{(q_h + 2q_c)\,h}{t_s} + \frac{(q_f + 2q_c)\,f}{t}\right) $$
 
     Parameters
     ----------
@@ -40,6 +43,8 @@ def elementwise_traffic(
         $q_h$, bytes moved per element of the residual stream.
     ffn_bytes : [byte]
         $q_f$, bytes moved per element of the inner width.
+    cast_bytes : [byte]
+        $q_c$, bytes moved per element that is converted to a narrow format; 0 without one.
 
     Returns
     -------
@@ -51,16 +56,22 @@ def elementwise_traffic(
     Ivanov et al. (2021), Data Movement Is All You Need, section 3 (element-wise operators are
     bound by memory), https://arxiv.org/abs/2007.00072
     """
-    return tokens * (hidden_bytes * hidden_dim / sequence_shards + ffn_bytes * ffn_dim / tp_size)
+    hidden = (hidden_bytes + 2 * cast_bytes) * hidden_dim / sequence_shards
+    return tokens * (hidden + (ffn_bytes + 2 * cast_bytes) * ffn_dim / tp_size)
 
 
 @formula
 def score_traffic(
-    sequences: Value, heads: Value, seq_len: Value, tp_size: Value, bytes_per_score: Value
+    sequences: Value,
+    heads: Value,
+    seq_len: Value,
+    tp_size: Value,
+    written_scores: Value,
+    bytes_per_score: Value,
 ) -> Value:
     r"""Memory traffic of attention scores that are not fused with their products.
 
-    $$ Q_s = \frac{b\,a\,s^2\,q_s}{t} $$
+    $$ Q_s = \frac{\sigma\,b\,a\,s^2\,q_s}{t} $$
 
     Parameters
     ----------
@@ -72,8 +83,10 @@ def score_traffic(
         $s$, tokens of a sequence.
     tp_size : [1]
         $t$, devices that share the layer.
+    written_scores : [1]
+        $\sigma$, share of the scores that pass through memory: 0 for fused attention.
     bytes_per_score : [byte]
-        $q_s$, bytes moved per score in the forward pass; 0 for fused attention.
+        $q_s$, bytes moved per such score in the forward pass.
 
     Returns
     -------
@@ -85,7 +98,8 @@ def score_traffic(
     Dao et al. (2022), FlashAttention, section 2.2 (standard attention writes and reads the score
     matrix), https://arxiv.org/abs/2205.14135
     """
-    return sequences * heads * seq_len * seq_len * bytes_per_score / tp_size
+    scores = written_scores * sequences * heads * seq_len * seq_len
+    return scores * bytes_per_score / tp_size
 
 
 @formula

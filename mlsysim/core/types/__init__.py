@@ -1,17 +1,28 @@
 """Nouns: frozen records of devices, models, systems and infrastructure."""
 
+from mlsysim.core.types.calibration import Calibration
 from mlsysim.core.types.hardware import Accelerator, Compute, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
+from mlsysim.core.types.options import ATTENTION, SCHEDULES, Attention, Schedule
 from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.types.system import DeploymentTier, Fleet, NetworkFabric, Node
-from mlsysim.core.types.workload import FixedShapeModel, TransformerModel, Workload
+from mlsysim.core.types.workload import (
+    FixedShapeModel,
+    MoETransformerModel,
+    TransformerModel,
+    Workload,
+)
 
 __all__ = [
+    "ATTENTION",
     "PRECISIONS",
     "RECOMPUTE",
+    "SCHEDULES",
     "Accelerator",
+    "Attention",
+    "Calibration",
     "Compute",
     "Datacenter",
     "DeploymentTier",
@@ -20,11 +31,13 @@ __all__ = [
     "Fleet",
     "GridProfile",
     "Memory",
+    "MoETransformerModel",
     "NetworkFabric",
     "Node",
     "Precision",
     "Rack",
     "Recompute",
+    "Schedule",
     "Source",
     "TransformerModel",
     "Workload",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
@@ -18,6 +19,8 @@ class Calibration(Entry):
 
     Attributes
     ----------
+    stack : str
+        The software whose runs it describes.
     gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
         Share of the peak rate that large matrix products reach, per format.
     gemm_overhead : Quantity
@@ -25,11 +28,9 @@ class Calibration(Entry):
     memory_efficiency : float
         Share of the memory bandwidth that streams reach.
     attention_efficiency : float
-        Share of the 16-bit peak rate that attention's products reach.
-    attention_backward : float
-        Backward over forward in attention.
+        Share of the 16-bit peak rate that fused attention reaches.
     score_bytes : Quantity
-        Memory traffic per attention score, forward; 0 where attention is fused.
+        Memory traffic per attention score that is not fused, forward.
     hidden_bytes, ffn_bytes : Quantity
         Memory traffic of element-wise operators per element of the residual stream, and of the
         feed-forward block's inner width, forward.
@@ -55,13 +56,13 @@ class Calibration(Entry):
         Fixed time per step.
     """
 
+    stack: str
     gemm_efficiency: float = number()
     gemm_efficiency_fp8: float = number()
     gemm_efficiency_fp4: float = number()
     gemm_overhead: Quantity = quantity("us", zero=True)
     memory_efficiency: float = number()
     attention_efficiency: float = number()
-    attention_backward: float = number()
     score_bytes: Quantity = quantity("byte", zero=True)
     hidden_bytes: Quantity = quantity("byte")
     ffn_bytes: Quantity = quantity("byte")
@@ -76,3 +77,14 @@ class Calibration(Entry):
     gradient_scatters: float = number()
     layer_launch: Quantity = quantity("ms", zero=True)
     step_overhead: Quantity = quantity("ms", zero=True)
+
+    def si(self, field: str) -> float:
+        """Return a constant; `gemm_fp8` and `cast_fp8` pick the one for a number format."""
+        kind, _, precision = field.partition("_")
+        narrow = precision in ("fp8", "int8", "fp4", "int4")
+        if kind == "gemm" and precision in PRECISIONS:
+            width = "fp8" if PRECISIONS[precision].bits == 8 else "fp4"
+            return super().si(f"gemm_efficiency_{width}" if narrow else "gemm_efficiency")
+        if kind == "cast" and precision in PRECISIONS:
+            return super().si("cast_bytes") if narrow else 0.0
+        return super().si(field)

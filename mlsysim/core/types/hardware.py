@@ -40,6 +40,14 @@ class Compute(Record):
         order = ("fp16", "bf16", "fp32", "int8")
         return next(name for name in (*order, *self.precisions) if name in self.precisions)
 
+    def wide_precision(self, precision: str) -> str:
+        """The format for what a narrow precision leaves wide (attention, logits)."""
+        wanted = find_precision(precision)
+        if wanted.bits >= 16:
+            return wanted.name
+        wide = (name for name in ("bf16", "fp16", "fp32", precision) if name in self.precisions)
+        return next(wide)
+
     @property
     def peak_flops(self) -> Quantity:
         """Peak rate in the device's default precision."""

@@ -23,15 +23,24 @@ class Precision(Record):
         Bits per element in memory.
     bytes_per_element : Quantity
         Memory per element.
+    training_bytes : Quantity
+        Memory per weight, gradient and activation in training, where narrower formats than 16
+        bits serve the products alone.
     """
 
     name: str
     bits: int = number(whole=True)
     bytes_per_element: Quantity = quantity("byte")
+    training_bytes: Quantity = quantity("byte")
 
 
 def _precision(name: str, bits: int) -> Precision:
-    return Precision(name=name, bits=bits, bytes_per_element=Q_(bits / 8, "byte"))
+    return Precision(
+        name=name,
+        bits=bits,
+        bytes_per_element=Q_(bits / 8, "byte"),
+        training_bytes=Q_(max(bits, 16) / 8, "byte"),
+    )
 
 
 PRECISIONS: dict[str, Precision] = {

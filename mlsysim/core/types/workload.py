@@ -9,7 +9,7 @@ from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Q_, Quantity
 
-__all__ = ["FixedShapeModel", "TransformerModel", "Workload"]
+__all__ = ["FixedShapeModel", "MoETransformerModel", "TransformerModel", "Workload"]
 
 
 @record
@@ -111,4 +111,46 @@ class TransformerModel(Workload):
         if field == "attended_fraction":
             # A causal token attends to half of the sequence on average.
             return 0.5 if self.causal else 1.0
+        if field in _NO_EXPERTS:
+            # A dense model: as if each token visited the one block there is.
+            value = _NO_EXPERTS[field]
+            return self.ffn_dim if value is None else value
+        return super().si(field)
+
+
+_NO_EXPERTS = {
+    "experts": 1,
+    "experts_per_token": 1,
+    "expert_ffn_dim": None,
+    "shared_ffn_dim": 0,
+    "moe_layers": 0,
+}
+
+
+@record
+class MoETransformerModel(TransformerModel):
+    """A transformer whose feed-forward blocks are, in some layers, a choice among experts.
+
+    Attributes
+    ----------
+    experts, experts_per_token : int
+        Experts of a layer, and how many of them each token visits.
+    expert_ffn_dim : int
+        Inner width of one expert.
+    shared_ffn_dim : int
+        Inner width of what every token visits beside its experts.
+    moe_layers : int
+        Layers that have experts; the others have a block of `ffn_dim`.
+    """
+
+    experts: int = number(whole=True)
+    experts_per_token: int = number(whole=True)
+    expert_ffn_dim: int = number(whole=True)
+    shared_ffn_dim: int = number(whole=True, zero=True, default=0)
+    moe_layers: int = number(whole=True)
+
+    def si(self, field: str) -> float:
+        """Return a field as a plain number, its own for what describes the experts."""
+        if field in _NO_EXPERTS:
+            return self._si[field]  # type: ignore[attr-defined, no-any-return]
         return super().si(field)

@@ -50,9 +50,7 @@ def _product(
     )
 
 
-def _block(
-    i: SimpleNamespace, r: Rates, rows: Value, width: Value, matrices: Value = 1
-) -> Value:
+def _block(i: SimpleNamespace, r: Rates, rows: Value, width: Value, matrices: Value = 1) -> Value:
     """Return the products of a feed-forward block, in and out."""
     into = f.sharded_width(f.ffn_input_width(width, i.mlp_matrices), i.tp_size)
     out_of = f.sharded_width(width, i.tp_size)
@@ -75,9 +73,7 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
         _block(i, r, routed, i.expert_ffn_dim, f.local_experts(i.experts, i.ep_size)),
         _block(i, r, tokens, i.shared_ffn_dim),
     )
-    ffn = f.mixed_layer_value(
-        _block(i, r, tokens, i.ffn_dim), experts, i.layers, i.moe_layers
-    )
+    ffn = f.mixed_layer_value(_block(i, r, tokens, i.ffn_dim), experts, i.layers, i.moe_layers)
     attention = f.compute_time(
         f.layer_score_flops(
             tokens,
@@ -89,10 +85,11 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
             i.flops_per_mac,
         ),
         i.wide_peak_rate,
-        i.attention_efficiency,
+        where(i.fused_attention > 0, i.attention_efficiency, i.wide_gemm_efficiency),
     )
     score = f.memory_time(
-        f.score_traffic(sequences, i.heads, i.seq_len, i.tp_size, i.score_bytes), r.memory
+        f.score_traffic(sequences, i.heads, i.seq_len, i.tp_size, i.written_scores, i.score_bytes),
+        r.memory,
     )
     elementwise = f.memory_time(
         f.elementwise_traffic(
@@ -103,6 +100,7 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
             where(i.sequence_parallel > 0, i.tp_size, 1),
             i.hidden_bytes,
             i.ffn_bytes,
+            i.cast_bytes,
         ),
         r.memory,
     )
@@ -131,7 +129,5 @@ def head(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
         i.flops_per_mac,
         i.gemm_overhead,
     )
-    loss = f.memory_time(
-        f.loss_traffic(tokens, i.vocab_size, i.tp_size, i.loss_bytes), r.memory
-    )
+    loss = f.memory_time(f.loss_traffic(tokens, i.vocab_size, i.tp_size, i.loss_bytes), r.memory)
     return f.head_time(product, loss)

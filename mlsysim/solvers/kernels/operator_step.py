@@ -6,9 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, floor, where
+from mlsysim.core.numeric import Value, where
 from mlsysim.solvers.kernels.operator_layer import Rates, head, layer, rates
 from mlsysim.solvers.kernels.training_memory import training_memory
+from mlsysim.solvers.kernels.training_work import Work, answer, training_work
 
 __all__ = ["operator_step"]
 
@@ -28,10 +29,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         Parameters of the model.
     nodes, devices_per_node, nics_per_node : [1]
         The fleet.
-    peak_rate, wide_peak_rate : [flop/s]
-        Dense peak rate in the format of the products, and of attention and logits.
-    memory_bandwidth : [byte/s]
-        Memory bandwidth of a device.
+    peak_rate : [flop/s]
+        Dense peak rate of a device, in the format of the products.
     memory_capacity : [byte]
         Memory of a device.
     local_bandwidth, nic_bandwidth : [byte/s]
@@ -46,22 +45,29 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         Ways to split the work and the states.
     microbatch_count, virtual_stages, all_forward_first : [1]
         The pipeline's schedule.
-    sequence_parallel, fused_attention : [1]
-        1 or 0.
+    sequence_parallel : [1]
+        1 if norms and dropouts are split over the tensor-parallel ranks, else 0.
     bytes_per_element, gradient_bytes, mask_bytes, moment_bytes, master_bytes : [byte]
         Bytes of one activation or weight, gradient, dropout mask, pair of moments, master weight.
     matrix_share, score_share, kept_scores, all_reduces_per_layer : [1]
         What is computed again, and what is kept.
     flops_per_mac : [flop]
         Operations of one multiply-accumulate.
+    wide_peak_rate : [flop/s]
+        Dense peak rate in the format of attention and logits.
+    memory_bandwidth : [byte/s]
+        Memory bandwidth of a device.
+    fused_attention, written_scores, attention_backward : [1]
+        How attention is computed.
     gemm_efficiency, wide_gemm_efficiency, attention_efficiency, memory_efficiency : [1]
         Shares of the datasheet's rates that operators reach.
     link_efficiency, nic_efficiency : [1]
         Shares of the links' bandwidth that collectives reach.
-    attention_backward, elementwise_backward : [1]
-        Backward over forward.
-    score_bytes, hidden_bytes, ffn_bytes, loss_bytes, optimizer_bytes : [byte]
-        Memory traffic per attention score, residual and inner element, logit and parameter.
+    elementwise_backward : [1]
+        Backward over forward in element-wise operators.
+    score_bytes, hidden_bytes, ffn_bytes, cast_bytes, loss_bytes, optimizer_bytes : [byte]
+        Memory traffic per attention score, residual and inner element, conversion, logit and
+        parameter.
     gather_overlap, gradient_overlap, gradient_scatters : [1]
         What overlaps, and the volume of a gradient scatter.
     gemm_overhead, layer_launch, step_overhead : [s]
@@ -69,67 +75,37 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     """
     i = SimpleNamespace(**inputs)
     r = rates(i)
-
-    # Sizes of the groups
-    devices = f.fleet_devices(i.nodes, i.devices_per_node)
-    dp_size = f.data_parallel_size(devices, i.tp_size, i.pp_size, i.cp_size)
-    replicas = f.state_replicas(dp_size, i.cp_size)
-    sequences = f.microbatch_size(i.batch_size, dp_size, i.microbatch_count)
-    shared_sequences = f.sequences_per_rank(sequences, i.cp_size)
-    tokens = f.token_count(shared_sequences, i.seq_len)
-    stage_layers = f.layers_per_stage(i.layers, i.pp_size)
-    imbalance = f.stage_imbalance(i.layers, i.pp_size, stage_layers)
+    w = training_work(i)
+    tokens = f.token_count(w.own_sequences, i.seq_len)
 
     # One layer on one microbatch
-    computed = layer(i, r, tokens, shared_sequences)
-    hidden_state = f.hidden_state_size(
-        i.seq_len, shared_sequences, i.hidden_dim, i.bytes_per_element
-    )
-    all_reduce = f.ring_all_reduce_time(hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1))
+    computed = layer(i, r, tokens, w.own_sequences)
+    all_reduce = f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1))
     tensor = f.layer_all_reduce_time(all_reduce, i.all_reduces_per_layer, 1, 1)
-    expert = f.expert_exchange_time(
-        f.all_to_all_time(
-            f.routed_size(hidden_state, i.experts_per_token),
-            i.ep_size,
-            *_ring(i, r, i.ep_size, i.tp_size),
-        ),
-        i.layers,
-        i.moe_layers,
+    exchange = f.all_to_all_time(
+        f.routed_size(w.hidden_state, i.experts_per_token),
+        i.ep_size,
+        *_ring(i, r, i.ep_size, i.tp_size),
     )
     on_device = f.launch_limited_time(
-        f.device_layer_time(computed, tensor, expert),
+        f.device_layer_time(
+            computed, tensor, f.expert_exchange_time(exchange, i.layers, i.moe_layers)
+        ),
         f.layer_launch_time(i.layer_launch, i.elementwise_backward, i.matrix_share),
     )
-
     # Weights gathered layer by layer, where they are sharded
-    experts = f.expert_parameters(
-        i.moe_layers, i.experts, i.mlp_matrices, i.hidden_dim, i.expert_ffn_dim
-    )
-    own_parameters = f.sharded_parameters(
-        i.parameters, experts, i.tp_size, i.pp_size, i.ep_size, imbalance
-    )
-    link = _ring(i, r, replicas, i.tp_size)
-    gathers = f.shard_traffic_time(
-        f.all_gather_time(
-            f.tensor_size(
-                f.parameter_share(own_parameters, stage_layers), i.bytes_per_element
-            ),
-            replicas,
-            *link,
-        ),
-        where(i.zero_stage >= 3, 2, 1),
-        i.gradient_scatters,
-    )
-    sharded = i.zero_stage >= 2
+    link = _ring(i, r, w.replicas, i.tp_size)
     per_layer = where(
-        sharded, f.gathered_layer_time(on_device, gathers, i.gather_overlap), on_device
+        i.zero_stage >= 2,
+        f.gathered_layer_time(on_device, _gathers(i, w, link), i.gather_overlap),
+        on_device,
     )
 
     # The pipeline
     last = head(i, r, tokens)
     transfer = f.pipeline_transfer_time(
         f.point_to_point_time(
-            f.tensor_slice(hidden_state, i.tp_size),
+            f.tensor_slice(w.hidden_state, i.tp_size),
             where(i.nodes > 1, r.remote, r.local),
             where(i.nodes > 1, i.nic_latency, i.local_latency),
         ),
@@ -137,47 +113,37 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         i.virtual_stages,
         i.pp_size,
     )
-    passes = f.pipeline_pass_time(per_layer, stage_layers, last, i.microbatch_count)
-    busy = f.time_sum(passes, transfer)
-    # A stage that waits for another waits for the mean one, which has its part of the head.
+    passes = f.pipeline_pass_time(per_layer, w.stage_layers, last, i.microbatch_count)
+    # A stage that waits for the others waits for mean ones, which have their part of the head.
     mean = f.pipeline_pass_time(
-        per_layer, stage_layers, f.stage_share(last, i.pp_size), i.microbatch_count
+        per_layer, w.stage_layers, f.stage_share(last, i.pp_size), i.microbatch_count
     )
     bubble = f.pipeline_bubble_time(mean, i.pp_size, i.microbatch_count, i.virtual_stages)
 
     # Once per step
     gradient = f.ring_all_reduce_time(
-        f.tensor_size(own_parameters, i.gradient_bytes), replicas, *link
+        f.tensor_size(w.own_parameters, i.gradient_bytes), w.replicas, *link
     )
-    hidden = where(sharded, 1, where(i.zero_stage >= 1, i.gradient_overlap, 0))
-    exposed = f.exposed_time(gradient, hidden)
-    update = f.memory_time(
-        f.tensor_size(
-            f.parameter_share(own_parameters, where(i.zero_stage >= 1, replicas, 1)),
-            i.optimizer_bytes,
-        ),
-        r.memory,
-    )
-    step = f.operator_step_time(busy, bubble, exposed, update, i.step_overhead)
-    memory = training_memory(
+    hidden = where(i.zero_stage >= 2, 1, where(i.zero_stage >= 1, i.gradient_overlap, 0))
+    data = f.exposed_time(gradient, hidden)
+    updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))
+    update = f.memory_time(f.tensor_size(updated, i.optimizer_bytes), r.memory)
+    return answer(
         i,
-        sequences=shared_sequences,
-        stage_layers=stage_layers,
-        own_parameters=own_parameters,
-        replicas=replicas,
-        hidden_state=hidden_state,
+        w,
+        training_memory(i, w),
+        step=f.operator_step_time(
+            f.time_sum(passes, transfer), bubble, data, update, i.step_overhead
+        ),
+        alone=_alone(i, r, w),
+        compute=f.pipeline_pass_time(computed, w.stage_layers, last, i.microbatch_count),
+        data=data,
+        tensor=f.layer_all_reduce_time(
+            all_reduce, i.all_reduces_per_layer, w.stage_layers, i.microbatch_count
+        ),
+        pipeline=transfer,
+        bubble=bubble,
     )
-    whole = floor(sequences) == sequences
-    return {
-        "step_latency_total": step,
-        "gradient": exposed,
-        "busy": busy,
-        "whole_microbatches": whole,
-        "feasible": memory["fits_memory"] & whole,
-        "dp_size": dp_size,
-        "microbatch_size": sequences,
-        **memory,
-    }
 
 
 def _ring(i: SimpleNamespace, r: Rates, ranks: Value, stride: Value) -> tuple[Value, Value]:
@@ -186,3 +152,28 @@ def _ring(i: SimpleNamespace, r: Rates, ranks: Value, stride: Value) -> tuple[Va
     inside = near >= ranks
     bandwidth = where(inside, r.local, f.group_ring_bandwidth(r.local, r.remote, near))
     return bandwidth, where(inside, i.local_latency, i.nic_latency)
+
+
+def _gathers(i: SimpleNamespace, w: Work, link: tuple[Value, Value]) -> Value:
+    """Return the time of a layer's weight gathers and gradient scatter, per microbatch."""
+    layer_size = f.tensor_size(
+        f.parameter_share(w.own_parameters, w.stage_layers), i.bytes_per_element
+    )
+    return f.shard_traffic_time(
+        f.all_gather_time(layer_size, w.replicas, *link),
+        where(i.zero_stage >= 3, 2, 1),
+        i.gradient_scatters,
+    )
+
+
+def _alone(i: SimpleNamespace, r: Rates, w: Work) -> Value:
+    """Return the time of the whole step on one device that could hold it all."""
+    whole = {"tp_size": 1, "ep_size": 1, "sequence_parallel": 0, "matrix_share": 0}
+    one = SimpleNamespace(**{**vars(i), **whole, "score_share": 0})
+    tokens = f.token_count(w.sequences, i.seq_len)
+    return f.pipeline_pass_time(
+        layer(one, r, tokens, w.sequences),
+        i.layers,
+        head(one, r, tokens),
+        f.step_microbatches(i.microbatch_count, w.dp_size),
+    )

@@ -6,41 +6,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, where
+from mlsysim.core.numeric import where
+from mlsysim.solvers.kernels.training_work import Work
 
 __all__ = ["training_memory"]
 
 
-def training_memory(
-    i: SimpleNamespace,
-    *,
-    sequences: Value,
-    stage_layers: Value,
-    own_parameters: Value,
-    replicas: Value,
-    hidden_state: Value,
-) -> dict[str, Any]:
-    """Return what a device holds: states as far as they are sharded, and activations.
-
-    Parameters
-    ----------
-    i
-        The kernel's inputs.
-    sequences
-        Sequences of a microbatch, as far as they are on the device.
-    stage_layers
-        Layers of the longest stage.
-    own_parameters
-        Parameters of a tensor- and pipeline-parallel part.
-    replicas
-        Devices that hold copies of this part, over which states may be sharded.
-    hidden_state
-        Residual stream of a microbatch on the device.
-    """
+def training_memory(i: SimpleNamespace, w: Work) -> dict[str, Any]:
+    """Return what a device holds: states as far as they are sharded, and activations."""
     shards = where(i.sequence_parallel > 0, i.tp_size, 1)
     kept = f.activation_memory_per_layer(
         i.seq_len,
-        sequences,
+        w.own_sequences,
         i.hidden_dim,
         i.heads,
         i.tp_size,
@@ -50,8 +27,8 @@ def training_memory(
         i.mask_bytes,
     )
     activations = f.stage_activation_memory(
-        where(i.matrix_share > 0, f.tensor_slice(hidden_state, shards), kept),
-        stage_layers,
+        where(i.matrix_share > 0, f.tensor_slice(w.hidden_state, shards), kept),
+        w.stage_layers,
         where(
             i.all_forward_first > 0,
             i.microbatch_count,
@@ -60,16 +37,17 @@ def training_memory(
         where(i.virtual_stages > 1, f.interleaving_factor(i.pp_size, i.virtual_stages), 1),
     )
     weights = f.tensor_slice(
-        f.tensor_size(own_parameters, i.bytes_per_element), where(i.zero_stage >= 3, replicas, 1)
+        f.tensor_size(w.own_parameters, i.bytes_per_element),
+        where(i.zero_stage >= 3, w.replicas, 1),
     )
     gradients = f.tensor_slice(
-        f.tensor_size(own_parameters, i.gradient_bytes), where(i.zero_stage >= 2, replicas, 1)
+        f.tensor_size(w.own_parameters, i.gradient_bytes), where(i.zero_stage >= 2, w.replicas, 1)
     )
     optimizer = f.tensor_slice(
         f.optimizer_state_size(
-            own_parameters, i.bytes_per_element, i.moment_bytes, i.master_bytes
+            w.own_parameters, i.bytes_per_element, i.moment_bytes, i.master_bytes
         ),
-        where(i.zero_stage >= 1, replicas, 1),
+        where(i.zero_stage >= 1, w.replicas, 1),
     )
     memory = f.memory_sum(weights, gradients, optimizer, activations)
     return {

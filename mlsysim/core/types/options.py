@@ -1,0 +1,55 @@
+"""Named ways to run a training step: the pipeline's schedule, and attention."""
+
+from __future__ import annotations
+
+from mlsysim.core.fields import Record, number, record
+
+__all__ = ["ATTENTION", "SCHEDULES", "Attention", "Schedule"]
+
+
+@record
+class Schedule(Record):
+    """The order of passes in a pipeline.
+
+    Attributes
+    ----------
+    all_forward_first : float
+        1 if all forward passes come first (GPipe), 0 if they alternate with backward passes.
+    """
+
+    name: str
+    all_forward_first: float = number(zero=True)
+
+
+@record
+class Attention(Record):
+    """How attention is computed.
+
+    Attributes
+    ----------
+    fused : float
+        1 if one kernel does it all, 0 if scores pass through memory.
+    written_scores : float
+        Share of the scores that pass through memory.
+    backward : float
+        Operations of the backward pass over those of the forward pass. A fused kernel computes
+        the scores again: five products for two.
+    """
+
+    name: str
+    fused: float = number(zero=True)
+    written_scores: float = number(zero=True)
+    backward: float = number()
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "1f1b": Schedule(name="1f1b", all_forward_first=0),
+    "gpipe": Schedule(name="gpipe", all_forward_first=1),
+}
+"""Narayanan et al. (2021), section 2.2.1, and Huang et al. (2019)."""
+
+ATTENTION: dict[str, Attention] = {
+    "fused": Attention(name="fused", fused=1, written_scores=0, backward=2.5),
+    "unfused": Attention(name="unfused", fused=0, written_scores=1, backward=2),
+}
+"""Dao (2023), FlashAttention-2, section 4.1, and plain attention."""
