@@ -1,0 +1,175 @@
+"""Measured training runs as calls of `DistributedSolver`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mlsysim.core.types import Accelerator, Fleet, NetworkFabric, Node, Source, TransformerModel
+from mlsysim.core.units import Q_
+from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.validation.rows import Row, Skip
+
+__all__ = ["arguments", "measured"]
+
+_RUN = Source(title="A measured run")
+# What the columns call a device, most specific first: device, and the links of its usual server.
+_DEVICES: tuple[tuple[str, str], ...] = (
+    ("GB300", "GB300_NVL72"),
+    ("GB200", "GB200_NVL72"),
+    ("B300", "DGX_B300"),
+    ("B200", "DGX_B200"),
+    ("H200", "HGX_H200"),
+    ("H100", "DGX_H100"),
+    ("A100-SXM-40GB", "A100_40GB"),
+    ("A100", "DGX_A100"),
+)
+_MODELS = {
+    "DeepSeekV3": "DeepSeek_V3",
+    "GPT OSS 120B": "GPT_OSS_120B",
+    "Qwen3_30B_a3B": "Qwen3_30B_A3B",
+    "Qwen3_235B_a22B": "Qwen3_235B_A22B",
+    "Kimi_K2": "Kimi_K2",
+}
+
+
+def node_of(hardware: str) -> Node:
+    """Return the usual server of a device, by the name that measurements give it."""
+    for label, name in _DEVICES:
+        if label in hardware:
+            if name == "A100_40GB":
+                return replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB)
+            node: Node = Systems[name]
+            return node
+    raise Skip(f"hardware {hardware!r} is not in the registry")
+
+
+def _model(row: Row) -> TransformerModel:
+    if row.number("layers") is None:
+        name = re.sub(r" \(.*\)$", "", row.text("model"))
+        if name not in _MODELS:
+            raise Skip(f"model {row.text('model')!r}: no shape given, and none in the registry")
+        model: TransformerModel = Models[_MODELS[name]]
+        return model
+    hidden, heads = row.whole("hidden"), row.whole("heads")
+    layers, ffn = row.whole("layers"), row.whole("ffn", default=4 * hidden)
+    kv_heads = row.whole("kv_heads", default=heads)
+    vocab = row.whole("vocab", default=51_200)
+    gated = bool(row.number("gated") or 0)
+    head_dim = hidden // heads
+    matrices = 2 * hidden * head_dim * (heads + kv_heads) + (3 if gated else 2) * hidden * ffn
+    return TransformerModel(
+        name=row.text("model") or "model",
+        source=_RUN,
+        parameters=Q_(layers * matrices + vocab * hidden * (2 if gated else 1), "param"),
+        layers=layers,
+        hidden_dim=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn_dim=ffn,
+        vocab_size=vocab,
+        seq_len=row.whole("seq_len"),
+        gated_mlp=gated,
+        tied_embeddings=not gated,
+    )
+
+
+def _link(name: str, speed: float | None, usual: NetworkFabric) -> NetworkFabric:
+    return usual if speed is None else replace(usual, name=name, bandwidth=Q_(speed, "GB/s"))
+
+
+def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
+    usual = node_of(row.text("hardware"))
+    devices = row.whole("n_gpus")
+    per_node = row.whole("gpus_per_node", default=usual.accelerators_per_node)
+    per_node = min(per_node, devices)
+    if devices % per_node:
+        raise Skip(f"{devices} devices do not fill nodes of {per_node}")
+    inter = row.number("inter_GBps_per_gpu_dir")
+    nics = usual.nics_per_node * per_node // usual.accelerators_per_node or 1
+    node = replace(
+        usual,
+        accelerator=accelerator or usual.accelerator,
+        accelerators_per_node=per_node,
+        nics_per_node=nics if inter is None else per_node,
+        scale_up=_link("within a node", row.number("intra_GBps_per_gpu_dir"), usual.scale_up),
+    )
+    fabric = _link("between nodes", inter, _FABRICS.get(usual.name, Systems.InfiniBand_NDR))
+    return Fleet(name="measured", node=node, count=devices // per_node, fabric=fabric)
+
+
+_FABRICS = {
+    "DGX A100": Systems.InfiniBand_HDR,
+}
+
+
+def precision_of(text: str) -> str:
+    """Return the number format that a measurement's label means."""
+    label = text.lower()
+    for mark, name in (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"), ("fp32", "fp32")):
+        if mark in label:
+            return name
+    return "bf16"
+
+
+def arguments(row: Row) -> dict[str, Any]:
+    """Return the solver's arguments for a measured run.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    tp, pp = row.whole("tp", default=1), row.whole("pp", default=1)
+    cp, devices = row.whole("cp", default=1), row.whole("n_gpus")
+    if devices % (tp * pp * cp):
+        raise Skip(f"tp x pp x cp = {tp * pp * cp} does not divide {devices} devices")
+    dp = devices // (tp * pp * cp)
+    batch, micro = row.whole("global_batch"), row.number("micro_batch")
+    # Where no microbatch is given, one sequence: the smallest bubble that a schedule can have.
+    count = max(1, round(batch / (dp * (micro or 1))))
+    virtual = row.whole("virtual_stages", default=1) if pp > 1 else 1
+    if count % pp:
+        virtual = 1
+    expert = re.search(r"EP (\d+)", row.text("note"))
+    fused = bool(row.number("flash_attention") or 0)
+    recompute = row.text("recompute") or "none"
+    return {
+        "model": _model(row),
+        "fleet": _fleet(row, None),
+        "batch_size": batch,
+        "seq_len": row.whole("seq_len"),
+        "precision": precision_of(row.text("precision")),
+        "tp_size": tp,
+        "pp_size": pp,
+        "cp_size": cp,
+        "ep_size": int(expert[1]) if expert else 1,
+        "zero_stage": row.whole("zero_stage", default=0),
+        "microbatch_count": count,
+        "virtual_stages": virtual,
+        "sequence_parallel": bool(row.number("sequence_parallel") or 0),
+        "recompute": recompute if recompute in ("none", "selective", "full") else "none",
+        "attention": "fused" if fused else "unfused",
+    }
+
+
+def measured(row: Row) -> float:
+    """Return the measured step time in seconds.
+
+    Raises
+    ------
+    Skip
+        If the row has none.
+    """
+    value = row.number("step_time_s")
+    if value is None:
+        raise Skip("no step time")
+    return value
+
+
+def keys(row: Mapping[str, str]) -> str:
+    """Return the family that a run is pooled in."""
+    return row.get("group", "") or "all"
