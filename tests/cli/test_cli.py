@@ -179,7 +179,7 @@ def test_schema():
         (["zo"], "did you mean zoo"),
         (["zoo", "hardwar"], "did you mean hardware"),
         (["zoo", "hardware", "H10"], "H100"),
-        (["solve", "trainin"], "did you mean training"),
+        (["solve", "tranning"], "did you mean training"),
         (["solve"], "QUESTION"),
         (["solve", "training", "--model", "Llama3_70B"], "--fleet NAME, --set batch_size=1"),
         (["solve", "inference", "--model", "ResNet", "--hardware", "A100"], "ResNet50"),

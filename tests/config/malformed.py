@@ -226,6 +226,22 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "price per day": (put("0.06 USD/kWh", "0.06 USD/day"), "wrong dimension", 18),
     "price below zero": (put("0.06 USD/kWh", "-0.06 USD/kWh"), "below zero", 18),
     "price of fantasy": (put("0.06 USD/kWh", "0.06 EUR/kWh"), "is unknown", 18),
+    "facility as word": (
+        put("  region: Quebec", "  facility: no\n  region: Quebec"),
+        "true or false",
+        17,
+    ),
+    "facility without grid": (put("region: Quebec", "facility: false"), "needs a region", 17),
+    "facility beside a list": (
+        put("region: Quebec", "region: [Quebec]\n  facility: false"),
+        "name of a region",
+        17,
+    ),
+    "facility in a facility": (
+        put("region: Quebec", "region: Hyperscale_US\n  facility: false"),
+        "needs a region",
+        18,
+    ),
     "busier than busy": (put("utilization: 0.8", "utilization: 1.5"), "from 0 to 1", 19),
     "busy as truth": (put("utilization: 0.8", "utilization: true"), "write a number", 19),
     "unknown macro metric": (put("carbon_footprint", "carbon_footprnt"), "did you mean carbon", 21),

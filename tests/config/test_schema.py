@@ -57,6 +57,8 @@ BEYOND = {
     "escape sequence",
     "null in quotes",
     "escaped control",
+    "facility without grid",
+    "facility in a facility",
     "long text",
 }
 

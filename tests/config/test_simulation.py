@@ -71,6 +71,15 @@ def test_systems(system, row):
     assert SimulationConfig.from_dict(data).scenario().system.name == row
 
 
+def test_what_stands_in_no_facility_has_no_overhead():
+    text = CAMERA + "macro: {duration_days: 1, region: Poland, facility: false}\n"
+    region = SimulationConfig.from_text(text).scenario().region
+    assert (region.pue, region.grid) == (1, Infra.Poland)
+    assert SimulationConfig.from_text(text.replace("false", "true")).scenario().region is (
+        Infra.Poland
+    )
+
+
 def test_what_is_handed_out_is_a_copy():
     config = SimulationConfig.from_text(CAMERA)
     config.to_dict()["arguments"]["batch_size"] = 7
