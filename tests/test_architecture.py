@@ -57,7 +57,7 @@ def test_the_preview_renderer_stays_small():
 @pytest.mark.parametrize("path", MODULES, ids=label)
 def test_the_package_stands_alone(path):
     roots = {name.split(".")[0] for name in imported(path)}
-    allowed = {"mlsysim", "pint", "numpy", "matplotlib", "yaml", "pandas"}
+    allowed = {"mlsysim", "pint", "numpy", "matplotlib", "yaml", "click", "pandas"}
     outside = roots - set(sys.stdlib_module_names) - allowed
     assert not outside, f"{label(path)} imports {outside}"
 

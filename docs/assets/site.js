@@ -101,4 +101,91 @@
       header.click();
     });
   });
+
+  // The roofline of the first page, for each of its devices: the numbers are in the page.
+  const hero = document.querySelector("[data-mls-hero]");
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  if (hero) {
+    const states = JSON.parse(hero.dataset.mlsHero);
+    const paths = [hero.querySelector(".roof"), hero.querySelector(".half")];
+    const chips = hero.querySelector(".mls-chips");
+    let shown = states[chips.querySelector("input:checked").value].lines;
+    let frame = 0;
+    const draw = (lines) => lines.forEach((p, i) => paths[i].setAttribute("d", `M${p[0]} ${p[1]}L${p[2]} ${p[3]}L${p[4]} ${p[5]}`));
+    const move = (target) => {
+      const from = shown;
+      const begin = performance.now();
+      const step = (now) => {
+        const t = calm.matches ? 1 : Math.min(1, (now - begin) / 700);
+        const ease = 1 - (1 - t) ** 3;
+        shown = from.map((line, i) => line.map((value, j) => value + (target[i][j] - value) * ease));
+        draw(shown);
+        if (t < 1) frame = requestAnimationFrame(step);
+      };
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(step);
+    };
+    chips.hidden = false;
+    chips.addEventListener("change", (event) => {
+      const state = states[event.target.value];
+      move(state.lines);
+      hero.querySelectorAll(".point").forEach((point, i) => {
+        point.style.transform = `translate(${state.points[i][0]}px, ${state.points[i][1]}px)`;
+      });
+      hero.querySelectorAll("tbody tr").forEach((row, i) => {
+        row.querySelectorAll("td").forEach((cell, j) => { cell.textContent = state.cells[i][j]; });
+      });
+      hero.querySelector("figcaption").textContent = state.words;
+    });
+  }
+
+  // Cards one at a time. They turn by themselves until somebody pauses, chooses or asks for calm.
+  document.querySelectorAll(".mls-carousel").forEach((track) => {
+    const cards = [...track.children];
+    const button = (words, press) => {
+      const made = document.createElement("button");
+      made.type = "button";
+      made.textContent = words;
+      made.addEventListener("click", press);
+      return made;
+    };
+    const go = (i) => track.scrollTo({ left: cards[i].offsetLeft - cards[0].offsetLeft, behavior: calm.matches ? "auto" : "smooth" });
+    const place = () => Math.round(track.scrollLeft / track.clientWidth);
+    let turning = !calm.matches;
+    let busy = false;
+    let seen = false;
+    const pause = button("", () => turn(!turning));
+    const turn = (on) => {
+      turning = on;
+      pause.textContent = on ? "Pause" : "Play";
+      track.setAttribute("aria-live", on ? "off" : "polite");
+    };
+    pause.className = "mls-pause";
+    const tabs = cards.map((card, i) => button(card.getAttribute("aria-label"), () => { turn(false); go(i); }));
+    const bar = document.createElement("div");
+    bar.className = "mls-tabs";
+    bar.append(pause, ...tabs);
+    track.before(bar);
+    turn(turning);
+    track.setAttribute("aria-roledescription", "carousel");
+    track.tabIndex = 0;
+    cards.forEach((card) => card.setAttribute("aria-roledescription", "slide"));
+    const mark = () => tabs.forEach((tab, i) => (i === place() ? tab.setAttribute("aria-current", "true") : tab.removeAttribute("aria-current")));
+    mark();
+    track.addEventListener("scroll", mark, { passive: true });
+    track.addEventListener("keydown", (event) => {
+      const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!way || event.target !== track) return;
+      event.preventDefault();
+      turn(false);
+      go(Math.max(0, Math.min(cards.length - 1, place() + way)));
+    });
+    // Reading a card, by mouse, finger or keyboard, holds it.
+    ["pointerenter", "focusin"].forEach((name) => track.addEventListener(name, () => { busy = true; }));
+    ["pointerleave", "focusout"].forEach((name) => track.addEventListener(name, () => { busy = false; }));
+    track.addEventListener("touchstart", () => turn(false), { passive: true });
+    calm.addEventListener("change", () => { if (calm.matches) turn(false); });
+    new IntersectionObserver(([entry]) => { seen = entry.isIntersecting; }, { threshold: 0.6 }).observe(track);
+    setInterval(() => { if (turning && seen && !busy && !document.hidden) go((place() + 1) % cards.length); }, 8000);
+  });
 })();

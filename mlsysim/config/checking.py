@@ -25,7 +25,9 @@ from mlsysim.core.types import (
 from mlsysim.scenario.amounts import read_amount
 from mlsysim.scenario.limits import METRICS, metrics_of
 from mlsysim.scenario.macro import MACRO_METRICS, SustainabilitySolver
+from mlsysim.scenario.names import entries
 from mlsysim.scenario.scenario import Scenario
+from mlsysim.scenario.systems import without_facility
 from mlsysim.scenario.tasks import TASKS, Task
 from mlsysim.solvers.amounts import Amount
 
@@ -35,7 +37,7 @@ KEYS = ("name", "description", "task", "model", "system", "arguments", "limits",
 REQUIRED = ("name", "task", "model", "system")
 SYSTEM_KEYS: dict[str, type] = {"hardware": Accelerator, "node": Node, "cluster": Fleet}
 PRICES = {"kwh_price": "USD/kWh", "unit_price": "USD"}
-MACRO_KEYS = ("duration_days", "region", "utilization", *PRICES, "limits")
+MACRO_KEYS = ("duration_days", "region", "facility", "utilization", *PRICES, "limits")
 REGIONS = (GridProfile, Datacenter)
 _MAX_NAME = 200
 
@@ -184,7 +186,21 @@ class _Checker(Parts):
                 values[key] = self._price(place, value, PRICES[key])
             elif key == "limits":
                 values["macro_limits"] = self.limits(place, value, MACRO_METRICS)
+            elif key == "facility":
+                self._check_facility(place, value)
+        grid = values.get("region")
+        if (found or {}).get("facility") is False and isinstance(grid, GridProfile):
+            values["region"] = without_facility(grid)
         return values
+
+    def _check_facility(self, path: KeyPath, value: Any) -> None:
+        region = self._document.data["macro"].get("region")
+        if not isinstance(value, bool):
+            self._document.fault(path, f"is {kind_of(value)}: write true or false")
+        elif value is False and str(region) not in entries(GridProfile):
+            self._document.fault(
+                path, "is false, which needs a region that is a grid: a datacenter is a facility"
+            )
 
     def _number(self, path: KeyPath, value: Any) -> Any:
         name = str(path[-1])

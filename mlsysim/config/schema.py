@@ -144,6 +144,7 @@ def _macro() -> Schema:
     texts: dict[str, Schema] = {
         "duration_days": {"type": "number", "exclusiveMinimum": 0},
         "region": _names(*REGIONS),
+        "facility": {"type": "boolean", "default": True},
         "utilization": {"type": "number", "minimum": 0, "maximum": 1},
         **{name: _amount(unit) for name, unit in PRICES.items()},
         "limits": _limits(MACRO_METRICS),

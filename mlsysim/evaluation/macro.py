@@ -73,9 +73,11 @@ def _economics(**arguments: Any) -> EconomicsResult:
         return EconomicsSolver.solve(**arguments)
     # The solver wants a price, bought or rented. A rent of nothing is one, and is taken out again.
     answer = EconomicsSolver.solve(**arguments, rental_price=0)
-    return dataclasses.replace(
+    bare = dataclasses.replace(
         answer, rental_cost=None, rental_cost_per_token=None, rental_training_cost=None
     )
+    bare._from(EconomicsSolver, {**arguments, "rental_price": 0})
+    return bare
 
 
 def _prices(scenario: Scenario, result: Result) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-import mlsysim.solvers  # noqa: F401 - defines every solver and result
+import mlsysim.evaluation
+import mlsysim.solvers  # noqa: F401 - these define every solver, result and scorecard
 from mlsysim import sweep
 from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
 from mlsysim.core.fields import Record

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "mlsysim"
 DIST = ROOT / "dist"
 API_PAGES = ROOT / "docs" / "api"
 API_CONFIG = API_PAGES / "_quartodoc.yml"
+TUTORIALS = ROOT / "docs" / "tutorials"
 VARIABLES = ROOT / "_variables.yml"
 
 PREVIEW_INSTEAD = f"""\
@@ -131,11 +132,11 @@ def api() -> int:
 
 
 def notebooks() -> None:
-    """Write each tutorial as a notebook beside its page."""
-    inputs = [ROOT / "docs" / "tutorials", ROOT / "tools" / "preview", VARIABLES]
-    pages = list(inputs[0].glob("*.qmd"))
-    stamp, current = Stamp("notebooks"), fingerprint([*pages, *inputs[1:]])
-    if stamp.matches(current):
+    """Write each tutorial as a notebook beside its page; its sentences hold computed numbers."""
+    pages = [page for page in TUTORIALS.glob("*.qmd") if page.stem != "index"]
+    inputs = [*pages, PACKAGE, ROOT / "tools" / "pages", ROOT / "_quarto.yml", VARIABLES]
+    stamp, current = Stamp("notebooks"), fingerprint(inputs)
+    if all(page.with_suffix(".ipynb").is_file() for page in pages) and stamp.matches(current):
         return
     with step("writing the tutorials as notebooks"):
         must([PYTHON, "-m", "tools.pages.notebooks"], "the notebooks failed; the words are above")

@@ -1,0 +1,217 @@
+"""The command line: what it prints, in words and in JSON, and with which exit code it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import mlsysim
+from mlsysim import Hardware, Models, Scenarios, SimulationConfig, SingleNodeSolver
+from mlsysim.cli.app import app
+from mlsysim.cli.questions import QUESTIONS
+from mlsysim.cli.zoo import CATALOGS
+from tests.config.samples import CAMERA, TRAINING
+
+RESNET = ["--model", "ResNet50", "--hardware", "A100"]
+LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--set", "batch_size=256"]
+
+
+def call(*words: str):
+    return CliRunner().invoke(app, list(words), catch_exceptions=False)
+
+
+def printed(*words: str) -> str:
+    done = call(*words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def data(*words: str):
+    return json.loads(printed(*words, "--json"))
+
+
+def test_version_and_help():
+    assert mlsysim.__version__ in printed("--version")
+    assert "Exit codes" in printed("--help")
+    for command in app.commands:
+        assert "Usage" in printed(command, "-h")
+
+
+def test_it_is_a_module_and_a_script():
+    done = subprocess.run(
+        [sys.executable, "-m", "mlsysim", "zoo"],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    assert "hardware" in done.stdout
+
+
+def test_zoo():
+    assert {row["catalog"]: row["rows"] for row in data("zoo")}["hardware"] == len(Hardware)
+    for name, catalog in CATALOGS.items():
+        assert catalog.names()[0] in printed("zoo", name)
+        assert sum(len(rows) for rows in data("zoo", name).values()) == len(catalog)
+
+
+def test_zoo_shows_every_row_of_every_catalog():
+    for name, catalog in CATALOGS.items():
+        for row in catalog.names():
+            assert data("zoo", name, row)["name"] == row
+
+
+def test_a_row_has_its_sources_and_its_doubts():
+    fields = {item["field"]: item for item in data("zoo", "hardware", "H100")["fields"]}
+    assert fields["memory.capacity"]["value"] == {"value": 80, "unit": "GB"}
+    assert "https://" in fields["memory.capacity"]["source"]
+    assert fields["unit_price"]["estimated"]
+    assert "≈" in printed("zoo", "hardware", "H100")
+
+
+def test_solve_answers_as_the_solver_does():
+    answer = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.A100, batch_size=32)
+    said = data("solve", "inference", *RESNET, "--set", "batch_size=32")["result"]
+    assert said["latency"] == {
+        "value": pytest.approx(answer.latency.magnitude),
+        "unit": "ms",
+    }
+    assert str(answer) in printed("solve", "inference", *RESNET, "--set", "batch_size=32")
+
+
+def settings(*pairs: str) -> list[str]:
+    return [word for pair in pairs for word in ("--set", pair)]
+
+
+PLAN = ("tp_size=8", "pp_size=4", "microbatch_count=32", "sequence_parallel=true", "seq_len=2048")
+MONTH = ("duration_days=30", "utilization=0.8")
+ASKED = [
+    ("inference", RESNET),
+    ("serving", ["--model", "Llama3_8B", "--hardware", "H100"]),
+    ("serving", ["--model", "Llama3_8B", "--node", "DGX_H100", *settings("tp_size=8")]),
+    ("training", [*LLAMA, *settings(*PLAN)]),
+    ("sustainability", ["--fleet", "Research_256", *settings(*MONTH, "datacenter=Quebec")]),
+    ("economics", ["--fleet", "Research_256", *settings(*MONTH, "kwh_price=0.1 USD/kWh")]),
+    (
+        "reliability",
+        ["--fleet", "Frontier_8K", *settings("job_duration_hours=30 day", "checkpoint_time_s=60")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("question", "words"), ASKED)
+def test_every_question_can_be_asked_and_explained(question, words):
+    assert data("solve", question, *words)["question"] == question
+    steps = data("explain", question, *words)["steps"]
+    assert all(step["references"] for step in steps)
+    assert printed("explain", question, *words)
+
+
+def test_what_does_not_fit_is_told_and_exits_with_3():
+    done = call("solve", "serving", "--model", "Llama3_70B", "--hardware", "H100")
+    assert done.exit_code == 3
+    assert "too little" in done.stdout
+
+
+def test_explain_one_field():
+    assert printed("explain", "inference", *RESNET, "--field", "memory").startswith("[1] memory")
+
+
+def test_sweep():
+    words = [*LLAMA, "--set", "tp_size=1, 2,4,8", "--set", "pp_size=1,2", "--sort", "mfu"]
+    rows = data("sweep", "training", *words)
+    assert len(rows) == 8
+    shares = [row["mfu"] for row in rows]
+    assert shares == sorted(shares)
+    text = printed(
+        "sweep", "training", *words, *("--field", "tp_size", "--field", "mfu", "--limit", "3")
+    )
+    assert "and 5 more rows" in text
+    assert text.splitlines()[0].split() == ["tp_size", "mfu"]
+
+
+def test_sweep_over_names():
+    words = ["--model", "ResNet50", "--hardware", "A100,H100", "--set", "precision=fp16,int8"]
+    assert len(data("sweep", "inference", *words)) == 4
+
+
+def test_sweep_with_configurations_that_make_no_sense():
+    words = ["sweep", "training", *LLAMA, "--set", "tp_size=1,3"]
+    assert call(*words).exit_code == 2
+    assert len(data(*words, "--invalid", "drop")) == 1
+
+
+def test_evaluate_a_file(tmp_path):
+    file = tmp_path / "camera.yaml"
+    file.write_text(CAMERA, encoding="utf-8")
+    assert "Camera: pass" in printed("evaluate", str(file))
+    assert data("evaluate", str(file))["status"] == "pass"
+    file.write_text(CAMERA.replace("10 ms", "1 us"), encoding="utf-8")
+    done = call("evaluate", str(file))
+    assert (done.exit_code, "Camera: fail" in done.stdout) == (3, True)
+
+
+def test_evaluate_what_cannot_be_judged(tmp_path):
+    file = tmp_path / "run.yaml"
+    text = TRAINING.replace("  region: Quebec\n", "").replace("mfu: {at_least: 0.2}", "")
+    text = text.replace("pp_size: 4", "pp_size: 4\n  seq_len: 2048")
+    file.write_text(text, encoding="utf-8")
+    done = call("evaluate", str(file))
+    assert done.exit_code == 4, done.output
+    assert "region" in done.stdout
+
+
+@pytest.mark.parametrize("name", Scenarios.names())
+def test_evaluate_a_scenario_of_the_catalog(name):
+    assert call("evaluate", name).exit_code == {"Smart_Doorbell": 3}.get(name, 0)
+
+
+def test_schema():
+    assert json.loads(printed("schema")) == SimulationConfig.json_schema()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["zo"], "did you mean zoo"),
+        (["zoo", "hardwar"], "did you mean hardware"),
+        (["zoo", "hardware", "H10"], "H100"),
+        (["solve", "tranning"], "did you mean training"),
+        (["solve"], "QUESTION"),
+        (["solve", "training", "--model", "Llama3_70B"], "--fleet NAME, --set batch_size=1"),
+        (["solve", "inference", "--model", "ResNet", "--hardware", "A100"], "ResNet50"),
+        (["solve", "inference", *RESNET, "--fleet", "Research_256"], "no argument fleet"),
+        (["solve", "inference", *RESNET, "--node", "DGX_H100"], "given twice"),
+        (["solve", "inference", *RESNET, "--set", "batchsize=2"], "did you mean batch_size"),
+        (["solve", "inference", *RESNET, "--set", "batch_size"], "KEY=VALUE"),
+        (["solve", "inference", *RESNET, "--set", "batch_size=-1"], "whole number"),
+        (["solve", "inference", *RESNET, "--set", "batch_size=1e99"], "out of range"),
+        (["solve", "inference", *RESNET, "--set", "precision=fp12"], "choose one of"),
+        (
+            ["solve", "economics", "--fleet", "Research_256", "--set", "duration_days=5 GB"],
+            "dimension",
+        ),
+        (["explain", "inference", *RESNET, "--field", "latncy"], "did you mean latency"),
+        (["sweep", "inference", *RESNET, "--sort", "latncy"], "did you mean latency"),
+        (["sweep", "inference", *RESNET, "--invalid", "no"], "'raise', 'mark', 'drop'"),
+        (["evaluate", "none.yaml"], "cannot be read"),
+        (["evaluate", "Smart_Dorbell"], "did you mean Smart_Doorbell"),
+        (["evaluate"], "FILE"),
+        (["solve", "inference", "--modle", "x"], "--model"),
+    ],
+)
+def test_bad_input_exits_with_2_and_says_what_to_do(words, said):
+    done = call(*words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_every_solver_is_a_question():
+    from mlsysim.solvers.base import Solver
+
+    assert set(QUESTIONS.values()) == set(Solver.__subclasses__())

@@ -1,0 +1,95 @@
+"""The JSON Schema: valid itself, and of one mind with the checks on what it can express."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+
+import jsonschema
+import pytest
+
+from mlsysim import ConfigError, SimulationConfig
+from mlsysim.config.document import document_of
+from mlsysim.config.json_reader import read_json
+from mlsysim.config.schema import argument_notes
+from mlsysim.config.yaml_reader import read_yaml
+from mlsysim.scenario.tasks import TASKS
+from tests.config.malformed import JSON, YAML
+from tests.config.samples import CAMERA, TRAINING
+
+SCHEMA = SimulationConfig.json_schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def test_it_is_a_schema_that_json_can_hold():
+    jsonschema.Draft202012Validator.check_schema(json.loads(json.dumps(SCHEMA)))
+
+
+@pytest.mark.parametrize("text", [TRAINING, CAMERA])
+def test_it_takes_what_we_take(text):
+    VALIDATOR.validate(SimulationConfig.from_text(text).to_dict())
+
+
+# What a schema cannot say, or what it says less strictly: sizes that agree, units, bounds.
+BEYOND = {
+    "sizes that do not tile",
+    "more stages than layers",
+    "odd precision",
+    "no generator",
+    "more ranks than devices",
+    "format without support",
+    "crossed bounds",
+    "bound of another kind",
+    "bound of unknown unit",
+    "negative bound",
+    "bound out of range",
+    "power of powers",
+    "unit of powers",
+    "call as unit",
+    "lambda as unit",
+    "unit on a share",
+    "price per day",
+    "price below zero",
+    "price of fantasy",
+    "mass as energy",
+    "surrogate",
+    "escape sequence",
+    "null in quotes",
+    "escaped control",
+    "facility without grid",
+    "facility in a facility",
+    "long text",
+}
+
+
+@pytest.mark.parametrize("name", [*YAML, *JSON])
+def test_what_it_refuses_we_refuse_and_nearly_the_other_way_round(name):
+    text, read = (YAML[name][0], read_yaml) if name in YAML else (JSON[name][0], read_json)
+    try:
+        document = read(text)
+    except ConfigError:
+        return
+    if document.faults or name in BEYOND:
+        return
+    assert not VALIDATOR.is_valid(copy.deepcopy(document.data))
+
+
+def test_every_argument_is_described_and_has_its_default():
+    for branch in SCHEMA["allOf"]:
+        task = TASKS[branch["if"]["properties"]["task"]["const"]]
+        arguments = branch["then"]["properties"]["arguments"]
+        assert set(arguments["properties"]) == set(task.defaults)
+        for name, schema in arguments["properties"].items():
+            assert schema["description"], name
+            default = task.defaults[name]
+            if default is inspect.Parameter.empty:
+                assert name in arguments["required"]
+            else:
+                assert schema["default"] == default
+
+
+def test_notes_are_read_from_docstrings():
+    notes = argument_notes(TASKS["training"].solver.solve)
+    assert notes["tp_size"] == "Devices that share each layer (tensor parallelism)."
+    assert argument_notes(document_of) == {}

@@ -1,0 +1,149 @@
+"""Configurations: what is read is what was written, in whatever form."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlsysim import Q_, ConfigError, Infra, Models, Scenario, SimulationConfig, Systems
+from mlsysim.config.document import scalar_of
+from mlsysim.config.yaml_reader import read_yaml
+from mlsysim.config.yaml_writer import write_yaml
+from tests.config.samples import CAMERA, TRAINING
+
+TEXTS = {"training": TRAINING, "camera": CAMERA}
+every_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+
+
+@every_text
+def test_round_trips(text, tmp_path):
+    config = SimulationConfig.from_text(text)
+    assert SimulationConfig.from_dict(config.to_dict()) == config
+    assert SimulationConfig.from_text(config.to_yaml()) == config
+    assert SimulationConfig.from_text(json.dumps(config.to_dict()), kind="json") == config
+    assert SimulationConfig(**config.to_dict()) == config
+    assert pickle.loads(pickle.dumps(config)) == config
+    for name, content in (
+        ("a.yaml", text),
+        ("a.YML", text),
+        ("a.json", json.dumps(config.to_dict())),
+    ):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        assert SimulationConfig.from_file(tmp_path / name) == config
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path):
+    for name, content in (
+        ("a.yaml", CAMERA),
+        ("a.json", json.dumps(SimulationConfig.from_text(CAMERA).to_dict())),
+    ):
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + content.encode())
+        assert SimulationConfig.from_file(tmp_path / name).name == "Camera"
+
+
+def test_the_scenario_is_the_one_that_was_described():
+    scenario = SimulationConfig.from_text(TRAINING).scenario()
+    assert isinstance(scenario, Scenario)
+    assert scenario.workload is Models.Llama3_70B
+    assert scenario.system.node is Systems.Nodes.DGX_H100
+    assert scenario.system.count == 32
+    assert scenario.system.fabric is Systems.Fabrics.InfiniBand_NDR
+    assert scenario.region is Infra.Quebec
+    assert scenario.kwh_price == Q_(0.06, "USD/kWh")
+    assert {limit.metric for limit in scenario.limits} == {"mfu", "step_latency_total"}
+    assert scenario.macro_limits[0].at_most == Q_(100, "tonne")
+
+
+@pytest.mark.parametrize(
+    ("system", "row"),
+    [
+        ({"hardware": "H100"}, "NVIDIA H100 SXM5 80GB"),
+        ({"node": "DGX_H100"}, "DGX H100"),
+        ({"cluster": "Research_256"}, "Research 256"),
+    ],
+)
+def test_systems(system, row):
+    data = {"name": "x", "task": "inference", "model": "ResNet50", "system": system}
+    assert SimulationConfig.from_dict(data).scenario().system.name == row
+
+
+def test_what_stands_in_no_facility_has_no_overhead():
+    text = CAMERA + "macro: {duration_days: 1, region: Poland, facility: false}\n"
+    region = SimulationConfig.from_text(text).scenario().region
+    assert (region.pue, region.grid) == (1, Infra.Poland)
+    assert SimulationConfig.from_text(text.replace("false", "true")).scenario().region is (
+        Infra.Poland
+    )
+
+
+def test_what_is_handed_out_is_a_copy():
+    config = SimulationConfig.from_text(CAMERA)
+    config.to_dict()["arguments"]["batch_size"] = 7
+    assert config.arguments["batch_size"] == 1
+    data = config.to_dict()
+    made = SimulationConfig.from_dict(data)
+    data["arguments"]["batch_size"] = 7
+    assert made == config
+
+
+def test_what_is_made_by_hand_is_checked_as_well():
+    with pytest.raises(ConfigError, match="did you mean T4"):
+        SimulationConfig(name="x", task="inference", model="ResNet50", system={"hardware": "T44"})
+
+
+def test_an_amount_may_be_a_bound_where_there_is_no_unit():
+    for bound in ("0.2", "20 %", 0.2):
+        data = SimulationConfig.from_text(TRAINING).to_dict()
+        data["limits"]["mfu"]["at_least"] = bound
+        assert SimulationConfig.from_dict(data).scenario().limits[0].at_least == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("null", None),
+        ("", None),
+        ("true", True),
+        ("false", False),
+        ("0", 0),
+        ("-1", -1),
+        ("1e3", 1000.0),
+        ("2.5E-3", 0.0025),
+        *(
+            (word, word)
+            for word in ("yes", "No", "on", "True", "NULL", "~", "010", "0x1F", "1_000")
+        ),
+        *((word, word) for word in ("12:30", "+1", ".5", "1.", "2026-01-01", "1,000", "=", "0o7")),
+    ],
+)
+def test_plain_scalars(written, value):
+    read = scalar_of(written)
+    assert (type(read), read) == (type(value), value)
+
+
+PLAIN = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(10**29), 10**29),
+        st.floats(-1e29, 1e29).filter(lambda x: x == 0 or abs(x) > 1e-290),
+        st.text(st.characters(exclude_categories=["C"]), max_size=20),
+        st.sampled_from(["yes", "1e5", "null", "010", "- a", "a: b", "# x", "nan", "<<", "*a", ""]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.from_regex(r"\A[a-z_]{1,8}\Z"), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.from_regex(r"\A[a-z_]{1,8}\Z"), PLAIN, max_size=4))
+def test_what_is_written_is_read(data):
+    document = read_yaml(write_yaml(data))
+    assert document.faults == []
+    assert document.data == data
