@@ -221,7 +221,10 @@ class DistributedSolver(Solver[DistributedResult]):
         """Add the nested parts and the reasons."""
         values["dp_size"] = int(values["dp_size"])
         return {
+            "step_latency_low": None,
+            "step_latency_high": None,
             **values,
+            "calibration": _basis(values, arguments),
             "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
                 dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]
@@ -236,3 +239,10 @@ class DistributedSolver(Solver[DistributedResult]):
 
 def _least(value: Any) -> int:
     return int(value.min() if hasattr(value, "min") else value)
+
+
+def _basis(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    if arguments["efficiency"] is not None:
+        return "constant efficiency"
+    name: str = arguments["calibration"].name
+    return name if values["step_latency_low"] is not None else f"{name} (no run to compare with)"

@@ -64,6 +64,10 @@ _CALIBRATED = (
     "gemm_overhead",
     "layer_launch",
     "step_overhead",
+    "node_band_low",
+    "node_band_high",
+    "fleet_band_low",
+    "fleet_band_high",
 )
 
 TEXTBOOK = Plan(training_step, {**_ORIGINS, "efficiency": "efficiency"})

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from mlsysim.core.types import Accelerator, Fleet, NetworkFabric, Node, Source, TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.solvers import DistributedSolver
+from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["arguments", "measured"]
+__all__ = ["arguments", "compare", "measured"]
 
 _RUN = Source(title="A measured run")
 # What the columns call a device, most specific first: device, and the links of its usual server.
@@ -170,6 +171,24 @@ def measured(row: Row) -> float:
     return value
 
 
-def keys(row: Mapping[str, str]) -> str:
-    """Return the family that a run is pooled in."""
-    return row.get("group", "") or "all"
+def compare(row: Row) -> Comparison:
+    """Predict a measured step.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    value = measured(row)
+    result = DistributedSolver.solve(**arguments(row))
+    low, high = result.step_latency_low, result.step_latency_high
+    return Comparison(
+        id=row.name,
+        group=row.group,
+        split=row.text("split"),
+        quantity="step time (s)",
+        measured=value,
+        predicted=result.step_latency_total.to("s").magnitude,
+        low=None if low is None else low.to("s").magnitude,
+        high=None if high is None else high.to("s").magnitude,
+    )

@@ -4,6 +4,7 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, minimum
 
 __all__ = [
+    "band_edge",
     "busy_time",
     "communication_time",
     "layer_all_reduce_time",
@@ -223,3 +224,28 @@ def scaling_efficiency(single_device_time: Value, devices: Value, step: Value) -
     Definition of parallel efficiency: speed-up over the number of devices.
     """
     return single_device_time / (devices * step)
+
+
+@formula
+def band_edge(prediction: Value, ratio: Value) -> Value:
+    r"""Edge of the band in which a measured time is expected to lie.
+
+    $$ T_\pm = \rho\,T $$
+
+    Parameters
+    ----------
+    prediction : [s]
+        $T$, predicted time.
+    ratio : [1]
+        $\rho$, measured over predicted time at a percentile of runs that were not fitted on.
+
+    Returns
+    -------
+    time : [s]
+        $T_\pm$, edge of the band.
+
+    References
+    ----------
+    Counting of residuals: the tenth and ninetieth percentile hold four runs of five.
+    """
+    return ratio * prediction

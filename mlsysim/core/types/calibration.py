@@ -54,6 +54,10 @@ class Calibration(Entry):
         Time in which the host launches the forward pass of a layer.
     step_overhead : Quantity
         Fixed time per step.
+    node_band_low, node_band_high, fleet_band_low, fleet_band_high : float or None
+        Measured over predicted step time, at the tenth and the ninetieth percentile of runs that
+        the constants were not fitted on: runs within one node, and runs over several. `None`
+        where no such run is known.
     """
 
     stack: str
@@ -77,6 +81,10 @@ class Calibration(Entry):
     gradient_scatters: float = number()
     layer_launch: Quantity = quantity("ms", zero=True)
     step_overhead: Quantity = quantity("ms", zero=True)
+    node_band_low: float | None = number(default=None)
+    node_band_high: float | None = number(default=None)
+    fleet_band_low: float | None = number(default=None)
+    fleet_band_high: float | None = number(default=None)
 
     def si(self, field: str) -> float:
         """Return a constant; `gemm_fp8` and `cast_fp8` pick the one for a number format."""

@@ -11,6 +11,7 @@ __all__ = [
     "GPT4_REPORTS",
     "LLAMA2_MODEL_CARD",
     "LLAMA2_SHAPE",
+    "LLAMA3_405B",
     "LLAMA3_MODEL_CARD",
     "LLAMA3_SHAPE",
     "MOBILENET_V2",
@@ -84,6 +85,13 @@ LLAMA3_MODEL_CARD = Source(
     checked=_CHECKED,
     note="Trained on sequences of 8,192 tokens. Llama 3.1 has the same shapes and a longer "
     "context.",
+)
+LLAMA3_405B = Source(
+    title="litgpt, config.py, after the config.json of Meta-Llama-3.1-405B",
+    url="https://github.com/Lightning-AI/litgpt/blob/main/litgpt/config.py",
+    locator="Llama-3.1-405B",
+    checked=_CHECKED,
+    note="Counted from the shape: 405,853,388,800. torchtitan's llama3_configs has the same shape.",
 )
 RESNET50 = Source(
     title="torchvision, ResNet50_Weights",

@@ -72,6 +72,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         What overlaps, and the volume of a gradient scatter.
     gemm_overhead, layer_launch, step_overhead : [s]
         Fixed time per product, per layer's forward pass, and per step.
+    node_band_low, node_band_high, fleet_band_low, fleet_band_high : [1]
+        Measured over predicted step time, at the edges of the band.
     """
     i = SimpleNamespace(**inputs)
     r = rates(i)
@@ -128,13 +130,12 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     data = f.exposed_time(gradient, hidden)
     updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))
     update = f.memory_time(f.tensor_size(updated, i.optimizer_bytes), r.memory)
-    return answer(
+    step = f.operator_step_time(f.time_sum(passes, transfer), bubble, data, update, i.step_overhead)
+    outputs = answer(
         i,
         w,
         training_memory(i, w),
-        step=f.operator_step_time(
-            f.time_sum(passes, transfer), bubble, data, update, i.step_overhead
-        ),
+        step=step,
         alone=_alone(i, r, w),
         compute=f.pipeline_pass_time(computed, w.stage_layers, last, i.microbatch_count),
         data=data,
@@ -144,6 +145,13 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         pipeline=transfer,
         bubble=bubble,
     )
+    several = i.nodes > 1
+    low = where(several, i.fleet_band_low, i.node_band_low)
+    high = where(several, i.fleet_band_high, i.node_band_high)
+    return outputs | {
+        "step_latency_low": f.band_edge(step, low),
+        "step_latency_high": f.band_edge(step, high),
+    }
 
 
 def _ring(i: SimpleNamespace, r: Rates, ranks: Value, stride: Value) -> tuple[Value, Value]:

@@ -44,6 +44,12 @@ class DistributedResult(Result):
 
     step_latency_total: Quantity = quantity("s")
     """Time of the step: compute, communication, bubble; nothing overlaps."""
+    step_latency_low: Quantity | None = quantity("s")
+    """Lower edge of the band that holds four of five comparable runs; `None` where none is known."""
+    step_latency_high: Quantity | None = quantity("s")
+    """Upper edge of that band."""
+    calibration: str
+    """Whose constants were used, and whether any run stands behind the band."""
     effective_throughput: Quantity = quantity("sample/s")
     """Sequences per second: batch over step time."""
     token_throughput: Quantity = quantity("token/s")

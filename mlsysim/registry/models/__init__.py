@@ -1,0 +1,28 @@
+"""Models: shapes, parameters and work per sample.
+
+Parameters of transformers are counted from the shape, biases, norms and position tables
+included, and compared with the published total in the source's note. Operations of the other
+models count each multiply-accumulate as two. Activations are the outputs of convolutions and
+linear layers; norms and activation functions are taken as fused into them. Input shapes put
+channels first.
+"""
+
+from mlsysim.registry.models import language, moe, recommendation, tiny, vision
+
+__all__ = ["Models"]
+
+
+class Models(
+    language.Language,
+    moe.MoE,
+    vision.Vision,
+    tiny.Tiny,
+    recommendation.Recommendation,
+):
+    """All models: `Models.Llama3_8B` and `Models.Language.Llama3_8B` are the same object."""
+
+    Language = language.Language
+    MoE = moe.MoE
+    Vision = vision.Vision
+    Tiny = tiny.Tiny
+    Recommendation = recommendation.Recommendation

@@ -1,0 +1,186 @@
+"""Mixtures of experts: of many feed-forward blocks in a layer, each token visits a few.
+
+`parameters` counts all experts. Routers, norms and biases are in it; what a token visits follows
+from the shape. Attention that is not made of plain heads is fitted, and the row says so.
+"""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import MoETransformerModel
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import moe as src
+
+__all__ = ["MoE"]
+
+
+class MoE(Catalog):
+    """Transformers with experts."""
+
+    Mixtral_8x7B = MoETransformerModel(
+        name="Mixtral 8x7B",
+        source=src.MIXTRAL_8X7B,
+        parameters=Q_(46_702_792_704, "param"),
+        layers=32,
+        hidden_dim=4_096,
+        heads=32,
+        kv_heads=8,
+        head_dim=128,
+        ffn_dim=14_336,
+        gated_mlp=True,
+        vocab_size=32_000,
+        seq_len=32_768,
+        experts=8,
+        experts_per_token=2,
+        expert_ffn_dim=14_336,
+        moe_layers=32,
+    )
+    """Eight experts of which each token visits two; every layer has them. There is no dense block:
+    `ffn_dim` repeats the width of an expert. Trained on contexts of 32k tokens."""
+
+    Mixtral_8x22B = MoETransformerModel(
+        name="Mixtral 8x22B",
+        source=src.MIXTRAL_8X22B,
+        parameters=Q_(140_630_071_296, "param"),
+        layers=56,
+        hidden_dim=6_144,
+        heads=48,
+        kv_heads=8,
+        head_dim=128,
+        ffn_dim=16_384,
+        gated_mlp=True,
+        vocab_size=32_768,
+        seq_len=65_536,
+        experts=8,
+        experts_per_token=2,
+        expert_ffn_dim=16_384,
+        moe_layers=56,
+    )
+    """As Mixtral 8x7B, deeper and wider, with a context of 64k tokens."""
+
+    Qwen3_30B_A3B = MoETransformerModel(
+        name="Qwen3 30B-A3B",
+        source=src.QWEN3_MOE,
+        field_sources={
+            "seq_len": src.QWEN3_REPORT,
+        },
+        parameters=Q_(30_532_122_624, "param"),
+        layers=48,
+        hidden_dim=2_048,
+        heads=32,
+        kv_heads=4,
+        head_dim=128,
+        ffn_dim=6_144,
+        gated_mlp=True,
+        vocab_size=151_936,
+        seq_len=4_096,
+        experts=128,
+        experts_per_token=8,
+        expert_ffn_dim=768,
+        moe_layers=48,
+    )
+    """128 small experts, eight per token. Heads are wider together than the residual stream. The
+    file names a dense width, 6,144, that no layer uses."""
+
+    Qwen3_235B_A22B = MoETransformerModel(
+        name="Qwen3 235B-A22B",
+        source=src.QWEN3_MOE,
+        field_sources={
+            "seq_len": src.QWEN3_REPORT,
+        },
+        parameters=Q_(235_093_634_560, "param"),
+        layers=94,
+        hidden_dim=4_096,
+        heads=64,
+        kv_heads=4,
+        head_dim=128,
+        ffn_dim=12_288,
+        gated_mlp=True,
+        vocab_size=151_936,
+        seq_len=4_096,
+        experts=128,
+        experts_per_token=8,
+        expert_ffn_dim=1_536,
+        moe_layers=94,
+    )
+    """As Qwen3 30B-A3B, deeper and wider."""
+
+    GPT_OSS_120B = MoETransformerModel(
+        name="gpt-oss-120b",
+        source=src.GPT_OSS,
+        parameters=Q_(116_829_156_672, "param"),
+        layers=36,
+        hidden_dim=2_880,
+        heads=64,
+        kv_heads=8,
+        head_dim=64,
+        ffn_dim=2_880,
+        gated_mlp=True,
+        vocab_size=201_088,
+        seq_len=4_096,
+        experts=128,
+        experts_per_token=4,
+        expert_ffn_dim=2_880,
+        moe_layers=36,
+    )
+    """OpenAI's open-weight model; its experts are published in 4 bits. `seq_len` is the length
+    before the context was extended to 128k tokens."""
+
+    DeepSeek_V3 = MoETransformerModel(
+        name="DeepSeek-V3",
+        source=src.DEEPSEEK_V3,
+        field_sources={
+            "heads": src.MLA_FIT,
+            "kv_heads": src.MLA_FIT,
+            "head_dim": src.MLA_FIT,
+            "seq_len": src.LENGTH_4K,
+        },
+        estimated=frozenset({"heads", "kv_heads", "head_dim", "seq_len"}),
+        parameters=Q_(671_026_419_200, "param"),
+        layers=61,
+        hidden_dim=7_168,
+        heads=48,
+        kv_heads=1,
+        head_dim=266,
+        ffn_dim=18_432,
+        gated_mlp=True,
+        vocab_size=129_280,
+        seq_len=4_096,
+        experts=256,
+        experts_per_token=8,
+        expert_ffn_dim=2_048,
+        shared_ffn_dim=2_048,
+        moe_layers=58,
+    )
+    """256 experts, eight per token and one that all visit; the first three layers are dense. R1 has
+    the same shape. Its attention has 128 heads over a latent vector of 576 numbers per token. The
+    row stands for it with heads that have 0.1 % fewer parameters than the true 187.1e6 per layer,
+    and a cache of 532 numbers that, like the latent vector, is not split among devices. Scores
+    and mixing take two fifths fewer operations than the true heads."""
+
+    Kimi_K2 = MoETransformerModel(
+        name="Kimi K2",
+        source=src.KIMI_K2,
+        field_sources={
+            "heads": src.MLA_FIT,
+            "kv_heads": src.MLA_FIT,
+            "head_dim": src.MLA_FIT,
+        },
+        estimated=frozenset({"heads", "kv_heads", "head_dim"}),
+        parameters=Q_(1_026_408_232_448, "param"),
+        layers=61,
+        hidden_dim=7_168,
+        heads=24,
+        kv_heads=1,
+        head_dim=282,
+        ffn_dim=18_432,
+        gated_mlp=True,
+        vocab_size=163_840,
+        seq_len=4_096,
+        experts=384,
+        experts_per_token=8,
+        expert_ffn_dim=2_048,
+        shared_ffn_dim=2_048,
+        moe_layers=60,
+    )
+    """DeepSeek-V3's design with more experts, one dense layer and 64 heads. The row's heads have
+    0.1 % fewer parameters than the true 101.1e6 per layer, and a cache of 564 numbers for 576.
+    Scores and mixing take a third fewer operations than the true heads."""

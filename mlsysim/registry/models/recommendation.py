@@ -1,0 +1,25 @@
+"""Recommendation: models whose parameters are tables."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import FixedShapeModel
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import models as src
+
+__all__ = ["Recommendation"]
+
+
+class Recommendation(Catalog):
+    """Recommenders, whose parameters are tables that a sample hardly touches."""
+
+    DLRM = FixedShapeModel(
+        name="DLRM",
+        source=src.DLRM_MLPERF,
+        parameters=Q_(24_036_595_969, "param"),
+        flops_per_sample=Q_(2 * (2_365_184 + 44_928), "flop"),
+        activations_per_sample=Q_(7392, "count"),
+        dense_parameters=Q_(2_368_897, "param"),
+        gathered_parameters=Q_(26 * 128, "param"),
+        input_shape=(13 + 26,),
+    )
+    """DLRM as in MLPerf: 24e9 embedding parameters, 2.4e6 in the two MLPs. A sample reads one
+    row of each of the 26 tables and all of the MLPs."""

@@ -1,0 +1,52 @@
+"""Vision: convolutional networks for images."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import FixedShapeModel
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import models as src
+
+__all__ = ["Vision"]
+
+
+class Vision(Catalog):
+    """Convolutional networks for images."""
+
+    ResNet50 = FixedShapeModel(
+        name="ResNet-50",
+        source=src.RESNET50,
+        parameters=Q_(25_557_032, "param"),
+        flops_per_sample=Q_(2 * 4_089_184_256, "flop"),
+        activations_per_sample=Q_(11_114_984, "count"),
+        input_shape=(3, 224, 224),
+    )
+    """ResNet-50 (v1.5) for 1,000 classes."""
+
+    MobileNetV2 = FixedShapeModel(
+        name="MobileNetV2",
+        source=src.MOBILENET_V2,
+        parameters=Q_(3_504_872, "param"),
+        flops_per_sample=Q_(2 * 300_774_272, "flop"),
+        activations_per_sample=Q_(6_679_112, "count"),
+        input_shape=(3, 224, 224),
+    )
+    """MobileNetV2 of width 1.0 for 1,000 classes."""
+
+    YOLOv8_Nano = FixedShapeModel(
+        name="YOLOv8-Nano",
+        source=src.YOLOV8,
+        parameters=Q_(3_157_200, "param"),
+        flops_per_sample=Q_(2 * 4_371_993_600, "flop"),
+        activations_per_sample=Q_(15_131_200, "count"),
+        input_shape=(3, 640, 640),
+    )
+    """YOLOv8n, a detector for 80 classes."""
+
+    AlexNet = FixedShapeModel(
+        name="AlexNet",
+        source=src.ALEXNET_DEFINITION,
+        parameters=Q_(61_100_840, "param"),
+        flops_per_sample=Q_(2 * 714_188_480, "flop"),
+        activations_per_sample=Q_(494_184, "count"),
+        input_shape=(3, 224, 224),
+    )
+    """AlexNet: most parameters in linear layers, most work in convolutions."""

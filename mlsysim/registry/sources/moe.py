@@ -1,0 +1,81 @@
+"""Publications that the mixtures of experts in `mlsysim.registry.models.moe` cite."""
+
+from mlsysim.core.types import Source
+
+__all__ = [
+    "DEEPSEEK_V3",
+    "GPT_OSS",
+    "KIMI_K2",
+    "LENGTH_4K",
+    "MIXTRAL_8X7B",
+    "MIXTRAL_8X22B",
+    "MLA_FIT",
+    "QWEN3_MOE",
+    "QWEN3_REPORT",
+]
+
+_CHECKED = "2026-11-20"
+
+MIXTRAL_8X7B = Source(
+    title="Mixtral-8x7B-Instruct-v0.1, config.json",
+    url="https://huggingface.co/mistralai/Mixtral-8x7B-Instruct-v0.1/blob/main/config.json",
+    checked=_CHECKED,
+    note="Counted from the shape: 46,702,792,704 in all, 12.9e9 per token; Mistral AI prints "
+    "46.7B and 12.9B.",
+)
+MIXTRAL_8X22B = Source(
+    title="Mixtral-8x22B-Instruct-v0.1, config.json",
+    url="https://huggingface.co/mistralai/Mixtral-8x22B-Instruct-v0.1/blob/main/config.json",
+    checked=_CHECKED,
+    note="Counted from the shape: 140,630,071,296 in all, 39.2e9 per token; Mistral AI prints "
+    "141B and 39B. The base model has 32,000 words in its table, this one 32,768. Read in copies "
+    "of the file and in litgpt's config.py.",
+)
+QWEN3_MOE = Source(
+    title="litgpt, config.py, after the config.json of Qwen3-30B-A3B and Qwen3-235B-A22B",
+    url="https://github.com/Lightning-AI/litgpt/blob/main/litgpt/config.py",
+    locator="qwen_3_moe",
+    checked=_CHECKED,
+    note="Counted from the shapes: 30,532,122,624 and 235,093,634,560 in all, 3.3e9 and 22.1e9 "
+    "per token; the names print 30B-A3B and 235B-A22B.",
+)
+GPT_OSS = Source(
+    title="gpt-oss, reference implementation: the defaults are those of gpt-oss-120b",
+    url="https://github.com/openai/gpt-oss/blob/main/gpt_oss/torch/model.py",
+    locator="ModelConfig",
+    checked=_CHECKED,
+    note="Counted from the shape, biases and sinks included: 116,829,156,672 in all, 5.1e9 per "
+    "token without the input table; the model card prints 116.8B and 5.1B. Every other layer "
+    "attends to the last 128 tokens only; the row treats all layers as dense.",
+)
+DEEPSEEK_V3 = Source(
+    title="DeepSeek-V3, config_671B.json and README_WEIGHTS.md",
+    url="https://github.com/deepseek-ai/DeepSeek-V3/blob/main/inference/configs/config_671B.json",
+    checked=_CHECKED,
+    note="Counted from the published shape: 671,026,419,200 in all; the authors print 671B, and "
+    "36.7B per token. The module that predicts a second token, 11.5e9 more, is left out.",
+)
+KIMI_K2 = Source(
+    title="Megatron Bridge, KimiK2Provider",
+    url="https://docs.nvidia.com/nemo/megatron-bridge/latest/apidocs/bridge/bridge.models.kimi.kimi_provider.html",
+    checked=_CHECKED,
+    note="Counted from the published shape, with DeepSeek-V3's ranks, which Kimi K2 keeps: "
+    "1,026,408,232,448 in all; the model card prints 1T, and 32B per token. 163,840 words: "
+    "config.json of Kimi-K2-Instruct-0905.",
+)
+MLA_FIT = Source(
+    title="Assumption of this project",
+    note="multi-head latent attention has low-rank factors and one latent vector per token in "
+    "place of keys and values; heads of equal parameters stand for it",
+)
+QWEN3_REPORT = Source(
+    title="Qwen3 Technical Report (arXiv 2505.09388), reading card",
+    url="https://ai-papers.xuzou.cn/papers/qwen3_2025",
+    locator="Compute Setup",
+    checked=_CHECKED,
+    note="35 of 36 trillion tokens in sequences of 4,096, the last stage in 32,768",
+)
+LENGTH_4K = Source(
+    title="Assumption of this project",
+    note="4,096 tokens, the usual length of pre-training; the file cited for the shape states none",
+)

@@ -1,0 +1,158 @@
+"""Predictions held against measurements: errors per family, and what was passed over."""
+
+from __future__ import annotations
+
+import csv
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsysim.core.table import Column, Table
+
+__all__ = ["Comparison", "Report", "Statistics"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row: what was measured, and what the model says."""
+
+    id: str
+    group: str
+    split: str
+    quantity: str
+    measured: float
+    predicted: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less one."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def within_band(self) -> bool | None:
+        """Whether the band holds the measurement; None where there is no band."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.measured <= self.high
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Errors of a family of rows, in percent."""
+
+    n: int
+    mape: float
+    median_ape: float
+    bias: float
+    within_10: float
+    band_coverage: float | None
+
+    @classmethod
+    def of(cls, rows: Sequence[Comparison]) -> Statistics:
+        """Summarize comparisons."""
+        errors = [100 * row.error for row in rows]
+        sizes = [abs(error) for error in errors]
+        banded = [row.within_band for row in rows if row.within_band is not None]
+        return cls(
+            n=len(rows),
+            mape=statistics.fmean(sizes),
+            median_ape=statistics.median(sizes),
+            bias=statistics.fmean(errors),
+            within_10=100 * sum(size <= 10 for size in sizes) / len(sizes),
+            band_coverage=100 * sum(banded) / len(banded) if banded else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures by name, rounded to a hundredth of a percent."""
+        return {
+            name: value if value is None or name == "n" else round(value, 2)
+            for name, value in vars(self).items()
+        }
+
+
+class Report:
+    """What `validate` found.
+
+    Attributes
+    ----------
+    comparisons : list of Comparison
+        Every row that could be predicted.
+    skipped : list of (str, str)
+        Identifier and reason of every row that could not.
+    """
+
+    def __init__(
+        self, comparisons: Iterable[Comparison], skipped: Iterable[tuple[str, str]]
+    ) -> None:
+        self.comparisons = list(comparisons)
+        self.skipped = list(skipped)
+
+    @property
+    def groups(self) -> dict[str, Statistics]:
+        """Errors per family."""
+        found: dict[str, list[Comparison]] = {}
+        for row in self.comparisons:
+            found.setdefault(row.group, []).append(row)
+        return {name: Statistics.of(rows) for name, rows in found.items()}
+
+    @property
+    def pooled(self) -> Statistics | None:
+        """Errors over all rows; None where none could be predicted."""
+        return Statistics.of(self.comparisons) if self.comparisons else None
+
+    def only(self, split: str) -> Report:
+        """Return the part of the report on rows of one split (``"calibrate"``, ``"check"``)."""
+        return Report([row for row in self.comparisons if row.split == split], self.skipped)
+
+    def table(self) -> Table:
+        """Return the families, and all rows pooled, as a table."""
+        rows = dict(self.groups)
+        if self.pooled is not None:
+            rows["all"] = self.pooled
+        every = [statistics.to_dict() for statistics in rows.values()]
+        columns = {"group": Column(list(rows))}
+        for name in ("n", "mape", "median_ape", "bias", "within_10", "band_coverage"):
+            unit = "" if name == "n" else "%"
+            columns[name] = Column([row[name] for row in every], unit)
+        return Table(columns, limit=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: errors per group, pooled, and skipped rows with reasons."""
+        pooled = self.pooled
+        return {
+            "groups": {name: found.to_dict() for name, found in self.groups.items()},
+            "pooled": pooled.to_dict() if pooled else {"n": 0},
+            "skipped": [{"id": name, "reason": reason} for name, reason in self.skipped],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write every comparison to a CSV file."""
+        fields = ("id", "group", "split", "quantity", "measured", "predicted", "low", "high")
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*fields, "error_percent"])
+            for row in self.comparisons:
+                values = [getattr(row, name) for name in fields]
+                writer.writerow([*values, f"{100 * row.error:.3f}"])
+
+    def __str__(self) -> str:
+        lines = [str(self.table())]
+        if self.skipped:
+            lines.append(f"{len(self.skipped)} rows skipped:")
+            reasons: dict[str, int] = {}
+            for _, reason in self.skipped:
+                reasons[reason] = reasons.get(reason, 0) + 1
+            lines += [f"  {count} x {reason}" for reason, count in reasons.items()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()

@@ -1,0 +1,80 @@
+"""Read measurements, predict each, and report the errors."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+from mlsysim.core.errors import ConfigError, MLSysError
+from mlsysim.validation.report import Comparison, Report
+from mlsysim.validation.rows import Row, Skip, read_rows
+
+__all__ = ["KINDS", "validate"]
+
+# What sets the tables apart: a column that only this kind has.
+KINDS = {
+    "training": "global_batch",
+    "serving": "isl",
+    "memory": "zero_stage",
+    "kernels": "message_bytes",
+}
+
+
+def validate(
+    source: str | Path | Iterable[Row], *, kind: str | None = None, split: str | None = None
+) -> Report:
+    """Hold the model against measurements.
+
+    Parameters
+    ----------
+    source
+        A CSV file with a head, one measurement a row; or rows that were read.
+    kind
+        ``"training"``, ``"serving"``, ``"memory"`` or ``"kernels"``; `None` tells by the columns.
+    split
+        Only rows whose ``split`` column says so; `None` takes all.
+
+    Returns
+    -------
+    Report
+        Errors per group and pooled, coverage of the band, and skipped rows with reasons.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or holds no measurement of a known kind.
+    """
+    rows = read_rows(source) if isinstance(source, (str, Path)) else list(source)
+    name = kind or _kind_of(rows)
+    if name not in KINDS:
+        near = get_close_matches(str(name), KINDS, n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise ConfigError(
+            f"kind = {name!r} is unknown: choose one of {', '.join(KINDS)}{hint}", argument="kind"
+        )
+    compare: Callable[[Row], Comparison] = importlib.import_module(
+        f"mlsysim.validation.{name}"
+    ).compare
+    comparisons, skipped = [], []
+    for row in rows:
+        if split is not None and row.text("split") != split:
+            continue
+        try:
+            comparisons.append(compare(row))
+        except (Skip, MLSysError) as fault:
+            skipped.append((row.name, str(fault)))
+    return Report(comparisons, skipped)
+
+
+def _kind_of(rows: list[Row]) -> str:
+    columns = set(rows[0].cells)
+    found = [kind for kind, column in KINDS.items() if column in columns]
+    if not found:
+        raise ConfigError(
+            "the columns fit no kind of measurement: name one with kind=, and see the tables of "
+            f"the site for the columns; kinds: {', '.join(KINDS)}",
+            argument="kind",
+        )
+    return found[0]
