@@ -51,6 +51,24 @@ class Fabrics(Catalog):
     )
     """InfiniBand of the H100 generation."""
 
+    InfiniBand_XDR = NetworkFabric(
+        name="InfiniBand XDR",
+        source=src.DGX_BLACKWELL,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(800, "Gbit/s"),
+        latency=Q_(2.7, "us"),
+    )
+    """InfiniBand of the Blackwell Ultra generation."""
+
+    RoCE_400G = NetworkFabric(
+        name="RoCE 400G",
+        source=src.DGX_H100_REFERENCE,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(400, "Gbit/s"),
+        latency=Q_(2.7, "us"),
+    )
+    """400 Gbit/s Ethernet that bypasses the kernel; NCCL plans with one latency for both nets."""
+
 
 class Links(Catalog):
     """Links between the devices of one node: all links of a device together, per direction."""
@@ -72,6 +90,15 @@ class Links(Catalog):
         latency=Q_(0.6, "us"),
     )
     """Eighteen links of an H100, through NVSwitch."""
+
+    NVLink5 = NetworkFabric(
+        name="NVLink 5",
+        source=src.NVLINK5,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(900, "GB/s"),
+        latency=Q_(0.6, "us"),
+    )
+    """Eighteen links of a Blackwell GPU, among the eight of a server or the 72 of a rack."""
 
 
 class Nodes(Catalog):
@@ -112,6 +139,85 @@ class Nodes(Catalog):
         unit_price=Q_(200_000, "USD"),
     )
     """Eight A100 on NVLink 3, one 200 Gbit/s port for each."""
+
+    HGX_H200 = Node(
+        name="HGX H200",
+        source=src.DGX_H100_REFERENCE,
+        field_sources={
+            "scale_up": src.NVLINK,
+            "power": src.DGX_H100_POWER,
+        },
+        estimated=frozenset({"power"}),
+        accelerator=Hardware.H200,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink4,
+        nics_per_node=8,
+        power=Q_(10.2, "kW"),
+    )
+    """Eight H200 on NVLink 4, one 400 Gbit/s port for each. Power assumed: as the DGX
+    H100, which it succeeds."""
+
+    DGX_B200 = Node(
+        name="DGX B200",
+        source=src.DGX_BLACKWELL,
+        field_sources={
+            "scale_up": src.NVLINK5,
+            "power": src.DGX_BLACKWELL_POWER,
+        },
+        accelerator=Hardware.B200,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink5,
+        nics_per_node=8,
+        power=Q_(14.3, "kW"),
+    )
+    """Eight B200 on NVLink 5, one 400 Gbit/s port for each."""
+
+    DGX_B300 = Node(
+        name="DGX B300",
+        source=src.DGX_BLACKWELL,
+        field_sources={
+            "scale_up": src.NVLINK5,
+            "power": src.DGX_BLACKWELL_POWER,
+        },
+        accelerator=Hardware.B300,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink5,
+        nics_per_node=8,
+        power=Q_(14.5, "kW"),
+    )
+    """Eight B300 on NVLink 5, one 800 Gbit/s port for each."""
+
+    GB200_NVL72 = Node(
+        name="GB200 NVL72",
+        source=src.GB200_NETWORK,
+        field_sources={
+            "scale_up": src.NVLINK5,
+            "power": src.GB200_POWER,
+        },
+        estimated=frozenset({"power"}),
+        accelerator=Hardware.GB200,
+        accelerators_per_node=72,
+        scale_up=Links.NVLink5,
+        nics_per_node=72,
+        power=Q_(120, "kW"),
+    )
+    """A rack of 72 GPUs on one NVLink domain, one 400 Gbit/s port for each."""
+
+    GB300_NVL72 = Node(
+        name="GB300 NVL72",
+        source=src.GB300_NETWORK,
+        field_sources={
+            "scale_up": src.NVLINK5,
+            "power": src.GB300_POWER,
+        },
+        estimated=frozenset({"power"}),
+        accelerator=Hardware.GB300,
+        accelerators_per_node=72,
+        scale_up=Links.NVLink5,
+        nics_per_node=72,
+        power=Q_(135, "kW"),
+    )
+    """A rack of 72 GPUs on one NVLink domain, one 800 Gbit/s port for each."""
 
 
 class Clusters(Catalog):

@@ -37,6 +37,9 @@ def test_short_and_long_names_are_the_same_rows():
         ("Ethernet_100G", 100),
         ("InfiniBand_HDR", 200),
         ("InfiniBand_NDR", 400),
+        ("InfiniBand_XDR", 800),
+        ("RoCE_400G", 400),
+        ("NVLink5", 18 * 50 * 8),
         ("NVLink3", 12 * 25 * 8),
         ("NVLink4", 18 * 25 * 8),
     ],
@@ -55,17 +58,28 @@ def test_latencies_rank_as_the_paths_do():
     assert link.latency < fabric.latency < sockets.latency
 
 
-@pytest.mark.parametrize(("name", "power"), [("DGX_H100", 10_200), ("DGX_A100", 6500)])
-def test_nodes(name, power):
+@pytest.mark.parametrize(
+    ("name", "devices", "power"),
+    [
+        ("DGX_A100", 8, 6500),
+        ("DGX_H100", 8, 10_200),
+        ("HGX_H200", 8, 10_200),
+        ("DGX_B200", 8, 14_300),
+        ("DGX_B300", 8, 14_500),
+        ("GB200_NVL72", 72, 120_000),
+        ("GB300_NVL72", 72, 135_000),
+    ],
+)
+def test_nodes(name, devices, power):
     node = ROWS[name]
-    assert node.accelerators_per_node == node.nics_per_node == 8
+    assert node.accelerators_per_node == node.nics_per_node == devices
     assert node.si("power") == power
     # The devices alone draw most of it, and never more.
-    assert 0.4 < 8 * node.accelerator.si("tdp") / power < 0.9
-    assert node.is_estimated("unit_price")
+    assert 0.4 < devices * node.accelerator.si("tdp") / power < 0.9
+    assert node.unit_price is None or node.is_estimated("unit_price")
 
 
-@pytest.mark.parametrize("name", ["DGX_H100", "DGX_A100"])
+@pytest.mark.parametrize("name", Systems.Nodes.names())
 def test_scale_up_agrees_with_the_accelerator(name):
     node = ROWS[name]
     assert node.scale_up.si("bandwidth") == node.accelerator.si("interconnect_bandwidth")

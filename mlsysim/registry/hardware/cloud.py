@@ -3,181 +3,13 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware import blackwell, hopper
 from mlsysim.registry.sources import hardware as src
 from mlsysim.registry.sources import launches
 
 
-class Cloud(Catalog):
-    """Accelerators of data centres."""
-
-    V100 = Accelerator(
-        name="NVIDIA V100 SXM2 32GB",
-        release_year=2017,
-        compute=Compute(
-            fp64=Q_(7.8, "TFLOP/s"),
-            fp32=Q_(15.7, "TFLOP/s"),
-            fp16=Q_(125, "TFLOP/s"),
-            int8=Q_(62.8, "TOPS"),
-        ),
-        memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(900, "GB/s")),
-        tdp=Q_(300, "W"),
-        interconnect_bandwidth=Q_(150, "GB/s"),
-        host_bandwidth=Q_(16, "GB/s"),
-        source=src.NVIDIA_AMPERE,
-        field_sources={
-            "release_year": launches.V100,
-            "compute.int8": src.ASSUMPTION,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "host_bandwidth": launches.V100,
-        },
-        estimated=frozenset({"compute.int8"}),
-    )
-    """First GPU with tensor cores (Volta), six NVLink 2 links. They take fp16 only; int8 runs on
-    the fp32 lanes, four products each (DP4A), hence 4 x 15.7. The host link is PCIe 3.0 x16."""
-
-    T4 = Accelerator(
-        name="NVIDIA T4",
-        release_year=2018,
-        compute=Compute(
-            fp64=Q_(0.2544, "TFLOP/s"),
-            fp32=Q_(8.1, "TFLOP/s"),
-            fp16=Q_(65, "TFLOP/s"),
-            int8=Q_(130, "TOPS"),
-            int4=Q_(260, "TOPS"),
-        ),
-        memory=Memory(capacity=Q_(16, "GB"), bandwidth=Q_(320, "GB/s")),
-        tdp=Q_(70, "W"),
-        host_bandwidth=Q_(16, "GB/s"),
-        unit_price=Q_(2000, "USD"),
-        source=src.T4_SPECS,
-        field_sources={
-            "release_year": launches.T4,
-            "compute": src.T4_LAUNCH,
-            "compute.fp64": src.T4_FP64,
-            "unit_price": src.STREET_PRICES,
-        },
-        estimated=frozenset({"unit_price"}),
-    )
-    """Inference card (Turing) that lives on slot power; PCIe 3.0 x16, no NVLink."""
-
-    A100_40GB = Accelerator(
-        name="NVIDIA A100 SXM4 40GB",
-        release_year=2020,
-        compute=Compute(
-            fp64=Q_(19.5, "TFLOP/s"),
-            fp32=Q_(19.5, "TFLOP/s"),
-            tf32=Q_(156, "TFLOP/s"),
-            fp16=Q_(312, "TFLOP/s"),
-            bf16=Q_(312, "TFLOP/s"),
-            int8=Q_(624, "TOPS"),
-            int4=Q_(1248, "TOPS"),
-        ),
-        memory=Memory(capacity=Q_(40, "GB"), bandwidth=Q_(1555, "GB/s")),
-        tdp=Q_(400, "W"),
-        interconnect_bandwidth=Q_(300, "GB/s"),
-        host_bandwidth=Q_(32, "GB/s"),
-        source=src.NVIDIA_AMPERE,
-        field_sources={
-            "release_year": launches.A100,
-            "interconnect_bandwidth": src.A100_LOCKWOOD,
-            "host_bandwidth": src.A100_LOCKWOOD,
-        },
-    )
-    """The A100 of the launch (Ampere), with HBM2; twelve NVLink 3 links, PCIe 4.0 x16."""
-
-    A100 = Accelerator(
-        name="NVIDIA A100 SXM4 80GB",
-        release_year=2020,
-        compute=A100_40GB.compute,
-        memory=Memory(capacity=Q_(80, "GB"), bandwidth=Q_(2039, "GB/s")),
-        tdp=Q_(400, "W"),
-        interconnect_bandwidth=Q_(300, "GB/s"),
-        host_bandwidth=Q_(32, "GB/s"),
-        source=src.A100_LOCKWOOD,
-        field_sources={"release_year": launches.A100, "compute": src.NVIDIA_AMPERE},
-    )
-    """The A100 that replaced it, with HBM2e: twice the memory, the same arithmetic."""
-
-    H100 = Accelerator(
-        name="NVIDIA H100 SXM5 80GB",
-        release_year=2022,
-        compute=Compute(
-            fp64=Q_(66.9, "TFLOP/s"),
-            fp32=Q_(66.9, "TFLOP/s"),
-            tf32=Q_(494.7, "TFLOP/s"),
-            fp16=Q_(989.4, "TFLOP/s"),
-            bf16=Q_(989.4, "TFLOP/s"),
-            fp8=Q_(1978.9, "TFLOP/s"),
-            int8=Q_(1978.9, "TOPS"),
-        ),
-        memory=Memory(capacity=Q_(80, "GB"), bandwidth=Q_(3.35, "TB/s")),
-        tdp=Q_(700, "W"),
-        interconnect_bandwidth=Q_(450, "GB/s"),
-        host_bandwidth=Q_(64, "GB/s"),
-        unit_price=Q_(30000, "USD"),
-        source=src.H100_PAGE,
-        field_sources={
-            "release_year": launches.H100,
-            "compute": src.H100_LOCKWOOD,
-            "compute.bf16": src.H100_WHITEPAPER,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
-        },
-        estimated=frozenset({"unit_price"}),
-    )
-    """Hopper, with HBM3 and eighteen NVLink 4 links. The product page's 1,979 TFLOP/s in fp16 are
-    with sparsity, and its 900 GB/s of NVLink both directions together."""
-
-    H200 = Accelerator(
-        name="NVIDIA H200 SXM 141GB",
-        release_year=2024,
-        compute=H100.compute,
-        memory=Memory(capacity=Q_(141, "GB"), bandwidth=Q_(4.8, "TB/s")),
-        tdp=Q_(700, "W"),
-        interconnect_bandwidth=Q_(450, "GB/s"),
-        host_bandwidth=Q_(64, "GB/s"),
-        unit_price=Q_(32000, "USD"),
-        source=src.H200_MLPERF,
-        field_sources={
-            "release_year": launches.H200,
-            "compute": src.H100_LOCKWOOD,
-            "memory.bandwidth": src.ML_ENGINEERING_MEMORY,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
-        },
-        estimated=frozenset({"unit_price"}),
-    )
-    """The H100's chip with HBM3e: more and faster memory, the same arithmetic and links."""
-
-    B200 = Accelerator(
-        name="NVIDIA B200 SXM 180GB",
-        release_year=2025,
-        compute=Compute(
-            fp64=Q_(40, "TFLOP/s"),
-            fp32=Q_(80, "TFLOP/s"),
-            tf32=Q_(1125, "TFLOP/s"),
-            fp16=Q_(2250, "TFLOP/s"),
-            bf16=Q_(2250, "TFLOP/s"),
-            fp8=Q_(4500, "TFLOP/s"),
-            int8=Q_(4500, "TOPS"),
-            fp4=Q_(9000, "TFLOP/s"),
-        ),
-        memory=Memory(capacity=Q_(180, "GB"), bandwidth=Q_(8, "TB/s")),
-        tdp=Q_(1000, "W"),
-        interconnect_bandwidth=Q_(900, "GB/s"),
-        host_bandwidth=Q_(64, "GB/s"),
-        source=src.ML_ENGINEERING_MEMORY,
-        field_sources={
-            "release_year": launches.B200,
-            "compute": src.B200_LOCKWOOD,
-            "compute.tf32": src.ML_ENGINEERING_RATES,
-            "tdp": src.ML_ENGINEERING_POWER,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "host_bandwidth": src.ML_ENGINEERING_PCIE,
-        },
-    )
-    """Blackwell in an HGX or DGX server: two dies, 180 GB usable of the 192 GB announced, eighteen
-    NVLink 5 links, a PCIe 5.0 x16 host. The GB200 variant runs about a tenth faster at 1,200 W."""
+class OtherMakers(Catalog):
+    """AMD and Google."""
 
     MI300X = Accelerator(
         name="AMD Instinct MI300X",
@@ -231,3 +63,24 @@ class Cloud(Catalog):
     """One chip of a 3D torus: six inter-chip links of 100 GB/s per direction. fp8 runs at the bf16
     rate. Google publishes no power; the guess takes an A100's, which does similar work per second.
     """
+
+    TPUv4 = Accelerator(
+        name="Google TPU v4",
+        release_year=2021,
+        compute=Compute(bf16=Q_(275, "TFLOP/s"), int8=Q_(275, "TOPS")),
+        memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(1200, "GB/s")),
+        tdp=Q_(192, "W"),
+        interconnect_bandwidth=Q_(300, "GB/s"),
+        source=src.CLOUD_TPU_V4,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "interconnect_bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset({"interconnect_bandwidth", "release_year"}),
+    )
+    """One chip of a 3D torus: six inter-chip links, assumed to be half as fast as the v5p's. The
+    power is the highest that Google measured; the mean is 170 W."""
+
+
+class Cloud(hopper.Hopper, blackwell.Blackwell, OtherMakers):
+    """Accelerators of data centres."""

@@ -56,6 +56,19 @@ H200_MLPERF = Source(
     checked=CHECKED,
     note="900 GB/s NVLink is both directions together",
 )
+H800_COMPARISON = Source(
+    title="NVIDIA H800 vs H100: A Technical Deep Dive",
+    url="https://www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-into-politically-defined-ai-chips",
+    locator="table of differences; NVLink and FP64 sections",
+    checked=CHECKED,
+    note="NVLink 400 GB/s both directions together, fp64 1 TFLOP/s, the rest as the H100",
+)
+H800_PAGE = Source(
+    title="Hugging Face, hardware page of the H800",
+    url="https://huggingface.co/hardware/h800",
+    locator="Power, Released",
+    checked=CHECKED,
+)
 B200_LOCKWOOD = Source(
     title="Glenn K. Lockwood, B200",
     url="https://glennklockwood.com/garden/processors/B200",
@@ -137,6 +150,13 @@ CLOUD_TPU_V5P = Source(
     checked=CHECKED,
     note="capacity printed in GiB; the inter-chip rate of 1200 GB/s is both directions together",
 )
+CLOUD_TPU_V4 = Source(
+    title="Google Cloud, TPU v4",
+    url="https://docs.cloud.google.com/tpu/docs/v4",
+    locator="System architecture, table of key specifications",
+    checked=CHECKED,
+    note="capacity printed in GiB; power measured, 90/170/192 W as minimum, mean and maximum",
+)
 SCALING_BOOK_TPU = Source(
     title="How to Scale Your Model, chapter 2: How to think about TPUs",
     url="https://jax-ml.github.io/scaling-book/tpus/",
@@ -154,21 +174,8 @@ STREET_PRICES = Source(
     note="rounded to thousands; not a list price of the maker",
 )
 
-# Laptop and phones
+# Phones
 
-M3_MAX_PAGE = Source(
-    title="Hugging Face, hardware page of the Apple M3 Max",
-    url="https://huggingface.co/hardware/apple-m3-max",
-    locator="Memory, TFLOPS, Power, MSRP",
-    checked=CHECKED,
-    note="Apple publishes no arithmetic rate for its GPUs",
-)
-M3_MAX_BANDWIDTH = Source(
-    title="M4 Max chip has 16-core CPU, 40-core GPU and 35% increase in memory bandwidth",
-    url="https://macmegasite.com/2024/10/30/m4-max-chip-has-16-core-cpu-40-core-gpu-and-35-increase-in-memory-bandwidth",
-    locator="first paragraph, comparison with the M3 Max",
-    checked=CHECKED,
-)
 A17_PRO = Source(
     title="Apple A17 Pro",
     url="https://grokipedia.com/page/Apple_A17",

@@ -6,14 +6,21 @@ __all__ = [
     "DGX_A100_NETWORK",
     "DGX_A100_POWER",
     "DGX_A100_PRICE",
+    "DGX_BLACKWELL",
+    "DGX_BLACKWELL_POWER",
     "DGX_H100_POWER",
     "DGX_H100_PRICE",
     "DGX_H100_REFERENCE",
     "ETHERNET",
+    "GB200_NETWORK",
+    "GB200_POWER",
+    "GB300_NETWORK",
+    "GB300_POWER",
     "INFINIBAND",
     "KERNEL_LATENCY",
     "NCCL_TUNING",
     "NVLINK",
+    "NVLINK5",
     "TIER_BUDGETS",
 ]
 
@@ -82,6 +89,59 @@ DGX_H100_PRICE = Source(
     checked=_CHECKED,
     note="A sale price of about 270,000 USD, estimated by SemiAnalysis in May 2023. Quotations "
     "of 310,000 USD were seen in 2024.",
+)
+_BEKMAN = "Stas Bekman, Machine Learning Engineering Open Book, Networking"
+_BEKMAN_URL = "https://github.com/stas00/ml-engineering/blob/master/network/README.md"
+
+NVLINK5 = Source(
+    title=_BEKMAN,
+    url=_BEKMAN_URL,
+    locator="table NVLink, column unidirectional",
+    checked=_CHECKED,
+    note="18 links, 900 GB/s per direction, within B200, B300, GB200 and GB300 systems alike.",
+)
+DGX_BLACKWELL = Source(
+    title=_BEKMAN,
+    url=_BEKMAN_URL,
+    locator="Inter-node networking, and table of InfiniBand generations",
+    checked=_CHECKED,
+    note="DGX B300: eight single-port ConnectX-8 of 800 Gbit/s (XDR). A DGX B200 has as many "
+    "ports of 400 Gbit/s (NDR).",
+)
+DGX_BLACKWELL_POWER = Source(
+    title="NVIDIA GPUs push 1,200W power draw",
+    url="https://thedailyscout.com/s/mS-qfkbCluI",
+    locator="What actually got bigger?",
+    checked=_CHECKED,
+    note="quotes NVIDIA's guides: 14.3 kW (DGX B200) and 14.5 kW (DGX B300) at most",
+)
+GB200_NETWORK = Source(
+    title=_BEKMAN,
+    url=_BEKMAN_URL,
+    locator="InfiniBand, notes on DGX systems",
+    checked=_CHECKED,
+    note="A compute tray of four GPUs has four ConnectX-7 of 400 Gbit/s; 18 trays make the rack.",
+)
+GB200_POWER = Source(
+    title="Training clusters, rack-scale computing",
+    url="https://kshirol-dev.github.io/learnAI/AIInfrastructure/08-training-clusters.html",
+    locator="GB200 NVL72 Specs",
+    checked=_CHECKED,
+    note="about 120 kW per rack",
+)
+GB300_NETWORK = Source(
+    title="Glenn K. Lockwood, B300",
+    url="https://glennklockwood.com/garden/processors/B300",
+    locator="GB300 NVL72",
+    checked=_CHECKED,
+    note="72 ConnectX-8 (800 Gbit/s each), 130 TB/s of NVLink in both directions together",
+)
+GB300_POWER = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    locator="Power consumption, NVIDIA's GB300 rack-planning example",
+    checked=_CHECKED,
+    note="18 compute trays of 7.5 kW; switches not included",
 )
 DGX_A100_NETWORK = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",

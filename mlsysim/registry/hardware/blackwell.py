@@ -1,0 +1,122 @@
+"""NVIDIA's Blackwell generation: capacities are those that a program can use."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import blackwell as bw
+from mlsysim.registry.sources import hardware as src
+from mlsysim.registry.sources import launches
+
+
+class Blackwell(Catalog):
+    """Blackwell and Blackwell Ultra."""
+
+    B200 = Accelerator(
+        name="NVIDIA B200 SXM 180GB",
+        release_year=2025,
+        compute=Compute(
+            fp64=Q_(40, "TFLOP/s"),
+            fp32=Q_(80, "TFLOP/s"),
+            tf32=Q_(1125, "TFLOP/s"),
+            fp16=Q_(2250, "TFLOP/s"),
+            bf16=Q_(2250, "TFLOP/s"),
+            fp8=Q_(4500, "TFLOP/s"),
+            int8=Q_(4500, "TOPS"),
+            fp4=Q_(9000, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(180, "GB"), bandwidth=Q_(8, "TB/s")),
+        tdp=Q_(1000, "W"),
+        interconnect_bandwidth=Q_(900, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=src.ML_ENGINEERING_MEMORY,
+        field_sources={
+            "release_year": launches.B200,
+            "compute": src.B200_LOCKWOOD,
+            "compute.tf32": src.ML_ENGINEERING_RATES,
+            "tdp": src.ML_ENGINEERING_POWER,
+            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
+            "host_bandwidth": src.ML_ENGINEERING_PCIE,
+        },
+    )
+    """Blackwell in an HGX or DGX server: two dies, 180 GB usable of the 192 GB announced, eighteen
+    NVLink 5 links, a PCIe 5.0 x16 host."""
+
+    B300 = Accelerator(
+        name="NVIDIA B300 SXM 270GB",
+        release_year=2026,
+        compute=Compute(
+            fp64=Q_(1.25, "TFLOP/s"),
+            fp32=Q_(75, "TFLOP/s"),
+            tf32=Q_(1125, "TFLOP/s"),
+            fp16=Q_(2250, "TFLOP/s"),
+            bf16=Q_(2250, "TFLOP/s"),
+            fp8=Q_(4500, "TFLOP/s"),
+            int8=Q_(150, "TOPS"),
+            fp4=Q_(13_125, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(270, "GB"), bandwidth=Q_(8, "TB/s")),
+        tdp=Q_(1100, "W"),
+        interconnect_bandwidth=Q_(900, "GB/s"),
+        source=bw.B300_LOCKWOOD,
+        field_sources={
+            "release_year": bw.B300_LAUNCH,
+            "compute.int8": bw.ULTRA_VERDA,
+            "memory.capacity": bw.B300_MLPERF,
+            "tdp": bw.ULTRA_VERDA,
+            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
+        },
+    )
+    """Blackwell Ultra in an HGX or DGX server: more memory and fp4, at the cost of int8 and fp64.
+    270 GB usable of the 288 GB announced."""
+
+    GB200 = Accelerator(
+        name="NVIDIA GB200 186GB (one GPU)",
+        release_year=2025,
+        compute=Compute(
+            fp64=Q_(45, "TFLOP/s"),
+            fp32=Q_(90, "TFLOP/s"),
+            tf32=Q_(1250, "TFLOP/s"),
+            fp16=Q_(2500, "TFLOP/s"),
+            bf16=Q_(2500, "TFLOP/s"),
+            fp8=Q_(5000, "TFLOP/s"),
+            int8=Q_(5000, "TOPS"),
+            fp4=Q_(10_000, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(186, "GB"), bandwidth=Q_(8, "TB/s")),
+        tdp=Q_(1200, "W"),
+        interconnect_bandwidth=Q_(900, "GB/s"),
+        source=src.ML_ENGINEERING_MEMORY,
+        field_sources={
+            "release_year": bw.GB200_LAUNCH,
+            "compute": bw.GB200_LOCKWOOD,
+            "tdp": src.ML_ENGINEERING_POWER,
+            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
+        },
+    )
+    """One of the two Blackwell GPUs of a GB200 superchip, a tenth faster than a B200. The processor
+    is reached over NVLink-C2C, whose rate per GPU and direction nobody publishes."""
+
+    GB300 = Accelerator(
+        name="NVIDIA GB300 279GB (one GPU)",
+        release_year=2025,
+        compute=Compute(
+            fp64=Q_(1.39, "TFLOP/s"),
+            fp32=Q_(80, "TFLOP/s"),
+            tf32=Q_(1250, "TFLOP/s"),
+            fp16=Q_(2500, "TFLOP/s"),
+            bf16=Q_(2500, "TFLOP/s"),
+            fp8=Q_(5000, "TFLOP/s"),
+            int8=Q_(165, "TOPS"),
+            fp4=Q_(15_000, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(279, "GB"), bandwidth=Q_(8, "TB/s")),
+        tdp=Q_(1400, "W"),
+        interconnect_bandwidth=Q_(900, "GB/s"),
+        source=bw.ULTRA_VERDA,
+        field_sources={
+            "release_year": bw.GB300_LAUNCH,
+            "compute.fp64": bw.ULTRA_TOMS,
+        },
+    )
+    """One of the two Blackwell Ultra GPUs of a GB300 superchip. 279 GB usable of the 288 GB
+    announced."""
