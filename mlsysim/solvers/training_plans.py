@@ -25,16 +25,18 @@ _GIVEN = (
     "virtual_stages",
     "sequence_parallel",
 )
-_COUNTED = ("flops_per_mac", "mask_bytes", "moment_bytes", "master_bytes")
+_COUNTED = ("flops_per_mac", "mask_bytes", "statistic_bytes", "moment_bytes", "master_bytes")
+_KEPT = ("dropout", "kept_attention_width", "embedding_tables")
 _RECOMPUTE = ("matrix_share", "score_share", "kept_scores", "all_reduces_per_layer")
 _ORIGINS: dict[str, str | tuple[str, ...]] = {
-    **{name: f"model.{name}" for name in (*_SHAPE, *_EXPERTS, "vocab_size", "attended_fraction")},
+    **{name: f"model.{name}" for name in (*_SHAPE, *_EXPERTS, *_KEPT, "vocab_size", "attended_fraction")},
     **{name: name for name in _GIVEN},
     **{name: f"conventions.{name}" for name in _COUNTED},
     **{name: f"recompute.{name}" for name in _RECOMPUTE},
     "parameters": "model.parameters",
     "seq_len": ("seq_len", "model.seq_len"),
     "all_forward_first": "schedule.all_forward_first",
+    "fused_attention": "attention.fused",
     "bytes_per_element": "precision.training_bytes",
     "gradient_bytes": ("gradient_precision.training_bytes", "precision.training_bytes"),
     "nodes": "fleet.count",
@@ -63,6 +65,9 @@ _CALIBRATED = (
     "gradient_scatters",
     "gemm_overhead",
     "layer_launch",
+    "expert_launch",
+    "routing_bytes",
+    "launch_exposed",
     "step_overhead",
     "node_band_low",
     "node_band_high",
@@ -81,7 +86,6 @@ OPERATORS = Plan(
         "gemm_efficiency": "calibration.gemm_{precision}",
         "wide_gemm_efficiency": "calibration.gemm_{wide_precision}",
         "cast_bytes": "calibration.cast_{precision}",
-        "fused_attention": "attention.fused",
         "written_scores": "attention.written_scores",
         "attention_backward": "attention.backward",
     },
@@ -123,7 +127,8 @@ RULES = (
     ),
     Rule(
         "pp_size",
-        lambda i: i["layers"] >= i["pp_size"] * i["virtual_stages"],
+        # The embedding and the output may be chunks of their own in an interleaved pipeline.
+        lambda i: i["layers"] + 2 * (i["virtual_stages"] > 1) >= i["pp_size"] * i["virtual_stages"],
         lambda i: (
             f"pp_size x virtual_stages = {i['pp_size']} x {i['virtual_stages']} is more than the "
             f"model's {i['layers']} layers: choose at most one chunk per layer"

@@ -9,6 +9,7 @@ from typing import Any
 from mlsysim.core.types import Accelerator, Fleet, NetworkFabric, Node, Source, TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.registry.calibrations import Calibrations
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
@@ -86,9 +87,8 @@ def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
     usual = node_of(row.text("hardware"))
     devices = row.whole("n_gpus")
     per_node = row.whole("gpus_per_node", default=usual.accelerators_per_node)
-    per_node = min(per_node, devices)
-    if devices % per_node:
-        raise Skip(f"{devices} devices do not fill nodes of {per_node}")
+    # A rack of 72 serves jobs in powers of two: as many of its devices as divide the job.
+    per_node = max(n for n in range(1, min(per_node, devices) + 1) if devices % n == 0)
     inter = row.number("inter_GBps_per_gpu_dir")
     nics = usual.nics_per_node * per_node // usual.accelerators_per_node or 1
     node = replace(
@@ -138,7 +138,10 @@ def arguments(row: Row) -> dict[str, Any]:
     expert = re.search(r"EP (\d+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     recompute = row.text("recompute") or "none"
+    # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
+    autocast = row.text("precision").startswith("amp") and "H100" in row.text("hardware")
     return {
+        "calibration": Calibrations.H100_FSDP if autocast else None,
         "model": _model(row),
         "fleet": _fleet(row, None),
         "batch_size": batch,

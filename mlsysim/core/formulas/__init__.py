@@ -25,36 +25,15 @@ from mlsysim.core.formulas import (
     serving,
     shapes,
     sharding,
+    stages,
     traffic,
     training,
     transformer,
     unit_cost,
+    working_memory,
 )
-from mlsysim.core.formulas.activations import *
-from mlsysim.core.formulas.all_reduce import *
-from mlsysim.core.formulas.carbon import *
-from mlsysim.core.formulas.checkpoints import *
-from mlsysim.core.formulas.collectives import *
-from mlsysim.core.formulas.cost import *
-from mlsysim.core.formulas.energy import *
-from mlsysim.core.formulas.flops import *
-from mlsysim.core.formulas.inference import *
-from mlsysim.core.formulas.kv_memory import *
-from mlsysim.core.formulas.memory import *
-from mlsysim.core.formulas.operators import *
-from mlsysim.core.formulas.overlap import *
-from mlsysim.core.formulas.pipeline import *
-from mlsysim.core.formulas.placement import *
-from mlsysim.core.formulas.reliability import *
-from mlsysim.core.formulas.roofline import *
-from mlsysim.core.formulas.serving import *
-from mlsysim.core.formulas.shapes import *
-from mlsysim.core.formulas.sharding import *
-from mlsysim.core.formulas.traffic import *
-from mlsysim.core.formulas.training import *
-from mlsysim.core.formulas.transformer import *
-from mlsysim.core.formulas.unit_cost import *
 
+# Taken before the names themselves arrive: a formula may bear the name of its module.
 __all__: list[str] = []
 __all__ += activations.__all__
 __all__ += all_reduce.__all__
@@ -76,7 +55,36 @@ __all__ += roofline.__all__
 __all__ += serving.__all__
 __all__ += shapes.__all__
 __all__ += sharding.__all__
+__all__ += stages.__all__
 __all__ += traffic.__all__
 __all__ += training.__all__
 __all__ += transformer.__all__
 __all__ += unit_cost.__all__
+__all__ += working_memory.__all__
+
+from mlsysim.core.formulas.activations import *
+from mlsysim.core.formulas.all_reduce import *
+from mlsysim.core.formulas.carbon import *
+from mlsysim.core.formulas.checkpoints import *
+from mlsysim.core.formulas.collectives import *
+from mlsysim.core.formulas.cost import *
+from mlsysim.core.formulas.energy import *
+from mlsysim.core.formulas.flops import *
+from mlsysim.core.formulas.inference import *
+from mlsysim.core.formulas.kv_memory import *
+from mlsysim.core.formulas.memory import *
+from mlsysim.core.formulas.operators import *
+from mlsysim.core.formulas.overlap import *
+from mlsysim.core.formulas.pipeline import *
+from mlsysim.core.formulas.placement import *
+from mlsysim.core.formulas.reliability import *
+from mlsysim.core.formulas.roofline import *
+from mlsysim.core.formulas.serving import *
+from mlsysim.core.formulas.shapes import *
+from mlsysim.core.formulas.sharding import *
+from mlsysim.core.formulas.stages import *
+from mlsysim.core.formulas.traffic import *
+from mlsysim.core.formulas.training import *
+from mlsysim.core.formulas.transformer import *
+from mlsysim.core.formulas.unit_cost import *
+from mlsysim.core.formulas.working_memory import *

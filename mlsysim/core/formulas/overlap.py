@@ -41,10 +41,13 @@ def time_sum(first: Value, second: Value) -> Value:
 
 
 @formula
-def launch_limited_time(device: Value, launch: Value) -> Value:
+def launch_limited_time(device: Value, launch: Value, exposed: Value) -> Value:
     r"""Time of work that cannot end before the host has launched it.
 
-    $$ t = \max(t_g,\; t_k) $$
+    The longer of the two hides most of the shorter, but not all: where the host waits for the
+    device, neither does anything for the other.
+
+    $$ t = \max(t_g, t_k) + \xi\,\min(t_g, t_k) $$
 
     Parameters
     ----------
@@ -52,6 +55,8 @@ def launch_limited_time(device: Value, launch: Value) -> Value:
         $t_g$, time of the work on the device.
     launch : [s]
         $t_k$, time to launch it.
+    exposed : [1]
+        $\xi$, share of the shorter that is not hidden.
 
     Returns
     -------
@@ -62,7 +67,7 @@ def launch_limited_time(device: Value, launch: Value) -> Value:
     ----------
     Counting: the device waits for its last kernel.
     """
-    return maximum(device, launch)
+    return maximum(device, launch) + exposed * minimum(device, launch)
 
 
 @formula

@@ -8,6 +8,7 @@ __all__ = [
     "expert_parameters",
     "ffn_input_width",
     "local_experts",
+    "mean_ffn_dim",
     "mean_mlp_parameters",
     "mixed_layer_value",
     "qkv_width",
@@ -243,3 +244,44 @@ def mean_mlp_parameters(
     """
     routed = experts_per_token * expert + shared
     return ((layers - moe_layers) * dense + moe_layers * routed) / layers
+
+
+@formula
+def mean_ffn_dim(
+    ffn_dim: Value,
+    expert_ffn_dim: Value,
+    shared_ffn_dim: Value,
+    experts_per_token: Value,
+    layers: Value,
+    moe_layers: Value,
+) -> Value:
+    r"""Inner feed-forward width that a token meets in a mean layer.
+
+    $$ f = \frac{(L - L_x)\,f_d + L_x\,(k_e f_x + f_s)}{L} $$
+
+    Parameters
+    ----------
+    ffn_dim : [1]
+        $f_d$, inner width of a dense block.
+    expert_ffn_dim : [1]
+        $f_x$, inner width of one expert.
+    shared_ffn_dim : [1]
+        $f_s$, inner width of what every token visits beside its experts.
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    layers : [1]
+        $L$, layers.
+    moe_layers : [1]
+        $L_x$, layers that have experts.
+
+    Returns
+    -------
+    width : [1]
+        $f$, mean inner width.
+
+    References
+    ----------
+    Counting.
+    """
+    routed = experts_per_token * expert_ffn_dim + shared_ffn_dim
+    return ((layers - moe_layers) * ffn_dim + moe_layers * routed) / layers

@@ -6,6 +6,7 @@ from mlsysim.core.numeric import Value
 __all__ = [
     "elementwise_traffic",
     "loss_traffic",
+    "routing_traffic",
     "score_traffic",
 ]
 
@@ -130,3 +131,46 @@ def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_log
     https://arxiv.org/abs/2411.09009
     """
     return tokens * vocab_size * bytes_per_logit / tp_size
+
+
+@formula
+def routing_traffic(
+    tokens: Value,
+    experts_per_token: Value,
+    hidden_dim: Value,
+    layers: Value,
+    moe_layers: Value,
+    routing_bytes: Value,
+) -> Value:
+    r"""Memory traffic of sorting tokens by expert and putting their results together, forward.
+
+    Per mean layer: only layers with experts route.
+
+    $$ Q_x = \frac{L_x}{L}\,k_e\,T\,h\,q_x $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch on the device.
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    layers : [1]
+        $L$, layers.
+    moe_layers : [1]
+        $L_x$, layers that have experts.
+    routing_bytes : [byte]
+        $q_x$, bytes moved per routed element.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_x$, bytes read and written.
+
+    References
+    ----------
+    Gale et al. (2022), MegaBlocks: Efficient Sparse Training with Mixture-of-Experts, section 5.2
+    (permutation of tokens), https://arxiv.org/abs/2211.15841
+    """
+    return moe_layers / layers * experts_per_token * tokens * hidden_dim * routing_bytes

@@ -52,6 +52,12 @@ class Calibration(Entry):
         Volume of the gradients' scatter over that of one weight gather.
     layer_launch : Quantity
         Time in which the host launches the forward pass of a layer.
+    expert_launch : Quantity
+        Time in which the host launches the routing and the experts of a layer, forward.
+    routing_bytes : Quantity
+        Memory traffic per element that is routed to experts, forward.
+    launch_exposed : float
+        Share of the shorter of launch and device time that is not hidden.
     step_overhead : Quantity
         Fixed time per step.
     node_band_low, node_band_high, fleet_band_low, fleet_band_high : float or None
@@ -80,6 +86,9 @@ class Calibration(Entry):
     gradient_overlap: float = number(zero=True)
     gradient_scatters: float = number()
     layer_launch: Quantity = quantity("ms", zero=True)
+    expert_launch: Quantity = quantity("ms", zero=True)
+    routing_bytes: Quantity = quantity("byte", zero=True)
+    launch_exposed: float = number(zero=True)
     step_overhead: Quantity = quantity("ms", zero=True)
     node_band_low: float | None = number(default=None)
     node_band_high: float | None = number(default=None)

@@ -91,11 +91,25 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
         f.score_traffic(sequences, i.heads, i.seq_len, i.tp_size, i.written_scores, i.score_bytes),
         r.memory,
     )
+    inner = f.mean_ffn_dim(
+        i.ffn_dim,
+        i.expert_ffn_dim,
+        i.shared_ffn_dim,
+        i.experts_per_token,
+        i.layers,
+        i.moe_layers,
+    )
+    routing = f.memory_time(
+        f.routing_traffic(
+            tokens, i.experts_per_token, i.hidden_dim, i.layers, i.moe_layers, i.routing_bytes
+        ),
+        r.memory,
+    )
     elementwise = f.memory_time(
         f.elementwise_traffic(
             tokens,
             i.hidden_dim,
-            f.ffn_input_width(i.ffn_dim, i.mlp_matrices),
+            f.ffn_input_width(inner, i.mlp_matrices),
             i.tp_size,
             where(i.sequence_parallel > 0, i.tp_size, 1),
             i.hidden_bytes,
@@ -108,7 +122,7 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
         f.time_sum(projections, ffn),
         attention,
         score,
-        elementwise,
+        f.time_sum(elementwise, routing),
         i.attention_backward,
         i.elementwise_backward,
         i.matrix_share,

@@ -68,9 +68,11 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     score_bytes, hidden_bytes, ffn_bytes, cast_bytes, loss_bytes, optimizer_bytes : [byte]
         Memory traffic per attention score, residual and inner element, conversion, logit and
         parameter.
-    gather_overlap, gradient_overlap, gradient_scatters : [1]
+    routing_bytes : [byte]
+        Memory traffic per element that is routed to experts.
+    gather_overlap, gradient_overlap, gradient_scatters, launch_exposed : [1]
         What overlaps, and the volume of a gradient scatter.
-    gemm_overhead, layer_launch, step_overhead : [s]
+    gemm_overhead, layer_launch, expert_launch, step_overhead : [s]
         Fixed time per product, per layer's forward pass, and per step.
     node_band_low, node_band_high, fleet_band_low, fleet_band_high : [1]
         Measured over predicted step time, at the edges of the band.
@@ -93,7 +95,15 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         f.device_layer_time(
             computed, tensor, f.expert_exchange_time(exchange, i.layers, i.moe_layers)
         ),
-        f.layer_launch_time(i.layer_launch, i.elementwise_backward, i.matrix_share),
+        f.layer_launch_time(
+            i.layer_launch,
+            i.expert_launch,
+            i.layers,
+            i.moe_layers,
+            i.elementwise_backward,
+            i.matrix_share,
+        ),
+        i.launch_exposed,
     )
     # Weights gathered layer by layer, where they are sharded
     link = _ring(i, r, w.replicas, i.tp_size)

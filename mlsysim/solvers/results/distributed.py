@@ -45,7 +45,7 @@ class DistributedResult(Result):
     step_latency_total: Quantity = quantity("s")
     """Time of the step: compute, communication, bubble; nothing overlaps."""
     step_latency_low: Quantity | None = quantity("s")
-    """Lower edge of the band that holds four of five comparable runs; `None` where none is known."""
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
     step_latency_high: Quantity | None = quantity("s")
     """Upper edge of that band."""
     calibration: str

@@ -1,0 +1,285 @@
+"""Fit the constants of training steps: ``python -m tools.calibrate``.
+
+Reads the measured runs in ``docs/data/training.csv``. Only rows marked ``calibrate`` are fitted;
+rows marked ``check`` are reported on and never seen by the fit. The kernel of the solver itself is
+evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
+``mlsysim/registry/calibrations.py``, and the errors.
+
+The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows: each
+fold is predicted with constants fitted on the other four.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from mlsysim.core.errors import MLSysError
+from mlsysim.solvers import DistributedSolver
+from mlsysim.solvers.kernels.operator_step import operator_step
+from mlsysim.validation import training
+from mlsysim.validation.rows import Row, Skip, read_rows
+
+Floats = NDArray[np.float64]
+DATA = Path(__file__).parents[1] / "docs/data/training.csv"
+FOLDS = 5
+# Physically possible values, in the units of the registry: (least, most).
+BOUNDS = {
+    "gemm_efficiency": (0.4, 0.9),
+    "gemm_efficiency_fp8": (0.3, 0.9),
+    "gemm_efficiency_fp4": (0.2, 0.9),
+    "attention_efficiency": (0.1, 0.75),
+    "link_efficiency": (0.4, 0.95),
+    "nic_efficiency": (0.4, 0.95),
+    "score_bytes": (6.0, 30.0),
+    "hidden_bytes": (8.0, 120.0),
+    "cast_bytes": (0.5, 12.0),
+    "loss_bytes": (10.0, 100.0),
+    "layer_launch": (0.05, 3.0),
+    "expert_launch": (0.05, 6.0),
+    "routing_bytes": (4.0, 80.0),
+    "step_overhead": (0.1, 50.0),
+    "launch_exposed": (0.01, 0.5),
+    "gather_overlap": (0.02, 1.0),
+    "gradient_overlap": (0.02, 1.0),
+}
+MILLISECONDS = {"layer_launch", "expert_launch", "step_overhead"}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One calibration: the runs that it is fitted on, and the constants that they can tell."""
+
+    groups: tuple[str, ...]
+    free: dict[str, float]
+    """Constants to fit, with the values to start from."""
+    experts: tuple[str, ...] = ()
+    """Runs of models with experts, for what these add, once the rest is known."""
+    fixed: dict[str, float] = field(default_factory=dict)
+    accepts: Callable[[Row], bool] = lambda row: True
+
+
+def _hardware(*names: str) -> Callable[[Row], bool]:
+    return lambda row: any(name in row.text("hardware") for name in names)
+
+
+SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
+FITS = {
+    "A100_Megatron": Fit(
+        (*SELENE, "vtrain_multi", "vtrain_single"),
+        {
+            "gemm_efficiency": 0.75,
+            "link_efficiency": 0.7,
+            "nic_efficiency": 0.8,
+            "score_bytes": 14.0,
+            "hidden_bytes": 20.0,
+            "loss_bytes": 60.0,
+            "layer_launch": 1.0,
+            "launch_exposed": 0.1,
+            "step_overhead": 1.0,
+        },
+    ),
+    "A100_FSDP": Fit(
+        ("mosaic_a100",),
+        {
+            "gemm_efficiency": 0.75,
+            "attention_efficiency": 0.35,
+            "hidden_bytes": 40.0,
+            "gather_overlap": 0.3,
+        },
+    ),
+    "H100_FSDP": Fit(
+        ("mosaic_h100", "mosaic_h100_fp8"),
+        {
+            "gemm_efficiency": 0.7,
+            "gemm_efficiency_fp8": 0.7,
+            "attention_efficiency": 0.2,
+            "hidden_bytes": 60.0,
+            "gather_overlap": 0.3,
+        },
+    ),
+    "H100_Megatron": Fit(
+        ("mcore_h100_weak",),
+        {"gemm_efficiency": 0.8, "attention_efficiency": 0.2, "hidden_bytes": 30.0},
+    ),
+    "H100_FP8": Fit(
+        ("megatron_bridge_dense",),
+        {"gemm_efficiency_fp8": 0.7, "attention_efficiency": 0.5, "hidden_bytes": 20.0},
+        experts=("megatron_bridge_moe",),
+        accepts=_hardware("H100"),
+    ),
+    "Blackwell_FP8": Fit(
+        ("megatron_bridge_dense",),
+        {
+            "gemm_efficiency_fp8": 0.7,
+            "gemm_efficiency_fp4": 0.6,
+            "attention_efficiency": 0.5,
+            "hidden_bytes": 20.0,
+        },
+        experts=("megatron_bridge_moe",),
+        accepts=_hardware("GB200", "GB300", "B200", "B300"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Measured runs as arrays of the kernel's inputs."""
+
+    inputs: dict[str, Floats]
+    bits: Floats
+    time: Floats
+    group: tuple[str, ...]
+    nodes: Floats
+
+    def take(self, mask: NDArray[np.bool_]) -> Runs:
+        """Return some of the runs."""
+        return Runs(
+            {name: values[mask] for name, values in self.inputs.items()},
+            self.bits[mask],
+            self.time[mask],
+            tuple(np.array(self.group, dtype=object)[mask]),
+            self.nodes[mask],
+        )
+
+    def predict(self, constants: dict[str, float]) -> Floats:
+        """Evaluate the solver's kernel with other constants than the registry's."""
+        x = dict(self.inputs)
+        wide, eight, four = self.bits >= 16, self.bits == 8, self.bits == 4
+        for name, value in constants.items():
+            if name == "gemm_efficiency":
+                x["wide_gemm_efficiency"] = np.full_like(self.time, value)
+                x[name] = np.where(wide, value, x[name])
+            elif name == "gemm_efficiency_fp8":
+                x["gemm_efficiency"] = np.where(eight, value, x["gemm_efficiency"])
+            elif name == "gemm_efficiency_fp4":
+                x["gemm_efficiency"] = np.where(four, value, x["gemm_efficiency"])
+            elif name == "cast_bytes":
+                x[name] = np.where(wide, 0.0, value)
+            else:
+                scale = 1e-3 if name in MILLISECONDS else 1.0
+                x[name] = np.full_like(self.time, value * scale)
+        step: Floats = operator_step(**x)["step_latency_total"]
+        return step
+
+
+def load(fit: Fit, split: str) -> Runs:
+    """Read the runs of one split that a fit is about."""
+    defaults = {
+        name: item.default
+        for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
+    }
+    found: list[tuple[dict[str, Any], int, float, str]] = []
+    for row in read_rows(DATA):
+        if row.group not in fit.groups or row.text("split") != split or not fit.accepts(row):
+            continue
+        try:
+            given = defaults | training.arguments(row)
+            admitted = DistributedSolver.admit(given)
+            inputs = DistributedSolver.inputs(admitted)
+            found.append((inputs, admitted["precision"].bits, training.measured(row), row.group))
+        except (Skip, MLSysError):
+            continue
+    columns = {
+        name: np.array([entry[0][name] for entry in found], dtype=float) for name in found[0][0]
+    }
+    return Runs(
+        columns,
+        np.array([entry[1] for entry in found], dtype=float),
+        np.array([entry[2] for entry in found]),
+        tuple(entry[3] for entry in found),
+        columns["nodes"],
+    )
+
+
+EXPERT_CONSTANTS = {"routing_bytes": 20.0, "expert_launch": 2.0}
+
+
+def with_experts(fit: Fit, constants: dict[str, float]) -> Fit:
+    """Return the second stage: what experts add, all else held."""
+    return replace(fit, groups=fit.experts, free=EXPERT_CONSTANTS, fixed=constants)
+
+
+def solve(fit: Fit, runs: Runs) -> dict[str, float]:
+    """Fit the free constants: least absolute log ratios, each family with equal weight.
+
+    The loss is quadratic below three percent and linear above, since the mean absolute error is
+    what is reported, and a few runs of any set are troubled by what no model knows.
+    """
+    names = list(fit.free)
+    counts = Counter(runs.group)
+    weight = np.array([counts[name] ** -0.5 for name in runs.group])
+    start = np.log([fit.free[name] for name in names])
+    low, high = np.log(np.array([BOUNDS[name] for name in names]).T)
+
+    def constants(x: Floats) -> dict[str, float]:
+        return dict(zip(names, np.exp(x).tolist(), strict=True)) | fit.fixed
+
+    def residuals(x: Floats) -> Floats:
+        errors = np.log(runs.predict(constants(x)) / runs.time) * weight
+        # A weak pull to the start keeps constants that the runs cannot tell from drifting.
+        pull: Floats = 0.01 * (x - start)
+        return np.concatenate([errors, pull])
+
+    scale = 0.03 * float(np.median(weight))
+    answer = least_squares(
+        residuals, start, bounds=(low, high), loss="soft_l1", f_scale=scale, x_scale=0.1
+    )
+    return constants(answer.x)
+
+
+def bands(fit: Fit, runs: Runs) -> dict[str, float]:
+    """Return the percentiles of measured over predicted, from cross-validation."""
+    fold = np.arange(len(runs.time)) % FOLDS
+    ratio = np.empty_like(runs.time)
+    for number in range(FOLDS):
+        out = fold == number
+        held = runs.take(out)
+        ratio[out] = held.time / held.predict(solve(fit, runs.take(~out)))
+    found: dict[str, float] = {}
+    for name, part in (("node", runs.nodes == 1), ("fleet", runs.nodes > 1)):
+        if part.sum() >= 8:
+            low, high = np.percentile(ratio[part], [10, 90])
+            found |= {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
+    return found
+
+
+def errors(runs: Runs, constants: dict[str, float]) -> dict[str, str]:
+    """Return errors per family, in words."""
+    relative = 100 * (runs.predict(constants) / runs.time - 1)
+    group = np.array(runs.group, dtype=object)
+    return {
+        name: f"n={int((group == name).sum())} MAPE {np.abs(relative[group == name]).mean():.1f} "
+        f"bias {relative[group == name].mean():+.1f}"
+        for name in dict.fromkeys(runs.group)
+    }
+
+
+def main() -> None:
+    """Fit all calibrations, or those named on the command line."""
+    for name in sys.argv[1:] or FITS:
+        fit = FITS[name]
+        runs = load(fit, "calibrate")
+        constants = solve(fit, runs)
+        if fit.experts:
+            second = with_experts(fit, constants)
+            constants = solve(second, load(second, "calibrate"))
+        rounded = {key: float(f"{value:.3g}") for key, value in constants.items()}
+        print(name, json.dumps(rounded | {k: round(v, 3) for k, v in bands(fit, runs).items()}))
+        every = replace(fit, groups=fit.groups + fit.experts)
+        print("  fitted:", errors(load(every, "calibrate"), rounded))
+        print("  check: ", errors(load(every, "check"), rounded))
+
+
+if __name__ == "__main__":
+    main()
