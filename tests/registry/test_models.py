@@ -31,16 +31,6 @@ def matrices_of_layer(model):
     return attention_matrices(model) + mlp
 
 
-def matrices_of_mixture(model, experts):
-    """Weights of all layers and tables of a mixture, `experts` of them in each layer."""
-    gates, width = 3 if model.gated_mlp else 2, model.hidden_dim
-    routed = experts * model.expert_ffn_dim + model.shared_ffn_dim
-    layer = gates * width * routed + model.experts * width
-    dense = (model.layers - model.moe_layers) * gates * width * model.ffn_dim
-    tables = (1 if model.tied_embeddings else 2) * model.vocab_size * width
-    return model.layers * attention_matrices(model) + model.moe_layers * layer + dense + tables
-
-
 class ConvNet:
     """Counts parameters, multiply-accumulates and outputs, layer by layer."""
 
@@ -220,7 +210,9 @@ def test_parameters_follow_from_the_shape(name):
     counted = model.layers * matrices_of_layer(model) + embeddings
     # Biases, norms, position tables and BERT's pooler are left out: half a per cent covers
     # them in all models but BERT, whose pooler and positions are one per cent of it.
-    margin = 1.1e-2 if name == "BERT_Base" else 0.5e-2
+    # So do positions and biases in the small models of the MPT and Megatron families.
+    margins = {"BERT_Base": 1.1e-2, "MPT_125M": 2e-2, "MPT_350M": 1e-2}
+    margin = margins.get(name, 0.5e-2)
     assert model.si("parameters") == pytest.approx(counted, rel=margin)
 
 
@@ -229,49 +221,6 @@ def test_shapes_hang_together(name):
     model = ROWS[name]
     assert (model.heads * model.head_dim == model.hidden_dim) == (name not in FREE_HEADS)
     assert model.gated_mlp or model.ffn_dim == 4 * model.hidden_dim
-
-
-@pytest.mark.parametrize("name", MIXTURES)
-def test_parameters_of_mixtures_follow_from_the_shape(name):
-    model = ROWS[name]
-    assert model.si("parameters") == pytest.approx(
-        matrices_of_mixture(model, model.experts), rel=0.1e-2
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "total", "active"),
-    [
-        ("Mixtral_8x7B", 46.7e9, 12.9e9),
-        ("Mixtral_8x22B", 141e9, 39e9),
-        ("Qwen3_30B_A3B", 30.5e9, 3.3e9),
-        ("Qwen3_235B_A22B", 235e9, 22e9),
-        ("DeepSeek_V3", 671e9, 37e9),
-        ("Kimi_K2", 1.03e12, 32e9),
-    ],
-)
-def test_mixtures_match_the_published_totals(name, total, active):
-    model = ROWS[name]
-    assert model.si("parameters") == pytest.approx(total, rel=0.5e-2)
-    assert matrices_of_mixture(model, model.experts_per_token) == pytest.approx(active, rel=3e-2)
-
-
-def test_gpt_oss_matches_the_published_totals_which_leave_the_input_table_out():
-    model = Models.GPT_OSS_120B
-    active = matrices_of_mixture(model, model.experts_per_token)
-    assert model.si("parameters") == pytest.approx(116.83e9, rel=1e-4)
-    assert active - model.vocab_size * model.hidden_dim == pytest.approx(5.13e9, rel=0.5e-2)
-
-
-@pytest.mark.parametrize(("name", "heads"), [("DeepSeek_V3", 128), ("Kimi_K2", 64)])
-def test_heads_that_stand_for_latent_attention(name, heads):
-    """Ranks 1,536 and 512; 128 + 64 columns of a query or key, 128 of a value."""
-    model, width = ROWS[name], ROWS[name].hidden_dim
-    queries = width * 1536 + 1536 * heads * (128 + 64)
-    keys_and_values = width * (512 + 64) + 512 * heads * (128 + 128)
-    true = queries + keys_and_values + heads * 128 * width
-    assert attention_matrices(model) == pytest.approx(true, rel=0.2e-2)
-    assert 2 * model.kv_heads * model.head_dim == pytest.approx(512 + 64, rel=0.1)
 
 
 def test_gpt4_matches_the_reported_totals():
@@ -292,7 +241,6 @@ def test_gpt4_matches_the_reported_totals():
         ("BERT_Base", 110e6),  # Devlin et al. 2019
         ("Llama2_70B", 69e9),
         ("Llama3_8B", 8.03e9),
-        ("Llama3_405B", 405.9e9),
         ("Llama3_70B", 141_107_412_992 / 2),  # bytes of the bfloat16 checkpoint
         ("ResNet50", 25_557_032),  # torchvision
         ("MobileNetV2", 3_504_872),  # torchvision

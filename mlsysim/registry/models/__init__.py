@@ -7,7 +7,7 @@ linear layers; norms and activation functions are taken as fused into them. Inpu
 channels first.
 """
 
-from mlsysim.registry.models import language, moe, recommendation, tiny, vision
+from mlsysim.registry.models import language, megatron, moe, mpt, recommendation, tiny, vision
 
 __all__ = ["Models"]
 
@@ -15,6 +15,8 @@ __all__ = ["Models"]
 class Models(
     language.Language,
     moe.MoE,
+    megatron.Megatron,
+    mpt.MPT,
     vision.Vision,
     tiny.Tiny,
     recommendation.Recommendation,
@@ -23,6 +25,8 @@ class Models(
 
     Language = language.Language
     MoE = moe.MoE
+    Megatron = megatron.Megatron
+    MPT = mpt.MPT
     Vision = vision.Vision
     Tiny = tiny.Tiny
     Recommendation = recommendation.Recommendation

@@ -1,14 +1,14 @@
 """Language models without experts."""
 
-from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import Q_
+from mlsysim.registry.models.llama import Llama
 from mlsysim.registry.sources import models as src
 
 __all__ = ["Language"]
 
 
-class Language(Catalog):
+class Language(Llama):
     """Transformers for text."""
 
     GPT2 = TransformerModel(
@@ -92,70 +92,52 @@ class Language(Catalog):
     )
     """BERT-Base, uncased: an encoder."""
 
-    Llama2_70B = TransformerModel(
-        name="Llama 2 70B",
-        source=src.LLAMA2_SHAPE,
-        field_sources={"seq_len": src.LLAMA2_MODEL_CARD},
-        parameters=Q_(68_976_648_192, "param"),
-        layers=80,
-        hidden_dim=8192,
-        heads=64,
-        kv_heads=8,
-        head_dim=128,
-        ffn_dim=28_672,
-        gated_mlp=True,
-        vocab_size=32_000,
-        seq_len=4096,
-    )
-    """Llama 2 70B: grouped-query attention, 69 billion parameters by count."""
-
-    Llama3_8B = TransformerModel(
-        name="Llama 3 8B",
-        source=src.LLAMA3_SHAPE,
-        field_sources={"seq_len": src.LLAMA3_MODEL_CARD},
-        parameters=Q_(8_030_261_248, "param"),
+    Mistral_7B = TransformerModel(
+        name="Mistral 7B",
+        source=src.MISTRAL_7B,
+        field_sources={"seq_len": src.MISTRAL_7B_CONTEXT},
+        parameters=Q_(7_241_732_096, "param"),
         layers=32,
-        hidden_dim=4096,
+        hidden_dim=4_096,
         heads=32,
         kv_heads=8,
         head_dim=128,
         ffn_dim=14_336,
         gated_mlp=True,
-        vocab_size=128_256,
+        vocab_size=32_000,
         seq_len=8192,
     )
-    """Llama 3 8B; Llama 3.1 8B has the same shape."""
+    """Mistral 7B v0.1. A token attends to the last 4,096 tokens; the row treats attention as
+    full."""
 
-    Llama3_70B = TransformerModel(
-        name="Llama 3 70B",
-        source=src.LLAMA3_SHAPE,
-        field_sources={"seq_len": src.LLAMA3_MODEL_CARD},
-        parameters=Q_(70_553_706_496, "param"),
-        layers=80,
-        hidden_dim=8192,
+    Qwen3_32B = TransformerModel(
+        name="Qwen3 32B",
+        source=src.QWEN3_32B,
+        field_sources={"seq_len": src.QWEN3_REPORT},
+        parameters=Q_(32_762_123_264, "param"),
+        layers=64,
+        hidden_dim=5_120,
         heads=64,
         kv_heads=8,
         head_dim=128,
-        ffn_dim=28_672,
+        ffn_dim=25_600,
         gated_mlp=True,
-        vocab_size=128_256,
-        seq_len=8192,
+        vocab_size=151_936,
+        seq_len=4096,
     )
-    """Llama 3 70B; Llama 3.1 70B and 3.3 70B have the same shape."""
+    """The largest dense Qwen3. Its heads are wider together than the residual stream."""
 
-    Llama3_405B = TransformerModel(
-        name="Llama 3.1 405B",
-        source=src.LLAMA3_405B,
-        field_sources={"seq_len": src.LLAMA3_MODEL_CARD},
-        parameters=Q_(405_853_388_800, "param"),
-        layers=126,
-        hidden_dim=16_384,
-        heads=128,
+    Nemotron4_340B = TransformerModel(
+        name="Nemotron-4 340B",
+        source=src.NEMOTRON4,
+        parameters=Q_(341_029_195_776, "param"),
+        layers=96,
+        hidden_dim=18_432,
+        heads=96,
         kv_heads=8,
-        head_dim=128,
-        ffn_dim=53_248,
-        gated_mlp=True,
-        vocab_size=128_256,
-        seq_len=8192,
+        head_dim=192,
+        ffn_dim=73_728,
+        vocab_size=256_000,
+        seq_len=4096,
     )
-    """The largest Llama 3.1. Most of its training ran on sequences of 8,192 tokens."""
+    """NVIDIA's largest dense model; its block squares a ReLU and has no gate."""

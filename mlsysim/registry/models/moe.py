@@ -7,6 +7,7 @@ from the shape. Attention that is not made of plain heads is fitted, and the row
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import MoETransformerModel
 from mlsysim.core.units import Q_
+from mlsysim.registry.sources import models
 from mlsysim.registry.sources import moe as src
 
 __all__ = ["MoE"]
@@ -60,7 +61,7 @@ class MoE(Catalog):
         name="Qwen3 30B-A3B",
         source=src.QWEN3_MOE,
         field_sources={
-            "seq_len": src.QWEN3_REPORT,
+            "seq_len": models.QWEN3_REPORT,
         },
         parameters=Q_(30_532_122_624, "param"),
         layers=48,
@@ -84,7 +85,7 @@ class MoE(Catalog):
         name="Qwen3 235B-A22B",
         source=src.QWEN3_MOE,
         field_sources={
-            "seq_len": src.QWEN3_REPORT,
+            "seq_len": models.QWEN3_REPORT,
         },
         parameters=Q_(235_093_634_560, "param"),
         layers=94,

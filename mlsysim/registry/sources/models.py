@@ -9,12 +9,22 @@ __all__ = [
     "GPT2_XL",
     "GPT3_PAPER",
     "GPT4_REPORTS",
+    "LLAMA1",
     "LLAMA2_MODEL_CARD",
     "LLAMA2_SHAPE",
+    "LLAMA2_SMALL",
     "LLAMA3_405B",
     "LLAMA3_MODEL_CARD",
     "LLAMA3_SHAPE",
+    "MEGATRON",
+    "MEGATRON_LARGE",
+    "MISTRAL_7B",
+    "MISTRAL_7B_CONTEXT",
     "MOBILENET_V2",
+    "MPT",
+    "NEMOTRON4",
+    "QWEN3_32B",
+    "QWEN3_REPORT",
     "RESNET50",
     "TINY_ANOMALY",
     "TINY_KEYWORDS",
@@ -92,6 +102,80 @@ LLAMA3_405B = Source(
     locator="Llama-3.1-405B",
     checked=_CHECKED,
     note="Counted from the shape: 405,853,388,800. torchtitan's llama3_configs has the same shape.",
+)
+LLAMA1 = Source(
+    title="LLaMA, config.json of 30B and 65B; Touvron et al. 2023, Table 2",
+    url="https://huggingface.co/huggyllama/llama-65b/blob/main/config.json",
+    locator="Touvron et al., Table 2, for depth, width and heads",
+    checked=_CHECKED,
+    note="Counted from the shapes: 6.7e9, 13.0e9, 32.5e9 and 65.3e9; the paper prints 6.7B, 13.0B, "
+    "32.5B and 65.2B. The inner widths of 7B and 13B are those of Llama 2; with them the counts "
+    "are those of the paper. The table was read in transcriptions.",
+)
+LLAMA2_SMALL = Source(
+    title="torchtune, builders of Llama 2 7B and 13B",
+    url="https://github.com/pytorch/torchtune/blob/main/torchtune/models/llama2/_model_builders.py",
+    locator="llama2_7b, llama2_13b",
+    checked=_CHECKED,
+    note="The inner width of 7B, 11,008, stands in litgpt's config.py. Counted from the shapes: "
+    "6,738,415,616 and 13,015,864,320.",
+)
+MISTRAL_7B = Source(
+    title="litgpt, config.py, after the config.json of Mistral-7B-v0.1",
+    url="https://github.com/Lightning-AI/litgpt/blob/main/litgpt/config.py",
+    locator="Mistral-7B-{}v0.1",
+    checked=_CHECKED,
+    note="Counted from the shape: 7,241,732,096; Mistral AI prints 7.3B, and 7.24B elsewhere.",
+)
+MISTRAL_7B_CONTEXT = Source(
+    title="Mistral-7B-v0.1, discussion 117: fix context length in config",
+    url="https://huggingface.co/mistralai/Mistral-7B-v0.1/discussions/117",
+    checked=_CHECKED,
+    note="8,192; config.json states 32,768 positions.",
+)
+QWEN3_32B = Source(
+    title="litgpt, config.py, after the config.json of Qwen3-32B",
+    url="https://github.com/Lightning-AI/litgpt/blob/main/litgpt/config.py",
+    locator="qwen_3_32b",
+    checked=_CHECKED,
+    note="Counted from the shape: 32,762,123,264; torchtitan's qwen3_configs has the same shape.",
+)
+QWEN3_REPORT = Source(
+    title="Qwen3 Technical Report (arXiv 2505.09388), reading card",
+    url="https://ai-papers.xuzou.cn/papers/qwen3_2025",
+    locator="Compute Setup",
+    checked=_CHECKED,
+    note="35 of 36 trillion tokens in sequences of 4,096, the last stage in 32,768",
+)
+NEMOTRON4 = Source(
+    title="Nemotron-4-340B-Base, config.json of a conversion",
+    url="https://huggingface.co/mgoin/Nemotron-4-340B-Base-hf/blob/main/config.json",
+    checked=_CHECKED,
+    note="Counted from the shape: 341,029,195,776; NVIDIA prints 340B.",
+)
+MEGATRON = Source(
+    title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
+    url="https://arxiv.org/abs/2104.04473",
+    locator="Table 1",
+    checked=_CHECKED,
+    note="Counted from the shape, biases, norms and 2,048 positions included, to all the digits "
+    "that the table prints. Read in a transcription.",
+)
+MEGATRON_LARGE = Source(
+    title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
+    url="https://arxiv.org/abs/2104.04473",
+    locator="Tables 1 and 2, rows of 529.6 and 1008.0 billion",
+    checked=_CHECKED,
+    note="Counted from the shape to all the digits that the table prints. Read in the "
+    "transcriptions that come with the validation runs.",
+)
+MPT = Source(
+    title="llm-foundry, training benchmarks and their configurations",
+    url="https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/yamls/pretrain",
+    locator="mpt-*.yaml; column NumParams of scripts/train/benchmarking/README.md",
+    checked=_CHECKED,
+    note="Counted from the shape, with 2,048 learned positions and biases: the very numbers that "
+    "the README prints.",
 )
 RESNET50 = Source(
     title="torchvision, ResNet50_Weights",

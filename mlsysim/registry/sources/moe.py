@@ -11,7 +11,6 @@ __all__ = [
     "MIXTRAL_8X22B",
     "MLA_FIT",
     "QWEN3_MOE",
-    "QWEN3_REPORT",
 ]
 
 _CHECKED = "2026-11-20"
@@ -67,13 +66,6 @@ MLA_FIT = Source(
     title="Assumption of this project",
     note="multi-head latent attention has low-rank factors and one latent vector per token in "
     "place of keys and values; heads of equal parameters stand for it",
-)
-QWEN3_REPORT = Source(
-    title="Qwen3 Technical Report (arXiv 2505.09388), reading card",
-    url="https://ai-papers.xuzou.cn/papers/qwen3_2025",
-    locator="Compute Setup",
-    checked=_CHECKED,
-    note="35 of 36 trillion tokens in sequences of 4,096, the last stage in 32,768",
 )
 LENGTH_4K = Source(
     title="Assumption of this project",
