@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -47,6 +48,7 @@ BOUNDS = {
     "loss_bytes": (10.0, 100.0),
     "layer_launch": (0.05, 3.0),
     "expert_launch": (0.05, 6.0),
+    "expert_efficiency": (0.2, 1.0),
     "routing_bytes": (4.0, 80.0),
     "step_overhead": (0.1, 50.0),
     "launch_exposed": (0.01, 0.5),
@@ -65,6 +67,7 @@ class Fit:
     """Constants to fit, with the values to start from."""
     experts: tuple[str, ...] = ()
     """Runs of models with experts, for what these add, once the rest is known."""
+    expert_accepts: Callable[[Row], bool] = lambda row: True
     fixed: dict[str, float] = field(default_factory=dict)
     accepts: Callable[[Row], bool] = lambda row: True
 
@@ -73,7 +76,25 @@ def _hardware(*names: str) -> Callable[[Row], bool]:
     return lambda row: any(name in row.text("hardware") for name in names)
 
 
+def _container(row: Row) -> float:
+    """Return the release of the software that a row's source names, as year and month."""
+    found = re.search(r"\((\d\d\.\d\d)", row.text("source"))
+    return float(found[1]) if found else 0.0
+
+
 SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
+BLACKWELL = Fit(
+    ("megatron_bridge_dense",),
+    {
+        "gemm_efficiency_fp8": 0.7,
+        "gemm_efficiency_fp4": 0.6,
+        "attention_efficiency": 0.5,
+        "hidden_bytes": 20.0,
+    },
+    experts=("megatron_bridge_moe",),
+    accepts=_hardware("GB200", "GB300", "B200", "B300"),
+    expert_accepts=lambda row: _container(row) < 26.06,
+)
 FITS = {
     "A100_Megatron": Fit(
         (*SELENE, "vtrain_multi", "vtrain_single"),
@@ -118,17 +139,8 @@ FITS = {
         experts=("megatron_bridge_moe",),
         accepts=_hardware("H100"),
     ),
-    "Blackwell_FP8": Fit(
-        ("megatron_bridge_dense",),
-        {
-            "gemm_efficiency_fp8": 0.7,
-            "gemm_efficiency_fp4": 0.6,
-            "attention_efficiency": 0.5,
-            "hidden_bytes": 20.0,
-        },
-        experts=("megatron_bridge_moe",),
-        accepts=_hardware("GB200", "GB300", "B200", "B300"),
-    ),
+    "Blackwell_FP8": BLACKWELL,
+    "Blackwell_Graphs": replace(BLACKWELL, expert_accepts=lambda row: _container(row) >= 26.06),
 }
 
 
@@ -202,12 +214,18 @@ def load(fit: Fit, split: str) -> Runs:
     )
 
 
-EXPERT_CONSTANTS = {"routing_bytes": 20.0, "expert_launch": 2.0}
+EXPERT_CONSTANTS = {"routing_bytes": 20.0, "expert_launch": 2.0, "expert_efficiency": 0.7}
 
 
 def with_experts(fit: Fit, constants: dict[str, float]) -> Fit:
     """Return the second stage: what experts add, all else held."""
-    return replace(fit, groups=fit.experts, free=EXPERT_CONSTANTS, fixed=constants)
+    return replace(
+        fit,
+        groups=fit.experts,
+        free=EXPERT_CONSTANTS,
+        fixed=constants,
+        accepts=lambda row: fit.accepts(row) and fit.expert_accepts(row),
+    )
 
 
 def solve(fit: Fit, runs: Runs) -> dict[str, float]:
@@ -238,7 +256,7 @@ def solve(fit: Fit, runs: Runs) -> dict[str, float]:
     return constants(answer.x)
 
 
-def bands(fit: Fit, runs: Runs) -> dict[str, float]:
+def bands(fit: Fit, runs: Runs, kinds: tuple[str, ...] = ("node", "fleet")) -> dict[str, float]:
     """Return the percentiles of measured over predicted, from cross-validation."""
     fold = np.arange(len(runs.time)) % FOLDS
     ratio = np.empty_like(runs.time)
@@ -247,8 +265,10 @@ def bands(fit: Fit, runs: Runs) -> dict[str, float]:
         held = runs.take(out)
         ratio[out] = held.time / held.predict(solve(fit, runs.take(~out)))
     found: dict[str, float] = {}
-    for name, part in (("node", runs.nodes == 1), ("fleet", runs.nodes > 1)):
-        if part.sum() >= 8:
+    parts = {"node": runs.nodes == 1, "fleet": runs.nodes > 1, "expert": runs.nodes > 0}
+    for name in kinds:
+        part = parts[name]
+        if part.sum() >= 5:
             low, high = np.percentile(ratio[part], [10, 90])
             found |= {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
     return found
@@ -271,14 +291,18 @@ def main() -> None:
         fit = FITS[name]
         runs = load(fit, "calibrate")
         constants = solve(fit, runs)
+        edges = bands(fit, runs)
+        stages = [fit]
         if fit.experts:
-            second = with_experts(fit, constants)
-            constants = solve(second, load(second, "calibrate"))
+            stages.append(with_experts(fit, constants))
+            expert_runs = load(stages[1], "calibrate")
+            constants = solve(stages[1], expert_runs)
+            edges |= bands(stages[1], expert_runs, kinds=("expert",))
         rounded = {key: float(f"{value:.3g}") for key, value in constants.items()}
-        print(name, json.dumps(rounded | {k: round(v, 3) for k, v in bands(fit, runs).items()}))
-        every = replace(fit, groups=fit.groups + fit.experts)
-        print("  fitted:", errors(load(every, "calibrate"), rounded))
-        print("  check: ", errors(load(every, "check"), rounded))
+        print(name, json.dumps(rounded | {key: round(edge, 3) for key, edge in edges.items()}))
+        for stage in stages:
+            print("  fitted:", errors(load(stage, "calibrate"), rounded))
+            print("  check: ", errors(load(stage, "check"), rounded))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,15 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from mlsysim.core.types import Accelerator, Fleet, NetworkFabric, Node, Source, TransformerModel
+from mlsysim.core.types import (
+    Accelerator,
+    Calibration,
+    Fleet,
+    NetworkFabric,
+    Node,
+    Source,
+    TransformerModel,
+)
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.registry.calibrations import Calibrations
@@ -138,10 +146,8 @@ def arguments(row: Row) -> dict[str, Any]:
     expert = re.search(r"EP (\d+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     recompute = row.text("recompute") or "none"
-    # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
-    autocast = row.text("precision").startswith("amp") and "H100" in row.text("hardware")
     return {
-        "calibration": Calibrations.H100_FSDP if autocast else None,
+        "calibration": _calibration(row),
         "model": _model(row),
         "fleet": _fleet(row, None),
         "batch_size": batch,
@@ -158,6 +164,17 @@ def arguments(row: Row) -> dict[str, Any]:
         "recompute": recompute if recompute in ("none", "selective", "full") else "none",
         "attention": "fused" if fused else "unfused",
     }
+
+
+def _calibration(row: Row) -> Calibration | None:
+    """Return constants for software that only a run's labels tell of; None takes the usual ones."""
+    # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
+    if row.text("precision").startswith("amp") and "H100" in row.text("hardware"):
+        return Calibrations.H100_FSDP
+    container = re.search(r"\((\d\d\.\d\d)", row.text("source"))
+    if container and float(container[1]) >= 26.06 and "B" in row.text("hardware"):
+        return Calibrations.Blackwell_Graphs
+    return None
 
 
 def measured(row: Row) -> float:

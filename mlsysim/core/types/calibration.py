@@ -54,6 +54,8 @@ class Calibration(Entry):
         Time in which the host launches the forward pass of a layer.
     expert_launch : Quantity
         Time in which the host launches the routing and the experts of a layer, forward.
+    expert_efficiency : float
+        Share of a product's rate that the grouped products of experts reach.
     routing_bytes : Quantity
         Memory traffic per element that is routed to experts, forward.
     launch_exposed : float
@@ -64,6 +66,8 @@ class Calibration(Entry):
         Measured over predicted step time, at the tenth and the ninetieth percentile of runs that
         the constants were not fitted on: runs within one node, and runs over several. `None`
         where no such run is known.
+    expert_band_low, expert_band_high : float or None
+        The same for models with experts.
     """
 
     stack: str
@@ -87,6 +91,7 @@ class Calibration(Entry):
     gradient_scatters: float = number()
     layer_launch: Quantity = quantity("ms", zero=True)
     expert_launch: Quantity = quantity("ms", zero=True)
+    expert_efficiency: float = number()
     routing_bytes: Quantity = quantity("byte", zero=True)
     launch_exposed: float = number(zero=True)
     step_overhead: Quantity = quantity("ms", zero=True)
@@ -94,6 +99,8 @@ class Calibration(Entry):
     node_band_high: float | None = number(default=None)
     fleet_band_low: float | None = number(default=None)
     fleet_band_high: float | None = number(default=None)
+    expert_band_low: float | None = number(default=None)
+    expert_band_high: float | None = number(default=None)
 
     def si(self, field: str) -> float:
         """Return a constant; `gemm_fp8` and `cast_fp8` pick the one for a number format."""

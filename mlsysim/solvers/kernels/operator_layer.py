@@ -35,14 +35,21 @@ def rates(i: SimpleNamespace) -> Rates:
 
 
 def _product(
-    i: SimpleNamespace, r: Rates, rows: Value, inner: Value, columns: Value, matrices: Value = 1
+    i: SimpleNamespace,
+    r: Rates,
+    rows: Value,
+    inner: Value,
+    columns: Value,
+    matrices: Value = 1,
+    *,
+    rate: Value = None,
 ) -> Value:
     return f.gemm_time(
         rows,
         inner,
         columns,
         matrices,
-        r.product,
+        r.product if rate is None else rate,
         r.memory,
         i.bytes_per_element,
         i.flops_per_mac,
@@ -50,13 +57,21 @@ def _product(
     )
 
 
-def _block(i: SimpleNamespace, r: Rates, rows: Value, width: Value, matrices: Value = 1) -> Value:
+def _block(
+    i: SimpleNamespace,
+    r: Rates,
+    rows: Value,
+    width: Value,
+    matrices: Value = 1,
+    *,
+    rate: Value = None,
+) -> Value:
     """Return the products of a feed-forward block, in and out."""
     into = f.sharded_width(f.ffn_input_width(width, i.mlp_matrices), i.tp_size)
     out_of = f.sharded_width(width, i.tp_size)
     return f.time_sum(
-        _product(i, r, rows, i.hidden_dim, into, matrices),
-        _product(i, r, rows, out_of, i.hidden_dim, matrices),
+        _product(i, r, rows, i.hidden_dim, into, matrices, rate=rate),
+        _product(i, r, rows, out_of, i.hidden_dim, matrices, rate=rate),
     )
 
 
@@ -70,7 +85,14 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
     )
     routed = f.rows_per_device(tokens, i.experts_per_token)
     experts = f.time_sum(
-        _block(i, r, routed, i.expert_ffn_dim, f.local_experts(i.experts, i.ep_size)),
+        _block(
+            i,
+            r,
+            routed,
+            i.expert_ffn_dim,
+            f.local_experts(i.experts, i.ep_size),
+            rate=f.reached_rate(r.product, i.expert_efficiency),
+        ),
         _block(i, r, tokens, i.shared_ffn_dim),
     )
     ffn = f.mixed_layer_value(_block(i, r, tokens, i.ffn_dim), experts, i.layers, i.moe_layers)
