@@ -134,7 +134,7 @@ class MoE(Catalog):
             "head_dim": src.MLA_FIT,
             "seq_len": src.LENGTH_4K,
         },
-        estimated=frozenset({"heads", "kv_heads", "head_dim", "seq_len"}),
+        estimated=frozenset({"heads", "kv_heads", "head_dim"}),
         parameters=Q_(671_026_419_200, "param"),
         layers=61,
         hidden_dim=7_168,
