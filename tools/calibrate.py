@@ -5,8 +5,7 @@ rows marked ``check`` are reported on and never seen by the fit. The kernel of t
 evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
 ``mlsysim/registry/calibrations.py``, and the errors.
 
-The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows: each
-fold is predicted with constants fitted on the other four.
+The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows.
 """
 
 from __future__ import annotations
@@ -32,8 +31,9 @@ from mlsysim.validation import training
 from mlsysim.validation.rows import Row, Skip, read_rows
 
 Floats = NDArray[np.float64]
-DATA = Path(__file__).parents[1] / "docs/data/training.csv"
 FOLDS = 5
+ENOUGH = 20
+DATA = Path(__file__).parents[1] / "docs/data/training.csv"
 # Physically possible values, in the units of the registry: (least, most).
 BOUNDS = {
     "gemm_efficiency": (0.4, 0.9),
@@ -257,20 +257,25 @@ def solve(fit: Fit, runs: Runs) -> dict[str, float]:
 
 
 def bands(fit: Fit, runs: Runs, kinds: tuple[str, ...] = ("node", "fleet")) -> dict[str, float]:
-    """Return the percentiles of measured over predicted, from cross-validation."""
-    fold = np.arange(len(runs.time)) % FOLDS
+    """Return the percentiles of measured over predicted, from cross-validation.
+
+    Runs of one configuration, repeated over releases, stay in one fold: they are not independent.
+    """
+    table = np.stack(list(runs.inputs.values()), axis=1)
+    fold = np.unique(np.nan_to_num(table), axis=0, return_inverse=True)[1].ravel() % FOLDS
     ratio = np.empty_like(runs.time)
     for number in range(FOLDS):
         out = fold == number
-        held = runs.take(out)
-        ratio[out] = held.time / held.predict(solve(fit, runs.take(~out)))
+        if out.any():
+            held = runs.take(out)
+            ratio[out] = held.time / held.predict(solve(fit, runs.take(~out)))
     found: dict[str, float] = {}
     parts = {"node": runs.nodes == 1, "fleet": runs.nodes > 1, "expert": runs.nodes > 0}
     for name in kinds:
-        part = parts[name]
-        if part.sum() >= 5:
-            low, high = np.percentile(ratio[part], [10, 90])
-            found |= {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
+        # A percentile of a few runs says little: then all runs speak for both kinds.
+        part = parts[name] if parts[name].sum() >= ENOUGH else runs.nodes > 0
+        low, high = np.percentile(ratio[part], [10, 90])
+        found |= {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
     return found
 
 

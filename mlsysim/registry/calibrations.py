@@ -90,10 +90,10 @@ class Calibrations(Catalog):
         layer_launch=0.948,
         launch_exposed=0.188,
         step_overhead=1.03,
-        node_band_low=0.9,
+        node_band_low=0.896,
         node_band_high=1.195,
-        fleet_band_low=0.933,
-        fleet_band_high=1.19,
+        fleet_band_low=0.934,
+        fleet_band_high=1.179,
     )
     """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100."""
 
@@ -105,10 +105,10 @@ class Calibrations(Catalog):
         attention_efficiency=0.313,
         hidden_bytes=88.1,
         gather_overlap=0.224,
-        node_band_low=0.941,
-        node_band_high=1.088,
-        fleet_band_low=0.969,
-        fleet_band_high=1.095,
+        node_band_low=0.949,
+        node_band_high=1.094,
+        fleet_band_low=0.948,
+        fleet_band_high=1.096,
     )
     """MPT models of 125 million to 70 billion parameters on 8 to 128 A100. The residual stream
     passes in 32 bits."""
@@ -122,10 +122,10 @@ class Calibrations(Catalog):
         attention_efficiency=0.175,
         hidden_bytes=99.0,
         gather_overlap=0.233,
-        node_band_low=0.954,
-        node_band_high=1.032,
-        fleet_band_low=0.976,
-        fleet_band_high=1.022,
+        node_band_low=0.946,
+        node_band_high=1.024,
+        fleet_band_low=0.955,
+        fleet_band_high=1.024,
     )
     """MPT models on 8 to 512 H100. Attention kernels were still Ampere's."""
 
@@ -136,6 +136,8 @@ class Calibrations(Catalog):
         gemm_efficiency=0.877,
         attention_efficiency=0.138,
         hidden_bytes=31.6,
+        node_band_low=0.902,
+        node_band_high=1.246,
         fleet_band_low=0.902,
         fleet_band_high=1.246,
     )
@@ -147,14 +149,16 @@ class Calibrations(Catalog):
         "megatron_bridge_dense and megatron_bridge_moe on H100",
         routing_bytes=4.0,
         expert_launch=2.34,
-        expert_efficiency=0.343,
-        gemm_efficiency_fp8=0.7,
+        expert_efficiency=0.337,
+        gemm_efficiency_fp8=0.708,
         attention_efficiency=0.75,
-        hidden_bytes=12.6,
-        fleet_band_low=0.981,
-        fleet_band_high=1.03,
-        expert_band_low=0.755,
-        expert_band_high=1.517,
+        hidden_bytes=12.3,
+        node_band_low=0.972,
+        node_band_high=1.027,
+        fleet_band_low=0.972,
+        fleet_band_high=1.027,
+        expert_band_low=0.715,
+        expert_band_high=1.496,
     )
     """Llama 3 on 8 to 1,024 H100. The attention constant sits at the bound of what is
     plausible."""
@@ -162,7 +166,7 @@ class Calibrations(Catalog):
     Blackwell_Graphs = _row(
         "Blackwell, Megatron-Bridge since 26.06",
         "Megatron-Bridge with Transformer Engine, experts launched as graphs",
-        "megatron_bridge_dense and megatron_bridge_moe on Blackwell, containers since 26.06",
+        "megatron_bridge_dense and _moe on Blackwell, containers since 26.06",
         routing_bytes=4.0,
         expert_launch=0.185,
         expert_efficiency=1.0,
@@ -170,19 +174,19 @@ class Calibrations(Catalog):
         gemm_efficiency_fp4=0.9,
         attention_efficiency=0.217,
         hidden_bytes=20.7,
-        node_band_low=0.899,
-        node_band_high=1.189,
-        fleet_band_low=0.854,
-        fleet_band_high=1.016,
+        node_band_low=0.848,
+        node_band_high=1.155,
+        fleet_band_low=0.848,
+        fleet_band_high=1.155,
         expert_band_low=0.753,
-        expert_band_high=1.833,
+        expert_band_high=1.827,
     )
     """As above, with the experts' kernels launched together: ten runs of models with experts."""
 
     Blackwell_FP8 = _row(
         "Blackwell, Megatron-Bridge 2025",
         "Megatron-Bridge with Transformer Engine",
-        "megatron_bridge_dense and megatron_bridge_moe on Blackwell, containers before 26.06",
+        "megatron_bridge_dense and _moe on Blackwell, containers before 26.06",
         routing_bytes=4.0,
         expert_launch=2.34,
         expert_efficiency=0.398,
@@ -190,12 +194,12 @@ class Calibrations(Catalog):
         gemm_efficiency_fp4=0.9,
         attention_efficiency=0.217,
         hidden_bytes=20.7,
-        node_band_low=0.899,
-        node_band_high=1.189,
-        fleet_band_low=0.854,
-        fleet_band_high=1.016,
-        expert_band_low=0.704,
-        expert_band_high=1.404,
+        node_band_low=0.848,
+        node_band_high=1.155,
+        fleet_band_low=0.848,
+        fleet_band_high=1.155,
+        expert_band_low=0.708,
+        expert_band_high=1.424,
     )
     """Llama 3 on 8 to 1,024 GPUs of NVL72 racks."""
 
