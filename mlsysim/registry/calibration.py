@@ -17,6 +17,8 @@ class Conventions(Entry):
         Operations of one multiply-accumulate.
     mask_bytes : Quantity
         Bytes of one element of a dropout mask.
+    statistic_bytes : Quantity
+        Bytes of the softmax's statistic that fused attention keeps per query and head.
     forward_all_reduces : int
         All-reduces of tensor parallelism per layer in a forward pass.
     moment_bytes, master_bytes : Quantity
@@ -25,6 +27,7 @@ class Conventions(Entry):
 
     flops_per_mac: Quantity = quantity("flop")
     mask_bytes: Quantity = quantity("byte")
+    statistic_bytes: Quantity = quantity("byte")
     forward_all_reduces: int = number(whole=True)
     moment_bytes: Quantity = quantity("byte")
     master_bytes: Quantity = quantity("byte")
@@ -49,6 +52,12 @@ _KORTHIKANTI = Source(
     locator="section 4: masks take a single byte per element",
     checked="2026-11-20",
 )
+_FLASH = Source(
+    title="Dao (2023), FlashAttention-2",
+    url="https://arxiv.org/abs/2307.08691",
+    locator="section 3.1: the logsumexp, one number of 32 bits",
+    checked="2026-11-20",
+)
 _MEGATRON = Source(
     title="Shoeybi et al. (2019), Megatron-LM",
     url="https://arxiv.org/abs/1909.08053",
@@ -67,11 +76,13 @@ CONVENTIONS = Conventions(
     source=_KAPLAN,
     flops_per_mac=Q_(2, "flop"),
     mask_bytes=Q_(1, "byte"),
+    statistic_bytes=Q_(4, "byte"),
     forward_all_reduces=2,
     moment_bytes=Q_(8, "byte"),
     master_bytes=Q_(4, "byte"),
     field_sources={
         "mask_bytes": _KORTHIKANTI,
+        "statistic_bytes": _FLASH,
         "forward_all_reduces": _MEGATRON,
         "moment_bytes": _ZERO,
         "master_bytes": _ZERO,

@@ -29,7 +29,8 @@ _COUNTED = ("flops_per_mac", "mask_bytes", "statistic_bytes", "moment_bytes", "m
 _KEPT = ("dropout", "kept_attention_width", "embedding_tables")
 _RECOMPUTE = ("matrix_share", "score_share", "kept_scores", "all_reduces_per_layer")
 _ORIGINS: dict[str, str | tuple[str, ...]] = {
-    **{name: f"model.{name}" for name in (*_SHAPE, *_EXPERTS, *_KEPT, "vocab_size", "attended_fraction")},
+    **{name: f"model.{name}" for name in (*_SHAPE, *_EXPERTS, *_KEPT)},
+    **{name: f"model.{name}" for name in ("vocab_size", "attended_fraction")},
     **{name: name for name in _GIVEN},
     **{name: f"conventions.{name}" for name in _COUNTED},
     **{name: f"recompute.{name}" for name in _RECOMPUTE},

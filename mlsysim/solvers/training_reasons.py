@@ -31,7 +31,7 @@ def reasons(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str
 
 def _memory_advice(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """Say what would make the step fit: less state per device, or fewer activations."""
-    states = values["memory"] - values["activation_memory"]
+    states = values["weights_memory"] + values["gradient_memory"] + values["optimizer_memory"]
     split = arguments["tp_size"] * arguments["pp_size"]
     share = (states / values["memory_capacity"]).to("").magnitude
     if share > 1:

@@ -98,7 +98,8 @@ def test_the_parts_make_the_step():
         r.dp_communication_latency + r.tp_communication_latency + r.pp_communication_latency
     )
     assert seconds(communication) == pytest.approx(seconds(r.communication_latency), rel=1e-12)
-    memory = r.weights_memory + r.gradient_memory + r.optimizer_memory + r.activation_memory
+    memory = r.weights_memory + r.gradient_memory + r.optimizer_memory
+    memory += r.activation_memory + r.working_memory
     assert (memory / r.memory).to("").magnitude == pytest.approx(1, rel=1e-12)
     assert r.node_performance.latency == r.compute_latency
     assert r.node_performance.memory == r.memory
@@ -184,11 +185,15 @@ def test_virtual_stages_divide_the_bubble_and_cost_transfers():
 @pytest.mark.parametrize(("tp", "pp"), [(1, 1), (2, 1), (1, 4), (8, 4), (8, 16)])
 def test_gradients_of_a_device_are_its_share_of_the_model(tp, pp):
     r = solve(tp_size=tp, pp_size=pp)
-    whole = 2 * Models.Llama3_70B.parameters.to("param").magnitude
-    assert r.gradient_memory.to("byte").magnitude == pytest.approx(whole / (tp * pp))
+    model = Models.Llama3_70B
+    # The first stage and the last hold an embedding table each beside their layers.
+    table = 2 * model.vocab_size * model.hidden_dim
+    whole = 2 * model.parameters.to("param").magnitude
+    share = ((whole - 2 * table) / pp + (2 if pp == 1 else 1) * table) / tp
+    assert r.gradient_memory.to("byte").magnitude == pytest.approx(share, rel=2e-4)
     assert r.weights_memory == r.gradient_memory
     states = r.weights_memory + r.gradient_memory + r.optimizer_memory
-    assert states.to("byte").magnitude == pytest.approx(8 * whole / (tp * pp))
+    assert states.to("byte").magnitude == pytest.approx(8 * share, rel=2e-4)
 
 
 def test_more_devices_a_replica_make_the_gradient_all_reduce_cheaper():

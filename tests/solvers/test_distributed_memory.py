@@ -51,6 +51,7 @@ def test_activations_are_korthikantis(row):
         virtual_stages=int(row["virtual_stages"]),
         sequence_parallel=row["sequence_parallel"] == "1",
         recompute=row["recompute"],
+        attention="unfused",
     )
     assert r.activation_memory.to("GiB").magnitude == pytest.approx(float(row["value"]), rel=1e-12)
     states = r.weights_memory + r.gradient_memory + r.optimizer_memory
@@ -59,7 +60,9 @@ def test_activations_are_korthikantis(row):
 
 
 def test_recomputation_costs_operations_and_saves_memory():
-    none, selective, full = (solve(recompute=kind) for kind in ("none", "selective", "full"))
+    none, selective, full = (
+        solve(recompute=kind, attention="unfused") for kind in ("none", "selective", "full")
+    )
     assert none.activation_memory > selective.activation_memory > full.activation_memory
     assert none.compute_latency < selective.compute_latency < full.compute_latency
     assert none.model_flops == selective.model_flops == full.model_flops
@@ -102,7 +105,7 @@ def test_the_advice_on_memory_is_enough():
 
 
 def test_activations_that_do_not_fit_get_other_advice():
-    r = solve()
+    r = solve(attention="unfused", recompute="none")
     assert not r.fits_memory
     assert 'recompute="full"' in r.reasons[0]
     assert "the states fit" in r.reasons[0]

@@ -5,6 +5,7 @@ these, and documents its equation, symbols, units and source.
 """
 
 from mlsysim.core.formulas import (
+    activation_widths,
     activations,
     all_reduce,
     carbon,
@@ -25,6 +26,7 @@ from mlsysim.core.formulas import (
     serving,
     shapes,
     sharding,
+    stage_parameters,
     stages,
     traffic,
     training,
@@ -35,6 +37,7 @@ from mlsysim.core.formulas import (
 
 # Taken before the names themselves arrive: a formula may bear the name of its module.
 __all__: list[str] = []
+__all__ += activation_widths.__all__
 __all__ += activations.__all__
 __all__ += all_reduce.__all__
 __all__ += carbon.__all__
@@ -55,6 +58,7 @@ __all__ += roofline.__all__
 __all__ += serving.__all__
 __all__ += shapes.__all__
 __all__ += sharding.__all__
+__all__ += stage_parameters.__all__
 __all__ += stages.__all__
 __all__ += traffic.__all__
 __all__ += training.__all__
@@ -62,6 +66,7 @@ __all__ += transformer.__all__
 __all__ += unit_cost.__all__
 __all__ += working_memory.__all__
 
+from mlsysim.core.formulas.activation_widths import *
 from mlsysim.core.formulas.activations import *
 from mlsysim.core.formulas.all_reduce import *
 from mlsysim.core.formulas.carbon import *
@@ -82,6 +87,7 @@ from mlsysim.core.formulas.roofline import *
 from mlsysim.core.formulas.serving import *
 from mlsysim.core.formulas.shapes import *
 from mlsysim.core.formulas.sharding import *
+from mlsysim.core.formulas.stage_parameters import *
 from mlsysim.core.formulas.stages import *
 from mlsysim.core.formulas.traffic import *
 from mlsysim.core.formulas.training import *

@@ -177,10 +177,12 @@ def tensor_slice(size: Value, parts: Value) -> Value:
 
 
 @formula
-def memory_sum(weights: Value, gradients: Value, optimizer: Value, activations: Value) -> Value:
+def memory_sum(
+    weights: Value, gradients: Value, optimizer: Value, activations: Value, working: Value
+) -> Value:
     r"""Memory that a training step needs on one device.
 
-    $$ M = M_w + M_g + M_o + M_a $$
+    $$ M = M_w + M_g + M_o + M_a + M_t $$
 
     Parameters
     ----------
@@ -192,6 +194,8 @@ def memory_sum(weights: Value, gradients: Value, optimizer: Value, activations: 
         $M_o$, state of the optimizer.
     activations : [byte]
         $M_a$, activations kept for the backward pass.
+    working : [byte]
+        $M_t$, buffers that come and go within the backward pass.
 
     Returns
     -------
@@ -203,4 +207,4 @@ def memory_sum(weights: Value, gradients: Value, optimizer: Value, activations: 
     Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
     sections 3.1 and 3.2, https://arxiv.org/abs/1910.02054
     """
-    return weights + gradients + optimizer + activations
+    return weights + gradients + optimizer + activations + working

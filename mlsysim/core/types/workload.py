@@ -80,6 +80,12 @@ class TransformerModel(Workload):
         Whether input and output share one table.
     causal : bool
         Whether a token attends only to those before it (decoder) or to all (encoder).
+    dropout : bool or None
+        Whether training drops elements out; `None` means that models without a gate do, as those
+        of GPT-3's time did.
+    kept_attention_width : int or None
+        Elements per token of queries, keys, values and the attention's output, where heads have
+        more than their widths suggest, as latent attention has; `None` counts the heads.
     """
 
     layers: int = number(whole=True)
@@ -93,6 +99,8 @@ class TransformerModel(Workload):
     gated_mlp: bool = dataclasses.field(default=False)
     tied_embeddings: bool = dataclasses.field(default=False)
     causal: bool = dataclasses.field(default=True)
+    dropout: bool | None = dataclasses.field(default=None)
+    kept_attention_width: int | None = number(whole=True, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,6 +114,8 @@ class TransformerModel(Workload):
         """Return a field as a plain number: switches are 1 or 0, the MLP counts matrices."""
         if field == "mlp_matrices":
             return 3 if self.gated_mlp else 2
+        if field == "dropout":
+            return float(not self.gated_mlp if self.dropout is None else self.dropout)
         if field == "embedding_tables":
             return 1 if self.tied_embeddings else 2
         if field == "attended_fraction":

@@ -22,6 +22,9 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         Shape of the model.
     attended_fraction : [1]
         Share of the positions that a token attends to.
+    dropout, kept_attention_width, embedding_tables : [1]
+        1 if training drops elements out; what attention keeps, where it is not counted from the
+        heads; tables for input and output.
     experts, experts_per_token, expert_ffn_dim, shared_ffn_dim, moe_layers : [1]
         Shape of its experts; one expert, visited by all, where it has none.
     parameters : [param]
@@ -48,8 +51,12 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         1 if norms and dropouts are split over the tensor-parallel ranks, else 0.
     bytes_per_element, gradient_bytes, mask_bytes, moment_bytes, master_bytes : [byte]
         Bytes of one activation or weight, gradient, dropout mask, pair of moments, master weight.
+    statistic_bytes : [byte]
+        Bytes of the statistic that fused attention keeps per query and head.
     matrix_share, score_share, kept_scores, all_reduces_per_layer : [1]
         What is computed again, and what is kept.
+    fused_attention : [1]
+        1 if attention is one kernel that keeps no scores, else 0.
     flops_per_mac : [flop]
         Operations of one multiply-accumulate.
     efficiency : [1]

@@ -91,7 +91,10 @@ class DistributedResult(Result):
     optimizer_memory: Quantity = quantity("GB")
     """Part of it for the optimizer's state."""
     activation_memory: Quantity = quantity("GB")
-    """Part of it for activations."""
+    """Part of it for activations that are kept for the backward pass."""
+    working_memory: Quantity = quantity("GB")
+    """Part of it for what comes and goes: logits, gradients of activations, buffers of weight
+    gradients, recomputed and gathered layers."""
     memory_capacity: Quantity = quantity("GB")
     """Memory that a device has."""
     fits_memory: bool

@@ -10,15 +10,32 @@ import pytest
 from mlsysim.core.formulas import (
     activation_memory_per_layer,
     attention_parameters,
+    attention_width,
+    backward_width,
+    buffered_parameters,
+    copied_context_width,
+    expert_replicas,
+    first_stage_moe_layers,
+    gathered_weights_size,
+    head_working_memory,
     hidden_state_size,
     interleaving_factor,
+    kept_attention_width,
+    kept_expert_width,
+    kept_ffn_width,
     kv_cache_size,
+    last_stage_in_flight,
+    last_stage_moe_layers,
+    layer_stack_size,
+    layer_working_memory,
     memory_sum,
     microbatches_in_flight,
     mlp_parameters,
     optimizer_state_size,
     parameters_per_device,
     stage_activation_memory,
+    stage_parameters,
+    table_parameters,
     tensor_size,
     tensor_slice,
     transformer_parameters,
@@ -57,24 +74,45 @@ def test_korthikanti_states(row):
     assert states / GIB == float(row["value"])
 
 
+def gpt_layer(tokens, seq_len, hidden, heads, tensor, shards, kept):
+    """A layer of the paper: no gate, a head's worth of keys for each of queries, dropout."""
+    attention = kept_attention_width(heads, heads, hidden // heads)
+    copied = copied_context_width(attention_width(heads, hidden // heads), 1)
+    block = kept_ffn_width(4 * hidden, 2)
+    return activation_memory_per_layer(
+        tokens,
+        seq_len,
+        hidden,
+        heads,
+        attention,
+        copied,
+        block,
+        tensor,
+        shards,
+        kept,
+        0,
+        1,
+        4,
+        2,
+        1,
+    )
+
+
 @rows("korthikanti_fig1", "activation")
 def test_korthikanti_activations(row):
     layers, hidden, heads, seq_len = whole(row, "layers", "hidden", "heads", "seq_len")
     micro, tp, pp, virtual = whole(row, "micro_batch", "tp", "pp", "virtual_stages")
-    per_layer = activation_memory_per_layer(
+    per_layer = gpt_layer(
+        seq_len * micro,
         seq_len,
-        micro,
         hidden,
         heads,
         tp,
         tp if row["sequence_parallel"] == "1" else 1,
         1 if row["recompute"] == "none" else 0,
-        2,
-        1,
     )
     total = stage_activation_memory(
-        per_layer,
-        layers // pp,
+        layer_stack_size(per_layer, 0, layers // pp, 0),
         microbatches_in_flight(pp, 8 * pp),
         interleaving_factor(pp, virtual) if virtual > 1 else 1,
     )
@@ -105,8 +143,66 @@ def test_zero_model_states(row):
     ],
 )
 def test_activations_per_layer(parts, tensor, shards, kept, coefficient):
-    size = activation_memory_per_layer(2048, 1, 12_288, 96, tensor, shards, kept, 2, 1)
+    size = gpt_layer(2048, 2048, 12_288, 96, tensor, shards, kept)
     assert size == coefficient * 2048 * 12_288, parts
+
+
+def test_a_llama_block_keeps_other_things():
+    """Llama 3 70B: gate and up of 28,672, eight of 64 key heads, no dropout, fused attention."""
+    attention, block = kept_attention_width(64, 8, 128), kept_ffn_width(28_672, 3)
+    assert attention == 2 * 8192 + 2 * 1024
+    size = activation_memory_per_layer(
+        4096, 4096, 8192, 64, attention, 0, block, 1, 1, 1, 1, 0, 4, 2, 1
+    )
+    assert size == 4096 * (4 * 2 * 8192 + 2 * (attention + 3 * 28_672) + 4 * 64)
+    # Devices that share the sequence keep the attention's output twice.
+    assert copied_context_width(8192, 1) == 0
+    assert copied_context_width(8192, 8) == 8192
+
+
+def test_experts_keep_copies_of_their_tokens():
+    """DeepSeek-V3: eight experts of 2,048 and a shared one."""
+    assert kept_expert_width(8, 7168, 2048, 2048, 3) == 8 * (7168 + 3 * 2048) + 3 * 2048
+    assert backward_width(8, 7168, 2048, 3) == 8 * (2 * 2048 + 7168)
+    assert expert_replicas(64, 8) == 8
+    assert expert_replicas(4, 8) == 1
+
+
+def test_layers_with_experts_come_last():
+    """DeepSeek-V3 on 16 stages of four layers: three dense ones at the front."""
+    assert first_stage_moe_layers(4, 61, 58) == 1
+    assert last_stage_moe_layers(4, 58) == 4
+    assert first_stage_moe_layers(4, 32, 0) == 0
+    assert last_stage_moe_layers(4, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("stages", "chunks", "held"), [(1, 1, 1), (8, 1, 1), (4, 2, 2.5), (8, 3, 17 / 3)]
+)
+def test_the_last_stage_holds_few_microbatches(stages, chunks, held):
+    assert last_stage_in_flight(stages, chunks, 64) == held
+    assert last_stage_in_flight(stages, chunks, 1) == 1
+
+
+def test_tables_stand_on_the_first_and_the_last_stage():
+    table = table_parameters(70.55e9, 68.45e9, 2)
+    assert table == pytest.approx(1.05e9)
+    assert table_parameters(70.55e9, 70.56e9, 2) == 0
+    held = stage_parameters(70.55e9, 0, table, 2, 1, 10, 8, 1)
+    assert held == pytest.approx((6.845e9 + 1.05e9) / 8)
+    assert stage_parameters(70.55e9, 0, table, 2, 2, 1, 1, 1) == pytest.approx(70.55e9)
+
+
+def test_what_comes_and_goes_in_a_backward_pass():
+    assert layer_working_memory(4096, 8192, 2 * 28_672 + 8192, 8, 2) == 2 * 4096 * (8192 + 8192)
+    # Logits of Llama 3 for 4,096 tokens: about 1 GB in 16 bits
+    logits = head_working_memory(4096, 8192, 128_256, 1, 1, 1, 2)
+    assert logits == 2 * 4096 * (128_256 + 4 * 8192)
+    assert head_working_memory(4096, 8192, 128_256, 0, 1, 1, 2) == 0
+    assert gathered_weights_size(1.0, 3) == 2
+    assert gathered_weights_size(1.0, 2) == 0
+    assert buffered_parameters(10, 20, 5, 100, 3, 0, 1, 2) == (10 + 20 + 100) / 2
+    assert buffered_parameters(10, 20, 5, 100, 0, 3, 0, 1) == 15
 
 
 def test_full_recomputation_keeps_the_input_of_each_layer():
@@ -115,10 +211,12 @@ def test_full_recomputation_keeps_the_input_of_each_layer():
 
 def test_sixteen_bytes_for_each_parameter():
     n = 1.0
-    mixed = memory_sum(tensor_size(n, 2), tensor_size(n, 2), optimizer_state_size(n, 2, 8, 4), 0)
+    mixed = memory_sum(tensor_size(n, 2), tensor_size(n, 2), optimizer_state_size(n, 2, 8, 4), 0, 0)
     assert mixed == 16
     # In 32 bits there is no second copy, and it is sixteen again.
-    single = memory_sum(tensor_size(n, 4), tensor_size(n, 4), optimizer_state_size(n, 4, 8, 4), 0)
+    single = memory_sum(
+        tensor_size(n, 4), tensor_size(n, 4), optimizer_state_size(n, 4, 8, 4), 0, 0
+    )
     assert single == 16
     assert optimizer_state_size(n, 2, 8, 4) == 12
     assert optimizer_state_size(n, 4, 8, 4) == 8

@@ -1,0 +1,265 @@
+"""Measured and published memory as calls of `DistributedSolver` and of formulas."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from mlsysim.core import formulas as f
+from mlsysim.core.types import Fleet, MoETransformerModel, Source, TransformerModel
+from mlsysim.core.units import Q_
+from mlsysim.registry import Models, Systems
+from mlsysim.solvers import DistributedSolver
+from mlsysim.solvers.results import DistributedResult
+from mlsysim.validation.report import Comparison
+from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.training import node_of
+
+__all__ = ["compare", "predict"]
+
+_RUN = Source(title="A published run")
+GIB = 2.0**30
+
+
+def predict(row: Row) -> float:
+    """Return the predicted value of a row, in the row's unit.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs, or measures something else.
+    """
+    quantity = row.text("quantity")
+    if quantity == "model states per device":
+        return _model_states(row)
+    if quantity.startswith("activation memory relative"):
+        return _relative_activations(row)
+    if row.group == "simumax_b200_steptime":
+        return _measured_run(row).step_latency_total.to("ms").magnitude
+    if row.group == "simumax_b200":
+        return _measured_run(row).memory.to("byte").magnitude / GIB
+    if quantity == "activation memory":
+        return _paper_run(row).activation_memory.to("byte").magnitude / GIB
+    if quantity.startswith("parameters+gradients+optimizer"):
+        result = _paper_run(row)
+        states = result.weights_memory + result.gradient_memory + result.optimizer_memory
+        return states.to("byte").magnitude / GIB
+    raise Skip(f"{quantity!r} is not a quantity of the solver")
+
+
+def compare(row: Row) -> Comparison:
+    """Predict a row.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    value = row.number("value")
+    if value is None:
+        raise Skip("no value")
+    return Comparison(
+        id=row.name,
+        group=row.group,
+        split=row.text("split"),
+        quantity=f"{row.text('quantity')} ({row.text('unit')})",
+        measured=value,
+        predicted=predict(row),
+    )
+
+
+def _model_states(row: Row) -> float:
+    """ZeRO's figure 1: mixed precision, Adam, states divided as the stage says."""
+    size = re.fullmatch(r"([\d.]+)B", row.text("model"))
+    if size is None:
+        raise Skip(f"model {row.text('model')!r} is not a size")
+    parameters, stage = float(size[1]) * 1e9, row.whole("zero_stage")
+    shares = [f.parameter_share(parameters, row.whole("dp")), parameters]
+    weights = f.tensor_size(shares[stage < 3], 2)
+    gradients = f.tensor_size(shares[stage < 2], 2)
+    optimizer = f.optimizer_state_size(shares[stage < 1], 2, 8, 4)
+    return float(f.memory_sum(weights, gradients, optimizer, 0, 0)) / 1e9
+
+
+def _gpt(row: Row) -> TransformerModel:
+    """Return the GPT block of Korthikanti's papers: its layers only."""
+    hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
+    return TransformerModel(
+        name=row.text("model"),
+        source=_RUN,
+        parameters=Q_(12 * layers * hidden**2, "param"),
+        layers=layers,
+        hidden_dim=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=hidden // heads,
+        ffn_dim=row.whole("ffn"),
+        vocab_size=row.whole("vocab", default=51_200),
+        seq_len=row.whole("seq_len"),
+    )
+
+
+def _paper_run(row: Row, **changes: object) -> DistributedResult:
+    """Korthikanti's figure 1: gradients in 32 bits, attention that is not fused."""
+    tp, pp = row.whole("tp"), row.whole("pp", default=1)
+    arguments: dict[str, object] = {
+        "recompute": row.text("recompute"),
+        "sequence_parallel": bool(row.number("sequence_parallel") or 0),
+    }
+    # As many microbatches as the interleaved schedule needs, one sequence each or as given.
+    return DistributedSolver.solve(
+        model=_gpt(row),
+        fleet=Fleet(
+            name="measured",
+            node=replace(Systems.DGX_A100, accelerators_per_node=tp),
+            count=pp,
+            fabric=Systems.InfiniBand_HDR,
+        ),
+        batch_size=row.whole("micro_batch", default=1) * 2 * pp,
+        microbatch_count=2 * pp,
+        tp_size=tp,
+        pp_size=pp,
+        virtual_stages=row.whole("virtual_stages", default=1),
+        gradient_precision="fp32",
+        attention="unfused",
+        **(arguments | changes),  # type: ignore[arg-type]
+    )
+
+
+_FIGURE_7 = {
+    "none": ("none", False),
+    "seq": ("none", True),
+    "sel": ("selective", False),
+    "seqsel": ("selective", True),
+    "full": ("full", False),
+}
+
+
+def _relative_activations(row: Row) -> float:
+    """Korthikanti's figure 7: activations of one device over those of tensor parallelism alone."""
+    kind, sequence_parallel = _FIGURE_7[row.text("recompute")]
+    changed = _paper_run(row, recompute=kind, sequence_parallel=sequence_parallel)
+    base = _paper_run(row, recompute="none", sequence_parallel=False)
+    return 100 * float((changed.activation_memory / base.activation_memory).to("").magnitude)
+
+
+# Latent attention, as Megatron runs it, by the widths that a token keeps: 128 heads with queries
+# and keys of 192, values and outputs of 128; compressed queries of 1536 twice, before and after
+# their norm, and compressed keys and values of 576 and 512.
+_LATENT = 128 * (192 + 192 + 128 + 128) + 2 * 1536 + 576 + 512
+
+
+def _latent_parameters(hidden: int) -> int:
+    """Parameters of latent attention: down and up for queries, for keys and values, and out."""
+    return hidden * 1536 + 1536 * 128 * 192 + hidden * 576 + 512 * 128 * 256 + 128 * 128 * hidden
+
+
+def _deepseek(name: str, layers: int, **shape: int) -> MoETransformerModel:
+    """Return a cut of DeepSeek: one dense layer, then layers of experts."""
+    hidden, vocab = shape["hidden_dim"], shape["vocab_size"]
+    dense = 3 * hidden * shape["ffn_dim"]
+    expert = 3 * hidden * shape["expert_ffn_dim"] * shape["experts"]
+    shared = 3 * hidden * shape["shared_ffn_dim"] + hidden * shape["experts"]
+    attention = _latent_parameters(hidden)
+    # Heads of which queries, keys, values and output together are as large as the true matrices.
+    head_dim = round(attention / (4 * hidden * 32))
+    total = layers * attention + dense + (layers - 1) * (expert + shared) + 2 * vocab * hidden
+    return MoETransformerModel(
+        name=name,
+        source=_RUN,
+        parameters=Q_(total, "param"),
+        layers=layers,
+        heads=32,
+        kv_heads=32,
+        head_dim=head_dim,
+        kept_attention_width=_LATENT,
+        seq_len=4096,
+        gated_mlp=True,
+        moe_layers=layers - 1,
+        **shape,
+    )
+
+
+def _model(row: Row) -> TransformerModel:
+    """Return the cut model of a row: its layers, whole embedding tables."""
+    name, layers = row.text("model"), row.whole("layers")
+    if name.startswith("deepseekv2"):
+        return _deepseek(
+            "DeepSeek-V2",
+            layers,
+            hidden_dim=5120,
+            ffn_dim=12_288,
+            vocab_size=102_400,
+            experts=160,
+            experts_per_token=6,
+            expert_ffn_dim=1536,
+            shared_ffn_dim=3072,
+        )
+    if name.startswith("deepseekv3"):
+        return _deepseek(
+            "DeepSeek-V3",
+            layers,
+            hidden_dim=7168,
+            ffn_dim=18_432,
+            vocab_size=129_280,
+            experts=256,
+            experts_per_token=8,
+            expert_ffn_dim=2048,
+            shared_ffn_dim=2048,
+        )
+    if name not in ("llama3_70b", "llama3_405b"):
+        raise Skip(f"model {name!r} is not known")
+    if name == "llama3_70b":
+        return _cut(Models.Llama3_70B, layers)
+    # The launcher gives the largest one sixteen key heads, not its eight.
+    return _cut(replace(Models.Llama3_405B, kv_heads=16), layers)
+
+
+def _cut(whole: TransformerModel, layers: int) -> TransformerModel:
+    hidden = whole.hidden_dim
+    matrices = 2 * hidden * whole.head_dim * (whole.heads + whole.kv_heads) + (
+        3 * hidden * whole.ffn_dim
+    )
+    parameters = layers * matrices + 2 * whole.vocab_size * hidden
+    return replace(
+        whole, layers=layers, parameters=Q_(parameters, "param"), field_sources={}, source=_RUN
+    )
+
+
+def _named(row: Row, letters: str) -> int:
+    """Return a number that a row's identifier carries, such as cp4 or mbc32; 1 without one."""
+    found = re.search(rf"_{letters}(\d+)", row.name)
+    return int(found[1]) if found else 1
+
+
+def _measured_run(row: Row) -> DistributedResult:
+    """A run on one server of B200: microbatches of one sequence, distributed optimizer.
+
+    The launchers set sequence parallelism, 32-bit gradients, a fused loss and no recomputation;
+    sequences have 4,096 tokens unless the row says otherwise. See MooreThreads, SimuMax,
+    simu_tools/megatron_scripts/scripts.
+    """
+    devices = Systems.DGX_B200.accelerators_per_node
+    dp, count = row.whole("dp"), _named(row, "mbc")
+    return DistributedSolver.solve(
+        model=_model(row),
+        fleet=Fleet(
+            name="measured",
+            node=node_of(row.text("hardware")),
+            count=1,
+            fabric=Systems.InfiniBand_NDR,
+        ),
+        batch_size=dp * count,
+        seq_len=row.whole("seq_len", default=4096),
+        precision="bf16",
+        gradient_precision="fp32",
+        tp_size=row.whole("tp"),
+        pp_size=row.whole("pp"),
+        cp_size=devices // (row.whole("tp") * row.whole("pp") * dp),
+        ep_size=_named(row, "ep"),
+        zero_stage=1,
+        microbatch_count=count,
+        sequence_parallel=row.whole("tp") > 1,
+        recompute="none",
+        attention="fused",
+    )
