@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,120 +26,13 @@ from mlsysim.core.errors import MLSysError
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.kernels.operator_step import operator_step
 from mlsysim.validation import training
-from mlsysim.validation.rows import Row, Skip, read_rows
+from mlsysim.validation.rows import Skip, read_rows
+from tools.calibration_fits import BOUNDS, EXPERT_CONSTANTS, FITS, MILLISECONDS, Fit
 
 Floats = NDArray[np.float64]
 FOLDS = 5
 ENOUGH = 20
 DATA = Path(__file__).parents[1] / "docs/data/training.csv"
-# Physically possible values, in the units of the registry: (least, most).
-BOUNDS = {
-    "gemm_efficiency": (0.4, 0.9),
-    "gemm_efficiency_fp8": (0.3, 0.9),
-    "gemm_efficiency_fp4": (0.2, 0.9),
-    "attention_efficiency": (0.1, 0.75),
-    "link_efficiency": (0.4, 0.95),
-    "nic_efficiency": (0.4, 0.95),
-    "score_bytes": (6.0, 30.0),
-    "hidden_bytes": (8.0, 120.0),
-    "cast_bytes": (0.5, 12.0),
-    "loss_bytes": (10.0, 100.0),
-    "layer_launch": (0.05, 3.0),
-    "expert_launch": (0.05, 6.0),
-    "expert_efficiency": (0.2, 1.0),
-    "routing_bytes": (4.0, 80.0),
-    "step_overhead": (0.1, 50.0),
-    "launch_exposed": (0.01, 0.5),
-    "gather_overlap": (0.02, 1.0),
-    "gradient_overlap": (0.02, 1.0),
-}
-MILLISECONDS = {"layer_launch", "expert_launch", "step_overhead"}
-
-
-@dataclass(frozen=True)
-class Fit:
-    """One calibration: the runs that it is fitted on, and the constants that they can tell."""
-
-    groups: tuple[str, ...]
-    free: dict[str, float]
-    """Constants to fit, with the values to start from."""
-    experts: tuple[str, ...] = ()
-    """Runs of models with experts, for what these add, once the rest is known."""
-    expert_accepts: Callable[[Row], bool] = lambda row: True
-    fixed: dict[str, float] = field(default_factory=dict)
-    accepts: Callable[[Row], bool] = lambda row: True
-
-
-def _hardware(*names: str) -> Callable[[Row], bool]:
-    return lambda row: any(name in row.text("hardware") for name in names)
-
-
-def _container(row: Row) -> float:
-    """Return the release of the software that a row's source names, as year and month."""
-    found = re.search(r"\((\d\d\.\d\d)", row.text("source"))
-    return float(found[1]) if found else 0.0
-
-
-SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
-BLACKWELL = Fit(
-    ("megatron_bridge_dense",),
-    {
-        "gemm_efficiency_fp8": 0.7,
-        "gemm_efficiency_fp4": 0.6,
-        "attention_efficiency": 0.5,
-        "hidden_bytes": 20.0,
-    },
-    experts=("megatron_bridge_moe",),
-    accepts=_hardware("GB200", "GB300", "B200", "B300"),
-    expert_accepts=lambda row: _container(row) < 26.06,
-)
-FITS = {
-    "A100_Megatron": Fit(
-        (*SELENE, "vtrain_multi", "vtrain_single"),
-        {
-            "gemm_efficiency": 0.75,
-            "link_efficiency": 0.7,
-            "nic_efficiency": 0.8,
-            "score_bytes": 14.0,
-            "hidden_bytes": 20.0,
-            "loss_bytes": 60.0,
-            "layer_launch": 1.0,
-            "launch_exposed": 0.1,
-            "step_overhead": 1.0,
-        },
-    ),
-    "A100_FSDP": Fit(
-        ("mosaic_a100",),
-        {
-            "gemm_efficiency": 0.75,
-            "attention_efficiency": 0.35,
-            "hidden_bytes": 40.0,
-            "gather_overlap": 0.3,
-        },
-    ),
-    "H100_FSDP": Fit(
-        ("mosaic_h100", "mosaic_h100_fp8"),
-        {
-            "gemm_efficiency": 0.7,
-            "gemm_efficiency_fp8": 0.7,
-            "attention_efficiency": 0.2,
-            "hidden_bytes": 60.0,
-            "gather_overlap": 0.3,
-        },
-    ),
-    "H100_Megatron": Fit(
-        ("mcore_h100_weak",),
-        {"gemm_efficiency": 0.8, "attention_efficiency": 0.2, "hidden_bytes": 30.0},
-    ),
-    "H100_FP8": Fit(
-        ("megatron_bridge_dense",),
-        {"gemm_efficiency_fp8": 0.7, "attention_efficiency": 0.5, "hidden_bytes": 20.0},
-        experts=("megatron_bridge_moe",),
-        accepts=_hardware("H100"),
-    ),
-    "Blackwell_FP8": BLACKWELL,
-    "Blackwell_Graphs": replace(BLACKWELL, expert_accepts=lambda row: _container(row) >= 26.06),
-}
 
 
 @dataclass(frozen=True)
@@ -212,9 +103,6 @@ def load(fit: Fit, split: str) -> Runs:
         tuple(entry[3] for entry in found),
         columns["nodes"],
     )
-
-
-EXPERT_CONSTANTS = {"routing_bytes": 20.0, "expert_launch": 2.0, "expert_efficiency": 0.7}
 
 
 def with_experts(fit: Fit, constants: dict[str, float]) -> Fit:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 import mlsysim
+from mlsysim import validation
 from mlsysim.cli.questions import QUESTIONS, arguments_of, asking, axes_of, solver_of
 from mlsysim.cli.zoo import catalog_of, listing, overview, row_details
 from mlsysim.config import SimulationConfig
@@ -219,6 +220,22 @@ def evaluate(ctx: click.Context, file: str, as_json: bool) -> None:
     else:
         click.echo(str(card))
     ctx.exit({FAIL: BROKEN, UNKNOWN: NOT_KNOWN}.get(card.status, 0))
+
+
+@app.command()
+@click.argument("file", type=click.Path())
+@click.option("--kind", help="training, serving, memory or kernels; by the columns if left out.")
+@click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
+@_as_json
+def validate(file: str, kind: str | None, output: str | None, as_json: bool) -> None:
+    """Hold the model against measurements in a CSV FILE."""
+    report = validation.validate(file, kind=kind)
+    if output is not None:
+        report.to_csv(output)
+    if as_json:
+        _print_json(report.to_dict())
+    else:
+        click.echo(str(report))
 
 
 @app.command()

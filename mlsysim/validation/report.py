@@ -63,7 +63,7 @@ class Statistics:
             mape=statistics.fmean(sizes),
             median_ape=statistics.median(sizes),
             bias=statistics.fmean(errors),
-            within_10=100 * sum(size <= 10 for size in sizes) / len(sizes),
+            within_10=100 * sum(size <= 10 + 1e-9 for size in sizes) / len(sizes),
             band_coverage=100 * sum(banded) / len(banded) if banded else None,
         )
 

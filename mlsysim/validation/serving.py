@@ -1,0 +1,221 @@
+"""Measured serving runs as calls of `ServingSolver`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mlsysim.core.result import Result
+from mlsysim.core.types import (
+    Accelerator,
+    NetworkFabric,
+    Node,
+    ServingCalibration,
+    Source,
+    TransformerModel,
+)
+from mlsysim.core.units import Q_
+from mlsysim.registry import Hardware, Systems
+from mlsysim.registry.serving_calibrations import ServingCalibrations
+from mlsysim.solvers import ServingSolver
+from mlsysim.validation.report import Comparison
+from mlsysim.validation.rows import Row, Skip
+
+__all__ = ["arguments", "compare", "field_of", "measured"]
+
+_RUN = Source(title="A measured run")
+# What the columns call a device, most specific first, and its usual server.
+_SERVERS: tuple[tuple[str, Accelerator, Node], ...] = (
+    ("GB200", Hardware.GB200, Systems.GB200_NVL72),
+    ("B200", Hardware.B200, Systems.DGX_B200),
+    ("H200", Hardware.H200, Systems.HGX_H200),
+    ("H100", Hardware.H100, Systems.DGX_H100),
+    ("A100-40GB", Hardware.A100_40GB, Systems.DGX_A100),
+    ("A100", Hardware.A100, Systems.DGX_A100),
+)
+_SINGLE: tuple[tuple[str, Accelerator], ...] = (
+    ("M2 MAX", Hardware.M2_Max),
+    ("M1 MAX", Hardware.M1_Max),
+)
+# Result field, and the factor from the row's unit to the field's SI unit.
+_FIELDS = {
+    "measured TTFT": "ttft",
+    "prefill latency": "ttft",
+    "measured TPOT": "itl",
+    "decode latency per token": "decode_latency",
+    "decode rate": "decode_throughput",
+    "tg128 decode rate": "decode_throughput",
+    "total latency": "latency",
+    "max output throughput": "output_throughput",
+}
+# Widths of heads that are not the residual stream's over the number of heads.
+_HEAD_DIM = {"qwen3-32b": 128}
+_OFFLINE = 100_000
+"""Sequences that an engine decodes at once where the row says "as many as it takes"."""
+_GENERATED = 200
+"""Tokens generated where the row does not say: the default of gpt-fast."""
+
+
+def field_of(row: Row) -> str:
+    quantity = row.text("quantity")
+    for name, field in _FIELDS.items():
+        if quantity.startswith(name):
+            return field
+    raise Skip(f"quantity {quantity!r} is not one that the solver predicts")
+
+
+def _model(row: Row) -> TransformerModel:
+    """Return the model of a row, its parameters counted from its shape."""
+    hidden, heads = row.whole("hidden"), row.whole("heads")
+    layers, ffn = row.whole("layers"), row.whole("ffn")
+    kv_heads, vocab = row.whole("kv_heads", default=heads), row.whole("vocab", default=50_257)
+    head_dim = _HEAD_DIM.get(row.text("model"), hidden // heads)
+    gated = "GPT" not in row.text("model")
+    matrices = 2 * hidden * head_dim * (heads + kv_heads) + (3 if gated else 2) * hidden * ffn
+    return TransformerModel(
+        name=row.text("model") or "model",
+        source=_RUN,
+        parameters=Q_(layers * matrices + vocab * hidden * (2 if gated else 1), "param"),
+        layers=layers,
+        hidden_dim=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn_dim=ffn,
+        vocab_size=vocab,
+        seq_len=row.whole("isl", default=2048),
+        gated_mlp=gated,
+        tied_embeddings=not gated,
+    )
+
+
+def _hardware(row: Row) -> Accelerator | Node:
+    label = row.text("hardware").upper()
+    for mark, device in _SINGLE:
+        if mark in label:
+            return device
+    for mark, device, server in _SERVERS:
+        if mark in label:
+            return replace(server, accelerator=device)
+    raise Skip(f"hardware {row.text('hardware')!r} is not in the registry")
+
+
+def _formats(row: Row) -> tuple[str, str, str]:
+    """Return the formats of arithmetic, weights, and keys and values.
+
+    Where a row leaves the format open, its checkpoint's name tells: repositories without FP8 or
+    FP4 in their name hold 16-bit weights. The decode times of the `calibrate` rows agree: H100s
+    read the 8B model at three quarters of their bandwidth if it has 16 bits, and the 32B model
+    waits for memory on one H100, which it would not in 8 bits.
+    """
+    weight, name = row.text("weight_precision").lower(), row.text("note").split(";")[0].lower()
+    if "fp4" in weight or (weight == "unstated" and "fp4" in name):
+        return "fp4", "fp4", "fp8"
+    if "fp8" in weight or (weight == "unstated" and "fp8" in name):
+        return "fp8", "fp8", "fp8"
+    if weight.startswith("int8"):
+        return "fp16", "int8", "fp16"
+    if weight.startswith(("int4", "q4")):
+        return "fp16", "int4", "fp16"
+    wide = "fp16" if weight == "fp16" else "bf16"
+    return wide, wide, wide
+
+
+def _calibration(row: Row) -> ServingCalibration | None:
+    engine, label = row.text("engine").lower(), row.text("hardware").upper()
+    blackwell = "B200" in label
+    if "vllm" in engine:
+        return ServingCalibrations.Blackwell_vLLM if blackwell else ServingCalibrations.Hopper_vLLM
+    if "sglang" in engine and not blackwell:
+        return ServingCalibrations.Hopper_SGLang
+    return None
+
+
+def _clients(row: Row) -> tuple[int | None, int]:
+    """Return how many requests each client sent, and how many arrived together later on.
+
+    The source does not say. On the `calibrate` rows, the time to the first token over that of one
+    prefill tells: it grows with the number of clients as if each sent ten requests, but with
+    SGLang on the H100 as if each sent one. With TensorRT-LLM 1.0 and SGLang on the H200 it stays
+    at a few prefills even where clients are few, as if requests came in groups.
+    """
+    engine, label = row.text("engine").lower(), row.text("hardware").upper()
+    if row.text("quantity").startswith("max"):
+        return None, 1
+    if "sglang" in engine:
+        return (1, 1) if "H100" in label else (4, 3)
+    return 10, 5 if "trtllm 1.0" in engine else 1
+
+
+def arguments(row: Row) -> dict[str, Any]:
+    """Return the solver's arguments for a measured run.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    if "GB200" in row.text("hardware").upper() and row.text("weight_precision") == "unstated":
+        raise Skip(
+            "neither number format nor concurrency of one replica is stated; times fall as "
+            "concurrency rises"
+        )
+    if row.whole("pp", default=1) > 1:
+        raise Skip("pipeline parallelism in serving is not modelled")
+    precision, weight, kv = _formats(row)
+    waves, arrivals = _clients(row)
+    offline = row.text("concurrency").startswith("max")
+    return {
+        "model": _model(row),
+        "hardware": _hardware(row),
+        "seq_len": row.whole("isl", default=1),
+        "output_len": row.whole("osl", default=_GENERATED),
+        "batch_size": _OFFLINE if offline else row.whole("concurrency"),
+        "precision": precision,
+        "weight_precision": weight,
+        "kv_precision": kv,
+        "tp_size": row.whole("tp", default=1),
+        "waves": waves,
+        "arrivals": arrivals,
+        "calibration": _calibration(row),
+    }
+
+
+def measured(row: Row) -> float:
+    """Return the measured value in SI units.
+
+    Raises
+    ------
+    Skip
+        If the row has none.
+    """
+    value = row.number("value")
+    if value is None:
+        raise Skip("no value")
+    return value / 1000 if row.text("unit") == "ms" else value
+
+
+def predicted(row: Row, result: Result) -> float:
+    """Return the result's value of what the row measured, in SI units."""
+    value: float = result[field_of(row)].to_base_units().magnitude
+    return value
+
+
+def compare(row: Row) -> Comparison:
+    """Predict a measured quantity.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    field_of(row)
+    value = measured(row)
+    return Comparison(
+        id=row.name,
+        group=row.group,
+        split=row.text("split"),
+        quantity=f"{row.text('quantity')} ({row.text('unit')})",
+        measured=value,
+        predicted=predicted(row, ServingSolver.solve(**arguments(row))),
+    )

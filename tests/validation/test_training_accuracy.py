@@ -1,0 +1,128 @@
+"""Predicted against measured training steps: errors on runs that no constant was fitted on.
+
+The bounds are those that the page "Accuracy" states, for rows marked ``check``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.validation import Comparison, Report, Statistics, validate
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "docs/data/training.csv"
+SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
+BOUNDS = {
+    SELENE: 5,
+    ("vtrain_multi",): 8,
+    ("vtrain_single",): 8.1,
+    ("mosaic_a100",): 5,
+    ("mosaic_h100", "mosaic_h100_fp8"): 6,
+    ("mcore_h100_weak",): 8,
+    ("megatron_bridge_dense",): 10,
+    ("megatron_bridge_moe",): 20,
+}
+
+
+@pytest.fixture(scope="module")
+def check() -> Report:
+    return validate(DATA, split="check")
+
+
+@pytest.mark.parametrize("groups", BOUNDS, ids=lambda groups: groups[0])
+def test_error_of_a_family(check, groups):
+    rows = [row for row in check.comparisons if row.group in groups]
+    assert len(rows) >= 2
+    assert Statistics.of(rows).mape <= BOUNDS[groups]
+
+
+def test_few_rows_are_skipped_and_each_says_why(check):
+    assert len(check.skipped) <= 0.03 * (len(check.comparisons) + len(check.skipped))
+    assert all(len(reason) > 10 for _, reason in check.skipped)
+
+
+def test_the_band_holds_about_four_of_five_runs(check):
+    for name, found in check.groups.items():
+        if found.n >= 10 and found.band_coverage is not None:
+            assert 60 <= found.band_coverage <= 92, name
+    assert 70 <= check.pooled.band_coverage <= 90
+
+
+def test_no_check_row_is_fitted():
+    source = (ROOT / "tools/calibrate.py").read_text(encoding="utf-8")
+    fitted = [line for line in source.splitlines() if "solve(" in line and "check" in line]
+    assert not fitted
+    splits = {row.split for row in validate(DATA).comparisons}
+    assert splits == {"calibrate", "check"}
+
+
+def test_the_registry_holds_what_the_fit_prints():
+    """The constants of one calibration, fitted again, are those in the registry."""
+    pytest.importorskip("scipy")
+    from mlsysim.registry.calibrations import Calibrations
+    from tools.calibrate import load, solve
+    from tools.calibration_fits import FITS
+
+    for name in ("A100_FSDP", "H100_FSDP"):
+        fit = FITS[name]
+        for constant, value in solve(fit, load(fit, "calibrate")).items():
+            held = getattr(Calibrations[name], constant)
+            held = getattr(held, "magnitude", held)
+            assert value == pytest.approx(held, rel=0.02), (name, constant)
+
+
+def comparison(measured, predicted, low=None, high=None):
+    return Comparison("a", "g", "check", "s", measured, predicted, low, high)
+
+
+def test_statistics_by_hand():
+    found = Statistics.of(
+        [comparison(10, 11, 9, 12), comparison(10, 8, 7, 9), comparison(10, 10.5)]
+    )
+    assert (found.n, found.band_coverage) == (3, 50)
+    assert found.mape == pytest.approx(35 / 3)
+    assert found.median_ape == pytest.approx(10)
+    assert found.bias == pytest.approx(-5 / 3)
+    assert found.within_10 == pytest.approx(200 / 3)
+
+
+def test_the_report_as_data():
+    report = Report([comparison(10, 11)], [("b", "no step time")])
+    data = json.loads(report.to_json())
+    assert data["groups"]["g"] == {
+        "n": 1,
+        "mape": 10.0,
+        "median_ape": 10.0,
+        "bias": 10.0,
+        "within_10": 100.0,
+        "band_coverage": None,
+    }
+    assert data["pooled"]["n"] == 1
+    assert data["skipped"] == [{"id": "b", "reason": "no step time"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no measurements"),
+        ("a,b\n1,2\n", "kind"),
+        ("id,global_batch\nx,1\n", None),
+    ],
+)
+def test_tables_that_are_none(tmp_path, text, words):
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    if words is None:
+        assert validate(path).skipped
+    else:
+        with pytest.raises(ConfigError, match=words):
+            validate(path)
+
+
+def test_an_unknown_kind_names_the_nearest():
+    with pytest.raises(ConfigError, match="training"):
+        validate(DATA, kind="trainning")

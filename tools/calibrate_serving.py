@@ -1,0 +1,225 @@
+"""Fit the constants of serving: ``python -m tools.calibrate_serving``.
+
+Reads the measured runs in ``docs/data/serving.csv``. Only rows marked ``calibrate`` are fitted;
+rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
+evaluated, on arrays of all runs at once. Prints the constants of every engine, as they stand in
+``mlsysim/registry/serving_calibrations.py``, and the errors.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from mlsysim.core.errors import MLSysError
+from mlsysim.solvers import ServingSolver
+from mlsysim.solvers.kernels.serving_operators import serve_operators
+from mlsysim.validation import serving
+from mlsysim.validation.rows import Row, Skip, read_rows
+
+Floats = NDArray[np.float64]
+DATA = Path(__file__).parents[1] / "docs/data/serving.csv"
+# Where a fit starts and what is physically possible, in SI units: (start, least, most).
+CONSTANTS: dict[str, tuple[float, float, float]] = {
+    "gemm_efficiency": (0.7, 0.3, 0.85),
+    "gemm_efficiency_fp8": (0.6, 0.3, 0.85),
+    "gemm_efficiency_fp4": (0.5, 0.2, 0.8),
+    "attention_efficiency": (0.4, 0.1, 0.75),
+    "memory_efficiency": (0.88, 0.5, 0.93),
+    "kv_efficiency": (0.7, 0.3, 0.9),
+    "layer_overhead": (50e-6, 1e-6, 200e-6),
+    "all_reduce_overhead": (4e-6, 0.5e-6, 30e-6),
+    "prompt_overhead": (100e-6, 1e-6, 1000e-6),
+    "sequence_overhead": (8e-6, 0.5e-6, 60e-6),
+    "request_overhead": (20e-3, 1e-3, 100e-3),
+}
+PULL = 0.1
+"""Weight of a constant's distance from its start, so that what rows cannot tell stays there."""
+WEIGHTS = {"itl": (1.0, 0.1), "ttft": (0.5, 0.2), "output_throughput": (1.0, 0.2)}
+"""Weight of a quantity, and the error from which it counts less than its square."""
+DECODE = (
+    "memory_efficiency",
+    "kv_efficiency",
+    "layer_overhead",
+    "all_reduce_overhead",
+)
+LOADED = (
+    *DECODE,
+    "attention_efficiency",
+    "prompt_overhead",
+    "sequence_overhead",
+    "request_overhead",
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One engine on one generation of devices, and the constants that its runs can tell."""
+
+    free: tuple[str, ...]
+    accepts: Callable[[Row], bool]
+
+
+def _is(engine: str, *devices: str) -> Callable[[Row], bool]:
+    def accepts(row: Row) -> bool:
+        name, device = row.text("engine").lower(), row.text("hardware").upper()
+        same = name.replace("tensorrt-llm", "trtllm").startswith(engine)
+        return same and any(mark in device for mark in devices)
+
+    return accepts
+
+
+FITS = {
+    "Hopper_TensorRT": Fit(
+        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("trtllm", "H100", "H200")
+    ),
+    "Hopper_vLLM": Fit(("gemm_efficiency_fp8", *LOADED), _is("vllm", "H100", "H200")),
+    "Hopper_SGLang": Fit(
+        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("sglang", "H100", "H200")
+    ),
+    "Blackwell_TensorRT": Fit(
+        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("trtllm", "B200")
+    ),
+    "Blackwell_vLLM": Fit(
+        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("vllm", "B200")
+    ),
+    "Ampere": Fit(
+        ("gemm_efficiency", "memory_efficiency", "layer_overhead", "all_reduce_overhead"),
+        lambda row: "A100" in row.text("hardware"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Measured runs as arrays of the kernel's inputs."""
+
+    inputs: Mapping[str, Floats]
+    bits: Floats
+    field: tuple[str, ...]
+    value: Floats
+    label: tuple[str, ...]
+
+    def predict(self, constants: Mapping[str, float]) -> Floats:
+        """Evaluate the solver's kernel with other constants than the registry's."""
+        x = dict(self.inputs)
+        for name, value in constants.items():
+            width = {"gemm_efficiency_fp8": 8, "gemm_efficiency_fp4": 4}.get(name)
+            if name == "gemm_efficiency":
+                x["wide_gemm_efficiency"] = np.full_like(self.value, value)
+                x[name] = np.where(self.bits >= 16, value, x[name])
+            elif width:
+                x["gemm_efficiency"] = np.where(self.bits == width, value, x["gemm_efficiency"])
+            else:
+                x[name] = np.full_like(self.value, value)
+        answer = serve_operators(**x)
+        found = np.zeros_like(self.value)
+        for field in set(self.field):
+            found = np.where(np.array(self.field) == field, answer[field], found)
+        return found
+
+    def errors(self, constants: Mapping[str, float]) -> Floats:
+        """Return the logarithm of predicted over measured."""
+        logs: Floats = np.log(self.predict(constants) / self.value)
+        return logs
+
+
+def load(fit: Fit, split: str) -> Runs | None:
+    """Read the runs of one split that a fit is about; None if there are none."""
+    parameters = inspect.signature(ServingSolver.solve).parameters
+    defaults = {name: item.default for name, item in parameters.items()}
+    found: list[tuple[dict[str, Any], int, str, float, str]] = []
+    for row in read_rows(DATA):
+        if row.text("split") != split or not fit.accepts(row):
+            continue
+        try:
+            admitted = ServingSolver.admit(defaults | serving.arguments(row))
+            found.append(
+                (
+                    ServingSolver.inputs(admitted),
+                    admitted["precision"].bits,
+                    serving.field_of(row),
+                    serving.measured(row),
+                    f"{row.text('quantity')}, {row.text('model')}, {row.text('hardware')}",
+                )
+            )
+        except (Skip, MLSysError):
+            continue
+    if not found:
+        return None
+    names = found[0][0]
+    return Runs(
+        {name: np.array([entry[0][name] for entry in found], dtype=float) for name in names},
+        np.array([entry[1] for entry in found], dtype=float),
+        tuple(entry[2] for entry in found),
+        np.array([entry[3] for entry in found]),
+        tuple(entry[4] for entry in found),
+    )
+
+
+def _softened(errors: Floats, scale: Floats) -> Floats:
+    """Return residuals that grow as their square root beyond `scale`."""
+    size = 2 * scale**2 * (np.sqrt(1 + (errors / scale) ** 2) - 1)
+    return np.sign(errors) * np.sqrt(size)
+
+
+def fit_constants(fit: Fit, runs: Runs) -> dict[str, float]:
+    """Fit on runs marked ``calibrate``."""
+    start, least, most = (np.log([CONSTANTS[n][k] for n in fit.free]) for k in range(3))
+    weight, scale = (np.array([WEIGHTS.get(f, (1, 0.1))[k] for f in runs.field]) for k in (0, 1))
+
+    def constants(logs: Floats) -> dict[str, float]:
+        return dict(zip(fit.free, np.exp(logs).tolist(), strict=True))
+
+    def residuals(logs: Floats) -> Floats:
+        errors = runs.errors(constants(logs))
+        return np.concatenate([weight * _softened(errors, scale), PULL * (logs - start)])
+
+    found = least_squares(residuals, start, bounds=(least, most), x_scale=0.1)
+    return constants(found.x)
+
+
+def summary(errors: Floats) -> str:
+    """Write n, MAPE, median, bias and share within ten percent."""
+    percent = 100 * np.expm1(errors)
+    size = np.abs(percent)
+    return (
+        f"n={size.size:4d}  MAPE {size.mean():5.1f}  median {np.median(size):5.1f}  "
+        f"bias {percent.mean():+5.1f}  within 10 % {100 * (size <= 10).mean():3.0f} %"
+    )
+
+
+def main() -> None:
+    """Fit every engine; print constants and errors."""
+    pooled: dict[tuple[str, str], list[Floats]] = {}
+    for name, fit in FITS.items():
+        runs = load(fit, "calibrate")
+        if runs is None:
+            continue
+        constants = fit_constants(fit, runs)
+        print(f"\n{name}")
+        for constant, value in constants.items():
+            print(f"    {constant} = {value:.4g}")
+        for split in ("calibrate", "check"):
+            part = runs if split == "calibrate" else load(fit, split)
+            if part is None:
+                continue
+            errors = part.errors(constants)
+            for field in dict.fromkeys(part.field):
+                chosen = errors[np.array(part.field) == field]
+                pooled.setdefault((split, field), []).append(chosen)
+                print(f"  {split:9s} {field:18s} {summary(chosen)}")
+    print("\nAll engines")
+    for (split, field), parts in sorted(pooled.items()):
+        print(f"  {split:9s} {field:18s} {summary(np.concatenate(parts))}")
+
+
+if __name__ == "__main__":
+    main()
