@@ -74,7 +74,10 @@ class Sweep(Table):
         ConfigError
             If there is no row to choose from.
         """
-        values = np.asarray(self._column(field).values, dtype=float)
+        values = np.asarray(self._column(field).values)
+        if values.dtype.kind not in "iufb":
+            raise ConfigError(f"{field} holds no numbers: choose another column", argument="field")
+        values = values.astype(float)
         allowed = ~np.isnan(values)
         if feasible and "feasible" in self.columns:
             allowed &= np.asarray(self._column("feasible").values, dtype=bool)
@@ -85,8 +88,20 @@ class Sweep(Table):
         return self.result(int(values.argmin() if smallest else values.argmax()))
 
     def where(self, mask: Any) -> Sweep:
-        """Return the rows for which `mask` is true."""
-        return self._picked(np.flatnonzero(np.asarray(mask)))
+        """Return the rows for which `mask` is true.
+
+        Raises
+        ------
+        ConfigError
+            If `mask` is not one True or False per row.
+        """
+        rows = np.asarray(mask)
+        if rows.dtype.kind != "b" or rows.shape != (len(self),):
+            raise ConfigError(
+                f"mask must be {len(self)} of True or False, one per row, got {mask!r}",
+                argument="mask",
+            )
+        return self._picked(np.flatnonzero(rows))
 
     def sort(self, field: str, *, descending: bool = False) -> Sweep:
         """Return the rows in the order of `field`."""
@@ -94,8 +109,21 @@ class Sweep(Table):
         return self._picked(order[::-1] if descending else order)
 
     def take(self, indices: Any) -> Sweep:
-        """Return the rows at `indices`, in that order."""
-        return self._picked(np.asarray(indices))
+        """Return the rows at `indices`, in that order.
+
+        Raises
+        ------
+        ConfigError
+            If `indices` is not a list of row numbers.
+        """
+        rows = np.asarray(indices)
+        whole = rows.size == 0 or rows.dtype.kind in "iu"
+        if not whole or rows.ndim != 1 or (rows >= len(self)).any() or (rows < -len(self)).any():
+            raise ConfigError(
+                f"indices must be numbers of the table's {len(self)} rows, got {indices!r}",
+                argument="indices",
+            )
+        return self._picked(rows.astype(int))
 
     def _picked(self, rows: NDArray[Any]) -> Sweep:
         columns = {n: Column(c.values[rows], c.unit) for n, c in self._columns.items()}
@@ -155,6 +183,11 @@ def sweep(
     16
     """
     cls = solver if isinstance(solver, type) else type(solver)
+    if not issubclass(cls, Solver):
+        raise ConfigError(
+            f"solver = {solver!r} is not a solver: pass one such as DistributedSolver",
+            argument="solver",
+        )
     for name, value, known in (("how", how, _MODES), ("invalid", invalid, _INVALID)):
         if value not in known:
             raise ConfigError(
