@@ -2,14 +2,16 @@
 
 Arguments that are lists, tuples, ranges or arrays are axes. Numeric axes become arrays. Axes of
 names and objects (precisions, fleets, models) become small tables of the numbers that the kernel
-needs, which are looked up by index. Either way the kernel runs once, for all configurations.
+needs, which are looked up by index. The kernel then runs on slices of thousands at a time.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ __all__ = ["Sweep", "sweep"]
 
 _MODES = ("product", "zip")
 _INVALID = ("raise", "mark", "drop")
+# Configurations per run of the kernel: a few dozen arrays of this length stay in cache.
+_CACHED = 16_384
 
 
 class Sweep(Table):
@@ -197,7 +201,7 @@ def sweep(
     inputs = grid.kernel_inputs()
     valid = grid.valid(inputs, invalid)
     with np.errstate(divide="ignore", invalid="ignore"):
-        outputs = grid.plan.kernel(**inputs)
+        outputs = _evaluate(grid.plan.kernel, inputs, grid.shape)
     table = Sweep(_columns(cls, grid, outputs, valid), cls, grid)
     return table.where(valid) if invalid == "drop" else table
 
@@ -216,6 +220,40 @@ def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict
     if missing:
         raise ConfigError(f"{missing[0]} is missing: it has no default", argument=missing[0])
     return defaults | dict(arguments)
+
+
+def _evaluate(
+    kernel: Callable[..., dict[str, Any]], inputs: Mapping[str, Any], shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """Run the kernel on slices of the longest axis that fit the processor's cache.
+
+    Whole arrays of a million configurations would pass through memory once for every formula,
+    which takes several times as long as the arithmetic.
+    """
+    total = math.prod(shape)
+    if total <= _CACHED:
+        return kernel(**inputs)
+    axis = int(np.argmax(shape))
+    pieces = min(shape[axis], -(-total // _CACHED))
+    edges = np.linspace(0, shape[axis], pieces + 1).astype(int)
+    parts: dict[str, list[NDArray[Any]]] = {}
+    for start, stop in itertools.pairwise(edges):
+        piece = (*shape[:axis], stop - start, *shape[axis + 1 :])
+        for name, value in kernel(**_slice(inputs, shape, axis, slice(start, stop))).items():
+            parts.setdefault(name, []).append(np.broadcast_to(value, piece))
+    return {name: np.concatenate(values, axis) for name, values in parts.items()}
+
+
+def _slice(
+    inputs: Mapping[str, Any], shape: tuple[int, ...], axis: int, part: slice
+) -> dict[str, Any]:
+    found = dict(inputs)
+    for name, value in inputs.items():
+        # Shapes are aligned from the right, as in broadcasting.
+        place = axis - len(shape) + np.ndim(value)
+        if place >= 0 and value.shape[place] > 1:
+            found[name] = value[(*(slice(None) for _ in range(place)), part)]
+    return found
 
 
 def _columns(
