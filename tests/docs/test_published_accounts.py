@@ -15,6 +15,7 @@ from tools.pages.pages import read_page
 RECORDS = ROOT / "tests" / "validation"
 TUTORIAL = Path("docs/tutorials/sustainability.qmd")
 CONCEPT = Path("docs/concepts/reliability.qmd")
+FIRST_PAGE, FIRST_TUTORIAL = Path("index.qmd"), Path("docs/tutorials/hello_world.qmd")
 
 
 def quoted(page: Path, name: str) -> Any:
@@ -57,3 +58,8 @@ def test_the_causes_of_interruptions() -> None:
     names = "faulty_gpu hbm3_failures network_switch_cable gpu_sram gpu_system_processor"
     counts = [int(rows[name]["value"]) for name in [*names.split(), "cpu_failures"]]
     assert list(causes.values()) == counts
+
+
+def test_the_measurement_on_the_first_page_is_that_of_the_tutorial() -> None:
+    assert quoted(FIRST_PAGE, "measured") == quoted(FIRST_TUTORIAL, "measured_ms")
+    assert quoted(FIRST_PAGE, "batch") == quoted(FIRST_TUTORIAL, "batch")
