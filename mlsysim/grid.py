@@ -13,12 +13,13 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column
 from mlsysim.core.units import dress, strip
 from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument
+from mlsysim.solvers.arguments import Argument, is_array
 from mlsysim.solvers.base import Plan, Solver
 
 __all__ = ["Grid"]
 
 _AXIS_TYPES = (list, tuple, range, np.ndarray)
+_PLAIN = (int, float)
 
 
 class Grid:
@@ -58,12 +59,12 @@ class Grid:
         for axis, (name, values) in enumerate(self._axes.items()):
             spot = spots[axis if len(self.shape) > 1 or len(self._axes) == 1 else 0]
             value = values[int(spot)]
-            chosen[name] = value.item() if isinstance(value, np.generic) else value
+            chosen[name] = _plain(value) if isinstance(value, np.generic) else value
         return chosen
 
     def kernel_inputs(self) -> dict[str, Any]:
         """Return every input of the kernel, as a number or an array."""
-        numeric = {n: v[self._index[n]] for n, v in self._axes.items() if not isinstance(v, list)}
+        numeric = {n: self._spread(n) for n, v in self._axes.items() if not isinstance(v, list)}
         named = {n: v for n, v in self._axes.items() if n not in numeric}
         cases: list[dict[str, Any]] = []
         for choice in itertools.product(*(range(len(v)) for v in named.values())):
@@ -83,6 +84,14 @@ class Grid:
             case = case * len(values) + self._index[name]
         return {name: _gathered([c[name] for c in cases], case) for name in cases[0]}
 
+    def _spread(self, name: str) -> Any:
+        """Lay a numeric axis along its dimension of the grid, as float64.
+
+        Fixed-width integers wrap around in silence, from 32 bits on within a realistic model.
+        """
+        axis = self._axes[name]
+        return (axis if _is_quantity(axis) else axis.astype(float))[self._index[name]]
+
     def valid(self, inputs: Mapping[str, Any], invalid: str) -> NDArray[np.bool_]:
         """Evaluate the solver's rules, and refuse what breaks them if so asked."""
         valid = np.ones(self.shape, dtype=bool)
@@ -90,7 +99,7 @@ class Grid:
             holds = np.broadcast_to(rule.holds(inputs), self.shape)
             if invalid == "raise" and not holds.all():
                 first = tuple(np.argwhere(~holds)[0]) if self.shape else ()
-                case = {n: np.broadcast_to(v, self.shape)[first].item() for n, v in inputs.items()}
+                case = {n: _plain(np.broadcast_to(v, self.shape)[first]) for n, v in inputs.items()}
                 fault = rule.fault(case)
                 fault.message += (
                     f' ({int((~holds).sum())} of {holds.size} configurations; invalid="mark" or '
@@ -118,7 +127,7 @@ def _is_quantity(value: Any) -> bool:
 
 def _is_axis(value: Any) -> bool:
     several = _is_quantity(value) and np.ndim(value.magnitude) > 0
-    return several or isinstance(value, _AXIS_TYPES)
+    return several or isinstance(value, _AXIS_TYPES) or is_array(value)
 
 
 def _axis(name: str, values: Any, kind: Argument) -> Any:
@@ -131,16 +140,48 @@ def _axis(name: str, values: Any, kind: Argument) -> Any:
     """
     axis: Any
     if not kind.numeric:
-        axis = list(values)
+        axis = [_plain(v) if isinstance(v, np.generic) else v for v in values]
     elif isinstance(kind, Amount) and any(map(_is_quantity, values)):
         # Quantities in a list may differ in unit; they share the argument's.
         axis = dress(np.array([strip(value, kind.unit, name) for value in values]), kind.unit)
     else:
-        axis = np.asarray(values)
+        axis = _numbers(name, values, kind)
     flat = isinstance(axis, list) or getattr(axis, "magnitude", axis).ndim == 1
     if not flat or len(axis) == 0:
         raise ConfigError(f"{name} must be a flat axis of at least one value", argument=name)
     return axis
+
+
+def _numbers(name: str, values: Any, kind: Argument) -> NDArray[Any]:
+    """Return plain numbers as an array; values of a list are refused in the words of `solve`."""
+    if _is_quantity(values):
+        if not values.dimensionless:
+            kind.admit(name, values[0])  # refuses, and says what to give
+        values = values.to("").magnitude
+    if np.ma.is_masked(values):
+        raise ConfigError(f"{name} has masked values: leave them out", argument=name)
+    if isinstance(values, (list, tuple)) and not all(type(value) in _PLAIN for value in values):
+        if any(np.ndim(value) for value in values if not _is_quantity(value)):
+            raise ConfigError(f"{name} must be a flat axis of numbers", argument=name)
+        admitted = [kind.admit(name, value) for value in values]
+        if None in admitted:
+            raise ConfigError(
+                f"{name} has None among its values: give numbers, or leave {name} out",
+                argument=name,
+            )
+        values = values if isinstance(kind, Amount) else admitted
+    axis = np.asarray(values)
+    if axis.dtype.kind not in "iuf":
+        for value in values if axis.ndim == 1 else ():
+            kind.admit(name, value)  # says more about the value at fault
+        raise ConfigError(f"{name} must hold numbers, not {axis.dtype}", argument=name)
+    return axis
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's; a whole float as a whole number."""
+    number = value.item()
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _gathered(values: list[Any], case: NDArray[Any]) -> Any:

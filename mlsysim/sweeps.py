@@ -2,14 +2,16 @@
 
 Arguments that are lists, tuples, ranges or arrays are axes. Numeric axes become arrays. Axes of
 names and objects (precisions, fleets, models) become small tables of the numbers that the kernel
-needs, which are looked up by index. Either way the kernel runs once, for all configurations.
+needs, which are looked up by index. The kernel then runs on slices of thousands at a time.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ __all__ = ["Sweep", "sweep"]
 
 _MODES = ("product", "zip")
 _INVALID = ("raise", "mark", "drop")
+# Configurations per run of the kernel: a few dozen arrays of this length stay in cache.
+_CACHED = 16_384
 
 
 class Sweep(Table):
@@ -74,7 +78,10 @@ class Sweep(Table):
         ConfigError
             If there is no row to choose from.
         """
-        values = np.asarray(self._column(field).values, dtype=float)
+        values = np.asarray(self._column(field).values)
+        if values.dtype.kind not in "iufb":
+            raise ConfigError(f"{field} holds no numbers: choose another column", argument="field")
+        values = values.astype(float)
         allowed = ~np.isnan(values)
         if feasible and "feasible" in self.columns:
             allowed &= np.asarray(self._column("feasible").values, dtype=bool)
@@ -85,8 +92,20 @@ class Sweep(Table):
         return self.result(int(values.argmin() if smallest else values.argmax()))
 
     def where(self, mask: Any) -> Sweep:
-        """Return the rows for which `mask` is true."""
-        return self._picked(np.flatnonzero(np.asarray(mask)))
+        """Return the rows for which `mask` is true.
+
+        Raises
+        ------
+        ConfigError
+            If `mask` is not one True or False per row.
+        """
+        rows = np.asarray(mask)
+        if rows.dtype.kind != "b" or rows.shape != (len(self),):
+            raise ConfigError(
+                f"mask must be {len(self)} of True or False, one per row, got {mask!r}",
+                argument="mask",
+            )
+        return self._picked(np.flatnonzero(rows))
 
     def sort(self, field: str, *, descending: bool = False) -> Sweep:
         """Return the rows in the order of `field`."""
@@ -94,8 +113,21 @@ class Sweep(Table):
         return self._picked(order[::-1] if descending else order)
 
     def take(self, indices: Any) -> Sweep:
-        """Return the rows at `indices`, in that order."""
-        return self._picked(np.asarray(indices))
+        """Return the rows at `indices`, in that order.
+
+        Raises
+        ------
+        ConfigError
+            If `indices` is not a list of row numbers.
+        """
+        rows = np.asarray(indices)
+        whole = rows.size == 0 or rows.dtype.kind in "iu"
+        if not whole or rows.ndim != 1 or (rows >= len(self)).any() or (rows < -len(self)).any():
+            raise ConfigError(
+                f"indices must be numbers of the table's {len(self)} rows, got {indices!r}",
+                argument="indices",
+            )
+        return self._picked(rows.astype(int))
 
     def _picked(self, rows: NDArray[Any]) -> Sweep:
         columns = {n: Column(c.values[rows], c.unit) for n, c in self._columns.items()}
@@ -155,6 +187,11 @@ def sweep(
     16
     """
     cls = solver if isinstance(solver, type) else type(solver)
+    if not issubclass(cls, Solver):
+        raise ConfigError(
+            f"solver = {solver!r} is not a solver: pass one such as DistributedSolver",
+            argument="solver",
+        )
     for name, value, known in (("how", how, _MODES), ("invalid", invalid, _INVALID)):
         if value not in known:
             raise ConfigError(
@@ -164,7 +201,7 @@ def sweep(
     inputs = grid.kernel_inputs()
     valid = grid.valid(inputs, invalid)
     with np.errstate(divide="ignore", invalid="ignore"):
-        outputs = grid.plan.kernel(**inputs)
+        outputs = _evaluate(grid.plan.kernel, inputs, grid.shape)
     table = Sweep(_columns(cls, grid, outputs, valid), cls, grid)
     return table.where(valid) if invalid == "drop" else table
 
@@ -183,6 +220,40 @@ def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict
     if missing:
         raise ConfigError(f"{missing[0]} is missing: it has no default", argument=missing[0])
     return defaults | dict(arguments)
+
+
+def _evaluate(
+    kernel: Callable[..., dict[str, Any]], inputs: Mapping[str, Any], shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """Run the kernel on slices of the longest axis that fit the processor's cache.
+
+    Whole arrays of a million configurations would pass through memory once for every formula,
+    which takes several times as long as the arithmetic.
+    """
+    total = math.prod(shape)
+    if total <= _CACHED:
+        return kernel(**inputs)
+    axis = int(np.argmax(shape))
+    pieces = min(shape[axis], -(-total // _CACHED))
+    edges = np.linspace(0, shape[axis], pieces + 1).astype(int)
+    parts: dict[str, list[NDArray[Any]]] = {}
+    for start, stop in itertools.pairwise(edges):
+        piece = (*shape[:axis], stop - start, *shape[axis + 1 :])
+        for name, value in kernel(**_slice(inputs, shape, axis, slice(start, stop))).items():
+            parts.setdefault(name, []).append(np.broadcast_to(value, piece))
+    return {name: np.concatenate(values, axis) for name, values in parts.items()}
+
+
+def _slice(
+    inputs: Mapping[str, Any], shape: tuple[int, ...], axis: int, part: slice
+) -> dict[str, Any]:
+    found = dict(inputs)
+    for name, value in inputs.items():
+        # Shapes are aligned from the right, as in broadcasting.
+        place = axis - len(shape) + np.ndim(value)
+        if place >= 0 and value.shape[place] > 1:
+            found[name] = value[(*(slice(None) for _ in range(place)), part)]
+    return found
 
 
 def _columns(

@@ -31,6 +31,10 @@ _SHOWN = {
     "Racks": ("power", "cooling", "pue"),
     "Datacenters": ("grid", "pue", "wue"),
 }
+_UNITS = {
+    "Models": {"parameters": "Mparam", "flops_per_sample": "MFLOP"},
+    "Nodes": {"power": "kW"},
+}
 
 
 def catalog_of(name: str) -> Any:
@@ -54,7 +58,7 @@ def listing(catalog: Any) -> Iterator[tuple[str, Table]]:
     """Yield a title and a table for each part of a catalog whose rows are of one kind."""
     parts = {catalog.__name__: catalog} if catalog.__name__ in _SHOWN else catalog.tiers()
     for title, part in parts.items():
-        yield title, part.table(*_SHOWN[title])
+        yield title, part.table(*_SHOWN[title], units=_UNITS.get(title))
 
 
 def row_details(row: Any) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from mlsysim.scenario.scenario import Scenario
 
 __all__ = ["MAX_BYTES", "SimulationConfig"]
 
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 64 * 1024
 """Larger files are refused. A configuration takes one or two thousand bytes."""
 
 _READERS = {"yaml": read_yaml, "json": read_json}

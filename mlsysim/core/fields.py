@@ -14,7 +14,7 @@ from typing import Any, TypeVar, dataclass_transform
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.units import strip
 
-__all__ = ["Record", "field_unit", "number", "quantity", "record", "units_of"]
+__all__ = ["Record", "field_unit", "number", "quantity", "record", "require", "units_of"]
 
 T = TypeVar("T")
 
@@ -87,7 +87,12 @@ class Record:
 
     def _checked(self, item: dataclasses.Field[Any], value: Any) -> float:
         argument = f"{type(self).__name__}.{item.name}"
-        plain = strip(value, item.metadata["unit"], argument)
+        try:
+            plain = strip(value, item.metadata["unit"], argument)
+        except (TypeError, OverflowError):  # decimals, whole numbers beyond the largest float
+            raise ConfigError(f"{argument} holds no float: {value!r}", argument=item.name) from None
+        if getattr(plain, "ndim", None) == 0:  # a scalar of NumPy's
+            plain = plain.item()
         if isinstance(plain, bool) or not isinstance(plain, (int, float)):
             raise ConfigError(f"{argument} = {value!r} is not a number", argument=item.name)
         if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == float("inf"):
@@ -116,6 +121,23 @@ class Record:
     def __repr__(self) -> str:
         label = getattr(self, "name", None)
         return f"<{type(self).__name__}{f' {label}' if label else ''}>"
+
+
+def require(owner: Record, **kinds: type) -> None:
+    """Refuse fields of the wrong class, for which annotations alone do nothing.
+
+    Raises
+    ------
+    ConfigError
+        If a field of `owner` is no instance of its class.
+    """
+    for name, kind in kinds.items():
+        value = getattr(owner, name)
+        if not isinstance(value, kind):
+            raise ConfigError(
+                f"{type(owner).__name__}.{name} must be a {kind.__name__}, got {value!r}",
+                argument=name,
+            )
 
 
 def _mutable(value: Any) -> bool:

@@ -51,7 +51,8 @@ class Result(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         name = self.aliases.get(key, key)
-        if name not in self._fields() and not isinstance(getattr(type(self), name, None), InUnit):
+        view = getattr(type(self), name, None) if isinstance(name, str) else None
+        if name not in self._fields() and not isinstance(view, InUnit):
             raise UnknownEntryError.build(key, f"{type(self).__name__} field", self._fields())
         return getattr(self, name)
 
@@ -93,7 +94,15 @@ class Result(Mapping[str, Any]):
             )
         solver, arguments = self.__dict__["_origin"]
         derivation: Derivation = solver.derive(arguments)
-        return derivation.only(*map(self._derived, names))
+        wanted = [self._derived(name) for name in names]
+        for name in wanted:
+            if name in self._fields() and name not in derivation.roots:
+                raise UnknownEntryError(
+                    f"{name} is no number that a formula gives, but follows from several: "
+                    f"explain one of {', '.join(derivation.roots)}, or all with explain()",
+                    argument="names",
+                )
+        return derivation.only(*wanted)
 
     def _derived(self, name: str) -> str:
         """Return the field that a name stands for."""

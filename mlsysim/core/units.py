@@ -120,6 +120,11 @@ def strip(value: Any, expected: str, argument: str) -> Any:
                 argument=argument,
             )
         return value
+    if not isinstance(value, Q_):
+        raise ConfigError(
+            f"{argument} = {value} belongs to another registry of units: make it with mlsysim.Q_",
+            argument=argument,
+        )
     factor, dimension = _measure(value.units)
     if dimension != _dimension(expected):
         raise ConfigError(

@@ -59,11 +59,17 @@ class Check(Record):
         return value / limit if limit else None
 
     @property
+    def like_limit(self) -> Any:
+        """The value in the unit of its limit, where there is one."""
+        both = hasattr(self.value, "units") and hasattr(self.limit, "units")
+        return self.value.to(self.limit.units) if both else self.value  # type: ignore[union-attr]
+
+    @property
     def value_text(self) -> str:
         """The value in words, in the unit of its limit."""
         if self.value is None or self.limit is None:
             return format_number(self.value)
-        return _exactly(_as(self.value, self.limit))
+        return _exactly(self.like_limit)
 
     @property
     def limit_text(self) -> str:
@@ -78,11 +84,6 @@ def _magnitude(value: Any, like: Any) -> float:
     if hasattr(value, "units"):
         return float(value.to(like.units if hasattr(like, "units") else "").magnitude)
     return float(value)
-
-
-def _as(value: Any, like: Any) -> Any:
-    both = hasattr(value, "units") and hasattr(like, "units")
-    return value.to(like.units) if both else value
 
 
 def _exactly(limit: Any) -> str:

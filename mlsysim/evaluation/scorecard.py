@@ -195,7 +195,7 @@ def _plain_check(check: Check) -> dict[str, Any]:
     return {
         "metric": check.metric,
         "status": check.status,
-        "value": plain(check.value),
+        "value": plain(check.like_limit),
         "bound": check.bound or None,
         "limit": plain(check.limit),
         "ratio": plain(check.ratio),

@@ -18,9 +18,17 @@ from mlsysim.core.types import find_precision
 __all__ = ["Argument", "Choice", "Noun", "PrecisionName", "Share", "Whole", "is_array"]
 
 
+_MOST = 10**15
+
+
 def is_array(value: Any) -> bool:
     """Tell whether a value is an array of several numbers."""
     return hasattr(value, "dtype") and hasattr(value, "ndim") and value.ndim > 0
+
+
+def _is_switch(value: Any) -> bool:
+    """Tell whether a value is Python's or NumPy's True or False, which are no numbers here."""
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
 
 
 def _as_float(value: Any) -> float:
@@ -94,7 +102,8 @@ class Number(Argument):
                     f"{name} = {value} must be a plain number: give {self.wanted}", argument=name
                 )
             value = value.to("").magnitude
-        if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
+        odd = isinstance(value, (str, bytes, type)) or _is_switch(value)
+        if odd or not hasattr(value, "__float__"):
             raise ConfigError(
                 f"{name} = {value!r} must be a number: give {self.wanted}", argument=name
             )
@@ -119,22 +128,24 @@ class Number(Argument):
         return float(value)
 
     def _refusal(self, name: str, value: Any) -> ConfigError:
-        return ConfigError(f"{name} = {value!r} is out of range: give {self.wanted}", argument=name)
+        shown = repr(value)
+        if len(shown) > 40:
+            shown = f"{shown[:20]}..."
+        return ConfigError(f"{name} = {shown} is out of range: give {self.wanted}", argument=name)
 
 
 @dataclass(frozen=True)
 class Whole(Number):
-    """A count: a whole number from `minimum` to `maximum`."""
+    """A count: a whole number from `minimum` to `maximum`, which floats still count exactly."""
 
     minimum: int = 1
-    maximum: float = math.inf
+    maximum: float = _MOST
 
     def _accepts(self, value: float) -> bool:
-        bounded = self.minimum <= value <= self.maximum
-        return bounded and math.isfinite(value) and value == int(value)
+        return self.minimum <= value <= self.maximum and value == int(value)
 
     def _accepts_array(self, values: Any) -> Any:
-        bounded = (values >= self.minimum) & (values <= self.maximum) & (values < math.inf)
+        bounded = (values >= self.minimum) & (values <= self.maximum)
         return bounded & (values == values // 1)
 
     def _convert(self, value: Any) -> int:
@@ -143,9 +154,16 @@ class Whole(Number):
     @property
     def wanted(self) -> str:
         """What to give, in words."""
-        if math.isfinite(self.maximum):
+        if self.maximum < _MOST:
             return f"a whole number from {self.minimum} to {self.maximum}"
         return f"a whole number of {self.minimum} or more"
+
+    def _refusal(self, name: str, value: Any) -> ConfigError:
+        if math.isfinite(_as_float(value)) and value > _MOST:
+            return ConfigError(
+                f"{name} = {value:.3g} is too many: give at most 1e15", argument=name
+            )
+        return super()._refusal(name, value)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def test_a_result_explains_itself_after_a_journey():
 
 
 def test_an_alias_explains_too():
-    with pytest.raises(UnknownEntryError, match="derived field"):
+    with pytest.raises(UnknownEntryError, match="explain one of"):
         PASS.explain("reasons")
     assert PASS.explain("latency").roots.keys() == {"latency"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -45,7 +46,8 @@ def build(program: Path | None, *, force: bool = False) -> Path:
     """Bring ``_site/``, or without Quarto ``_preview/``, up to date; return the folder."""
     generate()
     folder = ROOT / ("_site" if program else "_preview")
-    stamp, current = Stamp(folder.name), fingerprint(sources(), str(program))
+    address = os.environ.get("MLSYSIM_SITE_URL", "")
+    stamp, current = Stamp(folder.name), fingerprint(sources(), str(program), address)
     if not force and (folder / "index.html").is_file() and stamp.matches(current):
         say(f"Nothing changed since {folder.name}/ was built.")
         return folder
@@ -54,6 +56,7 @@ def build(program: Path | None, *, force: bool = False) -> Path:
         quarto.render(program)
     else:
         preview()
+    finish(folder)
     stamp.write(current)
     return folder
 
@@ -150,3 +153,9 @@ def preview() -> None:
             [PYTHON, "-m", "tools.preview", "--out", "_preview"],
             "the preview renderer found a mistake; its words are above",
         )
+
+
+def finish(folder: Path) -> None:
+    """Add what machines read to the site that either renderer has built."""
+    with step("page cards, sitemap and llms.txt"):
+        must([PYTHON, "-m", "tools.site", folder], "the site is not finished; the words are above")

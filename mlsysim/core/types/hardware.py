@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.types.precision import PRECISIONS, find_precision
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
@@ -112,6 +112,10 @@ class Accelerator(Entry):
     interconnect_bandwidth: Quantity | None = quantity("GB/s", default=None)
     host_bandwidth: Quantity | None = quantity("GB/s", default=None)
     unit_price: Quantity | None = quantity("USD", default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, compute=Compute, memory=Memory)
 
     def ridge_point(self, precision: str | None = None) -> Quantity:
         """Arithmetic intensity at which compute and memory take equally long.

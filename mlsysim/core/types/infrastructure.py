@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.fields import number, quantity, record, require
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
@@ -54,3 +54,7 @@ class Datacenter(Entry):
     grid: GridProfile
     pue: float = number()
     wue: Quantity = quantity("L/kWh", zero=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, grid=GridProfile)

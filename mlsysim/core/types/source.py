@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.core.fields import Record, record
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.fields import Record, record, require
 
 __all__ = ["Entry", "Source"]
 
@@ -66,10 +66,7 @@ class Entry(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.source, Source):
-            raise ConfigError(
-                f"{self.name}: source must be a Source, got {self.source!r}", argument="source"
-            )
+        require(self, name=str, source=Source)
         object.__setattr__(self, "estimated", frozenset(self.estimated))
         for path in (*self.field_sources, *self.estimated):
             self._follow(path)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.types.hardware import Accelerator
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Quantity
@@ -54,6 +53,10 @@ class Node(Entry):
     power: Quantity | None = quantity("W", default=None)
     unit_price: Quantity | None = quantity("USD", default=None)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, accelerator=Accelerator, scale_up=NetworkFabric)
+
 
 @record
 class Fleet(Record):
@@ -78,12 +81,7 @@ class Fleet(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field, kind in (("node", Node), ("fabric", NetworkFabric)):
-            if not isinstance(getattr(self, field), kind):
-                raise ConfigError(
-                    f"Fleet.{field} must be a {kind.__name__}, got {getattr(self, field)!r}",
-                    argument=field,
-                )
+        require(self, name=str, node=Node, fabric=NetworkFabric)
 
     @property
     def total_accelerators(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.fields import number, quantity, record, require
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Q_, Quantity
 
@@ -104,6 +104,7 @@ class TransformerModel(Workload):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self, gated_mlp=bool, tied_embeddings=bool, causal=bool)
         if self.heads % self.kv_heads:
             raise ConfigError(
                 f"{self.name}: kv_heads = {self.kv_heads} must divide heads = {self.heads}",

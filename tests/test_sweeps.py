@@ -1,0 +1,192 @@
+"""Sweeps say what solve says: on every kind of axis, and when an axis is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mlsysim import Q_, ConfigError, DistributedSolver, Models, ParallelismError, Systems, sweep
+from mlsysim.core.fields import units_of
+
+GOOD = {
+    "model": Models.Llama3_70B,
+    "fleet": Systems.Clusters.Research_256,
+    "batch_size": 256,
+    "seq_len": 2048,
+    "tp_size": 8,
+    "pp_size": 4,
+    "microbatch_count": 16,
+}
+
+
+def step(**changes):
+    return DistributedSolver.solve(**GOOD | changes).step_latency_total.to("s").magnitude
+
+
+def swept(**changes):
+    return sweep(DistributedSolver, **GOOD | changes)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"tp_size": [2, 4, 8], "pp_size": [1, 4], "precision": ["fp16", "fp8"]},
+        {"fleet": list(Systems.Clusters), "batch_size": range(256, 1025, 256)},
+        {"model": [Models.GPT3, Models.Llama3_8B], "recompute": ["none", "full"]},
+        {"sequence_parallel": [False, True], "efficiency": np.linspace(0.3, 0.7, 3)},
+        {"how": "zip", "tp_size": [8, 4], "pp_size": [4, 8], "precision": ["bf16", "fp16"]},
+    ],
+)
+def test_every_row_is_what_solve_answers(axes):
+    table = swept(**axes)
+    fields = {name for name, _, _ in units_of(table.solver.result)} & set(table.columns)
+    for index in range(len(table)):
+        row, answer = table.row(index), table.result(index)
+        for name in fields:
+            np.testing.assert_allclose(
+                getattr(row[name], "magnitude", row[name]),
+                getattr(answer[name], "magnitude", answer[name]),
+                rtol=1e-12,
+            )
+
+
+WIDTHS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, "float16", "float32", "float64"])
+def test_narrow_arrays_do_not_wrap_around(width):
+    sizes = {"batch_size": 64, "seq_len": 96, "tp_size": 8, "microbatch_count": 8}
+    arrays = {name: np.array([value], dtype=width) for name, value in sizes.items()}
+    assert swept(**arrays)["step_latency_total"][0].magnitude == pytest.approx(step(**sizes))
+
+
+def test_long_sequences_do_not_wrap_around():
+    for width in ("int32", "int64"):
+        table = swept(
+            batch_size=np.array([2**20], dtype=width), seq_len=np.array([2**20], dtype=width)
+        )
+        expected = step(batch_size=2**20, seq_len=2**20)
+        assert table["step_latency_total"][0].magnitude == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        (256, 512),
+        np.array([256.0, 512.0]),
+        [np.int8(64) * 1, 512],
+        [Decimal(256), Fraction(512)],
+        Q_(np.array([256, 512]), ""),
+        [Q_(256, ""), 512],
+    ],
+    ids=str,
+)
+def test_axes_of_many_makes(axis):
+    first = float(getattr(axis[0], "magnitude", axis[0]))
+    assert swept(batch_size=axis)["step_latency_total"][0].magnitude == step(batch_size=first)
+
+
+def test_columns_of_a_data_frame_are_axes():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"size": [256, 512], "format": ["fp16", "bf16"]}, index=[7, 9])
+    table = swept(batch_size=frame["size"], precision=frame["format"], how="zip")
+    assert table["step_latency_total"][1].magnitude == step(batch_size=512, precision="bf16")
+
+
+@pytest.mark.parametrize(
+    ("axis", "words"),
+    [
+        ([], "at least one value"),
+        ([[256, 512]], "flat axis"),
+        ([[256], [512, 1]], "flat axis"),
+        (np.array([[256, 512]]), "flat axis"),
+        ([256, True], "True must be a number"),
+        (np.array([True, False]), "must be a number"),
+        ([256, None], "None"),
+        ([256, "512"], "'512' must be a number"),
+        (np.array(["256"]), "'256'"),
+        ([256j], "256j"),
+        ([10**400, 1], "whole number"),
+        ([2**63, 1], "too many"),
+        ([256, 0.5], "0.5 is out of range"),
+        ([256, float("nan")], "nan is out of range"),
+        (Q_(np.array([1, 2]), "GB"), "must be a plain number"),
+        ([Q_(1, "GB")], "must be a plain number"),
+        (np.ma.array([256, 512], mask=[False, True]), "masked"),
+    ],
+    ids=str,
+)
+def test_wrong_axes_are_refused(axis, words):
+    with pytest.raises(ConfigError, match=words) as caught:
+        swept(batch_size=axis)
+    assert caught.value.argument == "batch_size"
+
+
+def test_axes_of_different_lengths_are_not_zipped():
+    with pytest.raises(ConfigError, match="equal length"):
+        swept(how="zip", batch_size=[256, 512, 768], tp_size=[4, 8])
+
+
+def test_what_makes_no_sense_is_raised_marked_or_dropped():
+    axes = {"batch_size": 256, "tp_size": [8, 3, 16], "pp_size": [2, 4]}
+    with pytest.raises(ParallelismError, match=r"3 x 2 = 6 .* \(2 of 6 configurations") as caught:
+        swept(**axes)
+    assert caught.value.argument == "tp_size"
+    marked, dropped = swept(**axes, invalid="mark"), swept(**axes, invalid="drop")
+    assert marked["valid"].tolist() == [True, True, False, False, True, True]
+    assert np.isnan(marked["dp_size"][2:4]).all()
+    assert np.isnan(marked["mfu"][2:4]).all()
+    assert not marked["feasible"][2:4].any()
+    assert dropped["tp_size"].tolist() == [8, 8, 16, 16]
+    assert [dropped.result(index).parallelism.tp for index in range(4)] == [8, 8, 16, 16]
+
+
+@pytest.mark.parametrize("mask", [[True], [True] * 9, "x", [1, 0], [[True, False]]], ids=str)
+def test_a_mask_has_one_value_per_row(mask):
+    with pytest.raises(ConfigError, match="one per row"):
+        swept(batch_size=[256, 512]).where(mask)
+
+
+@pytest.mark.parametrize("indices", [[2], [-3], [0.5], 0, ["0"], [True]], ids=str)
+def test_rows_are_taken_by_number(indices):
+    with pytest.raises(ConfigError, match="2 rows"):
+        swept(batch_size=[256, 512]).take(indices)
+
+
+def test_the_best_row_is_chosen_by_a_number():
+    table = swept(batch_size=[256, 512], precision=["fp16", "bf16"])
+    with pytest.raises(ConfigError, match="precision holds no numbers"):
+        table.best("precision")
+    assert table.best("mfu", feasible=False)["mfu"] == max(table["mfu"])
+
+
+@pytest.mark.parametrize("solver", ["DistributedSolver", None, int])
+def test_only_solvers_are_swept(solver):
+    with pytest.raises(ConfigError, match="pass one such as DistributedSolver"):
+        sweep(solver, batch_size=[1])
+
+
+def test_fields_without_a_formula_say_what_to_explain():
+    with pytest.raises(ConfigError, match=r"feasible is no number .* explain one of .*memory"):
+        DistributedSolver.solve(**GOOD).explain("feasible")
+
+
+@pytest.mark.parametrize(
+    ("entry", "changes", "words"),
+    [
+        (Systems.Nodes.DGX_H100, {"accelerator": "H100"}, "must be a Accelerator"),
+        (Systems.Nodes.DGX_H100, {"scale_up": None}, "must be a NetworkFabric"),
+        (Models.Llama3_8B, {"gated_mlp": "no"}, "must be a bool"),
+        (Models.Llama3_8B, {"name": None}, "must be a str"),
+        (Systems.Clusters.Research_256, {"name": 3}, "must be a str"),
+        (Systems.Fabrics.InfiniBand_NDR, {"bandwidth": Q_(Decimal(1), "GB/s")}, "no float"),
+        (Systems.Fabrics.InfiniBand_NDR, {"bandwidth": Q_(10**400, "GB/s")}, "no float"),
+    ],
+)
+def test_rows_refuse_fields_of_another_class(entry, changes, words):
+    with pytest.raises(ConfigError, match=words):
+        dataclasses.replace(entry, **changes)

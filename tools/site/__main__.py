@@ -1,0 +1,37 @@
+"""``python -m tools.site FOLDER``: finish a site that Quarto or the preview has built."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from tools.pages.faults import Fault
+from tools.pages.project import load
+from tools.site import cards, head, lists
+from tools.site.entries import entries
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
+    parser.add_argument("folder", type=Path, help="the built site")
+    parser.add_argument("--root", type=Path, default=Path(), help="the project (default: here)")
+    options = parser.parse_args()
+    faults: list[Fault] = []
+    project = load(options.root.resolve(), faults)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    given = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url") or ""
+    base = f"{given.rstrip('/')}/" if given else ""
+    found = entries(project)
+    cards.write(project, options.folder)
+    for entry in found:
+        head.write(entry, project, options.folder, base)
+    lists.write(found, project, options.folder, base)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The pictures that messengers show beside a link: one for each section of the site.
+
+Each shows the roofline of a device with models on it, computed by the package like everything else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from mlsysim import Hardware, Models, SingleNodeSolver
+from tools.pages.project import Project
+from tools.site.entries import REFERENCE, START
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZE = (1200, 630)
+DPI = 100
+BACK, LINE, TEXT, MUTED, MARK = "#15181c", "#79bfe6", "#f2f4f6", "#a0a9b3", "#ffd27a"
+SECTIONS = {
+    START: "Closed-form physics of\nmachine-learning systems",
+    "Tutorials": "Tutorials: predict, run, vary",
+    "How to": "How to: one task, one page",
+    "Zoo": "Hardware, models, fleets:\neach number with its source",
+    "Concepts": "Concepts: equations, errors,\nterms",
+    "Project": "The project: design,\nreferences",
+    REFERENCE: "API reference",
+}
+
+
+def section_of(name: str) -> str:
+    """Return the section whose card a page gets: its own if there is one, else the site's."""
+    return name if name in SECTIONS else START
+
+
+def path(section: str) -> str:
+    """Return where a card lies in the site."""
+    return f"cards/{section.lower().replace(' ', '-')}.png"
+
+
+def words(section: str) -> str:
+    """Return what a card shows, in words."""
+    return f"mlsysim. {SECTIONS[section].replace(chr(10), ' ')}. Models on the roofline of an H100."
+
+
+def write(project: Project, folder: Path) -> None:
+    """Draw every card into the site."""
+    (folder / "cards").mkdir(exist_ok=True)
+    for section, text in SECTIONS.items():
+        # The defaults, whatever the machine's settings for plots are.
+        with mpl.rc_context(mpl.rcParamsDefault):
+            figure = draw(str(project.website["title"]), text)
+            figure.savefig(folder / path(section), dpi=DPI, metadata={"Software": None})
+
+
+def draw(name: str, text: str) -> Figure:
+    """Return one card."""
+    figure = Figure(figsize=(SIZE[0] / DPI, SIZE[1] / DPI), facecolor=BACK)
+    FigureCanvasAgg(figure)
+    _roofline(figure.add_axes((0.42, 0.08, 0.54, 0.72)))
+    figure.text(0.06, 0.74, name, color=TEXT, fontsize=64, weight="bold")
+    figure.text(0.06, 0.66, text, color=LINE, fontsize=27, va="top", linespacing=1.4)
+    figure.text(
+        0.06, 0.1, "shows its work\ncites its numbers\nstates its error",
+        color=MUTED, fontsize=17, linespacing=1.6,
+    )  # fmt: skip
+    return figure
+
+
+def _roofline(ax: Axes) -> None:
+    """Draw the roof of an H100, and networks under half of it, without axes."""
+    device = Hardware.H100
+    peak = device.compute.rate("fp16").to("TFLOP/s").magnitude
+    slope = device.memory.bandwidth.to("TB/s").magnitude
+    ridge = peak / slope
+    left, right = 2, 20_000
+    for roof, style, width in ((peak, "-", 7.0), (peak / 2, "--", 2.5)):
+        ax.plot(
+            [left, roof / slope, right], [left * slope, roof, roof],
+            style, color=LINE, lw=width, solid_capstyle="round",
+        )  # fmt: skip
+    for model, batch in (
+        (Models.AlexNet, 1),
+        (Models.MobileNetV2, 8),
+        (Models.ResNet50, 1),
+        (Models.BERT_Base, 1),
+        (Models.BERT_Base, 16),
+    ):
+        r = SingleNodeSolver.solve(model=model, hardware=device, batch_size=batch)
+        rate = (r.flops / r.latency).to("TFLOP/s").magnitude
+        ax.plot(r.arithmetic_intensity.magnitude, rate, "o", ms=17, color=MARK, mec=BACK, mew=3)
+    ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(5, peak * ridge**0.2))
+    ax.set_axis_off()
