@@ -208,6 +208,7 @@ class DistributedSolver(Solver[DistributedResult]):
                 accelerator,
                 fused=arguments["attention"].name == "fused",
                 sharded=_least(arguments["zero_stage"]) >= 2,
+                narrow=arguments["precision"].bits < 16,
             )
         return arguments
 

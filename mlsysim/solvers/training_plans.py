@@ -67,6 +67,7 @@ _CALIBRATED = (
     "gemm_overhead",
     "layer_launch",
     "expert_launch",
+    "expert_efficiency",
     "routing_bytes",
     "launch_exposed",
     "step_overhead",
@@ -74,6 +75,8 @@ _CALIBRATED = (
     "node_band_high",
     "fleet_band_low",
     "fleet_band_high",
+    "expert_band_low",
+    "expert_band_high",
 )
 
 TEXTBOOK = Plan(training_step, {**_ORIGINS, "efficiency": "efficiency"})

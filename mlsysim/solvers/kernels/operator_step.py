@@ -66,6 +66,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         How attention is computed.
     gemm_efficiency, wide_gemm_efficiency, attention_efficiency, memory_efficiency : [1]
         Shares of the datasheet's rates that operators reach.
+    expert_efficiency : [1]
+        Share of a product's rate that experts' grouped products reach.
     link_efficiency, nic_efficiency : [1]
         Shares of the links' bandwidth that collectives reach.
     elementwise_backward : [1]
@@ -80,6 +82,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     gemm_overhead, layer_launch, expert_launch, step_overhead : [s]
         Fixed time per product, per layer's forward pass, and per step.
     node_band_low, node_band_high, fleet_band_low, fleet_band_high : [1]
+        Measured over predicted step time, at the edges of the band.
+    expert_band_low, expert_band_high : [1]
         Measured over predicted step time, at the edges of the band.
     """
     i = SimpleNamespace(**inputs)
@@ -160,12 +164,12 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         pipeline=transfer,
         bubble=bubble,
     )
-    several = i.nodes > 1
+    several, experts = i.nodes > 1, i.moe_layers > 0
     low = where(several, i.fleet_band_low, i.node_band_low)
     high = where(several, i.fleet_band_high, i.node_band_high)
     return outputs | {
-        "step_latency_low": f.band_edge(step, low),
-        "step_latency_high": f.band_edge(step, high),
+        "step_latency_low": f.band_edge(step, where(experts, i.expert_band_low, low)),
+        "step_latency_high": f.band_edge(step, where(experts, i.expert_band_high, high)),
     }
 
 
