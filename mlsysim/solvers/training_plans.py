@@ -169,7 +169,7 @@ RULES = (
     ),
     Rule(
         "ep_size",
-        lambda i: _devices(i) % (i["pp_size"] * i["ep_size"]) == 0,
+        lambda i: (i["ep_size"] == 1) | (_devices(i) % (i["pp_size"] * i["ep_size"]) == 0),
         lambda i: (
             f"ep_size = {i['ep_size']} does not divide the {_devices(i) // i['pp_size']} devices "
             "of a pipeline stage: choose a divisor"

@@ -236,11 +236,11 @@ def test_large_arrays_of_whole_numbers_do_not_wrap_around():
     from mlsysim import Models, Systems
     from mlsysim.solvers import DistributedSolver
 
-    given = {"precision": "fp16", "microbatch_count": 1, "recompute": "full"}
-    given |= {"tp_size": 1, "pp_size": 1, "virtual_stages": 1, "sequence_parallel": False}
+    signature = inspect.signature(DistributedSolver.solve).parameters
+    given = {name: item.default for name, item in signature.items()} | {"recompute": "full"}
     given |= {"model": Models.GPT4, "fleet": Systems.Clusters.Frontier_8K, "batch_size": 2**20}
     arguments = DistributedSolver.inputs(DistributedSolver.admit(given))
-    kernel = next(s for s in KERNEL_SUBJECTS if s.name == "training_step")
+    kernel = next(s for s in KERNEL_SUBJECTS if s.name == "operator_step")
     arrays = arguments | {"batch_size": np.array([2**20]), "seq_len": np.array([8192])}
     expected = kernel(arguments)
     assert expected["model_flops"] > 2**63

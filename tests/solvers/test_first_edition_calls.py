@@ -79,10 +79,10 @@ def test_a_faster_fabric_shortens_the_all_reduce_between_nodes(solver):
         )
         for name in names
     ]
-    inside = 2 * 7 / 8 * MODEL.parameters.to("param").magnitude * 2 / 450e9
-    between = [r["dp_communication_latency"].to("s").magnitude - inside for r in results]
-    assert between[0] / between[1] == pytest.approx(2, rel=0.01)
-    assert between[1] / between[2] == pytest.approx(2, rel=0.01)
+    times = [r["dp_communication_latency"].to("s").magnitude for r in results]
+    # Eight ports a node make up for one link within it, and no more.
+    assert 1.8 < times[0] / times[1] <= 2.05
+    assert 1 < times[1] / times[2] <= 2.05
     efficiency = [r["scaling_efficiency"] for r in results]
     assert efficiency == sorted(efficiency)
 

@@ -121,8 +121,14 @@ def test_the_bubble_vanishes_with_many_microbatches():
     [(80, 4, 20, 1.0), (96, 64, 2, 4 / 3), (10, 4, 3, 1.2), (5, 5, 1, 1.0), (7, 1, 7, 1.0)],
 )
 def test_the_longest_stage(layers, stages, longest, imbalance):
-    assert layers_per_stage(layers, stages) == longest
+    assert layers_per_stage(layers, stages, 1) == longest
     assert stage_imbalance(layers, stages, longest) == pytest.approx(imbalance)
+
+
+def test_chunks_are_as_long_as_the_longest():
+    # 126 layers in 8 stages of 4 chunks: chunks of 4, where 3.94 would be even.
+    assert layers_per_stage(126, 8, 4) == 16
+    assert layers_per_stage(80, 4, 5) == 20
 
 
 def test_growth_of_activations_under_interleaving():

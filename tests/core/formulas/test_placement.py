@@ -41,8 +41,9 @@ def test_tensor_parallel_neighbours(tp_size, inside):
 
 def test_sizes_multiply_to_the_fleet():
     assert fleet_devices(32, 8) == 256
-    assert data_parallel_size(256, 8, 4) == 8
-    assert data_parallel_size(256, 1, 1) == 256
+    assert data_parallel_size(256, 8, 4, 1) == 8
+    assert data_parallel_size(256, 8, 4, 2) == 4
+    assert data_parallel_size(256, 1, 1, 1) == 256
 
 
 def test_sequences_of_a_microbatch():
