@@ -8,12 +8,14 @@ from mlsysim.core.formulas import (
     activation_widths,
     activations,
     all_reduce,
+    backward_memory,
     carbon,
     checkpoints,
     collectives,
     cost,
     energy,
     flops,
+    held_parameters,
     inference,
     kv_memory,
     memory,
@@ -26,13 +28,11 @@ from mlsysim.core.formulas import (
     serving,
     shapes,
     sharding,
-    stage_parameters,
     stages,
     traffic,
     training,
     transformer,
     unit_cost,
-    working_memory,
 )
 
 # Taken before the names themselves arrive: a formula may bear the name of its module.
@@ -40,12 +40,14 @@ __all__: list[str] = []
 __all__ += activation_widths.__all__
 __all__ += activations.__all__
 __all__ += all_reduce.__all__
+__all__ += backward_memory.__all__
 __all__ += carbon.__all__
 __all__ += checkpoints.__all__
 __all__ += collectives.__all__
 __all__ += cost.__all__
 __all__ += energy.__all__
 __all__ += flops.__all__
+__all__ += held_parameters.__all__
 __all__ += inference.__all__
 __all__ += kv_memory.__all__
 __all__ += memory.__all__
@@ -58,23 +60,23 @@ __all__ += roofline.__all__
 __all__ += serving.__all__
 __all__ += shapes.__all__
 __all__ += sharding.__all__
-__all__ += stage_parameters.__all__
 __all__ += stages.__all__
 __all__ += traffic.__all__
 __all__ += training.__all__
 __all__ += transformer.__all__
 __all__ += unit_cost.__all__
-__all__ += working_memory.__all__
 
 from mlsysim.core.formulas.activation_widths import *
 from mlsysim.core.formulas.activations import *
 from mlsysim.core.formulas.all_reduce import *
+from mlsysim.core.formulas.backward_memory import *
 from mlsysim.core.formulas.carbon import *
 from mlsysim.core.formulas.checkpoints import *
 from mlsysim.core.formulas.collectives import *
 from mlsysim.core.formulas.cost import *
 from mlsysim.core.formulas.energy import *
 from mlsysim.core.formulas.flops import *
+from mlsysim.core.formulas.held_parameters import *
 from mlsysim.core.formulas.inference import *
 from mlsysim.core.formulas.kv_memory import *
 from mlsysim.core.formulas.memory import *
@@ -87,10 +89,8 @@ from mlsysim.core.formulas.roofline import *
 from mlsysim.core.formulas.serving import *
 from mlsysim.core.formulas.shapes import *
 from mlsysim.core.formulas.sharding import *
-from mlsysim.core.formulas.stage_parameters import *
 from mlsysim.core.formulas.stages import *
 from mlsysim.core.formulas.traffic import *
 from mlsysim.core.formulas.training import *
 from mlsysim.core.formulas.transformer import *
 from mlsysim.core.formulas.unit_cost import *
-from mlsysim.core.formulas.working_memory import *

@@ -3,6 +3,7 @@
 from mlsysim.core.types.calibration import Calibration
 from mlsysim.core.types.hardware import Accelerator, Compute, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
+from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
 from mlsysim.core.types.options import ATTENTION, SCHEDULES, Attention, Schedule
 from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
@@ -30,11 +31,13 @@ __all__ = [
     "FixedShapeModel",
     "Fleet",
     "GridProfile",
+    "LinkCalibration",
     "Memory",
     "MoETransformerModel",
     "NetworkFabric",
     "Node",
     "Precision",
+    "ProductCalibration",
     "Rack",
     "Recompute",
     "Schedule",
