@@ -7,12 +7,14 @@ these, and documents its equation, symbols, units and source.
 from mlsysim.core.formulas import (
     activation_widths,
     activations,
+    admission,
     all_reduce,
     backward_memory,
     carbon,
     checkpoints,
     collectives,
     cost,
+    decoding,
     energy,
     flops,
     held_parameters,
@@ -23,9 +25,11 @@ from mlsysim.core.formulas import (
     overlap,
     pipeline,
     placement,
+    queueing,
     reliability,
     roofline,
     serving,
+    serving_layers,
     shapes,
     sharding,
     stages,
@@ -39,12 +43,14 @@ from mlsysim.core.formulas import (
 __all__: list[str] = []
 __all__ += activation_widths.__all__
 __all__ += activations.__all__
+__all__ += admission.__all__
 __all__ += all_reduce.__all__
 __all__ += backward_memory.__all__
 __all__ += carbon.__all__
 __all__ += checkpoints.__all__
 __all__ += collectives.__all__
 __all__ += cost.__all__
+__all__ += decoding.__all__
 __all__ += energy.__all__
 __all__ += flops.__all__
 __all__ += held_parameters.__all__
@@ -55,9 +61,11 @@ __all__ += operators.__all__
 __all__ += overlap.__all__
 __all__ += pipeline.__all__
 __all__ += placement.__all__
+__all__ += queueing.__all__
 __all__ += reliability.__all__
 __all__ += roofline.__all__
 __all__ += serving.__all__
+__all__ += serving_layers.__all__
 __all__ += shapes.__all__
 __all__ += sharding.__all__
 __all__ += stages.__all__
@@ -68,12 +76,14 @@ __all__ += unit_cost.__all__
 
 from mlsysim.core.formulas.activation_widths import *
 from mlsysim.core.formulas.activations import *
+from mlsysim.core.formulas.admission import *
 from mlsysim.core.formulas.all_reduce import *
 from mlsysim.core.formulas.backward_memory import *
 from mlsysim.core.formulas.carbon import *
 from mlsysim.core.formulas.checkpoints import *
 from mlsysim.core.formulas.collectives import *
 from mlsysim.core.formulas.cost import *
+from mlsysim.core.formulas.decoding import *
 from mlsysim.core.formulas.energy import *
 from mlsysim.core.formulas.flops import *
 from mlsysim.core.formulas.held_parameters import *
@@ -84,9 +94,11 @@ from mlsysim.core.formulas.operators import *
 from mlsysim.core.formulas.overlap import *
 from mlsysim.core.formulas.pipeline import *
 from mlsysim.core.formulas.placement import *
+from mlsysim.core.formulas.queueing import *
 from mlsysim.core.formulas.reliability import *
 from mlsysim.core.formulas.roofline import *
 from mlsysim.core.formulas.serving import *
+from mlsysim.core.formulas.serving_layers import *
 from mlsysim.core.formulas.shapes import *
 from mlsysim.core.formulas.sharding import *
 from mlsysim.core.formulas.stages import *
