@@ -7,6 +7,7 @@ from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibr
 from mlsysim.core.types.options import ATTENTION, SCHEDULES, Attention, Schedule
 from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
+from mlsysim.core.types.serving_calibration import ServingCalibration
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.types.system import DeploymentTier, Fleet, NetworkFabric, Node
 from mlsysim.core.types.workload import (
@@ -41,6 +42,7 @@ __all__ = [
     "Rack",
     "Recompute",
     "Schedule",
+    "ServingCalibration",
     "Source",
     "TransformerModel",
     "Workload",
