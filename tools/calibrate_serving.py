@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from mlsysim.core.errors import MLSysError
+from mlsysim.core.fields import field_unit
+from mlsysim.core.types import ServingCalibration
+from mlsysim.core.units import Q_
 from mlsysim.solvers import ServingSolver
 from mlsysim.solvers.kernels.serving_operators import serve_operators
 from mlsysim.validation import serving
@@ -41,6 +44,9 @@ CONSTANTS: dict[str, tuple[float, float, float]] = {
     "request_overhead": (20e-3, 1e-3, 100e-3),
 }
 PULL = 0.1
+FOLDS = 5
+ENOUGH = 20
+"""Runs from which percentiles say something."""
 """Weight of a constant's distance from its start, so that what rows cannot tell stays there."""
 WEIGHTS = {"itl": (1.0, 0.1), "ttft": (0.5, 0.2), "output_throughput": (1.0, 0.2)}
 """Weight of a quantity, and the error from which it counts less than its square."""
@@ -105,7 +111,6 @@ class Runs:
     bits: Floats
     field: tuple[str, ...]
     value: Floats
-    label: tuple[str, ...]
 
     def predict(self, constants: Mapping[str, float]) -> Floats:
         """Evaluate the solver's kernel with other constants than the registry's."""
@@ -125,6 +130,15 @@ class Runs:
             found = np.where(np.array(self.field) == field, answer[field], found)
         return found
 
+    def take(self, mask: NDArray[np.bool_]) -> Runs:
+        """Return some of the runs."""
+        return Runs(
+            {name: values[mask] for name, values in self.inputs.items()},
+            self.bits[mask],
+            tuple(np.array(self.field)[mask]),
+            self.value[mask],
+        )
+
     def errors(self, constants: Mapping[str, float]) -> Floats:
         """Return the logarithm of predicted over measured."""
         logs: Floats = np.log(self.predict(constants) / self.value)
@@ -135,7 +149,7 @@ def load(fit: Fit, split: str) -> Runs | None:
     """Read the runs of one split that a fit is about; None if there are none."""
     parameters = inspect.signature(ServingSolver.solve).parameters
     defaults = {name: item.default for name, item in parameters.items()}
-    found: list[tuple[dict[str, Any], int, str, float, str]] = []
+    found: list[tuple[dict[str, Any], int, str, float]] = []
     for row in read_rows(DATA):
         if row.text("split") != split or not fit.accepts(row):
             continue
@@ -147,7 +161,6 @@ def load(fit: Fit, split: str) -> Runs | None:
                     admitted["precision"].bits,
                     serving.field_of(row),
                     serving.measured(row),
-                    f"{row.text('quantity')}, {row.text('model')}, {row.text('hardware')}",
                 )
             )
         except (Skip, MLSysError):
@@ -160,14 +173,14 @@ def load(fit: Fit, split: str) -> Runs | None:
         np.array([entry[1] for entry in found], dtype=float),
         tuple(entry[2] for entry in found),
         np.array([entry[3] for entry in found]),
-        tuple(entry[4] for entry in found),
     )
 
 
 def _softened(errors: Floats, scale: Floats) -> Floats:
     """Return residuals that grow as their square root beyond `scale`."""
     size = 2 * scale**2 * (np.sqrt(1 + (errors / scale) ** 2) - 1)
-    return np.sign(errors) * np.sqrt(size)
+    signed: Floats = np.sign(errors) * np.sqrt(size)
+    return signed
 
 
 def fit_constants(fit: Fit, runs: Runs) -> dict[str, float]:
@@ -184,6 +197,33 @@ def fit_constants(fit: Fit, runs: Runs) -> dict[str, float]:
 
     found = least_squares(residuals, start, bounds=(least, most), x_scale=0.1)
     return constants(found.x)
+
+
+def bands(fit: Fit, runs: Runs) -> dict[str, float]:
+    """Return the percentiles of measured over predicted, from cross-validation.
+
+    What was measured of one configuration stays in one fold: it is not independent.
+    """
+    table = np.nan_to_num(np.stack(list(runs.inputs.values()), axis=1))
+    fold = np.unique(table, axis=0, return_inverse=True)[1].ravel() % FOLDS
+    ratio = np.empty_like(runs.value)
+    for number in range(FOLDS):
+        out = fold == number
+        constants = fit_constants(fit, runs.take(~out))
+        ratio[out] = np.exp(-runs.take(out).errors(constants))
+    found: dict[str, float] = {}
+    for field in ("itl", "ttft"):
+        part = ratio[np.array(runs.field) == field]
+        if part.size >= ENOUGH:
+            low, high = np.percentile(part, [10, 90])
+            found |= {f"{field}_band_low": float(low), f"{field}_band_high": float(high)}
+    return found
+
+
+def printed(name: str, value: float) -> float:
+    """Return a constant as the registry has it: three digits, in the unit of the field."""
+    unit = field_unit(ServingCalibration, name)
+    return float(f"{Q_(value, 's').to(unit).magnitude if unit else value:.3g}")
 
 
 def summary(errors: Floats) -> str:
@@ -206,7 +246,9 @@ def main() -> None:
         constants = fit_constants(fit, runs)
         print(f"\n{name}")
         for constant, value in constants.items():
-            print(f"    {constant} = {value:.4g}")
+            print(f"        {constant}={printed(constant, value)},")
+        for edge, value in bands(fit, runs).items():
+            print(f"        {edge}={value:.3f},")
         for split in ("calibrate", "check"):
             part = runs if split == "calibrate" else load(fit, split)
             if part is None:

@@ -2,76 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError, ParallelismError
-from mlsysim.core.types import Accelerator, Node, TransformerModel
+from mlsysim.core.types import (
+    Accelerator,
+    Node,
+    ServingCalibration,
+    TransformerModel,
+    find_precision,
+)
 from mlsysim.core.units import format_number
-from mlsysim.registry.calibration import CONVENTIONS, TEXTBOOK_EFFICIENCY
+from mlsysim.registry.calibration import CONVENTIONS
+from mlsysim.registry.serving_calibrations import serving_calibration_for
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
-from mlsysim.solvers.base import Plan, Rule, Solver
-from mlsysim.solvers.kernels.serving import serve
+from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results.serving import ServingResult
+from mlsysim.solvers.serving_plans import (
+    DEVICE,
+    NODE,
+    RULES,
+    TEXTBOOK_DEVICE,
+    TEXTBOOK_NODE,
+)
 
 __all__ = ["ServingSolver"]
-
-_SHAPE = ("layers", "hidden_dim", "heads", "kv_heads", "head_dim", "ffn_dim", "mlp_matrices")
-_ORIGINS: dict[str, str | tuple[str, ...]] = {
-    **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
-    **{name: name for name in ("batch_size", "output_len", "tp_size")},
-    "parameters": "model.parameters",
-    "seq_len": "seq_len",
-    "efficiency": ("efficiency", "textbook.value"),
-    "bytes_per_element": "precision.bytes_per_element",
-    "weight_bytes": ("weight_precision.bytes_per_element", "precision.bytes_per_element"),
-    "kv_bytes": ("kv_precision.bytes_per_element", "precision.bytes_per_element"),
-    "flops_per_mac": "conventions.flops_per_mac",
-    "forward_all_reduces": "conventions.forward_all_reduces",
-}
-_DEVICE = Plan(
-    serve,
-    {
-        **_ORIGINS,
-        "peak_rate": "hardware.compute.{precision}",
-        "bandwidth": "hardware.memory.bandwidth",
-        "memory_capacity": "hardware.memory.capacity",
-        # A device alone talks to nobody: any link gives the same zero.
-        "link_bandwidth": "hardware.memory.bandwidth",
-        "link_latency": "alone",
-    },
-)
-_NODE = Plan(
-    serve,
-    {
-        **_ORIGINS,
-        "peak_rate": "hardware.accelerator.compute.{precision}",
-        "bandwidth": "hardware.accelerator.memory.bandwidth",
-        "memory_capacity": "hardware.accelerator.memory.capacity",
-        "link_bandwidth": "hardware.scale_up.bandwidth",
-        "link_latency": "hardware.scale_up.latency",
-    },
-)
-_RULES = (
-    Rule(
-        "tp_size",
-        lambda i: i["heads"] % i["tp_size"] == 0,
-        lambda i: (
-            f"tp_size = {i['tp_size']} does not divide the model's {i['heads']} attention heads: "
-            "choose a divisor of the number of heads"
-        ),
-        ParallelismError,
-    ),
-)
 
 
 class ServingSolver(Solver[ServingResult]):
     """How fast does a device, or a node, answer prompts, and how many fit at once?
 
-    Two regimes. Prefill reads all prompts in one pass: much arithmetic per byte. Decode makes one
-    token per sequence and pass, and reads all weights, keys and values for it: few operations per
-    byte. Both are rooflines with arithmetic at a constant share of the peak rate and memory at the
-    datasheet's bandwidth, plus the all-reduces of tensor parallelism.
+    Prefill reads a prompt in one pass: much arithmetic per byte. Decode makes one token per
+    sequence and pass, and reads all weights, keys and values for it: few operations per byte. By
+    default every operator is timed with the constants of a serving engine, and requests are
+    batched continuously: as one ends, the next is read while the others go on. With `efficiency`
+    given, each pass is one roofline, arithmetic at that share of the peak rate and memory at the
+    datasheet's bandwidth, and the batch is static: all prompts are read at once, then decoded.
     """
 
     parameters: ClassVar[Mapping[str, Argument]] = {
@@ -86,13 +54,20 @@ class ServingSolver(Solver[ServingResult]):
         "weight_precision": PrecisionName(optional=True),
         "kv_precision": PrecisionName(optional=True),
         "tp_size": Whole(),
+        "waves": Whole(optional=True),
+        "arrivals": Whole(),
         "efficiency": Share(optional=True),
+        "calibration": Noun(
+            optional=True,
+            kinds=(ServingCalibration,),
+            hint="ServingCalibrations.Hopper_vLLM",
+        ),
     }
-    rules = _RULES
+    rules = RULES
     constants: ClassVar[Mapping[str, Any]] = {
         "conventions": CONVENTIONS,
-        "textbook": TEXTBOOK_EFFICIENCY,
         "alone": 0,
+        "endless": math.inf,
     }
     result = ServingResult
 
@@ -109,9 +84,12 @@ class ServingSolver(Solver[ServingResult]):
         weight_precision: str | None = None,
         kv_precision: str | None = None,
         tp_size: int = 1,
+        waves: int | None = None,
+        arrivals: int = 1,
         efficiency: float | None = None,
+        calibration: ServingCalibration | None = None,
     ) -> ServingResult:
-        """Time prefill and decode of a batch, and weigh its memory.
+        """Time prefill and decode of requests in flight, and weigh their memory.
 
         Parameters
         ----------
@@ -123,9 +101,10 @@ class ServingSolver(Solver[ServingResult]):
             Tokens of each prompt.
         output_len
             Tokens generated for each prompt. The decode step is timed at the mean context,
-            `seq_len` plus half of `output_len`; memory is counted at the full one.
+            `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 nothing
+            ends: all prompts arrive at once, and no prefill holds up a decode.
         batch_size
-            Sequences in flight.
+            Requests in flight: clients that send the next request when the last is answered.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
@@ -134,9 +113,18 @@ class ServingSolver(Solver[ServingResult]):
             Format in which keys and values are stored; `None` takes `precision`.
         tp_size
             Devices of the node that share each layer.
+        waves
+            Requests that each client sends, one after the other. All clients start at once, so
+            that the first ones queue; `None` is a run so long that the start does not matter.
+        arrivals
+            Requests that arrive together once the start is over: 1 where clients are
+            independent.
         efficiency
-            Share of the dense peak rate that arithmetic reaches; `None` takes the textbook
-            value, one half.
+            Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
+            `None` times every operator instead, with a calibration's constants.
+        calibration
+            Constants for the operators; `None` takes those of TensorRT-LLM, or else of what was
+            fitted for the device.
 
         Returns
         -------
@@ -149,6 +137,11 @@ class ServingSolver(Solver[ServingResult]):
             If an argument is out of range, or the model does not generate.
         ParallelismError
             If `tp_size` does not divide the heads, or is more than the node has devices.
+
+        Notes
+        -----
+        Requests that do not all fit the memory still get times: those that fit run, and the
+        others wait for their places. `feasible` is then False, with the `reasons`.
 
         Examples
         --------
@@ -173,7 +166,10 @@ class ServingSolver(Solver[ServingResult]):
             weight_precision=weight_precision,
             kv_precision=kv_precision,
             tp_size=tp_size,
+            waves=waves,
+            arrivals=arrivals,
             efficiency=efficiency,
+            calibration=calibration,
         )
 
     @classmethod
@@ -183,6 +179,12 @@ class ServingSolver(Solver[ServingResult]):
         hardware, model = arguments["hardware"], arguments["model"]
         device = hardware.accelerator if isinstance(hardware, Node) else hardware
         device.compute.rate(arguments["precision"])
+        arguments["wide_precision"] = find_precision(
+            device.compute.wide_precision(arguments["precision"].name)
+        )
+        arguments["stored_precision"] = arguments["weight_precision"] or arguments["precision"]
+        if arguments["calibration"] is None:
+            arguments["calibration"] = serving_calibration_for(device)
         if not model.causal:
             raise ConfigError(
                 f"model = {model.name} reads whole texts and generates none; time its forward "
@@ -201,8 +203,11 @@ class ServingSolver(Solver[ServingResult]):
 
     @classmethod
     def plan(cls, arguments: Mapping[str, Any]) -> Plan:
-        """One device, or the devices of a node."""
-        return _NODE if isinstance(arguments["hardware"], Node) else _DEVICE
+        """Choose the operators' kernel, or the textbook's where an efficiency is given."""
+        node = isinstance(arguments["hardware"], Node)
+        if arguments["efficiency"] is None:
+            return NODE if node else DEVICE
+        return TEXTBOOK_NODE if node else TEXTBOOK_DEVICE
 
     @classmethod
     def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,8 +225,14 @@ class ServingSolver(Solver[ServingResult]):
                 f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
                 f"{format_number(need - have)} too little; {advice}",
             )
+        textbook = arguments["efficiency"] is not None
         return {
+            **dict.fromkeys(("ttft_low", "ttft_high", "itl_low", "itl_high")),
             **values,
+            "calibration": "textbook: one efficiency"
+            if textbook
+            else arguments["calibration"].name,
+            "running_batch_size": int(values["running_batch_size"]),
             "max_batch_size": int(values["max_batch_size"]),
             "max_seq_len": int(values["max_seq_len"]),
             "reasons": reasons,

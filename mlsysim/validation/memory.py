@@ -35,15 +35,15 @@ def predict(row: Row) -> float:
     if quantity.startswith("activation memory relative"):
         return _relative_activations(row)
     if row.group == "simumax_b200_steptime":
-        return _measured_run(row).step_latency_total.to("ms").magnitude
+        return float(_measured_run(row).step_latency_total.to("ms").magnitude)
     if row.group == "simumax_b200":
-        return _measured_run(row).memory.to("byte").magnitude / GIB
+        return float(_measured_run(row).memory.to("byte").magnitude) / GIB
     if quantity == "activation memory":
-        return _paper_run(row).activation_memory.to("byte").magnitude / GIB
+        return float(_paper_run(row).activation_memory.to("byte").magnitude) / GIB
     if quantity.startswith("parameters+gradients+optimizer"):
         result = _paper_run(row)
         states = result.weights_memory + result.gradient_memory + result.optimizer_memory
-        return states.to("byte").magnitude / GIB
+        return float(states.to("byte").magnitude) / GIB
     raise Skip(f"{quantity!r} is not a quantity of the solver")
 
 
@@ -176,7 +176,7 @@ def _deepseek(name: str, layers: int, **shape: int) -> MoETransformerModel:
         seq_len=4096,
         gated_mlp=True,
         moe_layers=layers - 1,
-        **shape,
+        **shape,  # type: ignore[arg-type]
     )
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mlsysim.core.result import Result
 from mlsysim.core.types import (
     Accelerator,
-    NetworkFabric,
     Node,
     ServingCalibration,
     Source,
@@ -37,7 +35,7 @@ _SINGLE: tuple[tuple[str, Accelerator], ...] = (
     ("M2 MAX", Hardware.M2_Max),
     ("M1 MAX", Hardware.M1_Max),
 )
-# Result field, and the factor from the row's unit to the field's SI unit.
+# The result's field that a quantity is called; the first that its words begin with.
 _FIELDS = {
     "measured TTFT": "ttft",
     "prefill latency": "ttft",
@@ -57,6 +55,13 @@ _GENERATED = 200
 
 
 def field_of(row: Row) -> str:
+    """Return the result's field that a row measured.
+
+    Raises
+    ------
+    Skip
+        If the solver predicts no such quantity.
+    """
     quantity = row.text("quantity")
     for name, field in _FIELDS.items():
         if quantity.startswith(name):
@@ -136,15 +141,15 @@ def _clients(row: Row) -> tuple[int | None, int]:
 
     The source does not say. On the `calibrate` rows, the time to the first token over that of one
     prefill tells: it grows with the number of clients as if each sent ten requests, but with
-    SGLang on the H100 as if each sent one. With TensorRT-LLM 1.0 and SGLang on the H200 it stays
-    at a few prefills even where clients are few, as if requests came in groups.
+    SGLang on the H100 as if each sent one. In the runs of 2025, whose engines are named with their
+    version, it stays at a few prefills even where clients are few, as if requests came in groups.
     """
     engine, label = row.text("engine").lower(), row.text("hardware").upper()
     if row.text("quantity").startswith("max"):
         return None, 1
-    if "sglang" in engine:
-        return (1, 1) if "H100" in label else (4, 3)
-    return 10, 5 if "trtllm 1.0" in engine else 1
+    if "sglang" in engine and "H100" in label:
+        return 1, 1
+    return 10, 1 if engine in ("trtllm", "vllm") else 5
 
 
 def arguments(row: Row) -> dict[str, Any]:
@@ -195,12 +200,6 @@ def measured(row: Row) -> float:
     return value / 1000 if row.text("unit") == "ms" else value
 
 
-def predicted(row: Row, result: Result) -> float:
-    """Return the result's value of what the row measured, in SI units."""
-    value: float = result[field_of(row)].to_base_units().magnitude
-    return value
-
-
 def compare(row: Row) -> Comparison:
     """Predict a measured quantity.
 
@@ -209,13 +208,19 @@ def compare(row: Row) -> Comparison:
     Skip
         If the row lacks what a prediction needs.
     """
-    field_of(row)
-    value = measured(row)
+    field, value = field_of(row), measured(row)
+    result = ServingSolver.solve(**arguments(row))
+    low, high = (
+        result[edge].to_base_units().magnitude if result.get(edge) else None
+        for edge in (f"{field}_low", f"{field}_high")
+    )
     return Comparison(
         id=row.name,
         group=row.group,
         split=row.text("split"),
         quantity=f"{row.text('quantity')} ({row.text('unit')})",
         measured=value,
-        predicted=predicted(row, ServingSolver.solve(**arguments(row))),
+        predicted=result[field].to_base_units().magnitude,
+        low=low,
+        high=high,
     )

@@ -8,6 +8,7 @@ __all__ = [
     "bus_bandwidth",
     "hierarchical_all_reduce_time",
     "ring_all_reduce_time",
+    "switch_all_reduce_time",
     "tree_all_reduce_time",
 ]
 
@@ -43,6 +44,39 @@ def ring_all_reduce_time(
     doc/PERFORMANCE.md, "AllReduce", https://github.com/NVIDIA/nccl-tests
     """
     return 2 * (ranks - 1) / ranks * message_size / bandwidth + 2 * (ranks - 1) * latency
+
+
+@formula
+def switch_all_reduce_time(message_size: Value, ranks: Value, bandwidth: Value) -> Value:
+    r"""Time of an all-reduce that the switch computes, as NVLink SHARP does.
+
+    Each rank asks the switch for the sum of its own part, which every rank sends once, and sends
+    the sum back to be spread to all. It sends the whole message and one part: for many ranks half
+    of what a ring sends.
+
+    $$ t = \frac{n+1}{n}\,\frac{m}{B} $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds.
+    ranks : [1]
+        $n$, ranks on the switch.
+    bandwidth : [byte/s]
+        $B$, bandwidth of a rank, one direction.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the transfers.
+
+    References
+    ----------
+    Klenk et al. (2020), An In-Network Architecture for Accelerating Shared-Memory Multiprocessor
+    Collectives, section IV, https://doi.org/10.1109/ISCA45697.2020.00085; NVLS in NCCL:
+    src/device/all_reduce.h, https://github.com/NVIDIA/nccl
+    """
+    return (ranks + 1) / ranks * message_size / bandwidth
 
 
 @formula

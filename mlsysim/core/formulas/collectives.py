@@ -6,13 +6,14 @@ uses the links.
 """
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, ceil, log2
+from mlsysim.core.numeric import Value, ceil, log2, sqrt
 
 __all__ = [
     "all_gather_time",
     "all_to_all_time",
     "point_to_point_time",
     "reduce_scatter_time",
+    "segmented_collective_time",
     "tree_broadcast_time",
 ]
 
@@ -107,6 +108,44 @@ def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency
     src/mpi/coll/allgather/allgather_intra_ring.c, https://github.com/pmodels/mpich
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
+
+
+@formula
+def segmented_collective_time(
+    collective: Value, transfer: Value, start: Value, segment_time: Value
+) -> Value:
+    r"""Time of a collective that starts as a kernel and moves its data in segments.
+
+    Segments let the steps of a collective overlap. Each costs a fixed time $\tau$, and the last
+    one waits for its own length, $t_v / k$ with $k$ segments: together $k \tau + t_v / k$, which
+    is least, $2\sqrt{\tau t_v}$, for $k = \sqrt{t_v / \tau}$. So messages of some MiB move well
+    below the bandwidth that large ones reach.
+
+    $$ t = t_0 + t_c + 2\sqrt{\tau\,t_v} $$
+
+    Parameters
+    ----------
+    collective : [s]
+        $t_c$, time of the collective, its latencies included.
+    transfer : [s]
+        $t_v$, time that its data alone takes at full bandwidth.
+    start : [s]
+        $t_0$, time to start the kernel and to end it.
+    segment_time : [s]
+        $\tau$, fixed time of one segment.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the call.
+
+    References
+    ----------
+    Sanders, Speck and Träff (2009), Two-tree algorithms for full bandwidth broadcast, reduction and
+    scan, Parallel Computing 35(12), section 2 (pipelining with the best number of pieces),
+    https://doi.org/10.1016/j.parco.2009.09.001
+    """
+    return start + collective + 2 * sqrt(segment_time * transfer)
 
 
 @formula

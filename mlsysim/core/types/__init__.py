@@ -3,9 +3,11 @@
 from mlsysim.core.types.calibration import Calibration
 from mlsysim.core.types.hardware import Accelerator, Compute, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
+from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
 from mlsysim.core.types.options import ATTENTION, SCHEDULES, Attention, Schedule
 from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
+from mlsysim.core.types.serving_calibration import ServingCalibration
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.types.system import DeploymentTier, Fleet, NetworkFabric, Node
 from mlsysim.core.types.workload import (
@@ -30,14 +32,17 @@ __all__ = [
     "FixedShapeModel",
     "Fleet",
     "GridProfile",
+    "LinkCalibration",
     "Memory",
     "MoETransformerModel",
     "NetworkFabric",
     "Node",
     "Precision",
+    "ProductCalibration",
     "Rack",
     "Recompute",
     "Schedule",
+    "ServingCalibration",
     "Source",
     "TransformerModel",
     "Workload",

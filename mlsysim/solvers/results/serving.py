@@ -14,9 +14,27 @@ class ServingResult(Result):
     """Answer of `ServingSolver`: a language model on one device or one tensor-parallel group."""
 
     ttft: Quantity = quantity("ms")
-    """Time to first token: the prefill of all prompts of the batch, with nothing queued."""
+    """Time to first token that clients see on average, with `batch_size` requests in flight. Under
+    an `efficiency`: the prefill of all prompts of the batch at once, with nothing queued."""
+    ttft_low: Quantity | None = quantity("ms")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    ttft_high: Quantity | None = quantity("ms")
+    """Upper edge of that band."""
     itl: Quantity = quantity("ms")
-    """Inter-token latency: one decode step of the batch, at its mean context."""
+    """Inter-token latency that clients see on average: a decode step at its mean context, and the
+    prefills of other requests that hold it up. Under an `efficiency`: the step alone."""
+    itl_low: Quantity | None = quantity("ms")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    itl_high: Quantity | None = quantity("ms")
+    """Upper edge of that band."""
+    calibration: str
+    """Whose constants were used."""
+    latency: Quantity = quantity("ms")
+    """Time from a request to the last token of its answer."""
+    prefill_latency: Quantity = quantity("ms")
+    """Prefill of one prompt that has the device to itself; under an `efficiency`, of the batch."""
+    decode_latency: Quantity = quantity("ms")
+    """One decode step with no prefill beside it."""
     ttft_bottleneck: str
     """What the prefill waits for: ``"compute"`` or ``"memory"``."""
     itl_bottleneck: str
@@ -27,6 +45,8 @@ class ServingResult(Result):
     """Requests per second under continuous batching, prefills included."""
     output_throughput: Quantity = quantity("token/s")
     """Generated tokens per second under continuous batching, prefills included."""
+    running_batch_size: int = number()
+    """Sequences that are decoded at once; the others in flight wait for memory."""
     model_weights_size: Quantity = quantity("GB")
     """Weights of the whole model."""
     kv_cache_size: Quantity = quantity("GB")

@@ -1,0 +1,253 @@
+"""Requests that wait for each other: continuous batching in a closed loop.
+
+A fixed number of clients each send a request, wait for the answer and send the next: an arrival
+is another request's end. Prompts and outputs have one length each. So arrivals spread out by
+themselves: a prompt that was read after another also ends after it, and its successor finds the
+prefill free. What queues is the start, when all clients send at once, and requests that end
+together because they were prefilled together.
+"""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, floor, maximum, minimum
+
+__all__ = [
+    "arrivals_together",
+    "burst_prefill_time",
+    "interference_time",
+    "mean_over_waves",
+    "per_prompt_time",
+    "place_wait",
+    "prompts_per_pass",
+    "request_time",
+]
+
+
+@formula
+def prompts_per_pass(pass_tokens: Value, seq_len: Value, sequences: Value) -> Value:
+    r"""Prompts that one pass of the engine reads when several wait.
+
+    $$ n = \min\left(b,\; \max\left(1,\; \left\lfloor\frac{C}{s}\right\rfloor\right)\right) $$
+
+    Parameters
+    ----------
+    pass_tokens : [token]
+        $C$, tokens that the engine takes into one pass.
+    seq_len : [token]
+        $s$, tokens of a prompt.
+    sequences : [1]
+        $b$, sequences at most.
+
+    Returns
+    -------
+    prompts : [1]
+        $n$, prompts.
+
+    References
+    ----------
+    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
+    section 4.2, https://arxiv.org/abs/2403.02310
+    """
+    return minimum(sequences, maximum(1, floor(pass_tokens / seq_len)))
+
+
+@formula
+def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> Value:
+    r"""Requests that arrive together once the first wave is over.
+
+    In a decode step, a share of the sequences makes its last token; as many requests follow. They
+    are more where clients send in groups.
+
+    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{b}{o}\right)\right) $$
+
+    Parameters
+    ----------
+    sequences : [1]
+        $b$, sequences that are decoded at once.
+    output_len : [token]
+        $o$, tokens generated per request.
+    arrivals : [1]
+        $g_0$, requests of a group.
+
+    Returns
+    -------
+    requests : [1]
+        $g$, requests.
+
+    References
+    ----------
+    Counting: each of the sequences ends once in as many steps as it has tokens.
+    """
+    return minimum(sequences, maximum(arrivals, sequences / output_len))
+
+
+@formula
+def per_prompt_time(prefill: Value, prompts: Value) -> Value:
+    r"""Time that each prompt of a prefill pass accounts for.
+
+    $$ t_p = \frac{t}{n} $$
+
+    Parameters
+    ----------
+    prefill : [s]
+        $t$, time of the pass.
+    prompts : [1]
+        $n$, prompts that it reads.
+
+    Returns
+    -------
+    time : [s]
+        $t_p$, time per prompt.
+
+    References
+    ----------
+    Definition.
+    """
+    return prefill / prompts
+
+
+@formula
+def burst_prefill_time(prefill: Value, arrivals: Value, prompts: Value) -> Value:
+    r"""Mean time until the prompts of requests that arrive together have been read.
+
+    They are read $n$ at a time, and those of one pass have their first tokens together.
+
+    $$ t = \frac{g + n}{2}\,t_p $$
+
+    Parameters
+    ----------
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    arrivals : [1]
+        $g$, requests that arrive together.
+    prompts : [1]
+        $n$, prompts of one pass.
+
+    Returns
+    -------
+    time : [s]
+        $t$, mean time to the first token.
+
+    References
+    ----------
+    Counting: the i-th of g / n passes ends at i n prefills, whose mean is as above.
+    """
+    return (arrivals + prompts) / 2 * prefill
+
+
+@formula
+def mean_over_waves(first: Value, later: Value, waves: Value) -> Value:
+    r"""Mean over a run in which each client sends several requests, one after the other.
+
+    $$ t = \frac{t_1}{w} + \left(1 - \frac{1}{w}\right)t_2 $$
+
+    Parameters
+    ----------
+    first : [s]
+        $t_1$, mean of the first wave, in which all requests arrive at once.
+    later : [s]
+        $t_2$, mean of the later ones, which arrive as others end.
+    waves : [1]
+        $w$, requests of each client; endless where the start does not matter.
+
+    Returns
+    -------
+    time : [s]
+        $t$, mean of all requests.
+
+    References
+    ----------
+    Counting.
+    """
+    return first / waves + (1 - 1 / waves) * later
+
+
+@formula
+def interference_time(prefill: Value, sequences: Value, output_len: Value, waves: Value) -> Value:
+    r"""Part of the time between two tokens in which other requests' prompts are read.
+
+    While a request is decoded, each of the others ends once, and the prompt that takes its place
+    is read in between. Requests of the first wave find half of the others' prompts read before.
+
+    $$ t = \left(1 - \frac{1}{2w}\right)\frac{(b - 1)\,t_p}{o} $$
+
+    Parameters
+    ----------
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    sequences : [1]
+        $b$, sequences in flight.
+    output_len : [token]
+        $o$, tokens generated per request.
+    waves : [1]
+        $w$, requests of each client.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time per token.
+
+    References
+    ----------
+    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
+    section 3, https://arxiv.org/abs/2403.02310
+    """
+    return (1 - 1 / (2 * waves)) * (sequences - 1) * prefill / output_len
+
+
+@formula
+def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> Value:
+    r"""Mean time that a request waits for memory, where not all in flight fit at once.
+
+    By Little's law, those outside wait while that many of those inside end. In the first wave
+    the first wait for nobody, and the mean is half of it.
+
+    $$ t = \left(1 - \frac{1}{2w}\right)\frac{c - b}{b}\,t_s $$
+
+    Parameters
+    ----------
+    sequences : [1]
+        $c$, requests in flight.
+    running : [1]
+        $b$, those whose keys and values fit.
+    stay : [s]
+        $t_s$, time from a request's admission to its end.
+    waves : [1]
+        $w$, requests of each client.
+
+    Returns
+    -------
+    time : [s]
+        $t$, wait before the prefill.
+
+    References
+    ----------
+    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    """
+    return (1 - 1 / (2 * waves)) * (sequences - running) / running * stay
+
+
+@formula
+def request_time(ttft: Value, itl: Value, output_len: Value) -> Value:
+    r"""Time from a request to the last token of its answer.
+
+    $$ t = t_f + \max(o - 1,\, 0)\,t_i $$
+
+    Parameters
+    ----------
+    ttft : [s]
+        $t_f$, time to the first token.
+    itl : [s]
+        $t_i$, time between tokens.
+    output_len : [token]
+        $o$, tokens generated.
+
+    Returns
+    -------
+    time : [s]
+        $t$, latency of the request.
+
+    References
+    ----------
+    Counting: the prefill makes the first token.
+    """
+    return ttft + maximum(output_len - 1, 0) * itl

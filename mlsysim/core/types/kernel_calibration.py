@@ -1,0 +1,60 @@
+"""Constants of single kernels: matrix products of a device, collectives of a kind of link."""
+
+from __future__ import annotations
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
+
+__all__ = ["LinkCalibration", "ProductCalibration"]
+
+
+@record
+class ProductCalibration(Entry):
+    """Matrix products of one device in one number format.
+
+    Attributes
+    ----------
+    precision : str
+        The format, as in ``"bf16"``.
+    efficiency : float
+        Share of the datasheet's dense peak that large products reach.
+    memory_efficiency : float
+        Share of the memory bandwidth that products with few rows reach.
+    overhead : Quantity
+        Time of a product of no size, with the conversion of its input in narrow formats.
+    """
+
+    precision: str
+    efficiency: float = number()
+    memory_efficiency: float = number()
+    overhead: Quantity = quantity("us")
+
+
+@record
+class LinkCalibration(Entry):
+    """Collectives of one library within one server, over one generation of links.
+
+    Attributes
+    ----------
+    link_efficiency : float
+        Share of the link's bandwidth that rings and exchanges reach.
+    start : Quantity
+        Time of a call on no data and without steps.
+    hop_latency : Quantity
+        Time of one step of a ring, with no data.
+    segment_time : Quantity
+        Fixed time of one segment of a message.
+    switch_efficiency : float or None
+        Share of the link's bandwidth that reductions in the switch reach; `None` where the switch
+        does not compute.
+    switch_start : Quantity or None
+        Time of a call on no data in the switch.
+    """
+
+    link_efficiency: float = number()
+    start: Quantity = quantity("us")
+    hop_latency: Quantity = quantity("us")
+    segment_time: Quantity = quantity("us")
+    switch_efficiency: float | None = number(default=None)
+    switch_start: Quantity | None = quantity("us", default=None)

@@ -1,0 +1,94 @@
+"""Constants that say how much of a datasheet a serving engine turns into speed."""
+
+from __future__ import annotations
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.precision import PRECISIONS
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
+
+__all__ = ["ServingCalibration"]
+
+
+@record
+class ServingCalibration(Entry):
+    """One set of constants per device generation and serving engine.
+
+    Shares are of the datasheet's figures. Each constant's source says which measurements it was
+    fitted on, or where it was taken from.
+
+    Attributes
+    ----------
+    engine : str
+        The software whose runs it describes.
+    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
+        Share of the peak rate that large matrix products reach, per format.
+    attention_efficiency : float
+        Share of the 16-bit peak rate that attention reaches in a prefill.
+    memory_efficiency : float
+        Share of the memory bandwidth at which weights stream.
+    kv_efficiency : float
+        Share of the memory bandwidth at which decode reads keys and values.
+    link_efficiency : float
+        Share of the links' bandwidth that large all-reduces reach.
+    layer_overhead : Quantity
+        Time of a layer's decode step that neither size nor number of its tensors changes: kernel
+        starts, norms, small kernels.
+    all_reduce_overhead : Quantity
+        Time of an all-reduce of no size.
+    prompt_overhead : Quantity
+        Time of a layer in a prefill pass that the prompts' length does not change: launches without
+        a graph, half-filled tiles.
+    sequence_overhead : Quantity
+        Time that a decode step takes per sequence on the host: scheduling, sampling, writing out.
+    request_overhead : Quantity
+        Time to the first token that is neither queue nor prefill: the server, tokenization.
+    hidden_bytes, ffn_bytes : Quantity
+        Memory traffic of element-wise operators per element of the residual stream, and of the
+        feed-forward block's inner width.
+    scale_bytes : Quantity
+        Scale factors that 4-bit formats store, per weight.
+    pass_tokens : int
+        Prompt tokens that one pass takes in.
+    kv_share : float
+        Share of the memory beside the weights that keys and values may take.
+    reserved_output : float
+        Share of the output for which memory is set aside when a request is admitted.
+    itl_band_low, itl_band_high, ttft_band_low, ttft_band_high : float or None
+        Measured over predicted time, at the tenth and the ninetieth percentile of runs that the
+        constants were not fitted on. `None` where no such run is known.
+    """
+
+    engine: str
+    gemm_efficiency: float = number()
+    gemm_efficiency_fp8: float = number()
+    gemm_efficiency_fp4: float = number()
+    attention_efficiency: float = number()
+    memory_efficiency: float = number()
+    kv_efficiency: float = number()
+    link_efficiency: float = number()
+    layer_overhead: Quantity = quantity("us", zero=True)
+    all_reduce_overhead: Quantity = quantity("us", zero=True)
+    prompt_overhead: Quantity = quantity("us", zero=True)
+    sequence_overhead: Quantity = quantity("us", zero=True)
+    request_overhead: Quantity = quantity("ms", zero=True)
+    hidden_bytes: Quantity = quantity("byte")
+    ffn_bytes: Quantity = quantity("byte")
+    scale_bytes: Quantity = quantity("byte", zero=True)
+    pass_tokens: int = number(whole=True)
+    kv_share: float = number()
+    reserved_output: float = number()
+    itl_band_low: float | None = number(default=None)
+    itl_band_high: float | None = number(default=None)
+    ttft_band_low: float | None = number(default=None)
+    ttft_band_high: float | None = number(default=None)
+
+    def si(self, field: str) -> float:
+        """Return a constant; `gemm_fp8` and `scale_fp4` pick the one for a number format."""
+        kind, _, precision = field.partition("_")
+        if kind == "gemm" and precision in PRECISIONS:
+            narrow = {8: "_fp8", 4: "_fp4"}.get(PRECISIONS[precision].bits, "")
+            return super().si(f"gemm_efficiency{narrow}")
+        if kind == "scale" and precision in PRECISIONS:
+            return super().si("scale_bytes") if PRECISIONS[precision].bits == 4 else 0.0
+        return super().si(field)

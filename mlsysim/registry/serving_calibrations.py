@@ -1,0 +1,252 @@
+"""Calibrations of serving: constants of engines, fitted on published runs.
+
+Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
+fits the constants on the rows marked ``calibrate`` in ``docs/data/serving.csv`` and prints them; a
+test holds this file to what it prints. Constants that a row's runs cannot tell come from the common
+set below, and are marked as estimates.
+"""
+
+from typing import Any
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.fields import units_of
+from mlsysim.core.types import Accelerator, ServingCalibration, Source
+from mlsysim.core.units import Q_
+
+__all__ = ["ServingCalibrations", "serving_calibration_for"]
+
+_COMMON = Source(
+    title="Common constants",
+    locator="not fitted",
+    checked="2026-11-20",
+    note="round values in the range of the fitted ones, where the fits start",
+)
+_COUNTED = Source(
+    title="Counting of reads and writes in 16 bits",
+    checked="2026-11-20",
+    note="per element of the residual stream: two norms that read and write the stream and their "
+    "result, rotation of queries, copy of attention's output; per element of the inner width: gate "
+    "and input read, their product written",
+)
+_NVFP4 = Source(
+    title="Alvarez et al. (2025), Introducing NVFP4 for Efficient and Accurate Low-Precision "
+    "Inference",
+    url="https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/",
+    locator="one FP8 scale per block of 16 values",
+    checked="2026-11-20",
+)
+_DEFAULTS = Source(
+    title="TensorRT-LLM documentation, Performance Tuning Guide, Useful Runtime Options",
+    url="https://nvidia.github.io/TensorRT-LLM/performance/performance-tuning-guide/useful-runtime-flags.html",
+    locator="max_num_tokens; free_gpu_memory_fraction 0.9; GUARANTEED_NO_EVICT",
+    checked="2026-11-20",
+)
+_PAGED = Source(
+    title="Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with "
+    "PagedAttention",
+    url="https://arxiv.org/abs/2309.06180",
+    locator="section 4.5: memory is taken as tokens are made, so requests share what they hold on "
+    "average, half of the output",
+    checked="2026-11-20",
+)
+# Layer, collective, prompt and sequence times in microseconds, requests in milliseconds.
+_CONSTANTS: dict[str, float] = {
+    "gemm_efficiency": 0.7,
+    "gemm_efficiency_fp8": 0.6,
+    "gemm_efficiency_fp4": 0.5,
+    "attention_efficiency": 0.4,
+    "memory_efficiency": 0.88,
+    "kv_efficiency": 0.7,
+    "link_efficiency": 0.77,
+    "layer_overhead": 50.0,
+    "all_reduce_overhead": 4.0,
+    "prompt_overhead": 100.0,
+    "sequence_overhead": 8.0,
+    "request_overhead": 20.0,
+    "hidden_bytes": 24.0,
+    "ffn_bytes": 3.0,
+    "scale_bytes": 1 / 16,
+    "pass_tokens": 8192,
+    "kv_share": 0.9,
+    "reserved_output": 1.0,
+}
+_STATED = {
+    "hidden_bytes": _COUNTED,
+    "ffn_bytes": _COUNTED,
+    "scale_bytes": _NVFP4,
+    "pass_tokens": _DEFAULTS,
+    "kv_share": _DEFAULTS,
+    "reserved_output": _DEFAULTS,
+}
+
+
+def _row(
+    name: str,
+    engine: str,
+    runs: str,
+    stated: dict[str, tuple[float, Source]] | None = None,
+    **fitted: float,
+) -> ServingCalibration:
+    """Complete the constants that were fitted with the common ones, and say which is which."""
+    given = {field: value for field, (value, _) in (stated or {}).items()}
+    sources = _STATED | {field: source for field, (_, source) in (stated or {}).items()}
+    units = {field: unit for field, unit, plain in units_of(ServingCalibration) if not plain}
+    constants: dict[str, Any] = {
+        field: Q_(value, units[field]) if field in units else value
+        for field, value in (_CONSTANTS | given | fitted).items()
+    }
+    fit = Source(
+        title="Fitted by tools/calibrate_serving.py",
+        locator=f"calibrate rows of {runs}",
+        checked="2026-11-20",
+        note="docs/data/serving.csv; check rows were not seen",
+    )
+    return ServingCalibration(
+        name=name,
+        engine=engine,
+        source=_COMMON,
+        field_sources=sources | dict.fromkeys(fitted, fit),
+        estimated=frozenset(_CONSTANTS) - frozenset(sources) - frozenset(fitted),
+        **constants,
+    )
+
+
+_GROWING = {"reserved_output": (0.5, _PAGED)}
+_LIBRARY = {
+    "request_overhead": (
+        0.0,
+        Source(title="Counting", checked="2026-11-20", note="a library is called without a server"),
+    )
+}
+
+
+class ServingCalibrations(Catalog):
+    """Constants per device generation and serving engine."""
+
+    Hopper_TensorRT = _row(
+        "Hopper, TensorRT-LLM",
+        "TensorRT-LLM 1.0 to 1.2",
+        "TensorRT-LLM on H100 and H200",
+        gemm_efficiency=0.85,
+        gemm_efficiency_fp8=0.626,
+        memory_efficiency=0.93,
+        kv_efficiency=0.9,
+        layer_overhead=51.0,
+        all_reduce_overhead=4.4,
+        attention_efficiency=0.515,
+        prompt_overhead=255.0,
+        sequence_overhead=2.79,
+        request_overhead=65.3,
+        itl_band_low=0.892,
+        itl_band_high=1.117,
+        ttft_band_low=0.680,
+        ttft_band_high=2.076,
+    )
+    """H100 and H200: Llama 8B, 70B and 405B, Qwen 32B, in 8 and 16 bits."""
+    Hopper_vLLM = _row(
+        "Hopper, vLLM",
+        "vLLM, April 2026",
+        "vLLM on H100 and H200",
+        _GROWING,
+        gemm_efficiency_fp8=0.556,
+        memory_efficiency=0.93,
+        kv_efficiency=0.448,
+        layer_overhead=63.3,
+        all_reduce_overhead=3.99,
+        attention_efficiency=0.75,
+        prompt_overhead=75.0,
+        sequence_overhead=12.1,
+        request_overhead=14.4,
+        itl_band_low=0.950,
+        itl_band_high=1.084,
+        ttft_band_low=0.897,
+        ttft_band_high=1.090,
+    )
+    """H100 and H200: Llama 70B in 8 bits. Keys and values in 8 bits are read at half speed."""
+    Hopper_SGLang = _row(
+        "Hopper, SGLang",
+        "SGLang 0.5",
+        "SGLang on H100 and H200",
+        _GROWING,
+        gemm_efficiency=0.844,
+        gemm_efficiency_fp8=0.413,
+        memory_efficiency=0.93,
+        kv_efficiency=0.573,
+        layer_overhead=41.7,
+        all_reduce_overhead=3.86,
+        attention_efficiency=0.573,
+        prompt_overhead=64.3,
+        sequence_overhead=19.8,
+        request_overhead=100.0,
+        itl_band_low=0.841,
+        itl_band_high=1.122,
+        ttft_band_low=0.825,
+        ttft_band_high=5.025,
+    )
+    """H100 and H200: Qwen 32B in 16 bits, Llama 8B in 8."""
+    Blackwell_TensorRT = _row(
+        "Blackwell, TensorRT-LLM",
+        "TensorRT-LLM 1.0 to 1.3",
+        "TensorRT-LLM on B200 and GB200",
+        gemm_efficiency_fp8=0.55,
+        gemm_efficiency_fp4=0.445,
+        memory_efficiency=0.93,
+        kv_efficiency=0.661,
+        layer_overhead=57.7,
+        all_reduce_overhead=2.08,
+        attention_efficiency=0.748,
+        prompt_overhead=226.0,
+        sequence_overhead=4.65,
+        request_overhead=21.0,
+        itl_band_low=0.897,
+        itl_band_high=1.116,
+        ttft_band_low=0.750,
+        ttft_band_high=2.296,
+    )
+    """B200 and GB200: Llama 70B and 405B, Qwen 32B, in 4 and 8 bits."""
+    Blackwell_vLLM = _row(
+        "Blackwell, vLLM",
+        "vLLM, April 2026",
+        "vLLM on B200",
+        _GROWING,
+        gemm_efficiency_fp8=0.706,
+        gemm_efficiency_fp4=0.8,
+        memory_efficiency=0.85,
+        kv_efficiency=0.882,
+        layer_overhead=61.6,
+        all_reduce_overhead=2.71,
+        attention_efficiency=0.138,
+        prompt_overhead=354.0,
+        sequence_overhead=22.5,
+        request_overhead=26.7,
+        itl_band_low=0.941,
+        itl_band_high=1.093,
+        ttft_band_low=0.851,
+        ttft_band_high=1.231,
+    )
+    """B200: Llama 70B in 4 and 8 bits."""
+    Ampere = _row(
+        "Ampere",
+        "gpt-fast, FasterTransformer",
+        "gpt-fast and FasterTransformer on A100",
+        _LIBRARY,
+        gemm_efficiency=0.696,
+        memory_efficiency=0.866,
+        layer_overhead=89.2,
+        all_reduce_overhead=4.54,
+    )
+    """A100, one sequence at a time: Llama 2 7B and 70B, a GPT of 13B. Too few runs for a band."""
+    Uncalibrated = _row("Uncalibrated", "any", "none")
+    """For devices that no published run in our table describes: no band, and a wide guess."""
+
+
+def serving_calibration_for(accelerator: Accelerator) -> ServingCalibration:
+    """Return the constants fitted for a device: TensorRT-LLM's on NVIDIA's newer ones."""
+    name = accelerator.name
+    if any(mark in name for mark in ("H100", "H200", "H800")):
+        return ServingCalibrations.Hopper_TensorRT
+    if any(mark in name for mark in ("B200", "B300")):
+        return ServingCalibrations.Blackwell_TensorRT
+    if "A100" in name:
+        return ServingCalibrations.Ampere
+    return ServingCalibrations.Uncalibrated

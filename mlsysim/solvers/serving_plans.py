@@ -1,0 +1,116 @@
+"""Where the inputs of the serving kernels come from, and which sizes make no sense."""
+
+from __future__ import annotations
+
+from mlsysim.core.errors import ParallelismError
+from mlsysim.solvers.base import Plan, Rule
+from mlsysim.solvers.kernels.serving import serve
+from mlsysim.solvers.kernels.serving_operators import serve_operators
+
+__all__ = ["DEVICE", "NODE", "RULES", "TEXTBOOK_DEVICE", "TEXTBOOK_NODE"]
+
+_SHAPE = ("layers", "hidden_dim", "heads", "kv_heads", "head_dim", "ffn_dim", "mlp_matrices")
+_EXPERTS = ("experts", "experts_per_token", "expert_ffn_dim", "shared_ffn_dim", "moe_layers")
+_FITTED = (
+    "attention_efficiency",
+    "memory_efficiency",
+    "kv_efficiency",
+    "link_efficiency",
+    "layer_overhead",
+    "all_reduce_overhead",
+    "prompt_overhead",
+    "sequence_overhead",
+    "request_overhead",
+    "hidden_bytes",
+    "ffn_bytes",
+    "pass_tokens",
+    "kv_share",
+    "reserved_output",
+    "itl_band_low",
+    "itl_band_high",
+    "ttft_band_low",
+    "ttft_band_high",
+)
+_ORIGINS: dict[str, str | tuple[str, ...]] = {
+    **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
+    **{name: name for name in ("batch_size", "seq_len", "output_len", "tp_size")},
+    "parameters": "model.parameters",
+    "weight_bytes": ("weight_precision.bytes_per_element", "precision.bytes_per_element"),
+    "kv_bytes": ("kv_precision.bytes_per_element", "precision.bytes_per_element"),
+    "flops_per_mac": "conventions.flops_per_mac",
+    "forward_all_reduces": "conventions.forward_all_reduces",
+}
+_TEXTBOOK: dict[str, str | tuple[str, ...]] = {
+    **_ORIGINS,
+    "efficiency": "efficiency",
+    "bytes_per_element": "precision.bytes_per_element",
+}
+_OPERATORS: dict[str, str | tuple[str, ...]] = {
+    **_ORIGINS,
+    **{name: f"model.{name}" for name in _EXPERTS},
+    **{name: f"calibration.{name}" for name in _FITTED},
+    "waves": ("waves", "endless"),
+    "arrivals": "arrivals",
+    "activation_bytes": "precision.training_bytes",
+    "gemm_efficiency": "calibration.gemm_{precision}",
+    "wide_gemm_efficiency": "calibration.gemm_{wide_precision}",
+    "scale_bytes": "calibration.scale_{stored_precision}",
+}
+
+
+def _on(device: str) -> dict[str, str | tuple[str, ...]]:
+    return {
+        "peak_rate": f"{device}.compute.{{precision}}",
+        "bandwidth": f"{device}.memory.bandwidth",
+        "memory_capacity": f"{device}.memory.capacity",
+    }
+
+
+# A device alone talks to nobody: any link gives the same zero.
+_ALONE = "hardware.memory.bandwidth"
+_WITHIN = "hardware.scale_up.bandwidth"
+_WIDE = "compute.{wide_precision}"
+TEXTBOOK_DEVICE = Plan(
+    serve,
+    {**_TEXTBOOK, **_on("hardware"), "link_bandwidth": _ALONE, "link_latency": "alone"},
+)
+TEXTBOOK_NODE = Plan(
+    serve,
+    {
+        **_TEXTBOOK,
+        **_on("hardware.accelerator"),
+        "link_bandwidth": _WITHIN,
+        "link_latency": "hardware.scale_up.latency",
+    },
+)
+DEVICE = Plan(
+    serve_operators,
+    {
+        **_OPERATORS,
+        **_on("hardware"),
+        "wide_peak_rate": f"hardware.{_WIDE}",
+        "link_bandwidth": _ALONE,
+    },
+)
+NODE = Plan(
+    serve_operators,
+    {
+        **_OPERATORS,
+        **_on("hardware.accelerator"),
+        "wide_peak_rate": f"hardware.accelerator.{_WIDE}",
+        "link_bandwidth": _WITHIN,
+    },
+)
+
+
+RULES = (
+    Rule(
+        "tp_size",
+        lambda i: i["heads"] % i["tp_size"] == 0,
+        lambda i: (
+            f"tp_size = {i['tp_size']} does not divide the model's {i['heads']} attention heads: "
+            "choose a divisor of the number of heads"
+        ),
+        ParallelismError,
+    ),
+)

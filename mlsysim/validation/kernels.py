@@ -1,0 +1,238 @@
+"""Measured kernels as formulas: matrix products, collectives and copies within a server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, minimum
+from mlsysim.core.types import Accelerator, LinkCalibration, NetworkFabric, ProductCalibration
+from mlsysim.registry import Hardware, Systems
+from mlsysim.registry.calibration import CONVENTIONS
+from mlsysim.registry.kernel_calibrations import LinkCalibrations, ProductCalibrations
+from mlsysim.validation.report import Comparison
+from mlsysim.validation.rows import Row, Skip
+
+__all__ = ["Collective", "Product", "collective_of", "collective_time", "compare", "product_of"]
+
+_LARGE = 1e12
+"""Bytes of a message where a measurement gives none: what a link reaches in the end."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product on a device."""
+
+    device: str
+    precision: str
+    rows: Value
+    inner: Value
+    columns: Value
+    peak_rate: Value
+    memory_bandwidth: Value
+    bytes_per_element: Value
+
+    def time(self, constants: Mapping[str, Value]) -> Value:
+        """Return its time in seconds; `constants` are a `ProductCalibration`'s, in SI units."""
+        return f.gemm_time(
+            self.rows,
+            self.inner,
+            self.columns,
+            1,
+            f.reached_rate(self.peak_rate, constants["efficiency"]),
+            f.reached_bandwidth(self.memory_bandwidth, constants["memory_efficiency"]),
+            self.bytes_per_element,
+            CONVENTIONS.si("flops_per_mac"),
+            constants["overhead"],
+        )
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective within a server."""
+
+    link: str
+    operation: str
+    algorithm: str
+    """``"ring"``, ``"switch"``, or empty for the faster of them."""
+    ranks: Value
+    message_size: Value
+    bandwidth: Value
+    """Of the link's datasheet."""
+
+
+# What measurements call a device: the registry's row, and the links of its servers.
+_DEVICES: tuple[tuple[str, str, str], ...] = (
+    ("GB200", "GB200", "NVLink5"),
+    ("B300", "B300", "NVLink5"),
+    ("B200", "B200", "NVLink5"),
+    ("H200", "H200", "NVLink4"),
+    ("H100", "H100", "NVLink4"),
+    ("A100-PCIE", "", ""),
+    ("A100", "A100", "NVLink3"),
+)
+# Devices that share a chip share its constants.
+_CHIPS = {"GB200": "B200", "B300": "B200"}
+_FORMATS = {"bfloat16": "bf16", "bf16": "bf16", "fp8": "fp8"}
+
+
+def _device(row: Row) -> tuple[str, str]:
+    label = row.text("hardware").upper()
+    for mark, device, link in _DEVICES:
+        if mark in label and device and not label.startswith("GH"):
+            return device, link
+        if mark in label:
+            break
+    raise Skip(f"no constants for {row.text('hardware')!r}")
+
+
+def product_of(row: Row) -> Product:
+    """Return the product that a row measures.
+
+    Raises
+    ------
+    Skip
+        If its device, format or shape is not known.
+    """
+    device, _ = _device(row)
+    accelerator: Accelerator = Hardware[device]
+    precision = _FORMATS.get(row.text("dtype"))
+    if precision is None:
+        raise Skip(f"number format {row.text('dtype')!r}")
+    shape = re.search(r"(\d+)x(\d+)x(\d+)", row.text("op"))
+    m, n, k = (
+        (int(size) for size in shape.groups()) if shape else (row.whole(name) for name in "mnk")
+    )
+    return Product(
+        device=_CHIPS.get(device, device),
+        precision=precision,
+        rows=m,
+        inner=k,
+        columns=n,
+        peak_rate=accelerator.compute.si(precision),
+        memory_bandwidth=accelerator.memory.si("bandwidth"),
+        bytes_per_element=1 if precision == "fp8" else 2,
+    )
+
+
+_OPERATIONS = {"alltoall": "all_to_all"}
+
+
+def collective_of(row: Row) -> Collective:
+    """Return the collective that a row measures.
+
+    Raises
+    ------
+    Skip
+        If its link or size is not known.
+    """
+    _, link = _device(row)
+    fabric: NetworkFabric = Systems.Links[link]
+    size, elements = row.number("message_bytes"), row.number("m")
+    if size is None:
+        # NVIDIA's tables count elements of two bytes.
+        size = _LARGE if elements is None else 2 * elements
+    name = row.text("algo").lower()
+    return Collective(
+        link=link,
+        operation=_OPERATIONS.get(row.text("op"), row.text("op")),
+        algorithm="ring" if "ring" in name else "switch" if name == "nvls" else "",
+        ranks=row.whole("n_gpus"),
+        message_size=size,
+        bandwidth=fabric.si("bandwidth"),
+    )
+
+
+def collective_time(message: Collective, constants: Mapping[str, Value]) -> Value:
+    """Return the time of a collective in seconds; `constants` are a `LinkCalibration`'s."""
+    size, ranks = message.message_size, message.ranks
+    reached = f.reached_bandwidth(message.bandwidth, constants["link_efficiency"])
+    start, segment = constants["start"], constants["segment_time"]
+    if message.operation == "all_to_all":
+        # Every pair has its own way through the switch: no step waits for another.
+        transfer = f.all_to_all_time(size, ranks, reached, 0)
+        return f.segmented_collective_time(transfer, transfer, start, segment)
+    if message.operation == "point_to_point":
+        transfer = f.point_to_point_time(size, reached, 0)
+        return f.segmented_collective_time(transfer, transfer, start, segment)
+    if message.operation not in _RINGS:
+        raise Skip(f"no formula for {message.operation!r}")
+    ring = _RINGS[message.operation]
+    time = f.segmented_collective_time(
+        ring(size, ranks, reached, constants["hop_latency"]),
+        ring(size, ranks, reached, 0),
+        start,
+        segment,
+    )
+    known = constants["switch_efficiency"] == constants["switch_efficiency"]
+    if message.operation != "all_reduce" or message.algorithm == "ring" or not known:
+        return time
+    transfer = f.switch_all_reduce_time(
+        size, ranks, f.reached_bandwidth(message.bandwidth, constants["switch_efficiency"])
+    )
+    switched = f.segmented_collective_time(transfer, transfer, constants["switch_start"], segment)
+    return switched if message.algorithm == "switch" else minimum(time, switched)
+
+
+_RINGS = {
+    "all_reduce": f.ring_all_reduce_time,
+    "all_gather": f.all_gather_time,
+    "reduce_scatter": f.reduce_scatter_time,
+}
+
+
+def constants_of(entry: ProductCalibration | LinkCalibration) -> dict[str, float]:
+    """Return the constants of a calibration in SI units; NaN where there is none."""
+    names = ["efficiency", "memory_efficiency", "overhead"]
+    if isinstance(entry, LinkCalibration):
+        names = ["link_efficiency", "start", "hop_latency", "segment_time"]
+        names += ["switch_efficiency", "switch_start"]
+    return {name: entry.si(name) for name in names}
+
+
+def _predict(row: Row) -> float:
+    """Return the predicted value in the row's unit."""
+    quantity = row.text("quantity")
+    if row.text("op").startswith(("gemm", "matmul")):
+        product = product_of(row)
+        name = f"{product.device}_{product.precision}"
+        if name not in ProductCalibrations.names():
+            raise Skip(f"no constants for {product.device} in {product.precision}")
+        time = float(product.time(constants_of(ProductCalibrations[name])))
+        if "TFLOP/s" in quantity:
+            flops = 2.0 * product.rows * product.inner * product.columns
+            return float(flops) / time / 1e12
+        return time * 1e3
+    message = collective_of(row)
+    if message.operation.startswith("pairwise copy"):
+        message = Collective(**{**vars(message), "operation": "point_to_point"})
+    time = float(collective_time(message, constants_of(LinkCalibrations[message.link])))
+    if quantity == "latency":
+        return time * 1e3
+    if message.operation == "point_to_point":
+        return float(message.message_size) / time / 1e9
+    bus = float(f.bus_bandwidth(message.message_size, message.ranks, time)) / 1e9
+    return bus if message.operation == "all_reduce" else bus / 2
+
+
+def compare(row: Row) -> Comparison:
+    """Predict a measured kernel.
+
+    Raises
+    ------
+    Skip
+        If there are no constants for its device, or no formula for it.
+    """
+    value = row.number("value")
+    if value is None:
+        raise Skip("no value")
+    return Comparison(
+        id=row.name,
+        group=row.group,
+        split=row.text("split"),
+        quantity=f"{row.text('quantity')} ({row.text('unit')})",
+        measured=value,
+        predicted=_predict(row),
+    )
