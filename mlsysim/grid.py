@@ -71,7 +71,7 @@ class Grid:
             picks = {n: named[n][i] for n, i in zip(named, choice, strict=True)}
             arguments = self.cls.admit({**self._fixed, **numeric, **picks})
             plan = self.cls.plan(arguments)
-            if cases and plan is not self.plan:
+            if cases and plan.kernel is not self.plan.kernel:
                 raise ConfigError(
                     "model: a sweep takes models of one kind; sweep transformers and models of "
                     "fixed shape apart",

@@ -9,7 +9,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mlsysim import Q_, ConfigError, DistributedSolver, Models, ParallelismError, Systems, sweep
+from mlsysim import (
+    Q_,
+    ConfigError,
+    DistributedSolver,
+    Hardware,
+    Models,
+    ParallelismError,
+    ServingSolver,
+    SingleNodeSolver,
+    Systems,
+    sweep,
+)
 from mlsysim.core.fields import units_of
 
 GOOD = {
@@ -190,3 +201,16 @@ def test_fields_without_a_formula_say_what_to_explain():
 def test_rows_refuse_fields_of_another_class(entry, changes, words):
     with pytest.raises(ConfigError, match=words):
         dataclasses.replace(entry, **changes)
+
+
+def test_devices_and_nodes_stand_side_by_side():
+    """Their plans differ in where numbers come from, not in what is computed from them."""
+    both = [Hardware.H100, Systems.Nodes.DGX_H100]
+    table = sweep(ServingSolver, model=Models.Llama3_8B, hardware=both)
+    assert table["itl"][0] == table["itl"][1]
+
+
+def test_kinds_of_models_are_swept_apart():
+    kinds = [Models.ResNet50, Models.Llama3_8B]
+    with pytest.raises(ConfigError, match="models of one kind"):
+        sweep(SingleNodeSolver, model=kinds, hardware=Hardware.H100)

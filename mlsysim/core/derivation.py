@@ -11,12 +11,13 @@ import ast
 import copy
 import functools
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.formula import Call, Formula
 from mlsysim.core.units import Q_, format_number
 
@@ -69,6 +70,7 @@ class Derivation:
                     step.parents[name] = known[id(value)]
             known[id(call.value)] = step
         self._outputs = outputs
+        self._depth: int | None = None
         self.roots: dict[str, Step | Input] = {
             name: known[id(value)] for name, value in outputs.items() if id(value) in known
         }
@@ -83,17 +85,47 @@ class Derivation:
             part.roots = {name: self.roots[name] for name in names}
         return part
 
+    def to_depth(self, depth: int | None) -> Derivation:
+        """Return the part that lies at most so many steps below an answer; `None` for all.
+
+        Raises
+        ------
+        ConfigError
+            If `depth` is not a whole number of one or more.
+        """
+        if depth is not None and (not isinstance(depth, int) or depth < 1):
+            raise ConfigError(
+                f"depth = {depth!r} is out of range: give a whole number of 1 or more, or None",
+                argument="depth",
+            )
+        part = copy.copy(self)
+        part._depth = depth
+        return part
+
     def _walk(self) -> Iterator[Step | Input]:
+        visible = self._visible()
         seen: set[int] = set()
         stack = list(reversed(self.roots.values()))
         while stack:
             node = stack.pop()
-            if id(node) in seen:
+            if id(node) in seen or id(node) not in visible:
                 continue
             seen.add(id(node))
             yield node
             if isinstance(node, Step):
                 stack.extend(reversed(node.parents.values()))
+
+    def _visible(self) -> set[int]:
+        """Return the identities of the nodes down to the depth that is shown."""
+        level = list(self.roots.values())
+        visible = {id(node) for node in level}
+        left = math.inf if self._depth is None else self._depth - 1
+        while level and left > 0:
+            below = [n for node in level if isinstance(node, Step) for n in node.parents.values()]
+            level = [node for node in below if id(node) not in visible]
+            visible |= {id(node) for node in level}
+            left -= 1
+        return visible
 
     @property
     def steps(self) -> list[Step]:
@@ -153,6 +185,8 @@ def _tree(
     node: Step | Input, name: str, numbers: Mapping[int, int], shown: set[int], depth: int
 ) -> list[str]:
     indent = "    " * depth
+    if id(node) not in numbers and isinstance(node, Step):
+        return [f"{indent}{name} = {_value(node)}   (not shown at this depth)"]
     if isinstance(node, Input):
         source = f"; {node.source}" if node.source else ""
         return [f"{indent}{name} = {_value(node)}   <- {node.origin}{source}"]
@@ -177,7 +211,8 @@ def _markdown_step(step: Step, numbers: Mapping[int, int]) -> str:
     terms = []
     for key, value in _arguments(step).items():
         parent = step.parents.get(key)
-        reference = f" \\[{numbers[id(parent)]}\\]" if isinstance(parent, Step) else ""
+        number = numbers.get(id(parent))
+        reference = f" \\[{number}\\]" if number else ""
         latex = symbols[key].latex if key in symbols else rf"\mathrm{{{key}}}"
         terms.append(f"${latex}$ = {value}{reference}")
     return "\n\n".join(

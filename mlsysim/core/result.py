@@ -75,18 +75,23 @@ class Result(Mapping[str, Any]):
     def _fields(cls) -> tuple[str, ...]:
         return tuple(item.name for item in dataclasses.fields(cls))
 
-    def explain(self, *names: str) -> Derivation:
+    def explain(self, *names: str, depth: int | None = None) -> Derivation:
         """Derive the answer step by step: equations, the numbers put in, and their sources.
 
         Parameters
         ----------
         *names
             Fields to derive; all of them if none is named.
+        depth
+            Steps to show below each answer: 1 for its own formula, 2 for what goes into that, and
+            so on; `None` for everything down to the inputs.
 
         Raises
         ------
         UnknownEntryError
             If the result has no such field.
+        ConfigError
+            If `depth` is below one.
         """
         if "_origin" not in self.__dict__:
             raise UnknownEntryError(
@@ -102,7 +107,7 @@ class Result(Mapping[str, Any]):
                     f"explain one of {', '.join(derivation.roots)}, or all with explain()",
                     argument="names",
                 )
-        return derivation.only(*wanted)
+        return derivation.only(*wanted).to_depth(depth)
 
     def _derived(self, name: str) -> str:
         """Return the field that a name stands for."""

@@ -37,6 +37,8 @@ class Macro:
         for solver, reason in self.reasons.items():
             if metric in (name for name, _, _ in units_of(solver)):
                 return reason
+        if metric in (name for name, _, _ in units_of(SustainabilityResult)):
+            return "not known: nobody has told what it took to make a device that stands alone"
         return "not known: it needs a unit_price, or a rate, that is not given"
 
 

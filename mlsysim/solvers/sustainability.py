@@ -29,6 +29,15 @@ _PLAN = Plan(
         "service_life": ("service_life", "ownership.service_life"),
     },
 )
+# A device that stands alone is no server: no figure for servers holds for it, and it has no host.
+_ALONE = Plan(
+    fleet_footprint,
+    {
+        **_PLAN.origins,
+        "device_carbon": ("device_carbon", "unknown"),
+        "host_carbon": ("host_carbon", "no_host"),
+    },
+)
 
 
 class SustainabilitySolver(Solver[SustainabilityResult]):
@@ -53,6 +62,7 @@ class SustainabilitySolver(Solver[SustainabilityResult]):
         "embodied": EMBODIED_CARBON,
         "ownership": OWNERSHIP,
         "unknown": math.nan,
+        "no_host": 0.0,
     }
     result = SustainabilityResult
 
@@ -86,10 +96,12 @@ class SustainabilitySolver(Solver[SustainabilityResult]):
             Power of one server apart from its devices. `None` takes a share of what the server's
             rated power leaves for it, as measured on one.
         device_carbon
-            CO2 equivalent of making one device, in kg. `None` takes the H100's.
+            CO2 equivalent of making one device, in kg. `None` takes the H100's for the devices of
+            a server. For a device that stands alone, such as a laptop or a microcontroller, nobody
+            knows, and neither `embodied_carbon` nor `total_carbon` is known.
         host_carbon
             CO2 equivalent of making a server without its devices, in kg. `None` takes that of a
-            server for eight GPUs.
+            server for eight GPUs, and nothing for a device that stands alone.
         service_life
             Time over which the carbon of making the hardware is spread; `None` takes five years.
 
@@ -140,8 +152,10 @@ class SustainabilitySolver(Solver[SustainabilityResult]):
 
     @classmethod
     def plan(cls, arguments: Mapping[str, Any]) -> Plan:
-        """There is one kernel for all."""
-        return _PLAN
+        """There is one kernel for all; what a device that stands alone embodies is not known."""
+        node = arguments["fleet"].node
+        devices = node.accelerators_per_node * node.accelerator.si("tdp")
+        return _ALONE if node.power is not None and node.si("power") <= devices else _PLAN
 
     @classmethod
     def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from mlsysim import (
 )
 from mlsysim.core.derivation import Input, Step, expression
 from mlsysim.core.docstring import read_docstring
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.fields import units_of
 from mlsysim.core.formula import FORMULAS
 from mlsysim.core.formulas import hierarchical_all_reduce_time, roofline_time
@@ -324,3 +324,17 @@ def test_every_formula_can_be_written_out(name):
 def test_a_derivation_shows_its_size(answers):
     assert repr(answers["transformer"][3].only("mfu")).startswith("<Derivation of mfu: ")
     assert all(isinstance(item, Input) for item in answers["transformer"][3].inputs)
+
+
+def test_depth_limits_what_is_shown():
+    answer = DistributedSolver.solve(**TRAINING)
+    whole = answer.explain("step_latency_total")
+    one = answer.explain("step_latency_total", depth=1)
+    assert [step.name for step in one.steps] == ["step_latency_total"]
+    assert not one.inputs
+    assert str(one).count("(not shown at this depth)") == 3
+    two = answer.explain("step_latency_total", depth=2)
+    assert 1 < len(two.steps) < len(whole.steps)
+    assert str(answer.explain("step_latency_total", depth=99)) == str(whole)
+    with pytest.raises(ConfigError, match="depth = 0"):
+        answer.explain(depth=0)

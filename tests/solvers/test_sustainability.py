@@ -9,10 +9,12 @@ import pytest
 from mlsysim import (
     Q_,
     ConfigError,
+    Hardware,
     Infra,
     SustainabilityModel,
     SustainabilitySolver,
     Systems,
+    standalone_fleet,
     sweep,
 )
 from mlsysim.core.errors import UnknownEntryError
@@ -148,3 +150,18 @@ def test_sweeps():
 
 def test_both_names():
     assert SustainabilityModel is SustainabilitySolver
+
+
+def test_what_stands_alone_embodies_no_server():
+    """A microcontroller is not charged with an H100 and the server around it."""
+    alone = standalone_fleet(Hardware.ESP32_S3)
+    answer = solve(fleet=alone)
+    assert answer.embodied_carbon is None
+    assert answer.total_carbon is None
+    assert answer.carbon_footprint_kg > 0
+    known = solve(fleet=alone, device_carbon=2, service_life=Q_(30, "day"))
+    assert known.embodied_carbon.to("kg").magnitude == pytest.approx(2)
+    assert [item.name for item in answer.explain("carbon_footprint").inputs]
+    both = sweep(SustainabilitySolver, **ASKED | {"fleet": [FLEET, alone]})
+    assert both["embodied_carbon"][0] == solve().embodied_carbon
+    assert both.result(1).embodied_carbon is None

@@ -19,10 +19,11 @@ class SustainabilityResult(Result):
     """Energy of the facility: the servers' times PUE."""
     carbon_footprint: Quantity = quantity("kg")
     """Greenhouse gas of the electricity, as CO2 equivalent; the hardware's is not in it."""
-    embodied_carbon: Quantity = quantity("kg")
-    """Greenhouse gas of making the hardware: the share of this time in its service life."""
-    total_carbon: Quantity = quantity("kg")
-    """Electricity and hardware together."""
+    embodied_carbon: Quantity | None = quantity("kg")
+    """Greenhouse gas of making the hardware: the share of this time in its service life; `None`
+    where no figure is known."""
+    total_carbon: Quantity | None = quantity("kg")
+    """Electricity and hardware together; `None` where the hardware's part is not known."""
     water_usage: Quantity = quantity("L")
     """Water consumed on site; power plants consume more, which is not counted."""
     it_power: Quantity = quantity("kW")
