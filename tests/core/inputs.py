@@ -173,9 +173,11 @@ def solver_plans() -> tuple[tuple[type[Solver[Any]], Plan], ...]:
 
 
 def kernel_names() -> set[str]:
-    """Every kernel that the modules of the kernels' package export."""
+    """Every kernel that the modules of the kernels' package export; parts begin with "_"."""
     names = set()
     for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        if module.name.rpartition(".")[2].startswith("_"):
+            continue
         names |= set(importlib.import_module(module.name).__all__)
     return names
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels.operator_layer import Rates, head, layer, rates
-from mlsysim.solvers.kernels.training_memory import training_memory
-from mlsysim.solvers.kernels.training_work import Work, answer, training_work
+from mlsysim.solvers.kernels._operator_layer import Rates, head, layer, rates
+from mlsysim.solvers.kernels._training_memory import training_memory
+from mlsysim.solvers.kernels._training_work import Work, answer, training_work
 
 __all__ = ["operator_step"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
-from mlsysim.solvers.kernels.serving_pass import decode_pass, prefill_pass, rates
+from mlsysim.solvers.kernels._serving_pass import decode_pass, prefill_pass, rates
 
 __all__ = ["serve_operators"]
 

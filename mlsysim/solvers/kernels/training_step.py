@@ -7,8 +7,8 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels.training_memory import training_memory
-from mlsysim.solvers.kernels.training_work import answer, training_work
+from mlsysim.solvers.kernels._training_memory import training_memory
+from mlsysim.solvers.kernels._training_work import answer, training_work
 
 __all__ = ["training_step"]
 

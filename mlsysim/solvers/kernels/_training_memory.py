@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, where
-from mlsysim.solvers.kernels.training_work import Work
+from mlsysim.solvers.kernels._training_work import Work
 
 __all__ = ["training_memory"]
 
