@@ -150,7 +150,7 @@ class ServingSolver(Solver[ServingResult]):
         >>> r.itl_bottleneck
         'memory'
         >>> print(f"{r.itl.to('ms'):.2f}")
-        4.87 ms
+        6.54 ms
 
         References
         ----------

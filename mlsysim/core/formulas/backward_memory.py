@@ -21,9 +21,7 @@ def backward_width(
 ) -> Value:
     r"""Elements per token of the widest gradient in a feed-forward block's backward pass.
 
-    The gradient of what enters the nonlinearity, gate included. What the block kept of the
-    nonlinearity's output is free by then, and pays for the gradient of that output. Experts also
-    hold the gradient of every token's copies.
+    The gradient of what enters the nonlinearity, gate included. Experts add that of the copies.
 
     $$ w_g = k_e\,\left((w - 1)\,f + h\right) $$
 
