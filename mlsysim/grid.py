@@ -42,6 +42,7 @@ class Grid:
             index = list(np.ix_(*index)) if index else []
         self._index = dict(zip(lengths, index, strict=True))
         self._rows: NDArray[Any] | None = None
+        self._admitted: NDArray[np.bool_]
         self.plan: Plan
 
     def picked(self, rows: NDArray[Any]) -> Grid:
@@ -62,16 +63,31 @@ class Grid:
             chosen[name] = _plain(value) if isinstance(value, np.generic) else value
         return chosen
 
-    def kernel_inputs(self) -> dict[str, Any]:
-        """Return every input of the kernel, as a number or an array."""
+    def kernel_inputs(self, invalid: str) -> dict[str, Any]:
+        """Return every input of the kernel, as a number or an array.
+
+        Names and objects that contradict each other, such as a precision that one of several
+        devices lacks, are refused or passed over as `invalid` says; a value that is wrong in
+        itself is always refused.
+        """
         numeric = {n: self._spread(n) for n, v in self._axes.items() if not isinstance(v, list)}
         named = {n: v for n, v in self._axes.items() if n not in numeric}
-        cases: list[dict[str, Any]] = []
+        cases: list[dict[str, Any] | None] = []
+        faults: list[ConfigError] = []
         for choice in itertools.product(*(range(len(v)) for v in named.values())):
             picks = {n: named[n][i] for n, i in zip(named, choice, strict=True)}
-            arguments = self.cls.admit({**self._fixed, **numeric, **picks})
+            given = {**self._fixed, **numeric, **picks}
+            self.cls.each(given)
+            try:
+                arguments = self.cls.admit(given)
+            except ConfigError as fault:
+                if invalid == "raise":
+                    raise
+                faults.append(fault)
+                cases.append(None)
+                continue
             plan = self.cls.plan(arguments)
-            if cases and plan.kernel is not self.plan.kernel:
+            if any(cases) and plan.kernel is not self.plan.kernel:
                 raise ConfigError(
                     "model: a sweep takes models of one kind; sweep transformers and models of "
                     "fixed shape apart",
@@ -82,7 +98,13 @@ class Grid:
         case = np.zeros((), dtype=int)
         for name, values in named.items():
             case = case * len(values) + self._index[name]
-        return {name: _gathered([c[name] for c in cases], case) for name in cases[0]}
+        good = [found for found in cases if found is not None]
+        if not good:
+            raise faults[0]
+        self._admitted = np.array([found is not None for found in cases])[case]
+        # What is passed over takes any numbers: its row is marked, and they are never shown.
+        filled = [good[0] if found is None else found for found in cases]
+        return {name: _gathered([c[name] for c in filled], case) for name in good[0]}
 
     def _spread(self, name: str) -> Any:
         """Lay a numeric axis along its dimension of the grid, as float64.
@@ -94,7 +116,7 @@ class Grid:
 
     def valid(self, inputs: Mapping[str, Any], invalid: str) -> NDArray[np.bool_]:
         """Evaluate the solver's rules, and refuse what breaks them if so asked."""
-        valid = np.ones(self.shape, dtype=bool)
+        valid = np.broadcast_to(self._admitted, self.shape).copy()
         for rule in self.cls.rules:
             holds = np.broadcast_to(rule.holds(inputs), self.shape)
             if invalid == "raise" and not holds.all():

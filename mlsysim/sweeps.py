@@ -198,7 +198,7 @@ def sweep(
                 f"{name} = {value!r} is unknown: choose one of {', '.join(known)}", argument=name
             )
     grid = Grid(cls, _with_defaults(cls, arguments), how)
-    inputs = grid.kernel_inputs()
+    inputs = grid.kernel_inputs(invalid)
     valid = grid.valid(inputs, invalid)
     with np.errstate(divide="ignore", invalid="ignore"):
         outputs = _evaluate(grid.plan.kernel, inputs, grid.shape)

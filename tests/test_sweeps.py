@@ -214,3 +214,17 @@ def test_kinds_of_models_are_swept_apart():
     kinds = [Models.ResNet50, Models.Llama3_8B]
     with pytest.raises(ConfigError, match="models of one kind"):
         sweep(SingleNodeSolver, model=kinds, hardware=Hardware.H100)
+
+
+def test_names_that_contradict_each_other_can_be_passed_over():
+    """A TPU has no fp16: it is marked or dropped beside a device that has."""
+    given = {"model": Models.ResNet50, "hardware": [Hardware.H100, Hardware.TPUv5p]}
+    with pytest.raises(ConfigError, match="fp16"):
+        sweep(SingleNodeSolver, **given)
+    marked = sweep(SingleNodeSolver, **given, batch_size=[1, 8], invalid="mark")
+    assert marked["valid"].tolist() == [True, True, False, False]
+    assert np.isnan(marked["latency"].magnitude[2:]).all()
+    dropped = sweep(SingleNodeSolver, **given, batch_size=[1, 8], invalid="drop")
+    assert len(dropped) == 2
+    with pytest.raises(ConfigError, match="batch_size"):
+        sweep(SingleNodeSolver, **given, batch_size=[0], invalid="drop")

@@ -80,11 +80,16 @@ class Solver(Generic[R]):
         return values
 
     @classmethod
-    def admit(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Check every argument and return them as the solver uses them."""
+    def each(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Check every argument by itself and return them as the solver uses them."""
         return {
             name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()
         } | dict(cls.constants)
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Check every argument, and that they agree with each other."""
+        return cls.each(given)
 
     @classmethod
     def inputs(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
