@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import posixpath
 import re
 import sys
@@ -25,18 +26,28 @@ CALLOUT = re.compile(
     r"(?:^#+ (?P<heading>.*)\n)?",
     re.MULTILINE,
 )
-INSTALL = """\
-# The package that this page was written with. Off the site, put the wheel's address here.
-%pip install --quiet {site}dist/{wheel}"""
+INSTALL = "%pip install --quiet {site}dist/{wheel}"
+INSTALLED = """\
+# Install the package that this page was written with once, from the site that the page is on:
+#     %pip install ADDRESS-OF-THE-SITE/dist/{wheel}
+import mlsysim
+
+print("mlsysim", mlsysim.__version__)"""
 
 
 def notebook(page: Page, project: Project) -> Any:
     """Return the page as a notebook; its sentences keep the numbers of the page's own run."""
-    site = project.website.get("site-url", "../" * (len(page.path.parts) - 1)).rstrip("/") + "/"
+    address = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url")
+    site = (address or "../" * (len(page.path.parts) - 1)).rstrip("/") + "/"
     numbers = _numbers(page)
     results = run(page, project.root)
     about = f"# {page.meta.get('title', '')}\n\n{page.meta.get('subtitle', '')}".strip()
-    sources = [("code", INSTALL.format(site=site, wheel=project.variables["wheel"]))]
+    sources = [
+        (
+            "code",
+            (INSTALL if address else INSTALLED).format(site=site, wheel=project.variables["wheel"]),
+        )
+    ]
     sources.append(("markdown", about))
     for i, part in enumerate(page.parts):
         if isinstance(part, Cell):
