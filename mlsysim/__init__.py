@@ -19,6 +19,7 @@ from mlsysim.core.errors import (
 from mlsysim.core.table import Table
 from mlsysim.core.types import (
     Accelerator,
+    Calibration,
     Compute,
     Datacenter,
     DeploymentTier,
@@ -26,15 +27,19 @@ from mlsysim.core.types import (
     Fleet,
     GridProfile,
     Memory,
+    MoETransformerModel,
     NetworkFabric,
     Node,
     Rack,
+    ServingCalibration,
     Source,
     TransformerModel,
     Workload,
 )
 from mlsysim.core.units import Q_, Quantity, ureg
 from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.calibrations import Calibrations
+from mlsysim.registry.serving_calibrations import ServingCalibrations
 from mlsysim.solvers import (
     DistributedModel,
     DistributedResult,
@@ -63,12 +68,16 @@ if TYPE_CHECKING:
     from mlsysim.evaluation import Scorecard, evaluate
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.sweeps import Sweep, sweep
+    from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.scorecard import plot_scorecard
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Accelerator",
+    "Calibration",
+    "Calibrations",
+    "Comparison",
     "Compute",
     "ConfigError",
     "Datacenter",
@@ -89,6 +98,7 @@ __all__ = [
     "Limit",
     "MLSysError",
     "Memory",
+    "MoETransformerModel",
     "Models",
     "NetworkFabric",
     "Node",
@@ -100,10 +110,13 @@ __all__ = [
     "ReliabilityModel",
     "ReliabilityResult",
     "ReliabilitySolver",
+    "Report",
     "SLAViolation",
     "Scenario",
     "Scenarios",
     "Scorecard",
+    "ServingCalibration",
+    "ServingCalibrations",
     "ServingModel",
     "ServingResult",
     "ServingSolver",
@@ -127,6 +140,7 @@ __all__ = [
     "standalone_fleet",
     "sweep",
     "ureg",
+    "validate",
 ]
 
 
@@ -138,11 +152,14 @@ _LATE = {
     "Scenarios": "scenario",
     "Scorecard": "evaluation",
     "SimulationConfig": "config",
+    "Comparison": "validation",
+    "Report": "validation",
     "Sweep": "sweeps",
     "evaluate": "evaluation",
     "plot_scorecard": "viz.scorecard",
     "standalone_fleet": "scenario",
     "sweep": "sweeps",
+    "validate": "validation",
 }
 
 

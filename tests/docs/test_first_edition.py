@@ -113,7 +113,12 @@ def theirs(
 def ours(fabric: str, **arguments: Any) -> Any:
     fleet = Fleet(name=fabric, node=Systems.DGX_H100, count=32, fabric=FABRIC_ROWS[fabric])
     return DistributedSolver.solve(
-        model=Models.Llama3_70B, fleet=fleet, batch_size=256, seq_len=2048, **arguments
+        model=Models.Llama3_70B,
+        fleet=fleet,
+        batch_size=256,
+        seq_len=2048,
+        efficiency=0.5,
+        **arguments,
     )
 
 
