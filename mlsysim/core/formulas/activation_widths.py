@@ -1,10 +1,12 @@
-"""Widths of activations: elements per token that a layer keeps for its backward pass."""
+"""Widths of activations: elements per token that layers keep, or hold in a backward pass."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, minimum
 
 __all__ = [
+    "backward_width",
     "copied_context_width",
+    "expert_buffer_width",
     "kept_attention_width",
     "kept_expert_width",
     "kept_ffn_width",
@@ -138,3 +140,64 @@ def kept_expert_width(
     """
     inner = experts_per_token * (hidden_dim + mlp_matrices * expert_ffn_dim)
     return inner + mlp_matrices * shared_ffn_dim
+
+
+@formula
+def backward_width(
+    experts_per_token: Value, hidden_dim: Value, ffn_dim: Value, mlp_matrices: Value
+) -> Value:
+    r"""Elements per token of the widest gradient in a feed-forward block's backward pass.
+
+    The gradient of what enters the nonlinearity, gate included. What the block kept of the
+    nonlinearity's output is free by then, and pays for the gradient of that output. Experts also
+    hold the gradient of every token's copies.
+
+    $$ w_g = k_e\,\left((w - 1)\,f + h\right) $$
+
+    Parameters
+    ----------
+    experts_per_token : [1]
+        $k_e$, experts that each token visits: 1 for a dense layer.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    ffn_dim : [1]
+        $f$, inner width of the block.
+    mlp_matrices : [1]
+        $w$, matrices in the block: 2, or 3 with a gate.
+
+    Returns
+    -------
+    width : [1]
+        $w_g$, elements per token.
+
+    References
+    ----------
+    Counting; checked against peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
+    v1.2 summary, https://github.com/MooreThreads/SimuMax
+    """
+    return experts_per_token * ((mlp_matrices - 1) * ffn_dim + hidden_dim)
+
+
+@formula
+def expert_buffer_width(expert_ffn_dim: Value, shared_ffn_dim: Value) -> Value:
+    r"""Inner width of one expert of each shape.
+
+    $$ f_b = f_x + f_s $$
+
+    Parameters
+    ----------
+    expert_ffn_dim : [1]
+        $f_x$, inner width of one expert.
+    shared_ffn_dim : [1]
+        $f_s$, inner width of what every token visits beside its experts.
+
+    Returns
+    -------
+    width : [1]
+        $f_b$, columns.
+
+    References
+    ----------
+    Counting; all experts are of one shape.
+    """
+    return expert_ffn_dim + shared_ffn_dim

@@ -72,9 +72,8 @@ def switch_all_reduce_time(message_size: Value, ranks: Value, bandwidth: Value) 
 
     References
     ----------
-    Klenk et al. (2020), An In-Network Architecture for Accelerating Shared-Memory Multiprocessor
-    Collectives, section IV, https://doi.org/10.1109/ISCA45697.2020.00085; NVLS in NCCL:
-    src/device/all_reduce.h, https://github.com/NVIDIA/nccl
+    Counting what a rank sends; the algorithm is NCCL's NVLS: src/device/all_reduce.h,
+    https://github.com/NVIDIA/nccl
     """
     return (ranks + 1) / ranks * message_size / bandwidth
 

@@ -4,49 +4,13 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
-    "backward_width",
     "buffered_parameters",
-    "expert_buffer_width",
     "gathered_weights_size",
     "head_working_memory",
     "layer_working_memory",
     "recomputed_size",
     "working_memory",
 ]
-
-
-@formula
-def backward_width(
-    experts_per_token: Value, hidden_dim: Value, ffn_dim: Value, mlp_matrices: Value
-) -> Value:
-    r"""Elements per token of the widest gradient in a feed-forward block's backward pass.
-
-    The gradient of what enters the nonlinearity, gate included. Experts add that of the copies.
-
-    $$ w_g = k_e\,\left((w - 1)\,f + h\right) $$
-
-    Parameters
-    ----------
-    experts_per_token : [1]
-        $k_e$, experts that each token visits: 1 for a dense layer.
-    hidden_dim : [1]
-        $h$, width of the residual stream.
-    ffn_dim : [1]
-        $f$, inner width of the block.
-    mlp_matrices : [1]
-        $w$, matrices in the block: 2, or 3 with a gate.
-
-    Returns
-    -------
-    width : [1]
-        $w_g$, elements per token.
-
-    References
-    ----------
-    Counting; checked against peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
-    v1.2 summary, https://github.com/MooreThreads/SimuMax
-    """
-    return experts_per_token * ((mlp_matrices - 1) * ffn_dim + hidden_dim)
 
 
 @formula
@@ -184,31 +148,6 @@ def buffered_parameters(
     """
     blocks = minimum(1, dense_layers) * mlp + minimum(1, moe_layers) * expert
     return (attention + blocks + output_tables * table) / tp_size
-
-
-@formula
-def expert_buffer_width(expert_ffn_dim: Value, shared_ffn_dim: Value) -> Value:
-    r"""Inner width of one expert of each shape.
-
-    $$ f_b = f_x + f_s $$
-
-    Parameters
-    ----------
-    expert_ffn_dim : [1]
-        $f_x$, inner width of one expert.
-    shared_ffn_dim : [1]
-        $f_s$, inner width of what every token visits beside its experts.
-
-    Returns
-    -------
-    width : [1]
-        $f_b$, columns.
-
-    References
-    ----------
-    Counting; all experts are of one shape.
-    """
-    return expert_ffn_dim + shared_ffn_dim
 
 
 @formula

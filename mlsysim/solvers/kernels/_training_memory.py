@@ -14,6 +14,18 @@ __all__ = ["training_memory"]
 
 
 @dataclass(frozen=True)
+class _Parameters:
+    """Parameters of the model's parts."""
+
+    attention: Value
+    dense: Value
+    experts: Value
+    """Of all experts."""
+    table: Value
+    """Of one embedding table, with what else is outside the layers."""
+
+
+@dataclass(frozen=True)
 class _Stage:
     """What one stage of the pipeline holds."""
 
@@ -45,17 +57,17 @@ def training_memory(i: SimpleNamespace, w: Work) -> dict[str, Any]:
     The first stage keeps the most microbatches; the last has the logits and, in models that begin
     with dense layers, the most experts.
     """
-    kept = _kept(i, w)
+    n, kept = _parameters(i), _kept(i, w)
     moe = f.first_stage_moe_layers(w.stage_layers, i.layers, i.moe_layers)
     flight = f.microbatches_in_flight(i.pp_size, i.microbatch_count)
     growth = where(i.virtual_stages > 1, f.interleaving_factor(i.pp_size, i.virtual_stages), 1)
     outputs = f.first_stage_output_tables(i.pp_size)
     tables = f.first_stage_tables(i.embedding_tables, outputs)
-    first = _held(i, w, kept, _stage(i, w, moe, tables, outputs, flight, growth))
+    first = _held(i, w, n, kept, _stage(i, w, n, moe, tables, outputs, flight, growth))
 
     moe = f.last_stage_moe_layers(w.stage_layers, i.moe_layers)
     flight = f.last_stage_in_flight(i.pp_size, i.virtual_stages, i.microbatch_count)
-    last = _held(i, w, kept, _stage(i, w, moe, 1, 1, flight, 1))
+    last = _held(i, w, n, kept, _stage(i, w, n, moe, 1, 1, flight, 1))
 
     fuller = {
         name: where(last["memory"] > first["memory"], last[name], first[name]) for name in first
@@ -67,9 +79,23 @@ def training_memory(i: SimpleNamespace, w: Work) -> dict[str, Any]:
     }
 
 
+def _parameters(i: SimpleNamespace) -> _Parameters:
+    """Count the parameters of the model's parts from the shapes of its matrices."""
+    attention = f.attention_parameters(i.hidden_dim, i.heads, i.kv_heads, i.head_dim)
+    dense = f.mlp_parameters(i.hidden_dim, i.ffn_dim, i.mlp_matrices)
+    experts = f.expert_parameters(
+        i.moe_layers, i.experts, i.mlp_matrices, i.hidden_dim, i.expert_ffn_dim
+    )
+    shared = f.mlp_parameters(i.hidden_dim, i.shared_ffn_dim, i.mlp_matrices)
+    stack = f.layer_stack_parameters(i.layers, i.moe_layers, attention, dense, shared, experts)
+    table = f.table_parameters(i.parameters, stack, i.embedding_tables)
+    return _Parameters(attention, dense, experts, table)
+
+
 def _stage(
     i: SimpleNamespace,
     w: Work,
+    n: _Parameters,
     moe_layers: Value,
     tables: Value,
     output_tables: Value,
@@ -77,21 +103,18 @@ def _stage(
     interleaving: Value,
 ) -> _Stage:
     """Count the layers and parameters of a stage."""
-
-    def experts(layers: Value) -> Value:
-        return f.expert_parameters(
-            layers, i.experts, i.mlp_matrices, i.hidden_dim, i.expert_ffn_dim
-        )
-
     parameters = f.stage_parameters(
         i.parameters,
-        experts(i.moe_layers),
-        _table(i),
+        n.experts,
+        n.table,
         i.embedding_tables,
         tables,
         i.pp_size,
         i.tp_size,
         f.stage_imbalance(i.layers, i.pp_size, w.stage_layers),
+    )
+    experts = f.expert_parameters(
+        moe_layers, i.experts, i.mlp_matrices, i.hidden_dim, i.expert_ffn_dim
     )
     return _Stage(
         dense_layers=f.dense_layers(w.stage_layers, moe_layers),
@@ -101,26 +124,13 @@ def _stage(
         in_flight=where(i.all_forward_first > 0, i.microbatch_count, in_flight),
         interleaving=interleaving,
         parameters=parameters,
-        experts=f.parameter_share(f.parameter_share(experts(moe_layers), i.tp_size), i.ep_size),
+        experts=f.parameter_share(f.parameter_share(experts, i.tp_size), i.ep_size),
     )
 
 
-def _table(i: SimpleNamespace) -> Value:
-    """Return the parameters of one embedding table, with what else is outside the layers."""
-    stack = f.layer_stack_parameters(
-        i.layers,
-        i.moe_layers,
-        f.attention_parameters(i.hidden_dim, i.heads, i.kv_heads, i.head_dim),
-        f.mlp_parameters(i.hidden_dim, i.ffn_dim, i.mlp_matrices),
-        f.mlp_parameters(i.hidden_dim, i.shared_ffn_dim, i.mlp_matrices),
-        f.expert_parameters(
-            i.moe_layers, i.experts, i.mlp_matrices, i.hidden_dim, i.expert_ffn_dim
-        ),
-    )
-    return f.table_parameters(i.parameters, stack, i.embedding_tables)
-
-
-def _held(i: SimpleNamespace, w: Work, kept: _Kept, stage: _Stage) -> dict[str, Any]:
+def _held(
+    i: SimpleNamespace, w: Work, n: _Parameters, kept: _Kept, stage: _Stage
+) -> dict[str, Any]:
     """Return the memory of one device of a stage, by what it is for."""
     copies = f.expert_replicas(w.replicas, i.ep_size)
 
@@ -142,7 +152,7 @@ def _held(i: SimpleNamespace, w: Work, kept: _Kept, stage: _Stage) -> dict[str, 
         stage.in_flight,
         stage.interleaving,
     )
-    working = _working(i, w, kept, stage)
+    working = _working(i, w, n, kept, stage)
     return {
         "memory": f.memory_sum(weights, gradients, optimizer, activations, working),
         "weights_memory": weights,
@@ -201,19 +211,19 @@ def _layer(i: SimpleNamespace, w: Work, kept_width: Value, kept_scores: Value) -
     )
 
 
-def _working(i: SimpleNamespace, w: Work, kept: _Kept, stage: _Stage) -> Value:
+def _working(i: SimpleNamespace, w: Work, n: _Parameters, kept: _Kept, stage: _Stage) -> Value:
     """Return what the backward pass holds for a while, in a layer with experts if there is one."""
     tokens = f.token_count(w.own_sequences, i.seq_len)
     mixed = stage.moe_layers > 0
     buffers = f.buffered_parameters(
-        f.attention_parameters(i.hidden_dim, i.heads, i.kv_heads, i.head_dim),
-        f.mlp_parameters(i.hidden_dim, i.ffn_dim, i.mlp_matrices),
+        n.attention,
+        n.dense,
         f.mlp_parameters(
             i.hidden_dim,
             f.expert_buffer_width(i.expert_ffn_dim, i.shared_ffn_dim),
             i.mlp_matrices,
         ),
-        _table(i),
+        n.table,
         stage.dense_layers,
         stage.moe_layers,
         stage.output_tables,
