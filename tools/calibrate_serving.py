@@ -43,7 +43,10 @@ CONSTANTS: dict[str, tuple[float, float, float]] = {
     "sequence_overhead": (8e-6, 0.5e-6, 60e-6),
     "request_overhead": (20e-3, 1e-3, 100e-3),
 }
-PULL = 0.1
+PULL = 0.3
+"""Weight of a constant's distance from its start, so that what rows cannot tell stays there. Three
+times less lowers the cross-validated error of times between tokens by 0.3 points, at the price of
+pairs of constants that lean against each other."""
 FOLDS = 5
 ENOUGH = 20
 """Runs from which percentiles say something."""
@@ -227,11 +230,11 @@ def printed(name: str, value: float) -> float:
 
 
 def summary(errors: Floats) -> str:
-    """Write n, MAPE, median, bias and share within ten percent."""
+    """Write n, mean and median error, bias and share within ten percent."""
     percent = 100 * np.expm1(errors)
     size = np.abs(percent)
     return (
-        f"n={size.size:4d}  MAPE {size.mean():5.1f}  median {np.median(size):5.1f}  "
+        f"n={size.size:4d}  mean {size.mean():5.1f}  median {np.median(size):5.1f}  "
         f"bias {percent.mean():+5.1f}  within 10 % {100 * (size <= 10).mean():3.0f} %"
     )
 

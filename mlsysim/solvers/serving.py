@@ -151,6 +151,15 @@ class ServingSolver(Solver[ServingResult]):
         'memory'
         >>> print(f"{r.itl.to('ms'):.2f}")
         6.54 ms
+        >>> busy = ServingSolver.solve(
+        ...     model=Models.Llama3_8B,
+        ...     hardware=Hardware.H100,
+        ...     seq_len=2048,
+        ...     output_len=256,
+        ...     batch_size=64,
+        ... )
+        >>> print(f"{busy.decode_latency.to('ms'):.1f}, with prefills {busy.itl.to('ms'):.1f}")
+        12.9 ms, with prefills 24.8 ms
 
         References
         ----------

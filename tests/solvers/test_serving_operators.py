@@ -1,0 +1,273 @@
+"""Serving timed operator by operator: limits, directions, and the work that is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsysim import Hardware, Models, ServingSolver, Systems, sweep
+from mlsysim.core.formulas import experts_visited, tensor_size
+from mlsysim.core.units import Q_
+from mlsysim.registry.serving_calibrations import (
+    ServingCalibrations,
+    serving_calibration_for,
+)
+
+MODEL = Models.Llama3_70B
+LOAD = {
+    "model": MODEL,
+    "hardware": Systems.Nodes.DGX_H100,
+    "precision": "fp8",
+    "tp_size": 4,
+    "seq_len": 1024,
+    "output_len": 512,
+    "batch_size": 32,
+}
+TIMES = ("ttft", "itl", "latency", "prefill_latency", "decode_latency")
+# An engine that loses nothing: what remains is arithmetic and bytes.
+IDEAL = replace(
+    ServingCalibrations.Uncalibrated,
+    gemm_efficiency=1.0,
+    gemm_efficiency_fp8=1.0,
+    attention_efficiency=1.0,
+    memory_efficiency=1.0,
+    kv_efficiency=1.0,
+    link_efficiency=1.0,
+    layer_overhead=Q_(0, "us"),
+    all_reduce_overhead=Q_(0, "us"),
+    prompt_overhead=Q_(0, "us"),
+    sequence_overhead=Q_(0, "us"),
+    request_overhead=Q_(0, "ms"),
+)
+
+
+def solve(**changes):
+    return ServingSolver.solve(**LOAD | changes)
+
+
+def seconds(result, field):
+    return result[field].to("s").magnitude
+
+
+# Limits
+
+
+def test_one_client_meets_no_other():
+    r = solve(batch_size=1)
+    assert seconds(r, "itl") == pytest.approx(seconds(r, "decode_latency"), rel=1e-12)
+    overhead = serving_calibration_for(Hardware.H100).request_overhead.to("s").magnitude
+    assert seconds(r, "ttft") == pytest.approx(seconds(r, "prefill_latency") + overhead)
+
+
+def test_decode_of_an_ideal_engine_is_the_bytes_over_the_bandwidth():
+    given = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "precision": "bf16"}
+    r = ServingSolver.solve(**given, seq_len=1, calibration=IDEAL)
+    # The input embedding is looked up, not streamed.
+    streamed = Models.Llama3_8B.parameters.to("param").magnitude - 128_256 * 4096
+    floor = 2 * streamed / 3.35e12
+    assert floor < seconds(r, "itl") < 1.01 * floor
+
+
+def test_prefill_of_an_ideal_engine_is_the_arithmetic_over_the_peak():
+    given = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "precision": "bf16"}
+    r = ServingSolver.solve(**given, seq_len=4096, calibration=IDEAL)
+    matrices = 32 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14_336)
+    floor = 2 * 4096 * matrices / 989.4e12
+    assert floor < seconds(r, "prefill_latency") < 1.25 * floor  # attention and norms
+
+
+def test_no_engine_is_faster_than_an_ideal_one():
+    ideal = solve(calibration=IDEAL)
+    for calibration in ServingCalibrations:
+        r = solve(calibration=calibration)
+        assert all(r[field] > ideal[field] for field in TIMES), calibration.name
+
+
+def test_long_answers_leave_the_decode_step_alone():
+    r = solve(output_len=1_000_000, seq_len=1, batch_size=2)
+    assert seconds(r, "itl") == pytest.approx(seconds(r, "decode_latency"), rel=1e-3)
+
+
+def test_a_batch_without_answers_is_read_at_once():
+    """Eight prompts of a thousand tokens fill one pass: all have their first token at its end."""
+    r = solve(output_len=0, batch_size=8, calibration=IDEAL)
+    assert seconds(r, "itl") == seconds(r, "decode_latency")
+    assert seconds(r, "ttft") == pytest.approx(8 * seconds(r, "prefill_latency"), rel=0.02)
+
+
+def test_clients_are_in_flight_or_nowhere():
+    """Little's law: clients = rate x latency, prefills counted once."""
+    for batch in (1, 8, 64):
+        r = solve(batch_size=batch, output_len=512, calibration=IDEAL)
+        held = r.request_throughput.to("1/s").magnitude * seconds(r, "latency")
+        assert held == pytest.approx(batch, rel=0.02)
+
+
+def test_every_expert_is_visited_by_many_tokens_and_few_by_one():
+    assert experts_visited(128, 8, 1) == pytest.approx(8)
+    assert experts_visited(128, 8, 4096) == pytest.approx(128)
+    assert experts_visited(1, 1, 7) == 1
+
+
+def test_experts_cost_a_decode_step_what_is_read_of_them():
+    model = Models.Qwen3_30B_A3B
+    one, many = (
+        ServingSolver.solve(
+            model=model,
+            hardware=Hardware.H100,
+            precision="bf16",
+            seq_len=1,
+            batch_size=batch,
+            calibration=IDEAL,
+        )
+        for batch in (1, 256)
+    )
+    whole = tensor_size(model.parameters.to("param").magnitude, 2) / 3.35e12
+    assert seconds(one, "decode_latency") < 0.15 * whole
+    assert 0.9 * whole < seconds(many, "decode_latency") < 1.2 * whole
+
+
+# Directions
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "grows"),
+    [
+        ({"batch_size": 64}, "itl", True),
+        ({"batch_size": 64}, "output_throughput", True),
+        ({"batch_size": 64}, "ttft", False),
+        ({"tp_size": 8}, "itl", False),
+        ({"tp_size": 8}, "ttft", False),
+        ({"seq_len": 4096}, "ttft", True),
+        ({"seq_len": 4096}, "itl", True),
+        ({"seq_len": 4096}, "output_throughput", False),
+        ({"output_len": 128}, "itl", True),
+        ({"waves": 1}, "ttft", True),
+        ({"waves": 1}, "itl", False),
+        ({"arrivals": 4}, "ttft", True),
+        ({"precision": "bf16"}, "itl", True),
+        ({"kv_precision": "bf16"}, "decode_latency", True),
+        ({"weight_precision": "int4"}, "decode_latency", False),
+    ],
+)
+def test_direction(changes, field, grows):
+    before, after = seconds_or_rate(solve(), field), seconds_or_rate(solve(**changes), field)
+    assert after >= before if grows else after <= before
+    if field != "ttft" or "batch_size" not in changes:
+        assert after != before
+
+
+def seconds_or_rate(result, field):
+    return result[field].to_base_units().magnitude
+
+
+def test_the_first_wave_counts_less_in_a_longer_run():
+    times = [seconds(solve(waves=waves), "ttft") for waves in (1, 2, 10, 100, None)]
+    assert times == sorted(times, reverse=True)
+    assert times[-2] == pytest.approx(times[-1], rel=0.2)
+
+
+# Memory
+
+
+def test_requests_that_do_not_fit_wait_for_their_places():
+    given = {"tp_size": 2, "seq_len": 8192, "output_len": 1024}
+    few, many = solve(**given, batch_size=8), solve(**given, batch_size=512)
+    assert few.running_batch_size == 8
+    assert few.feasible
+    assert many.running_batch_size < 512
+    assert not many.feasible
+    assert many.reasons
+    # Whoever waits does not burden those that run.
+    full = solve(**given, batch_size=many.running_batch_size)
+    assert seconds(full, "itl") == seconds(many, "itl")
+    stay = seconds(full, "latency")
+    waiting = 512 / many.running_batch_size - 1
+    assert seconds(many, "ttft") - seconds(full, "ttft") == pytest.approx(waiting * stay)
+
+
+def test_engines_that_reserve_less_run_more():
+    given = {"tp_size": 2, "seq_len": 1024, "output_len": 8192, "batch_size": 512}
+    reserve, grow = (
+        solve(**given, calibration=calibration).running_batch_size
+        for calibration in (ServingCalibrations.Hopper_TensorRT, ServingCalibrations.Hopper_vLLM)
+    )
+    assert reserve < grow
+
+
+def test_four_bit_weights_carry_their_scales():
+    wide, narrow = solve(precision="fp8"), solve(weight_precision="fp4")
+    ratio = narrow.model_weights_size / wide.model_weights_size
+    assert ratio.to("").magnitude == pytest.approx(0.5 + 1 / 16)
+
+
+# The textbook, and the work shown
+
+
+def test_an_efficiency_asks_for_the_textbook():
+    r = ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100, efficiency=0.5)
+    assert seconds(r, "itl") == pytest.approx(4.874e-3, rel=1e-3)
+    assert r.itl == r.decode_latency
+    assert r.ttft == r.prefill_latency
+    assert r.itl_low is None
+    assert r.ttft_high is None
+    assert "textbook" in r.calibration
+
+
+@pytest.mark.parametrize("field", [*TIMES, "output_throughput", "itl_low", "ttft_high"])
+def test_the_derivation_ends_in_numbers_with_a_source(field):
+    r = solve(waves=10)
+    derivation = r.explain(field)
+    text = str(derivation)
+    assert text
+    shown = f"{field} = "
+    assert shown in text.splitlines()[0]
+    for constant in ("calibration", "hardware.accelerator", "model."):
+        assert constant in text
+
+
+def test_constants_are_shown_with_the_rows_behind_them():
+    assert "calibrate rows of TensorRT-LLM on H100 and H200" in str(solve().explain("itl"))
+
+
+def test_a_sweep_is_a_loop():
+    table = sweep(
+        ServingSolver,
+        **LOAD
+        | {"batch_size": [1, 16, 400], "waves": 10, "tp_size": [2, 8], "output_len": [0, 99]},
+    )
+    rows = [table.result(index) for index in range(len(table))]
+    assert len({seconds(r, "itl") for r in rows}) == len(rows) == 12
+    for field in (*TIMES, "itl_low", "output_throughput"):
+        found = table[field].to_base_units().magnitude
+        assert found == pytest.approx(np.array([seconds_or_rate(r, field) for r in rows]))
+
+
+# The registry
+
+
+def test_every_constant_is_sourced_or_marked_as_a_guess():
+    for row in ServingCalibrations:
+        for field in ("gemm_efficiency", "kv_efficiency", "layer_overhead", "kv_share"):
+            fitted = "calibrate rows" in str(row.source_of(field))
+            assert fitted or row.is_estimated(field) or row.source_of(field).url, (row, field)
+        shares = [getattr(row, name) for name in vars(row) if name.endswith("efficiency")]
+        assert all(0.1 < share <= 0.93 for share in shares)
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        (Hardware.H100, "Hopper, TensorRT-LLM"),
+        (Hardware.H200, "Hopper, TensorRT-LLM"),
+        (Hardware.B200, "Blackwell, TensorRT-LLM"),
+        (Hardware.A100, "Ampere"),
+        (Hardware.MI300X, "Uncalibrated"),
+    ],
+)
+def test_the_constants_of_a_device(device, name):
+    r = ServingSolver.solve(model=Models.Llama3_8B, hardware=device)
+    assert r.calibration == name
+    assert (r.itl_low is None) == (name in ("Uncalibrated", "Ampere"))
