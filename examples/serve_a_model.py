@@ -12,9 +12,9 @@ table = sweep(
     output_len=256,
     batch_size=[1, 4, 16, 64, 256],
 )
-print(table.select("batch_size", "itl", "decode_throughput", "memory_utilization", "feasible"))
+print(table.select("batch_size", "itl", "output_throughput", "memory_utilization", "feasible"))
 
 fitting = table.where(np.asarray(table["feasible"]))
-best = fitting.best("decode_throughput")
-print(f"\nMost tokens: {best.decode_throughput:.0f}, one every {best.itl.to('ms'):.1f} per reader.")
+best = fitting.best("output_throughput")
+print(f"\nMost tokens: {best.output_throughput:.0f}, one every {best.itl.to('ms'):.1f} per reader.")
 print(f"At most {best.max_batch_size} such sequences fit.")
