@@ -11,7 +11,7 @@ import click
 
 from mlsysim.config.document import scalar_of
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.scenario.amounts import read_amount
+from mlsysim.scenario.amounts import read_argument
 from mlsysim.scenario.names import find_entry
 from mlsysim.solvers import (
     DistributedSolver,
@@ -21,7 +21,6 @@ from mlsysim.solvers import (
     SingleNodeSolver,
     SustainabilitySolver,
 )
-from mlsysim.solvers.amounts import Amount
 from mlsysim.solvers.arguments import Argument, Noun
 from mlsysim.solvers.base import Solver
 
@@ -126,12 +125,9 @@ def _read(solver: type[Solver[Any]], name: str, text: str) -> Any:
     kind = solver.parameters[name]
     if isinstance(kind, Noun):
         value = find_entry(text, kind.kinds, name)
-    else:
-        value = scalar_of(text)
-        if isinstance(kind, Amount) and isinstance(value, str):
-            value = read_amount(value, kind.unit, name)
-    kind.admit(name, value)
-    return value
+        kind.admit(name, value)
+        return value
+    return read_argument(kind, name, scalar_of(text))
 
 
 def _complete(solver: type[Solver[Any]], given: dict[str, Any]) -> dict[str, Any]:

@@ -22,14 +22,13 @@ from mlsysim.core.types import (
     Node,
     Workload,
 )
-from mlsysim.scenario.amounts import read_amount
+from mlsysim.scenario.amounts import read_argument
 from mlsysim.scenario.limits import METRICS, metrics_of
 from mlsysim.scenario.macro import MACRO_METRICS, SustainabilitySolver
 from mlsysim.scenario.names import entries
 from mlsysim.scenario.scenario import Scenario
 from mlsysim.scenario.systems import without_facility
 from mlsysim.scenario.tasks import TASKS, Task
-from mlsysim.solvers.amounts import Amount
 
 __all__ = ["KEYS", "MACRO_KEYS", "PRICES", "REGIONS", "SYSTEM_KEYS", "checked"]
 
@@ -165,9 +164,7 @@ class _Checker(Parts):
     def _argument(self, path: KeyPath, task: Task, name: str, value: Any) -> Any:
         kind = task.parameters[name]
         try:
-            if isinstance(kind, Amount) and isinstance(value, str):
-                value = read_amount(value, kind.unit, name)
-            kind.admit(name, value)
+            return read_argument(kind, name, value)
         except ConfigError as fault:
             self._document.fault(path, str(fault))
         return value

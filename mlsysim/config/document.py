@@ -24,8 +24,11 @@ _MAX_TEXT = 10_000
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE)
 _WORDS = {"null": None, "true": True, "false": False, "": None}
-# What no one types: control characters, and halves of surrogate pairs, which cannot be printed.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# What no one types: control characters, marks that turn the direction of the text around, so that
+# it does not read as it stands, and halves of surrogate pairs, which cannot be printed.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 @dataclass

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["InUnit", "Result"]
 
 
+class PlainNumber(float):
+    """A number that is its own magnitude: the first edition's energies in kWh were quantities."""
+
+    __slots__ = ()
+
+    @property
+    def magnitude(self) -> float:
+        """The number itself."""
+        return float(self)
+
+
 class InUnit:
     """A field of a result as a plain number in a unit: `tco_usd` is `tco` in USD.
 
@@ -29,12 +40,12 @@ class InUnit:
     @overload
     def __get__(self, result: None, owner: type) -> InUnit: ...
     @overload
-    def __get__(self, result: Result, owner: type) -> float: ...
-    def __get__(self, result: Result | None, owner: type) -> InUnit | float | None:
+    def __get__(self, result: Result, owner: type) -> PlainNumber: ...
+    def __get__(self, result: Result | None, owner: type) -> InUnit | PlainNumber | None:
         if result is None:
             return self
         value = getattr(result, self.field)
-        return None if value is None else float(value.to(self.unit).magnitude)
+        return None if value is None else PlainNumber(value.to(self.unit).magnitude)
 
 
 @record

@@ -1,4 +1,4 @@
-"""Amounts written as text: ``"200 ms"``, ``"0.12 USD/kWh"``."""
+"""Arguments written as text, in files and on the command line: ``"200 ms"``, ``"0.12 USD/kWh"``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.units import Q_, strip, unit
+from mlsysim.solvers.amounts import Amount
+from mlsysim.solvers.arguments import Argument, Switch
 
-__all__ = ["read_amount"]
+__all__ = ["read_amount", "read_argument"]
 
 _AMOUNT = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)\s*(\S.*)?")
 # A product of names, with small powers. Anything more would be arithmetic, which text is not for.
@@ -49,5 +51,38 @@ def read_amount(text: str, expected: str, name: str) -> Any:
         raise ConfigError(
             f"{name} = {text!r}: the unit {symbol!r} is unknown; {example}", argument=name
         ) from fault
-    strip(amount, expected, name)
+    try:
+        strip(amount, expected, name)
+    except ConfigError as fault:
+        # The units' own message proposes Python, and this is text.
+        raise ConfigError(
+            f"{name} = {text!r} has the wrong dimension: {example}", argument=name
+        ) from fault
     return amount
+
+
+def read_argument(kind: Argument, name: str, value: Any) -> Any:
+    """Read an argument of a solver from a plain scalar, and check it.
+
+    Parameters
+    ----------
+    kind
+        What the argument may be.
+    name
+        Its name.
+    value
+        What was written: a number, a truth value or text.
+
+    Raises
+    ------
+    ConfigError
+        If the value makes no sense; the message says what to write.
+    """
+    if isinstance(kind, Amount) and isinstance(value, str):
+        value = read_amount(value, kind.unit, name)
+    if isinstance(kind, Switch) and value is not None and not isinstance(value, bool):
+        raise ConfigError(
+            f"{name} = {value!r} is no truth value: write true or false", argument=name
+        )
+    kind.admit(name, value)
+    return value

@@ -187,7 +187,7 @@ class ServingSolver(Solver[ServingResult]):
         arguments = super().admit(given)
         hardware, model = arguments["hardware"], arguments["model"]
         device = hardware.accelerator if isinstance(hardware, Node) else hardware
-        device.compute.rate(arguments["precision"])
+        _check_rate(device, arguments["precision"])
         arguments["wide_precision"] = find_precision(
             device.compute.wide_precision(arguments["precision"].name)
         )
@@ -246,6 +246,18 @@ class ServingSolver(Solver[ServingResult]):
             "max_seq_len": int(values["max_seq_len"]),
             "reasons": reasons,
         }
+
+
+def _check_rate(device: Accelerator, precision: Any) -> None:
+    """Refuse a format that the device only stores, and say which argument is for that."""
+    try:
+        device.compute.rate(precision)
+    except ConfigError as fault:
+        fault.message += (
+            "; to store weights or the cache in a format that it does not compute in, pass "
+            "weight_precision= or kv_precision="
+        )
+        raise
 
 
 def _largest(value: Any) -> int:

@@ -55,10 +55,21 @@ def plot_roofline(
     Raises
     ------
     ConfigError
-        If the device does not compute in `precision`, or a workload is of no known kind.
+        If `hardware` is no device, the device does not compute in `precision`, or a workload is of
+        no known kind.
     """
     import matplotlib.pyplot as plt
 
+    if not isinstance(hardware, Accelerator):
+        raise ConfigError(
+            f"hardware = {hardware!r} is not an Accelerator; pass one such as Hardware.A100",
+            argument="hardware",
+        )
+    if isinstance(workloads, Workload):
+        raise ConfigError(
+            f"workloads = {workloads!r} is one model: give a list of models",
+            argument="workloads",
+        )
     name = precision or hardware.compute.default_precision
     peak = strip(hardware.compute.rate(name), "flop/s", "peak rate")
     bandwidth = hardware.memory.si("bandwidth")

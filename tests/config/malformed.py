@@ -95,9 +95,9 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "truth as number": (put("256", "true"), "must be a number", 7),
     "no value": (put("256", ""), "batch_size is None", 7),
     # words
-    "yes": (put("sequence_parallel: true", "sequence_parallel: yes"), "True or False", 11),
-    "True": (put("sequence_parallel: true", "sequence_parallel: True"), "True or False", 11),
-    "on": (put("sequence_parallel: true", "sequence_parallel: on"), "True or False", 11),
+    "yes": (put("sequence_parallel: true", "sequence_parallel: yes"), "write true or false", 11),
+    "True": (put("sequence_parallel: true", "sequence_parallel: True"), "write true or false", 11),
+    "on": (put("sequence_parallel: true", "sequence_parallel: on"), "write true or false", 11),
     "number as name": (put("name: Pretraining", "name: 42"), "write text", 1),
     "truth as name": (put("name: Pretraining", "name: true"), "write text", 1),
     "null as name": (put("name: Pretraining", "name: null"), "write text", 1),
@@ -107,6 +107,8 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "long text": (put("A run on rented nodes.", "x" * 20_000), "longer than", 2),
     "surrogate": (put("Pretraining", '"\\ud800"'), "cannot be printed", 1),
     "escape sequence": (put("Pretraining", '"\\e[2J"'), "cannot be printed", 1),
+    "text turned around": (put("Pretraining", "a\u202eb"), "cannot be printed", 1),
+    "key turned around": (CAMERA + "\u202eroloc: red\n", "not a name", 7),
     "null in quotes": (put("Pretraining", '"\\0"'), "cannot be printed", 1),
     "description as group": (put("A run on rented nodes.", "{a: 1}"), "write text", 2),
     # keys

@@ -209,3 +209,25 @@ def test_a_missing_page_gets_ours(light: Visitor) -> None:
 def test_math_is_shown_without_scripts(light: Visitor, built_site: Path) -> None:
     page = light.open(first_with(built_site, "<math"))
     assert page.locator("math").first.bounding_box()["height"] > 0
+
+
+def test_what_has_the_focus_is_seen(light: Visitor) -> None:
+    """Axe does not look for this: each control of the head draws an outline when it is reached."""
+    page = light.open("docs/getting-started.html")
+    controls = page.locator("#quarto-header :is(a, button):visible").count()
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    for _ in range(controls):
+        page.keyboard.press("Tab")
+        assert page.evaluate(outline) == "solid", page.evaluate("document.activeElement.outerHTML")
+
+
+def test_folded_answers_and_tabs_are_open_without_scripts(
+    browser: Any, site: str, built_site: Path
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/{first_with(built_site, 'callout-collapse')}")
+    assert all(one.is_visible() for one in page.locator(".callout-collapse").all())
+    page.goto(f"{site}/{first_with(built_site, 'panel-tabset')}")
+    assert all(one.is_visible() for one in page.locator(".tab-pane").all())
+    context.close()
