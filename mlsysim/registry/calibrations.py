@@ -80,7 +80,8 @@ class Calibrations(Catalog):
     A100_Megatron = _row(
         "A100, Megatron-LM 2021-2023",
         "Megatron-LM and Megatron-DeepSpeed, unfused attention",
-        "megatron21_table1, megatron21_table2_ptdp, korthikanti_table5, vtrain_multi, vtrain_single",
+        "megatron21_table1, megatron21_table2_ptdp, korthikanti_table5, "
+        "vtrain_multi, vtrain_single",
         gemm_efficiency=0.743,
         link_efficiency=0.624,
         nic_efficiency=0.784,
