@@ -1,7 +1,7 @@
 """Operators of serving: products with few rows, experts that are visited, small all-reduces."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, minimum
+from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
     "experts_visited",
@@ -97,7 +97,7 @@ def product_memory_time(
 def experts_visited(experts: Value, experts_per_token: Value, tokens: Value) -> Value:
     r"""Experts of a layer that at least one token of a pass visits, if all are equally likely.
 
-    $$ g = E\left(1 - \left(1 - \frac{k_e}{E}\right)^{T}\right) $$
+    $$ g = E\left(1 - \max\left(0,\, 1 - \frac{k_e}{E}\right)^{T}\right) $$
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def experts_visited(experts: Value, experts_per_token: Value, tokens: Value) -> 
     ----------
     Counting: a token misses an expert with the chance in brackets, independently of the others.
     """
-    return experts * (1 - (1 - experts_per_token / experts) ** tokens)
+    return experts * (1 - maximum(0, 1 - experts_per_token / experts) ** tokens)
 
 
 @formula
