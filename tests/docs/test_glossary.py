@@ -12,7 +12,6 @@ import pytest
 
 import mlsysim.evaluation
 import mlsysim.solvers  # noqa: F401 - these define every solver, result and scorecard
-from mlsysim import sweep
 from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
 from mlsysim.core.fields import Record
 from mlsysim.core.formula import FORMULAS
@@ -49,17 +48,31 @@ def below(kind: type) -> Iterator[type]:
             yield from below(child)
 
 
+PUBLIC = {name: getattr(mlsysim, name) for name in mlsysim.__all__}
+
+
 def parameters() -> list[tuple[str, str]]:
     functions: list[tuple[str, Any]] = [(kind.__name__, kind.solve) for kind in below(Solver)]
+    functions += [item for item in PUBLIC.items() if inspect.isfunction(item[1])]
     return [
         (owner, name)
-        for owner, function in [*functions, ("sweep", sweep)]
+        for owner, function in functions
         for name in inspect.signature(function).parameters
     ]
 
 
 def fields(base: type) -> list[tuple[str, dataclasses.Field[Any]]]:
     return [(kind.__name__, item) for kind in below(base) for item in dataclasses.fields(kind)]
+
+
+def public_fields() -> list[tuple[str, dataclasses.Field[Any]]]:
+    """Fields of the records that the package exports: rows, scenarios, comparisons and so on."""
+    return [
+        (name, item)
+        for name, kind in PUBLIC.items()
+        if inspect.isclass(kind) and dataclasses.is_dataclass(kind)
+        for item in dataclasses.fields(kind)
+    ]
 
 
 @pytest.mark.parametrize(("owner", "name"), parameters())
@@ -79,6 +92,19 @@ def test_every_result_field_is_explained_with_its_unit(
     assert unit(written).dimensionality == unit(declared).dimensionality
 
 
+@pytest.mark.parametrize(
+    ("owner", "item"), public_fields(), ids=lambda part: getattr(part, "name", part)
+)
+def test_every_public_field_is_explained_with_its_unit(
+    owner: str, item: dataclasses.Field[Any]
+) -> None:
+    assert item.name in TERMS, f"{PAGE} lacks `{item.name}`, a field of {owner}: add an entry"
+    if "unit" in item.metadata:
+        written, _ = TERMS[item.name]
+        declared = item.metadata["unit"]
+        assert unit(written).dimensionality == unit(declared).dimensionality
+
+
 def test_anchors_are_the_names_and_occur_once() -> None:
     anchors = ANCHOR.findall(TEXT)
     assert len({anchor for _, anchor in anchors}) == len(anchors)
@@ -89,7 +115,7 @@ def test_anchors_are_the_names_and_occur_once() -> None:
 
 def test_no_name_is_explained_that_is_gone() -> None:
     known = {name for _, name in parameters()} | {"valid"}
-    known |= {item.name for _, item in [*fields(Result), *fields(Record)]}
+    known |= {item.name for _, item in [*fields(Result), *fields(Record), *public_fields()]}
     assert sorted(set(TERMS) - known) == []
 
 

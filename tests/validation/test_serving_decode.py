@@ -87,7 +87,7 @@ class Arithmetic:
         return self.time(flops, self.prompt, self.prompt)
 
     def with_prefills(self) -> float:
-        return self.decode() + self.prefill() / self.output
+        return ((self.output - 1) * self.decode() + self.prefill()) / self.output
 
 
 def measured(row: dict[str, str]) -> float:

@@ -1,7 +1,7 @@
 """Serving a language model: prefill, decode, and the memory that both need."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, maximum
 
 __all__ = [
     "continuous_batching_rate",
@@ -158,9 +158,10 @@ def continuous_batching_rate(
     r"""Requests per second when each finished sequence makes room for the next at once.
 
     Every prefill holds up all decodes. While one request is decoded, each of the $b$ places takes
-    in one new prompt, and together they cost as much as the prefill of a batch.
+    in one new prompt, and together they cost as much as the prefill of a batch. The prefill makes
+    the first token, decode steps the others.
 
-    $$ X = \frac{b}{o\,t_d + t_p} $$
+    $$ X = \frac{b}{\max(o - 1,\, 0)\,t_d + t_p} $$
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ def continuous_batching_rate(
     Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative Models,
     https://www.usenix.org/conference/osdi22/presentation/yu
     """
-    return sequences / (output_len * decode_step + prefill)
+    return sequences / (maximum(output_len - 1, 0) * decode_step + prefill)
 
 
 @formula
