@@ -6,10 +6,15 @@ evaluated, on arrays of all runs at once. Prints one literal per calibration, to
 ``mlsysim/registry/calibrations.py``, and the errors.
 
 The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows.
+
+``python -m tools.calibrate --transfer`` leaves out one family of runs at a time, fits on the
+others, and writes those constants to ``docs/data/transfer.csv``: how well they carry over is on the
+page about the accuracy of training steps.
 """
 
 from __future__ import annotations
 
+import csv
 import inspect
 import json
 import sys
@@ -27,12 +32,21 @@ from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.kernels.operator_step import operator_step
 from mlsysim.validation import training
 from mlsysim.validation.rows import Skip, read_rows
-from tools.calibration_fits import BOUNDS, EXPERT_CONSTANTS, FITS, MILLISECONDS, Fit
+from tools.calibration_fits import (
+    BOUNDS,
+    EXPERT_CONSTANTS,
+    FAMILIES,
+    FITS,
+    MILLISECONDS,
+    TRANSFERRED,
+    Fit,
+)
 
 Floats = NDArray[np.float64]
 FOLDS = 5
 ENOUGH = 20
 DATA = Path(__file__).parents[1] / "docs/data/training.csv"
+TRANSFER = DATA.with_name("transfer.csv")
 
 
 @dataclass(frozen=True)
@@ -178,8 +192,34 @@ def errors(runs: Runs, constants: dict[str, float]) -> dict[str, str]:
     }
 
 
+def without(family: str) -> dict[str, float]:
+    """Return the constants that the runs of all other families give."""
+    fit = FITS[TRANSFERRED]
+    others = tuple(group for group in fit.groups if group not in FAMILIES[family])
+    fit = replace(fit, groups=others)
+    return {
+        name: float(f"{value:.3g}") for name, value in solve(fit, load(fit, "calibrate")).items()
+    }
+
+
+def transfer() -> None:
+    """Write the constants that are fitted without each family, and print their error on it."""
+    with TRANSFER.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["calibration", "left_out", "constant", "value"])
+        for family, groups in FAMILIES.items():
+            constants = without(family)
+            for name, value in constants.items():
+                writer.writerow([TRANSFERRED, family, name, value])
+            left_out = replace(FITS[TRANSFERRED], groups=groups)
+            print(f"without {family}:", errors(load(left_out, "check"), constants))
+
+
 def main() -> None:
-    """Fit all calibrations, or those named on the command line."""
+    """Fit all calibrations, or those named on the command line; or show how constants transfer."""
+    if sys.argv[1:] == ["--transfer"]:
+        transfer()
+        return
     for name in sys.argv[1:] or FITS:
         fit = FITS[name]
         runs = load(fit, "calibrate")

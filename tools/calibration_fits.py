@@ -117,3 +117,10 @@ FITS = {
     "Blackwell_FP8": BLACKWELL,
     "Blackwell_Graphs": replace(BLACKWELL, expert_accepts=lambda row: _container(row) >= 26.06),
 }
+TRANSFERRED = "A100_Megatron"
+"""The one calibration that several families of runs share, so that one can be left out."""
+FAMILIES = {
+    "Selene A100": SELENE,
+    "vTrain multi-node A100": ("vtrain_multi",),
+    "vTrain single-node A100": ("vtrain_single",),
+}

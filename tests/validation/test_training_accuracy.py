@@ -5,6 +5,7 @@ The bounds are those that the page "Accuracy" states, for rows marked ``check``.
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -73,6 +74,18 @@ def test_the_registry_holds_what_the_fit_prints():
             held = getattr(Calibrations[name], constant)
             held = getattr(held, "magnitude", held)
             assert value == pytest.approx(held, rel=0.02), (name, constant)
+
+
+def test_constants_without_a_family_are_those_that_the_page_reads():
+    pytest.importorskip("scipy")
+    from tools.calibrate import TRANSFER, without
+
+    with TRANSFER.open(encoding="utf-8", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["left_out"] == "Selene A100"]
+    found = without("Selene A100")
+    assert {line["constant"] for line in lines} == set(found)
+    for line in lines:
+        assert float(line["value"]) == pytest.approx(found[line["constant"]], rel=0.05)
 
 
 def comparison(measured, predicted, low=None, high=None):
