@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-import mlsysim.evaluation
-import mlsysim.solvers  # noqa: F401 - these define every solver, result and scorecard
+import mlsysim
 from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
 from mlsysim.core.fields import Record
 from mlsysim.core.formula import FORMULAS
@@ -48,6 +47,7 @@ def below(kind: type) -> Iterator[type]:
             yield from below(child)
 
 
+# Loads every module that defines a solver, a result or a scorecard.
 PUBLIC = {name: getattr(mlsysim, name) for name in mlsysim.__all__}
 
 
