@@ -36,10 +36,15 @@ def quantity(unit: str, *, default: Any = dataclasses.MISSING, zero: bool = Fals
 
 
 def number(
-    *, default: Any = dataclasses.MISSING, zero: bool = False, whole: bool = False, unit: str = ""
+    *,
+    default: Any = dataclasses.MISSING,
+    zero: bool = False,
+    whole: bool = False,
+    least: float = 0,
+    unit: str = "",
 ) -> Any:
-    """Declare a field that holds a plain number: a count, a ratio or a share."""
-    metadata = {"unit": unit, "plain": True, "zero": zero, "whole": whole}
+    """Declare a field that holds a plain number, `least` or more: a count, a ratio or a share."""
+    metadata = {"unit": unit, "plain": True, "zero": zero, "whole": whole, "least": least}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -99,6 +104,11 @@ class Record:
             limit = "zero or more" if item.metadata["zero"] else "above zero"
             raise ConfigError(
                 f"{argument} = {value} is out of range: give a finite value {limit}",
+                argument=item.name,
+            )
+        if plain < item.metadata.get("least", 0):
+            raise ConfigError(
+                f"{argument} = {value} is out of range: give {item.metadata['least']} or more",
                 argument=item.name,
             )
         if item.metadata.get("whole") and plain != int(plain):

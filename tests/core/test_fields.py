@@ -22,6 +22,7 @@ class Widget(Record):
     layers: int = number(default=1, whole=True)
     share: float = number(default=0.5)
     offset: float = number(default=0.0, zero=True)
+    overhead: float = number(default=1.0, least=1)
 
 
 def test_any_unit_of_the_dimension_will_do():
@@ -80,6 +81,13 @@ def test_zero_is_refused_where_it_means_nothing(field):
 def test_zero_is_allowed_where_it_is_said(field):
     unit = field_unit(Widget, field)
     assert Widget(**{field: Q_(0, unit) if unit else 0}).si(field) == 0
+
+
+def test_a_least_value_holds():
+    assert Widget(overhead=1).si("overhead") == 1
+    with pytest.raises(ConfigError, match=r"Widget\.overhead = 0\.99 .*give 1 or more") as caught:
+        Widget(overhead=0.99)
+    assert caught.value.argument == "overhead"
 
 
 def test_records_are_frozen_and_keyword_only():

@@ -18,13 +18,13 @@ class GridProfile(Entry):
     carbon_intensity : Quantity
         Greenhouse gas per unit of electricity, as CO2 equivalent.
     pue : float
-        Power usage effectiveness: facility energy over IT energy.
+        Power usage effectiveness: facility energy over IT energy, 1 or more.
     wue : Quantity
         Water usage effectiveness: water consumed on site per unit of IT energy.
     """
 
     carbon_intensity: Quantity = quantity("g/kWh")
-    pue: float = number()
+    pue: float = number(least=1)
     wue: Quantity = quantity("L/kWh", zero=True)
 
 
@@ -44,7 +44,7 @@ class Rack(Entry):
 
     power: Quantity = quantity("kW")
     cooling: str
-    pue: float = number()
+    pue: float = number(least=1)
 
 
 @record
@@ -52,7 +52,7 @@ class Datacenter(Entry):
     """A facility on a grid; its own PUE and WUE take the place of the grid's typical ones."""
 
     grid: GridProfile
-    pue: float = number()
+    pue: float = number(least=1)
     wue: Quantity = quantity("L/kWh", zero=True)
 
     def __post_init__(self) -> None:
