@@ -14,6 +14,7 @@ from tools.dev.venv import PYTHON, SCRIPTS
 CHECKS: dict[str, Sequence[str]] = {
     "import contracts": (str(SCRIPTS / "lint-imports"), "--no-cache"),
     "ruff": (str(PYTHON), "-m", "ruff", "check", "."),
+    "formatting": (str(PYTHON), "-m", "ruff", "format", "--check", "."),
     "strict types": (str(PYTHON), "-m", "mypy"),
     "spelling": (str(SCRIPTS / "codespell"),),
 }
