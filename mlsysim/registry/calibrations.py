@@ -2,8 +2,8 @@
 
 Each row is one device generation and one era of software. ``python -m tools.calibrate`` fits the
 constants on the rows marked ``calibrate`` in ``docs/data/training.csv`` and prints them; a test
-holds this file to what it prints. Constants that a row's runs cannot tell come from the common set
-below, and are marked as estimates.
+fits two of the rows again and compares. Constants that a row's runs cannot tell come from the
+common set below, and are marked as estimates.
 """
 
 from typing import Any
@@ -142,7 +142,8 @@ class Calibrations(Catalog):
         fleet_band_low=0.902,
         fleet_band_high=1.246,
     )
-    """Weak scaling from 48 to 6,144 H100. Five runs: too few for a band."""
+    """Weak scaling from 48 to 6,144 H100. The band is a rough one: it comes from five runs, each
+    predicted from the other four."""
 
     H100_FP8 = _row(
         "H100, Megatron-Bridge 2025, FP8",

@@ -2,8 +2,8 @@
 
 Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
 fits the constants on the rows marked ``calibrate`` in ``docs/data/serving.csv`` and prints them; a
-test holds this file to what it prints. Constants that a row's runs cannot tell come from the common
-set below, and are marked as estimates.
+test fits two of the rows again and compares. Constants that a row's runs cannot tell come from the
+common set below, and are marked as estimates.
 """
 
 from typing import Any
