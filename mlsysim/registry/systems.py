@@ -169,8 +169,9 @@ class Nodes(Catalog):
         scale_up=Links.NVLink5,
         nics_per_node=8,
         power=Q_(14.3, "kW"),
+        estimated=frozenset({"nics_per_node"}),
     )
-    """Eight B200 on NVLink 5, one 400 Gbit/s port for each."""
+    """Eight B200 on NVLink 5, one network port for each."""
 
     DGX_B300 = Node(
         name="DGX B300",

@@ -7,7 +7,6 @@ __all__ = [
     "kv_cache_size",
     "memory_sum",
     "optimizer_state_size",
-    "parameters_per_device",
     "tensor_size",
     "tensor_slice",
 ]
@@ -36,41 +35,6 @@ def tensor_size(elements: Value, bytes_per_element: Value) -> Value:
     Definition.
     """
     return elements * bytes_per_element
-
-
-@formula
-def parameters_per_device(
-    parameters: Value, tp_size: Value, pp_size: Value, imbalance: Value
-) -> Value:
-    r"""Parameters that one device holds when tensor and pipeline parallelism split the model.
-
-    All parameters are dealt out like the layers, embeddings and norms included. The first and
-    last stages, which hold the tables, are fuller than that in deep pipelines.
-
-    $$ N_d = \frac{\iota\,N}{t\,p} $$
-
-    Parameters
-    ----------
-    parameters : [param]
-        $N$, parameters of the model.
-    tp_size : [1]
-        $t$, devices that share each layer.
-    pp_size : [1]
-        $p$, pipeline stages.
-    imbalance : [1]
-        $\iota$, layers of the longest stage over the mean.
-
-    Returns
-    -------
-    parameters : [param]
-        $N_d$, parameters on one device.
-
-    References
-    ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, section 3.2, https://arxiv.org/abs/2104.04473
-    """
-    return imbalance * parameters / (tp_size * pp_size)
 
 
 @formula

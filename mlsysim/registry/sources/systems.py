@@ -105,8 +105,8 @@ DGX_BLACKWELL = Source(
     url=_BEKMAN_URL,
     locator="Inter-node networking, and table of InfiniBand generations",
     checked=_CHECKED,
-    note="DGX B300: eight single-port ConnectX-8 of 800 Gbit/s (XDR). A DGX B200 has as many "
-    "ports of 400 Gbit/s (NDR).",
+    note="DGX B300: eight single-port ConnectX-8 of 800 Gbit/s (XDR). For the DGX B200 as many "
+    "ports, one per GPU, of the generation before are assumed.",
 )
 DGX_BLACKWELL_POWER = Source(
     title="NVIDIA GPUs push 1,200W power draw",

@@ -32,7 +32,7 @@ from mlsysim.core.formulas import (
     microbatches_in_flight,
     mlp_parameters,
     optimizer_state_size,
-    parameters_per_device,
+    parameter_share,
     stage_activation_memory,
     stage_parameters,
     table_parameters,
@@ -66,8 +66,8 @@ def test_the_table_is_whole():
 def test_korthikanti_states(row):
     layers, hidden, heads, ffn, tp, pp = whole(row, "layers", "hidden", "heads", "ffn", "tp", "pp")
     block = attention_parameters(hidden, heads, heads, hidden // heads)
-    own = parameters_per_device(
-        transformer_parameters(layers, block, mlp_parameters(hidden, ffn, 2), 0), tp, pp, 1
+    own = parameter_share(
+        transformer_parameters(layers, block, mlp_parameters(hidden, ffn, 2), 0), tp * pp
     )
     # Figure 1 keeps gradients in 32 bits: 18 bytes for each parameter.
     states = tensor_size(own, 2) + tensor_size(own, 4) + optimizer_state_size(own, 2, 8, 4)
@@ -236,10 +236,3 @@ def test_sixteen_bytes_for_each_parameter():
 )
 def test_kv_cache(layers, kv_heads, head_dim, tokens, size):
     assert kv_cache_size(layers, kv_heads, head_dim, tokens, 2) == size
-
-
-def test_states_divide_by_tensor_and_pipeline_sizes():
-    assert parameters_per_device(70e9, 8, 4, 1) == 70e9 / 32
-    assert parameters_per_device(70e9, 1, 1, 1) == 70e9
-    # Ten layers on four stages: the longest has three of them, not two and a half.
-    assert parameters_per_device(70e9, 1, 4, 1.2) == pytest.approx(70e9 * 3 / 10)
