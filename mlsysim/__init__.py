@@ -38,8 +38,8 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_, Quantity, ureg
 from mlsysim.registry import Hardware, Infra, Models, Systems
-from mlsysim.registry.calibrations import Calibrations
-from mlsysim.registry.serving_calibrations import ServingCalibrations
+from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import (
     DistributedModel,
     DistributedResult,

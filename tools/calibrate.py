@@ -3,7 +3,7 @@
 Reads the measured runs in ``docs/data/training.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The kernel of the solver itself is
 evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
-``mlsysim/registry/calibrations.py``, and the errors.
+``mlsysim/registry/calibration/training.py``, and the errors.
 
 The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows.
 

@@ -2,7 +2,7 @@
 
 Reads the measured kernels in ``docs/data/kernels.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The formulas are evaluated on
-arrays of all rows at once. Prints the rows of ``mlsysim/registry/kernel_calibrations.py``, and the
+arrays of all rows at once. Prints the rows of ``mlsysim/registry/calibration/kernels.py``, and the
 errors on both splits.
 """
 

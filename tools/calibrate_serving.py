@@ -3,7 +3,7 @@
 Reads the measured runs in ``docs/data/serving.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
 evaluated, on arrays of all runs at once. Prints the constants of every engine, as they stand in
-``mlsysim/registry/serving_calibrations.py``, and the errors.
+``mlsysim/registry/calibration/serving.py``, and the errors.
 """
 
 from __future__ import annotations

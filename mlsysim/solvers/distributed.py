@@ -15,8 +15,8 @@ from mlsysim.core.types import (
     TransformerModel,
     find_precision,
 )
-from mlsysim.registry.calibration import CONVENTIONS
-from mlsysim.registry.calibrations import calibration_for
+from mlsysim.registry.calibration.training import calibration_for
+from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results import DeviceStep, DistributedResult, Parallelism

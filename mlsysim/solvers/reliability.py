@@ -10,7 +10,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Fleet, TransformerModel
 from mlsysim.core.types.workload import FixedShapeModel, Workload
 from mlsysim.core.units import Quantity, format_number
-from mlsysim.registry.calibration import CONVENTIONS
+from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.registry.operations import INTERRUPTIONS, RECOVERY
 from mlsysim.solvers.amounts import Amount
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName

@@ -15,8 +15,8 @@ from mlsysim.core.types import (
     find_precision,
 )
 from mlsysim.core.units import format_number
-from mlsysim.registry.calibration import CONVENTIONS
-from mlsysim.registry.serving_calibrations import serving_calibration_for
+from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results.serving import ServingResult

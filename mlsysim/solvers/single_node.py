@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Accelerator, FixedShapeModel, TransformerModel, Workload
 from mlsysim.core.units import format_number
-from mlsysim.registry.calibration import CONVENTIONS, TEXTBOOK_EFFICIENCY
+from mlsysim.registry.conventions import CONVENTIONS, TEXTBOOK_EFFICIENCY
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.kernels.forward_pass import fixed_shape_pass, transformer_pass

@@ -10,8 +10,8 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, minimum
 from mlsysim.core.types import Accelerator, LinkCalibration, NetworkFabric, ProductCalibration
 from mlsysim.registry import Hardware, Systems
-from mlsysim.registry.calibration import CONVENTIONS
-from mlsysim.registry.kernel_calibrations import LinkCalibrations, ProductCalibrations
+from mlsysim.registry.calibration.kernels import LinkCalibrations, ProductCalibrations
+from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 

@@ -14,7 +14,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Systems
-from mlsysim.registry.serving_calibrations import ServingCalibrations
+from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers import ServingSolver
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip

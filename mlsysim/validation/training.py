@@ -17,7 +17,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models, Systems
-from mlsysim.registry.calibrations import Calibrations
+from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip

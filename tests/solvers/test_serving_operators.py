@@ -10,7 +10,7 @@ import pytest
 from mlsysim import Hardware, Models, ServingSolver, Systems, sweep
 from mlsysim.core.formulas import experts_visited, tensor_size
 from mlsysim.core.units import Q_
-from mlsysim.registry.serving_calibrations import (
+from mlsysim.registry.calibration.serving import (
     ServingCalibrations,
     serving_calibration_for,
 )

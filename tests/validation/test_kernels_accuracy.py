@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim.registry.kernel_calibrations import LinkCalibrations, ProductCalibrations
+from mlsysim.registry.calibration.kernels import LinkCalibrations, ProductCalibrations
 from mlsysim.validation import Statistics, validate
 from mlsysim.validation.kernels import collective_of, collective_time, constants_of
 from mlsysim.validation.rows import Row, Skip, read_rows

@@ -68,7 +68,7 @@ def test_every_row_has_a_source():
 def test_the_registry_holds_what_the_fit_prints():
     """The constants of one engine, fitted again, are those in the registry."""
     pytest.importorskip("scipy")
-    from mlsysim.registry.serving_calibrations import ServingCalibrations
+    from mlsysim.registry.calibration.serving import ServingCalibrations
     from tools.calibrate_serving import FITS, fit_constants, load, printed
 
     for name in ("Hopper_vLLM", "Ampere"):

@@ -64,7 +64,7 @@ def test_no_check_row_is_fitted():
 def test_the_registry_holds_what_the_fit_prints():
     """The constants of one calibration, fitted again, are those in the registry."""
     pytest.importorskip("scipy")
-    from mlsysim.registry.calibrations import Calibrations
+    from mlsysim.registry.calibration.training import Calibrations
     from tools.calibrate import load, solve
     from tools.calibration_fits import FITS
 

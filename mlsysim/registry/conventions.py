@@ -1,4 +1,4 @@
-"""Constants of the models of computation: conventions and calibrated values."""
+"""What is counted how, and the one constant of the textbook model."""
 
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types import Entry, Source
