@@ -1,4 +1,4 @@
-"""Time of one pass of a serving engine, from its operators."""
+"""Time of one inference pass, from its operators."""
 
 from __future__ import annotations
 
@@ -19,21 +19,38 @@ class Rates:
     product: Value
     head: Value
     memory: Value
-    cache: Value
-    link: Value
     weight_bytes: Value
 
 
+@dataclass(frozen=True)
+class ServerRates(Rates):
+    """With those of decode steps and of links."""
+
+    cache: Value
+    link: Value
+
+
 def rates(i: SimpleNamespace) -> Rates:
-    """Turn datasheet rates into reached ones."""
-    return Rates(
-        product=f.reached_rate(i.peak_rate, i.gemm_efficiency),
-        head=f.reached_rate(i.wide_peak_rate, i.wide_gemm_efficiency),
-        memory=f.reached_bandwidth(i.bandwidth, i.memory_efficiency),
+    """Turn datasheet rates into those that one device reaches in a prefill."""
+    return Rates(**_reached(i))
+
+
+def server_rates(i: SimpleNamespace) -> ServerRates:
+    """Turn datasheet rates into those that a server reaches."""
+    return ServerRates(
+        **_reached(i),
         cache=f.reached_bandwidth(i.bandwidth, i.kv_efficiency),
         link=f.reached_bandwidth(i.link_bandwidth, i.link_efficiency),
-        weight_bytes=f.stored_weight_bytes(i.weight_bytes, i.scale_bytes),
     )
+
+
+def _reached(i: SimpleNamespace) -> dict[str, Value]:
+    return {
+        "product": f.reached_rate(i.peak_rate, i.gemm_efficiency),
+        "head": f.reached_rate(i.wide_peak_rate, i.wide_gemm_efficiency),
+        "memory": f.reached_bandwidth(i.bandwidth, i.memory_efficiency),
+        "weight_bytes": f.stored_weight_bytes(i.weight_bytes, i.scale_bytes),
+    }
 
 
 @dataclass(frozen=True)
@@ -100,14 +117,13 @@ def _products(i: SimpleNamespace, r: Rates, tokens: Value) -> Work:
     )
 
 
-def _head(i: SimpleNamespace, r: Rates, sequences: Value) -> Value:
-    """Return the time of the output projection, whose weights stay in 16 bits."""
+def head(i: SimpleNamespace, r: Rates, rows: Value) -> Work:
+    """Return the output projection of some tokens; its weights stay in 16 bits."""
     columns = f.sharded_width(i.vocab_size, i.tp_size)
     wide = i.activation_bytes
-    return f.roofline_time(
-        f.product_compute_time(sequences, i.hidden_dim, columns, r.head, i.flops_per_mac),
-        f.product_memory_time(sequences, i.hidden_dim, columns, 1, r.memory, wide, wide),
-    )
+    compute = f.product_compute_time(rows, i.hidden_dim, columns, r.head, i.flops_per_mac)
+    memory = f.product_memory_time(rows, i.hidden_dim, columns, 1, r.memory, wide, wide)
+    return Work(f.roofline_time(compute, memory), compute, memory)
 
 
 def _elementwise(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
@@ -120,14 +136,24 @@ def _elementwise(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
     )
 
 
-def _all_reduces(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
+def _all_reduces(i: SimpleNamespace, r: ServerRates, tokens: Value) -> Value:
     size = f.hidden_state_size(tokens, 1, i.hidden_dim, i.activation_bytes)
     each = f.one_shot_all_reduce_time(size, i.tp_size, r.link, i.all_reduce_overhead)
     return f.repeated_time(i.forward_all_reduces, each)
 
 
-def prefill_pass(i: SimpleNamespace, r: Rates, prompts: Value) -> tuple[Value, Any]:
-    """Return the time in which prompts are read together, and what their products wait for."""
+@dataclass(frozen=True)
+class PromptLayer:
+    """A layer that reads whole sequences, in parts; communication apart."""
+
+    tokens: Value
+    products: Work
+    attention: Value
+    elementwise: Value
+
+
+def prompt_layer(i: SimpleNamespace, r: Rates, prompts: Value) -> PromptLayer:
+    """Return the parts of a layer's time when prompts are read together."""
     tokens = f.token_count(prompts, i.seq_len)
     products = _products(i, r, tokens)
     score = f.layer_score_flops(
@@ -140,20 +166,26 @@ def prefill_pass(i: SimpleNamespace, r: Rates, prompts: Value) -> tuple[Value, A
         i.flops_per_mac,
     )
     attention = f.compute_time(score, i.wide_peak_rate, i.attention_efficiency)
+    return PromptLayer(tokens, products, attention, _elementwise(i, r, tokens))
+
+
+def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value) -> tuple[Value, Any]:
+    """Return the time in which prompts are read together, and what their products wait for."""
+    parts = prompt_layer(i, r, prompts)
     layer = f.serving_layer_time(
-        products.time,
-        attention,
-        _elementwise(i, r, tokens),
-        _all_reduces(i, r, tokens),
+        parts.products.time,
+        parts.attention,
+        parts.elementwise,
+        _all_reduces(i, r, parts.tokens),
         i.prompt_overhead,
     )
-    arithmetic = f.time_sum(products.compute, attention)
-    bottleneck = where(arithmetic >= products.memory, "compute", "memory")
-    return f.layers_pass_time(layer, i.layers, _head(i, r, prompts)), bottleneck
+    arithmetic = f.time_sum(parts.products.compute, parts.attention)
+    bottleneck = where(arithmetic >= parts.products.memory, "compute", "memory")
+    return f.layers_pass_time(layer, i.layers, head(i, r, prompts).time), bottleneck
 
 
 def decode_pass(
-    i: SimpleNamespace, r: Rates, sequences: Value, layer_cache: Value
+    i: SimpleNamespace, r: ServerRates, sequences: Value, layer_cache: Value
 ) -> tuple[Value, Any]:
     """Return the time in which each sequence gets a token, and what it waits for."""
     products = _products(i, r, sequences)
@@ -165,7 +197,7 @@ def decode_pass(
         _all_reduces(i, r, sequences),
         i.layer_overhead,
     )
-    device = f.layers_pass_time(layer, i.layers, _head(i, r, sequences))
+    device = f.layers_pass_time(layer, i.layers, head(i, r, sequences).time)
     host = f.repeated_time(sequences, i.sequence_overhead)
     traffic = f.time_sum(products.memory, attention)
     return (
