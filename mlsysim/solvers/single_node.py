@@ -107,9 +107,11 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         'compute'
         >>> print(f"{r.latency.to('ms'):.2f}")
         1.68 ms
-        >>> text = SingleNodeSolver.solve(model=Models.BERT_Base, hardware=Hardware.A100, seq_len=128)
+        >>> text = SingleNodeSolver.solve(
+        ...     model=Models.BERT_Base, hardware=Hardware.A100, seq_len=128
+        ... )
         >>> print(f"{text.latency:.2f}, bound by {text.bottleneck}; constants: {text.calibration}")
-        1.43 ms, bound by overhead; constants: Ampere, called as a library
+        0.81 ms, bound by overhead; constants: Ampere, called as a library
 
         References
         ----------
@@ -183,4 +185,6 @@ def _basis(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     if isinstance(arguments["model"], FixedShapeModel):
         return f"uncalibrated: the textbook's efficiency of {arguments['textbook'].value:g}"
     name: str = arguments["calibration"].name
-    return name if values["latency_low"] is not None else f"{name} (no band: too few passes measured)"
+    return (
+        name if values["latency_low"] is not None else f"{name} (no band: too few passes measured)"
+    )

@@ -83,7 +83,7 @@ def test_a_faster_memory_never_slows_a_pass(batch, factor):
 
 
 def test_larger_batches_move_from_memory_to_compute():
-    small, large = solve(Models.BERT_Base, seq_len=1), solve(Models.BERT_Base, seq_len=512)
+    small, large = (solve(Models.BERT_Base, seq_len=n, efficiency=0.5) for n in (1, 512))
     assert small.bottleneck == "memory"
     assert large.bottleneck == "compute"
 
@@ -97,7 +97,7 @@ def test_the_roof_is_the_datasheets():
 def test_defaults():
     model = Models.BERT_Base
     assert dict(solve(model)) == dict(
-        solve(model, batch_size=1, precision="fp16", seq_len=model.seq_len, efficiency=0.5)
+        solve(model, batch_size=1, precision="fp16", seq_len=model.seq_len)
     )
 
 

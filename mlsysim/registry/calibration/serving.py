@@ -269,7 +269,8 @@ class ServingCalibrations(Catalog):
         attention_efficiency=0.414,
         prompt_overhead=114.0,
     )
-    """H100 and H200, single passes: GPT-J 6B, Mistral 7B, Llama 7B in 8 bits. Too few for a band."""
+    """H100 and H200, single passes: GPT-J 6B, Mistral 7B, Llama 7B in 8 bits. Too few
+    for a band."""
     Uncalibrated = _row("Uncalibrated", "any", "none")
     """For devices that no published run in our table describes: no band, and a wide guess."""
 

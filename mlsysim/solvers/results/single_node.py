@@ -25,8 +25,8 @@ class SingleNodeResult(Result):
     throughput: Quantity = quantity("sample/s")
     """Samples per second when one batch follows the other."""
     bottleneck: str
-    """What takes the most time: ``"compute"``, ``"memory"``, or ``"overhead"``, which only operators
-    have."""
+    """What takes the most time: ``"compute"``, ``"memory"``, or ``"overhead"``, which operators
+    alone have."""
     compute_time: Quantity = quantity("ms")
     """Time of the arithmetic alone."""
     memory_time: Quantity = quantity("ms")
@@ -37,8 +37,8 @@ class SingleNodeResult(Result):
     flops: Quantity = quantity("TFLOP")
     """Operations of the pass."""
     bytes_moved: Quantity = quantity("GB")
-    """Memory traffic of the pass. By the textbook, a transformer reads its weights and writes its keys
-    and values, and no more."""
+    """Memory traffic of the pass. By the textbook, a transformer reads its weights and writes its
+    keys and values, and no more."""
     arithmetic_intensity: Quantity = quantity("flop/byte")
     """Operations per byte moved."""
     ridge_point: Quantity = quantity("flop/byte")
