@@ -93,7 +93,8 @@ def compare(row: Row) -> Comparison:
     value = measured(row)
     result = SingleNodeSolver.solve(**arguments(row))
     low, high = (
-        edge and edge.to("s").magnitude for edge in (result.latency_low, result.latency_high)
+        edge.to("s").magnitude if edge is not None else None
+        for edge in (result.latency_low, result.latency_high)
     )
     return Comparison(
         id=row.name,

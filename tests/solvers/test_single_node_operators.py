@@ -176,7 +176,7 @@ def test_a_fixed_shape_has_no_operators():
     assert dict(r) | {"calibration": ""} == dict(solve(Models.ResNet50, efficiency=0.5)) | {
         "calibration": ""
     }
-    with pytest.raises(ConfigError, match="calibration .* ResNet-50.* leave it out"):
+    with pytest.raises(ConfigError, match=r"calibration .* ResNet-50.* leave it out"):
         solve(Models.ResNet50, calibration=LIBRARY)
 
 

@@ -14,7 +14,6 @@ __all__ = [
     "ridge_point",
     "roofline_time",
     "sample_rate",
-    "streamed_size",
 ]
 
 
@@ -207,31 +206,6 @@ def memory_time(bytes_moved: Value, bandwidth: Value) -> Value:
     https://doi.org/10.1145/1498765.1498785
     """
     return bytes_moved / bandwidth
-
-
-@formula
-def streamed_size(time: Value, bandwidth: Value) -> Value:
-    r"""Bytes that pass through memory in a time at a given bandwidth.
-
-    $$ Q = B\,t_m $$
-
-    Parameters
-    ----------
-    time : [s]
-        $t_m$, time of the traffic.
-    bandwidth : [byte/s]
-        $B$, bandwidth that streams reach.
-
-    Returns
-    -------
-    traffic : [byte]
-        $Q$, bytes read and written.
-
-    References
-    ----------
-    Definition of bandwidth.
-    """
-    return bandwidth * time
 
 
 @formula
