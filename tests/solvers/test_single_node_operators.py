@@ -192,3 +192,9 @@ def test_an_explanation_begins_with_totals():
     assert "layers * layer + head" in text
     assert len(text.splitlines()) < 12
     assert "attention scores and their product" in str(solve().explain("latency"))
+
+
+def test_a_device_without_a_librarys_constants_takes_its_servers():
+    r = solve(hardware=Hardware.B200, precision="fp8")
+    assert r.calibration.startswith(ServingCalibrations.Blackwell_TensorRT.name)
+    assert r.latency_low is None, "the band of a loaded server is none of a pass"
