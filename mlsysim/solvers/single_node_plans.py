@@ -32,7 +32,7 @@ _ONE_SHARE: dict[str, str | tuple[str, ...]] = {
     "bytes_per_element": "precision.bytes_per_element",
 }
 _TRANSFORMER: dict[str, str | tuple[str, ...]] = {
-    **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
+    **{name: f"model.{name}" for name in (*_SHAPE, *_EXPERTS, "vocab_size", "attended_fraction")},
     "seq_len": ("seq_len", "model.seq_len"),
     "flops_per_mac": "conventions.flops_per_mac",
     **_DEVICE,
@@ -54,7 +54,6 @@ OPERATORS = Plan(
     operator_pass,
     {
         **_TRANSFORMER,
-        **{name: f"model.{name}" for name in _EXPERTS},
         **{name: f"calibration.{name}" for name in _FITTED},
         "wide_peak_rate": "hardware.compute.{wide_precision}",
         "activation_bytes": "precision.training_bytes",

@@ -129,3 +129,18 @@ def test_dimensions_print_as_the_first_edition_printed_them():
     assert f"{r.latency.to('ms'):~.2f}".endswith(" ms")
     assert f"{Hardware.A100.compute.peak_flops.to('TFLOPs/s'):.0f}" == "312 TFLOP/s"
     assert Hardware.A100.memory.capacity == Q_(80, "GB")
+
+
+@pytest.mark.parametrize("model", [Models.Mixtral_8x7B, Models.DeepSeek_V3])
+def test_the_textbook_counts_the_experts_that_tokens_visit(model):
+    """A token of Mixtral meets two of eight experts; one token's pass reads no more than those."""
+    given = {"model": model, "hardware": Hardware.H200, "seq_len": 1}
+    textbook = SingleNodeSolver.solve(**given, efficiency=0.5)
+    assert textbook.flops == SingleNodeSolver.solve(**given).flops
+    shape = model.moe_layers * 3 * model.hidden_dim * model.expert_ffn_dim
+    idle = shape * (model.experts - model.experts_per_token)
+    stored = model.parameters.to("param").magnitude
+    kv_cache = 2 * model.layers * model.kv_heads * model.head_dim * 2
+    assert textbook.bytes_moved.to("byte").magnitude == pytest.approx(
+        2 * (stored - idle) + kv_cache
+    )

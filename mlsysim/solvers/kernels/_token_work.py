@@ -1,4 +1,4 @@
-"""Operations that one token costs a transformer, experts as many as it visits."""
+"""What one token costs a transformer and which weights a pass reads: experts as visited."""
 
 from __future__ import annotations
 
@@ -29,3 +29,14 @@ def token_work(i: SimpleNamespace) -> tuple[Value, Value, Value]:
         i.layers, i.heads, i.head_dim, i.seq_len, i.attended_fraction, i.flops_per_mac
     )
     return matrix, score, f.logit_flops(i.vocab_size, i.hidden_dim, i.flops_per_mac)
+
+
+def parameters_met(i: SimpleNamespace, tokens: Value) -> Value:
+    """Return the parameters that a pass over so many tokens reads."""
+    return f.parameters_read(
+        i.parameters,
+        f.mlp_parameters(i.hidden_dim, i.expert_ffn_dim, i.mlp_matrices),
+        i.experts,
+        f.experts_visited(i.experts, i.experts_per_token, tokens),
+        i.moe_layers,
+    )
