@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mlsysim.validation.rows import Row
 
-EXPERT_CONSTANTS = {"routing_bytes": 20.0, "expert_launch": 2.0, "expert_efficiency": 0.7}
 # Physically possible values, in the units of the registry: (least, most).
 BOUNDS = {
     "gemm_efficiency": (0.4, 0.9),
@@ -24,13 +22,18 @@ BOUNDS = {
     "layer_launch": (0.05, 3.0),
     "expert_launch": (0.05, 6.0),
     "expert_efficiency": (0.2, 1.0),
-    "routing_bytes": (4.0, 80.0),
+    "routing_bytes": (2.0, 80.0),
+    "bias_bytes": (5.0, 300.0),
+    "exchange_overlap": (0.02, 0.98),
+    "tensor_overlap": (0.02, 0.98),
     "step_overhead": (0.1, 50.0),
     "launch_exposed": (0.01, 0.5),
     "gather_overlap": (0.02, 1.0),
     "gradient_overlap": (0.02, 1.0),
 }
 MILLISECONDS = {"layer_launch", "expert_launch", "step_overhead"}
+SWITCHED = {"layer_launch", "expert_launch", "exchange_overlap"}
+"""Constants that a recipe can switch off: its runs have zero of them."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,6 @@ class Fit:
     groups: tuple[str, ...]
     free: dict[str, float]
     """Constants to fit, with the values to start from."""
-    experts: tuple[str, ...] = ()
-    """Runs of models with experts, for what these add, once the rest is known."""
-    expert_accepts: Callable[[Row], bool] = lambda row: True
     fixed: dict[str, float] = field(default_factory=dict)
     accepts: Callable[[Row], bool] = lambda row: True
 
@@ -51,25 +51,7 @@ def _hardware(*names: str) -> Callable[[Row], bool]:
     return lambda row: any(name in row.text("hardware") for name in names)
 
 
-def _container(row: Row) -> float:
-    """Return the release of the software that a row's source names, as year and month."""
-    found = re.search(r"\((\d\d\.\d\d)", row.text("source"))
-    return float(found[1]) if found else 0.0
-
-
 SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
-BLACKWELL = Fit(
-    ("megatron_bridge_dense",),
-    {
-        "gemm_efficiency_fp8": 0.7,
-        "gemm_efficiency_fp4": 0.6,
-        "attention_efficiency": 0.5,
-        "hidden_bytes": 20.0,
-    },
-    experts=("megatron_bridge_moe",),
-    accepts=_hardware("GB200", "GB300", "B200", "B300"),
-    expert_accepts=lambda row: _container(row) < 26.06,
-)
 FITS = {
     "A100_Megatron": Fit(
         (*SELENE, "vtrain_multi", "vtrain_single"),
@@ -111,11 +93,26 @@ FITS = {
     "H100_FP8": Fit(
         ("megatron_bridge_dense",),
         {"gemm_efficiency_fp8": 0.7, "attention_efficiency": 0.5, "hidden_bytes": 20.0},
-        experts=("megatron_bridge_moe",),
         accepts=_hardware("H100"),
     ),
-    "Blackwell_FP8": BLACKWELL,
-    "Blackwell_Graphs": replace(BLACKWELL, expert_accepts=lambda row: _container(row) >= 26.06),
+    # Runs of models with and without experts share their constants.
+    "Blackwell": Fit(
+        ("megatron_bridge_dense", "megatron_bridge_moe"),
+        {
+            "gemm_efficiency": 0.7,
+            "gemm_efficiency_fp8": 0.75,
+            "gemm_efficiency_fp4": 0.6,
+            "attention_efficiency": 0.3,
+            "hidden_bytes": 20.0,
+            "tensor_overlap": 0.7,
+            "expert_efficiency": 0.8,
+            "expert_launch": 2.0,
+            "routing_bytes": 10.0,
+            "bias_bytes": 100.0,
+            "exchange_overlap": 0.7,
+        },
+        accepts=_hardware("GB200", "GB300", "B200", "B300"),
+    ),
 }
 TRANSFERRED = "A100_Megatron"
 """The one calibration that several families of runs share, so that one can be left out."""

@@ -1,9 +1,11 @@
 """Shares: what one device holds, sends or waits for when work and states are split."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, maximum
 
 __all__ = [
+    "common_parameters",
+    "expert_group_size",
     "device_layer_time",
     "expert_exchange_time",
     "gradient_exchange_time",
@@ -291,3 +293,55 @@ def step_microbatches(microbatch_count: Value, dp_size: Value) -> Value:
     Counting.
     """
     return microbatch_count * dp_size
+
+
+@formula
+def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
+    r"""Devices that hold one set of a layer's experts between them.
+
+    Devices of a tensor-parallel group hold different experts, where experts are dealt out at all.
+
+    $$ n_x = \max(t, e_p) $$
+
+    Parameters
+    ----------
+    tp_size : [1]
+        $t$, devices that share each layer.
+    ep_size : [1]
+        $e_p$, devices that share the experts.
+
+    Returns
+    -------
+    devices : [1]
+        $n_x$, devices.
+
+    References
+    ----------
+    Liu et al. (2025), MoE Parallel Folding, section 3, https://arxiv.org/abs/2504.14960
+    """
+    return maximum(tp_size, ep_size)
+
+
+@formula
+def common_parameters(parameters: Value, expert_parameters: Value) -> Value:
+    r"""Parameters that are not experts'.
+
+    $$ N_c = N - N_x $$
+
+    Parameters
+    ----------
+    parameters : [param]
+        $N$, all parameters.
+    expert_parameters : [param]
+        $N_x$, those of experts.
+
+    Returns
+    -------
+    parameters : [param]
+        $N_c$, the others.
+
+    References
+    ----------
+    Counting.
+    """
+    return parameters - expert_parameters
