@@ -65,6 +65,7 @@ _CALIBRATED = (
     "gradient_overlap",
     "gradient_scatters",
     "gemm_overhead",
+    "collective_overhead",
     "layer_launch",
     "expert_launch",
     "expert_efficiency",

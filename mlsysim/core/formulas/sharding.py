@@ -5,9 +5,9 @@ from mlsysim.core.numeric import Value, maximum
 
 __all__ = [
     "common_parameters",
-    "expert_group_size",
     "device_layer_time",
     "expert_exchange_time",
+    "expert_group_size",
     "gradient_exchange_time",
     "parameter_share",
     "routed_size",

@@ -89,6 +89,7 @@ class Calibration(Entry):
     gather_overlap: float = number(zero=True)
     gradient_overlap: float = number(zero=True)
     gradient_scatters: float = number()
+    collective_overhead: Quantity = quantity("us", zero=True)
     layer_launch: Quantity = quantity("ms", zero=True)
     expert_launch: Quantity = quantity("ms", zero=True)
     expert_efficiency: float = number()

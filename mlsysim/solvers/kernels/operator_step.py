@@ -83,8 +83,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         What overlaps with computation.
     gradient_scatters, launch_exposed : [1]
         What overlaps, and the volume of a gradient scatter.
-    gemm_overhead, layer_launch, expert_launch, step_overhead : [s]
-        Fixed time per product, per layer's forward pass, and per step.
+    gemm_overhead, collective_overhead, layer_launch, expert_launch, step_overhead : [s]
+        Fixed time per product, per blocking all-reduce, per layer's forward pass, and per step.
     node_band_low, node_band_high, fleet_band_low, fleet_band_high : [1]
         Measured over predicted step time, at the edges of the band.
     expert_band_low, expert_band_high : [1]
@@ -97,14 +97,17 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
 
     # One layer on one microbatch
     computed = layer(i, r, tokens, w.own_sequences)
-    all_reduce = f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1))
+    all_reduce = f.time_sum(
+        f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1)),
+        where(i.tp_size > 1, i.collective_overhead, 0),
+    )
     tensor = f.layer_all_reduce_time(all_reduce, i.all_reduces_per_layer, 1, 1)
     exchange = _exchange(i, r, w)
     on_device = f.launch_limited_time(
         f.device_layer_time(
             computed,
             f.exposed_time(tensor, i.tensor_overlap),
-            f.expert_exchange_time(exchange, i.layers, i.moe_layers)
+            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
         ),
         f.layer_launch_time(
             i.layer_launch,
