@@ -30,7 +30,7 @@ from scipy.optimize import least_squares
 from mlsysim.core.errors import MLSysError
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.kernels.operator_step import operator_step
-from mlsysim.validation import training
+from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
 from tools.calibration_fits import (
     BOUNDS,
@@ -46,6 +46,7 @@ Floats = NDArray[np.float64]
 FOLDS = 5
 ENOUGH = 20
 DATA = Path(__file__).parents[1] / "docs/data/training.csv"
+TABLES: dict[str, Any] = {"training": training, "memory": memory}
 TRANSFER = DATA.with_name("transfer.csv")
 
 
@@ -99,14 +100,15 @@ def load(fit: Fit, split: str) -> Runs:
         for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
     }
     found: list[tuple[dict[str, Any], int, float, str]] = []
-    for row in read_rows(DATA):
+    kind = TABLES[fit.table]
+    for row in read_rows(DATA.with_name(f"{fit.table}.csv")):
         if row.group not in fit.groups or row.text("split") != split or not fit.accepts(row):
             continue
         try:
-            given = defaults | training.arguments(row)
+            given = defaults | kind.arguments(row)
             admitted = DistributedSolver.admit(given)
             inputs = DistributedSolver.inputs(admitted)
-            found.append((inputs, admitted["precision"].bits, training.measured(row), row.group))
+            found.append((inputs, admitted["precision"].bits, kind.measured(row), row.group))
         except (Skip, MLSysError):
             continue
     columns = {
@@ -255,7 +257,7 @@ def main() -> None:
         print(name, json.dumps(rounded | {key: round(edge, 3) for key, edge in edges.items()}))
         print("  fitted:", errors(runs, rounded))
 
-        # CHK print("  check: ", errors(load(fit, "check"), rounded))
+        print("  check: ", errors(load(fit, "check"), rounded))
 
 
 if __name__ == "__main__":

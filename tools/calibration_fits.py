@@ -54,6 +54,8 @@ class Fit:
     experts: tuple[str, ...] = ()
     """Runs of models with experts that are not fitted, for their band."""
     accepts: Callable[[Row], bool] = lambda row: True
+    table: str = "training"
+    """The table of `docs/data` that holds the runs."""
 
 
 def _hardware(*names: str) -> Callable[[Row], bool]:
@@ -107,6 +109,17 @@ FITS = {
         {"gemm_efficiency_fp8": 0.7, "attention_efficiency": 0.5, "hidden_bytes": 20.0},
         experts=("megatron_bridge_moe",),
         accepts=_hardware("H100"),
+    ),
+    "B200_Megatron": Fit(
+        ("simumax_b200_steptime",),
+        {
+            "gemm_efficiency": 0.5,
+            "attention_efficiency": 0.4,
+            "hidden_bytes": 20.0,
+            "collective_overhead": 100.0,
+            "expert_efficiency": 0.8,
+        },
+        table="memory",
     ),
     # Runs of models with and without experts share their constants.
     "Blackwell": Fit(

@@ -10,7 +10,6 @@ __all__ = [
     "expert_group_size",
     "gradient_exchange_time",
     "parameter_share",
-    "routed_size",
     "sequences_per_rank",
     "sharded_parameters",
     "stage_share",
@@ -67,31 +66,6 @@ def sequences_per_rank(sequences: Value, cp_size: Value) -> Value:
     Counting.
     """
     return sequences / cp_size
-
-
-@formula
-def routed_size(hidden_state: Value, experts_per_token: Value) -> Value:
-    r"""Bytes of activations that a device sends to experts.
-
-    $$ M_x = k_e\,M_h $$
-
-    Parameters
-    ----------
-    hidden_state : [byte]
-        $M_h$, residual stream of a microbatch on the device.
-    experts_per_token : [1]
-        $k_e$, experts that each token visits.
-
-    Returns
-    -------
-    size : [byte]
-        $M_x$, bytes.
-
-    References
-    ----------
-    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
-    """
-    return experts_per_token * hidden_state
 
 
 @formula

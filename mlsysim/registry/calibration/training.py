@@ -196,10 +196,29 @@ class Calibrations(Catalog):
     """Llama 3 on 8 to 1,024 H100. What experts add is not fitted here: the common constants, which
     Blackwell's runs tell."""
 
+    B200_Megatron = _row(
+        "B200, Megatron-LM 2025, bf16",
+        "Megatron-LM with Transformer Engine, no recipe tuned for the machine",
+        "simumax_b200_steptime",
+        gemm_efficiency=0.442,
+        attention_efficiency=0.386,
+        hidden_bytes=19.6,
+        collective_overhead=281.0,
+        expert_efficiency=0.362,
+        node_band_low=0.792,
+        node_band_high=1.089,
+        fleet_band_low=0.792,
+        fleet_band_high=1.089,
+        expert_band_low=0.882,
+        expert_band_high=1.151,
+    )
+    """Cuts of Llama 3 and DeepSeek on one server of eight."""
+
     Blackwell = _row(
         "Blackwell, Megatron-Bridge 2025-2026",
         "Megatron-Bridge with Transformer Engine, kernels launched one by one",
         "megatron_bridge_dense and megatron_bridge_moe on Blackwell",
+        given={},
         **_BLACKWELL,
     )
     """Llama 3 and models with experts on 8 to 256 GPUs, of servers of eight and racks of 72."""

@@ -149,9 +149,12 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     # Once per step
     gradient = f.time_sum(*_reductions(i, r, w, link))
     # The reduction follows the last microbatch's backward pass, the gathers the first's forward.
-    shared = where(i.zero_stage >= 1, i.gradient_overlap, 0)
-    cover = where(i.zero_stage >= 1, f.microbatch_time(passes, i.microbatch_count), 0)
-    data = where(i.zero_stage >= 2, 0, f.covered_time(gradient, shared, cover))
+    # Gradients that are sharded are scattered layer by layer, above.
+    data = f.covered_time(
+        gradient,
+        where(i.zero_stage >= 2, 1, where(i.zero_stage >= 1, i.gradient_overlap, 0)),
+        where(i.zero_stage >= 2, gradient, f.microbatch_time(passes, i.microbatch_count)),
+    )
     updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))
     update = f.memory_time(f.tensor_size(updated, i.optimizer_bytes), r.memory)
     step = f.operator_step_time(f.time_sum(passes, transfer), bubble, data, update, i.step_overhead)
@@ -212,13 +215,14 @@ def _reductions(
     """Return the times to reduce the gradients that all replicas share, and those of experts."""
     group = f.expert_group_size(i.tp_size, i.ep_size)
     replicas = f.data_parallel_size(w.devices, group, i.pp_size, 1)
-    experts = f.ring_all_reduce_time(
-        f.tensor_size(w.own_experts, i.gradient_bytes), replicas, *_ring(i, r, replicas, group)
-    )
-    common = f.tensor_size(f.common_parameters(w.own_parameters, w.own_experts), i.gradient_bytes)
+    common = f.common_parameters(w.own_parameters, w.own_experts)
     return (
-        f.ring_all_reduce_time(common, w.replicas, *link),
-        where(i.moe_layers > 0, experts, 0),
+        f.ring_all_reduce_time(f.tensor_size(common, i.gradient_bytes), w.replicas, *link),
+        f.ring_all_reduce_time(
+            f.tensor_size(w.own_experts, i.gradient_bytes),
+            where(i.moe_layers > 0, replicas, 1),
+            *_ring(i, r, replicas, group),
+        ),
     )
 
 
