@@ -5,7 +5,8 @@ rows marked ``check`` are reported on and never seen by the fit. The kernel of t
 evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
 ``mlsysim/registry/calibration/training.py``, and the errors.
 
-The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows.
+The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows, with
+the quantiles of a finite sample.
 
 ``python -m tools.calibrate --transfer`` leaves out one family of runs at a time, fits on the
 others, and writes those constants to ``docs/data/transfer.csv``: how well they carry over is on the
@@ -173,13 +174,14 @@ def residuals(fit: Fit, runs: Runs) -> tuple[Floats, NDArray[np.intp]]:
 
 
 def edges_of(ratio: Floats, plans: int) -> tuple[float, float]:
-    """Return the edges that hold four of five runs, of which `plans` are independent.
+    """Return the edges that a new run passes once in ten times each, of `plans` independent ones.
 
-    Few runs seldom show the extremes: the quantile of a finite sample lies further out than that
-    of many [Lei et al. 2018, section 2.3, https://arxiv.org/abs/1604.04173].
+    Below the k-th of n values lie, on average over samples, k / (n + 1) of all: so the edges lie
+    at k = (n + 1) / 10 from either end, further out than percentiles of the sample. They lie where
+    that share of the runs does when plans have several.
     """
-    tail = np.floor((plans + 1) * 0.1) / plans if plans > 9 else 0.0
-    low, high = np.quantile(ratio, [tail, 1 - tail], method="inverted_cdf")
+    level = max(0.0, ((plans + 1) / 10 - 0.5) / plans)
+    low, high = np.quantile(ratio, [level, 1 - level], method="hazen")
     return float(low), float(high)
 
 

@@ -97,12 +97,12 @@ _BLACKWELL = {
     "expert_launch": 2.52,
     "routing_bytes": 9.87,
     "bias_bytes": 159.0,
-    "node_band_low": 0.801,
-    "node_band_high": 1.206,
-    "fleet_band_low": 0.801,
-    "fleet_band_high": 1.206,
-    "expert_band_low": 0.816,
-    "expert_band_high": 1.403,
+    "node_band_low": 0.823,
+    "node_band_high": 1.205,
+    "fleet_band_low": 0.823,
+    "fleet_band_high": 1.205,
+    "expert_band_low": 0.821,
+    "expert_band_high": 1.391,
 }
 
 
@@ -126,8 +126,8 @@ class Calibrations(Catalog):
         step_overhead=0.996,
         node_band_low=0.862,
         node_band_high=1.102,
-        fleet_band_low=0.934,
-        fleet_band_high=1.19,
+        fleet_band_low=0.935,
+        fleet_band_high=1.194,
     )
     """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100."""
 
@@ -139,10 +139,10 @@ class Calibrations(Catalog):
         attention_efficiency=0.313,
         hidden_bytes=89.0,
         gather_overlap=0.222,
-        node_band_low=0.946,
-        node_band_high=1.096,
+        node_band_low=0.947,
+        node_band_high=1.099,
         fleet_band_low=0.946,
-        fleet_band_high=1.096,
+        fleet_band_high=1.1,
     )
     """MPT models of 125 million to 70 billion parameters on 8 to 128 A100. The residual stream
     passes in 32 bits."""
@@ -156,8 +156,8 @@ class Calibrations(Catalog):
         attention_efficiency=0.175,
         hidden_bytes=101.0,
         gather_overlap=0.227,
-        node_band_low=0.943,
-        node_band_high=1.025,
+        node_band_low=0.944,
+        node_band_high=1.032,
         fleet_band_low=0.949,
         fleet_band_high=1.025,
     )
@@ -205,10 +205,10 @@ class Calibrations(Catalog):
         hidden_bytes=19.6,
         collective_overhead=281.0,
         expert_efficiency=0.362,
-        node_band_low=0.792,
-        node_band_high=1.089,
-        fleet_band_low=0.792,
-        fleet_band_high=1.089,
+        node_band_low=0.888,
+        node_band_high=1.109,
+        fleet_band_low=0.888,
+        fleet_band_high=1.109,
         expert_band_low=0.882,
         expert_band_high=1.151,
     )
