@@ -291,7 +291,7 @@ def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
 
     References
     ----------
-    Liu et al. (2025), MoE Parallel Folding, section 3, https://arxiv.org/abs/2504.14960
+    Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
     """
     return maximum(tp_size, ep_size)
 
