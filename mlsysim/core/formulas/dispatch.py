@@ -1,4 +1,4 @@
-"""Tokens on their way to experts on other devices, and back."""
+"""Experts on several devices: tokens on their way to them and back."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum
@@ -7,6 +7,8 @@ __all__ = [
     "copies_by_expert",
     "copies_by_node",
     "expert_dispatch_time",
+    "expert_exchange_time",
+    "expert_group_size",
     "local_copies",
     "pairwise_latency",
     "spanned_nodes",
@@ -188,3 +190,59 @@ def expert_dispatch_time(
     inside = local_copies * hidden_state / local_bandwidth
     outside = remote_copies * hidden_state / nic_bandwidth
     return maximum(inside, outside) + latency
+
+
+@formula
+def expert_exchange_time(all_to_all: Value, layers: Value, moe_layers: Value) -> Value:
+    r"""Time of the exchanges with experts, per mean layer and microbatch.
+
+    Tokens go out and come back, forward and backward: four exchanges for each layer with experts.
+
+    $$ t_x = 4\,\frac{L_x}{L}\,t_1 $$
+
+    Parameters
+    ----------
+    all_to_all : [s]
+        $t_1$, time of one exchange.
+    layers : [1]
+        $L$, layers.
+    moe_layers : [1]
+        $L_x$, layers that have experts.
+
+    Returns
+    -------
+    time : [s]
+        $t_x$, time per mean layer.
+
+    References
+    ----------
+    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
+    """
+    return 4 * moe_layers / layers * all_to_all
+
+
+@formula
+def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
+    r"""Devices that hold one set of a layer's experts between them.
+
+    Devices of a tensor-parallel group hold different experts, where experts are dealt out at all.
+
+    $$ n_x = \max(t, e_p) $$
+
+    Parameters
+    ----------
+    tp_size : [1]
+        $t$, devices that share each layer.
+    ep_size : [1]
+        $e_p$, devices that share the experts.
+
+    Returns
+    -------
+    devices : [1]
+        $n_x$, devices.
+
+    References
+    ----------
+    Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
+    """
+    return maximum(tp_size, ep_size)

@@ -1,13 +1,11 @@
 """Shares: what one device holds, sends or waits for when work and states are split."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, maximum
+from mlsysim.core.numeric import Value
 
 __all__ = [
     "common_parameters",
     "device_layer_time",
-    "expert_exchange_time",
-    "expert_group_size",
     "gradient_exchange_time",
     "parameter_share",
     "sequences_per_rank",
@@ -66,35 +64,6 @@ def sequences_per_rank(sequences: Value, cp_size: Value) -> Value:
     Counting.
     """
     return sequences / cp_size
-
-
-@formula
-def expert_exchange_time(all_to_all: Value, layers: Value, moe_layers: Value) -> Value:
-    r"""Time of the exchanges with experts, per mean layer and microbatch.
-
-    Tokens go out and come back, forward and backward: four exchanges for each layer with experts.
-
-    $$ t_x = 4\,\frac{L_x}{L}\,t_1 $$
-
-    Parameters
-    ----------
-    all_to_all : [s]
-        $t_1$, time of one exchange.
-    layers : [1]
-        $L$, layers.
-    moe_layers : [1]
-        $L_x$, layers that have experts.
-
-    Returns
-    -------
-    time : [s]
-        $t_x$, time per mean layer.
-
-    References
-    ----------
-    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
-    """
-    return 4 * moe_layers / layers * all_to_all
 
 
 @formula
@@ -267,33 +236,6 @@ def step_microbatches(microbatch_count: Value, dp_size: Value) -> Value:
     Counting.
     """
     return microbatch_count * dp_size
-
-
-@formula
-def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
-    r"""Devices that hold one set of a layer's experts between them.
-
-    Devices of a tensor-parallel group hold different experts, where experts are dealt out at all.
-
-    $$ n_x = \max(t, e_p) $$
-
-    Parameters
-    ----------
-    tp_size : [1]
-        $t$, devices that share each layer.
-    ep_size : [1]
-        $e_p$, devices that share the experts.
-
-    Returns
-    -------
-    devices : [1]
-        $n_x$, devices.
-
-    References
-    ----------
-    Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
-    """
-    return maximum(tp_size, ep_size)
 
 
 @formula
