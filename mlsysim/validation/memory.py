@@ -60,6 +60,13 @@ def compare(row: Row) -> Comparison:
     value = row.number("value")
     if value is None:
         raise Skip("no value")
+    edges: list[float | None] = [None, None]
+    if row.group == "simumax_b200_steptime":
+        result = _measured_run(row)
+        edges = [
+            None if edge is None else float(edge.to("ms").magnitude)
+            for edge in (result.step_latency_low, result.step_latency_high)
+        ]
     return Comparison(
         id=row.name,
         group=row.group,
@@ -67,6 +74,8 @@ def compare(row: Row) -> Comparison:
         quantity=f"{row.text('quantity')} ({row.text('unit')})",
         measured=value,
         predicted=predict(row),
+        low=edges[0],
+        high=edges[1],
     )
 
 
