@@ -1,6 +1,7 @@
 """Fit the constants of training steps: ``python -m tools.calibrate``.
 
-Reads the measured runs in ``docs/data/training.csv``. Only rows marked ``calibrate`` are fitted;
+Reads the measured runs in ``docs/data/training.csv``, and those beside peak memory in
+``docs/data/memory.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The kernel of the solver itself is
 evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
 ``mlsysim/registry/calibration/training.py``, and the errors.

@@ -1,8 +1,8 @@
 """Calibrations: constants of operators, fitted on published runs.
 
 Each row is one device generation and one era of software. ``python -m tools.calibrate`` fits the
-constants on the rows marked ``calibrate`` in ``docs/data/training.csv`` and prints them; a test
-fits two of the rows again and compares. Constants that a row's runs cannot tell come from the
+constants on the rows marked ``calibrate`` in ``docs/data`` and prints them; a test fits four of
+the rows again and compares. Constants that a row's runs cannot tell come from the
 common set below, and are marked as estimates.
 """
 
@@ -62,25 +62,27 @@ def _row(
 ) -> Calibration:
     """Complete the constants that were fitted with the common ones, and say which is which.
 
-    Those `given` differ from the common ones, but not by these runs.
+    Those `given` stand whatever else is said, and no run told them.
     """
+    given = given or {}
+    told = [field for field in fitted if field not in given]
     units = {field: unit for field, unit, plain in units_of(Calibration) if not plain}
     constants: dict[str, Any] = {
         field: Q_(value, units[field]) if field in units else value
-        for field, value in (_CONSTANTS | (given or {}) | fitted).items()
+        for field, value in (_CONSTANTS | fitted | given).items()
     }
     fit = Source(
         title="Fitted by tools/calibrate.py",
         locator=f"calibrate rows of {runs}",
         checked="2026-11-20",
-        note="docs/data/training.csv; check rows were not seen",
+        note="docs/data; check rows were not seen",
     )
     return Calibration(
         name=name,
         stack=stack,
         source=_COMMON,
-        field_sources=dict.fromkeys(fitted, fit),
-        estimated=frozenset(_CONSTANTS) - frozenset(fitted),
+        field_sources=dict.fromkeys(told, fit),
+        estimated=frozenset(_CONSTANTS) - frozenset(told),
         **constants,
     )
 
@@ -129,7 +131,8 @@ class Calibrations(Catalog):
         fleet_band_low=0.935,
         fleet_band_high=1.194,
     )
-    """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100."""
+    """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100. An all-reduce
+    costs more than its ring: all hosts of a group have to reach it."""
 
     A100_FSDP = _row(
         "A100, FSDP 2023",
@@ -228,8 +231,8 @@ class Calibrations(Catalog):
         "Megatron-Bridge with Transformer Engine: the whole step launched as one CUDA graph, "
         "exchanges with experts under other work",
         "megatron_bridge_dense and megatron_bridge_moe on Blackwell",
-        given={"layer_launch": 0.0, "copies_per_node": 1.0},
-        **_BLACKWELL | {"expert_launch": 0.0, "exchange_overlap": 0.665},
+        given={"layer_launch": 0.0, "expert_launch": 0.0, "copies_per_node": 1.0},
+        **_BLACKWELL | {"exchange_overlap": 0.665},
     )
     """The same constants, for what the recipes switch on since 26.06."""
 
