@@ -1,11 +1,13 @@
 """Fit the constants of training steps: ``python -m tools.calibrate``.
 
-Reads the measured runs in ``docs/data/training.csv``. Only rows marked ``calibrate`` are fitted;
+Reads the measured runs in ``docs/data/training.csv``, and those beside peak memory in
+``docs/data/memory.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The kernel of the solver itself is
 evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
 ``mlsysim/registry/calibration/training.py``, and the errors.
 
-The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows.
+The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows, with
+the quantiles of a finite sample.
 
 ``python -m tools.calibrate --transfer`` leaves out one family of runs at a time, fits on the
 others, and writes those constants to ``docs/data/transfer.csv``: how well they carry over is on the
@@ -30,14 +32,14 @@ from scipy.optimize import least_squares
 from mlsysim.core.errors import MLSysError
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.kernels.operator_step import operator_step
-from mlsysim.validation import training
+from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
 from tools.calibration_fits import (
     BOUNDS,
-    EXPERT_CONSTANTS,
     FAMILIES,
     FITS,
-    MILLISECONDS,
+    SCALES,
+    SWITCHED,
     TRANSFERRED,
     Fit,
 )
@@ -46,6 +48,7 @@ Floats = NDArray[np.float64]
 FOLDS = 5
 ENOUGH = 20
 DATA = Path(__file__).parents[1] / "docs/data/training.csv"
+TABLES: dict[str, Any] = {"training": training, "memory": memory}
 TRANSFER = DATA.with_name("transfer.csv")
 
 
@@ -84,8 +87,10 @@ class Runs:
             elif name == "cast_bytes":
                 x[name] = np.where(wide, 0.0, value)
             else:
-                scale = 1e-3 if name in MILLISECONDS else 1.0
-                x[name] = np.full_like(self.time, value * scale)
+                scale = SCALES.get(name, 1.0)
+                # What a run's recipe switches off stays off.
+                off = (x[name] == 0) & (name in SWITCHED)
+                x[name] = np.where(off, 0.0, value * scale)
         step: Floats = operator_step(**x)["step_latency_total"]
         return step
 
@@ -97,14 +102,15 @@ def load(fit: Fit, split: str) -> Runs:
         for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
     }
     found: list[tuple[dict[str, Any], int, float, str]] = []
-    for row in read_rows(DATA):
+    kind = TABLES[fit.table]
+    for row in read_rows(DATA.with_name(f"{fit.table}.csv")):
         if row.group not in fit.groups or row.text("split") != split or not fit.accepts(row):
             continue
         try:
-            given = defaults | training.arguments(row)
+            given = defaults | kind.arguments(row)
             admitted = DistributedSolver.admit(given)
             inputs = DistributedSolver.inputs(admitted)
-            found.append((inputs, admitted["precision"].bits, training.measured(row), row.group))
+            found.append((inputs, admitted["precision"].bits, kind.measured(row), row.group))
         except (Skip, MLSysError):
             continue
     columns = {
@@ -116,17 +122,6 @@ def load(fit: Fit, split: str) -> Runs:
         np.array([entry[2] for entry in found]),
         tuple(entry[3] for entry in found),
         columns["nodes"],
-    )
-
-
-def with_experts(fit: Fit, constants: dict[str, float]) -> Fit:
-    """Return the second stage: what experts add, all else held."""
-    return replace(
-        fit,
-        groups=fit.experts,
-        free=EXPERT_CONSTANTS,
-        fixed=constants,
-        accepts=lambda row: fit.accepts(row) and fit.expert_accepts(row),
     )
 
 
@@ -158,26 +153,62 @@ def solve(fit: Fit, runs: Runs) -> dict[str, float]:
     return constants(answer.x)
 
 
-def bands(fit: Fit, runs: Runs, kinds: tuple[str, ...] = ("node", "fleet")) -> dict[str, float]:
-    """Return the percentiles of measured over predicted, from cross-validation.
+def plans_of(runs: Runs) -> NDArray[np.intp]:
+    """Return a number for each run, the same for runs of one configuration."""
+    table = np.stack(list(runs.inputs.values()), axis=1)
+    return np.unique(np.nan_to_num(table), axis=0, return_inverse=True)[1].ravel()
+
+
+def residuals(fit: Fit, runs: Runs) -> tuple[Floats, NDArray[np.intp]]:
+    """Return measured over predicted by fits that did not see a run, and its configuration.
 
     Runs of one configuration, repeated over releases, stay in one fold: they are not independent.
     """
-    table = np.stack(list(runs.inputs.values()), axis=1)
-    fold = np.unique(np.nan_to_num(table), axis=0, return_inverse=True)[1].ravel() % FOLDS
+    plan = plans_of(runs)
     ratio = np.empty_like(runs.time)
     for number in range(FOLDS):
-        out = fold == number
+        out = plan % FOLDS == number
         if out.any():
             held = runs.take(out)
             ratio[out] = held.time / held.predict(solve(fit, runs.take(~out)))
+    return ratio, plan
+
+
+def edges_of(ratio: Floats, plans: int) -> tuple[float, float]:
+    """Return the edges that a new run passes once in ten times each, of `plans` independent ones.
+
+    Below the k-th of n values lie, on average over samples, k / (n + 1) of all: so the edges lie
+    at k = (n + 1) / 10 from either end, further out than percentiles of the sample. They lie where
+    that share of the runs does when plans have several.
+    """
+    level = max(0.0, ((plans + 1) / 10 - 0.5) / plans)
+    low, high = np.quantile(ratio, [level, 1 - level], method="hazen")
+    return float(low), float(high)
+
+
+def bands(fit: Fit, runs: Runs) -> dict[str, float]:
+    """Return the edges of the band for each kind of run that there are enough of."""
+    ratio, plan = residuals(fit, runs)
+    experts = runs.inputs["moe_layers"] > 0
+    kinds = {
+        "node": (runs.nodes == 1) & ~experts,
+        "fleet": (runs.nodes > 1) & ~experts,
+        "expert": experts,
+    }
     found: dict[str, float] = {}
-    parts = {"node": runs.nodes == 1, "fleet": runs.nodes > 1, "expert": runs.nodes > 0}
-    for name in kinds:
-        # A percentile of a few runs says little: then all runs speak for both kinds.
-        part = parts[name] if parts[name].sum() >= ENOUGH else runs.nodes > 0
-        low, high = np.percentile(ratio[part], [10, 90])
-        found |= {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
+    for name, part in kinds.items():
+        if name == "expert" and not experts.any():
+            continue
+        # A percentile of a few runs says little: then all runs without experts speak for both.
+        part = part if part.sum() >= ENOUGH or name == "expert" else ~experts
+        low, high = edges_of(ratio[part], len(np.unique(plan[part])))
+        found |= {f"{name}_band_low": low, f"{name}_band_high": high}
+    if fit.experts:
+        others = load(replace(fit, groups=fit.experts), "calibrate")
+        low, high = edges_of(
+            others.time / others.predict(solve(fit, runs)), plans_of(others).max() + 1
+        )
+        found |= {"expert_band_low": low, "expert_band_high": high}
     return found
 
 
@@ -225,17 +256,11 @@ def main() -> None:
         runs = load(fit, "calibrate")
         constants = solve(fit, runs)
         edges = bands(fit, runs)
-        stages = [fit]
-        if fit.experts:
-            stages.append(with_experts(fit, constants))
-            expert_runs = load(stages[1], "calibrate")
-            constants = solve(stages[1], expert_runs)
-            edges |= bands(stages[1], expert_runs, kinds=("expert",))
         rounded = {key: float(f"{value:.3g}") for key, value in constants.items()}
         print(name, json.dumps(rounded | {key: round(edge, 3) for key, edge in edges.items()}))
-        for stage in stages:
-            print("  fitted:", errors(load(stage, "calibrate"), rounded))
-            print("  check: ", errors(load(stage, "check"), rounded))
+        print("  fitted:", errors(runs, rounded))
+
+        print("  check: ", errors(load(fit, "check"), rounded))
 
 
 if __name__ == "__main__":

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.types import Fleet, MoETransformerModel, Source, TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
+from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.results import DistributedResult
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 from mlsysim.validation.training import node_of
 
-__all__ = ["compare", "predict"]
+__all__ = ["arguments", "compare", "measured", "predict"]
 
 _RUN = Source(title="A published run")
 GIB = 2.0**30
@@ -58,6 +60,13 @@ def compare(row: Row) -> Comparison:
     value = row.number("value")
     if value is None:
         raise Skip("no value")
+    edges: list[float | None] = [None, None]
+    if row.group == "simumax_b200_steptime":
+        result = _measured_run(row)
+        edges = [
+            None if edge is None else float(edge.to("ms").magnitude)
+            for edge in (result.step_latency_low, result.step_latency_high)
+        ]
     return Comparison(
         id=row.name,
         group=row.group,
@@ -65,6 +74,8 @@ def compare(row: Row) -> Comparison:
         quantity=f"{row.text('quantity')} ({row.text('unit')})",
         measured=value,
         predicted=predict(row),
+        low=edges[0],
+        high=edges[1],
     )
 
 
@@ -79,6 +90,20 @@ def _model_states(row: Row) -> float:
     gradients = f.tensor_size(shares[stage < 2], 2)
     optimizer = f.optimizer_state_size(shares[stage < 1], 2, 8, 4)
     return float(f.memory_sum(weights, gradients, optimizer, 0, 0)) / 1e9
+
+
+def measured(row: Row) -> float:
+    """Return the measured step time of such a run in seconds.
+
+    Raises
+    ------
+    Skip
+        If the row has none.
+    """
+    value = row.number("value")
+    if value is None:
+        raise Skip("no value")
+    return value / 1e3
 
 
 def _gpt(row: Row) -> TransformerModel:
@@ -233,7 +258,13 @@ def _named(row: Row, letters: str) -> int:
 
 
 def _measured_run(row: Row) -> DistributedResult:
-    """A run on one server of B200: microbatches of one sequence, distributed optimizer.
+    return DistributedSolver.solve(**arguments(row))
+
+
+def arguments(row: Row) -> dict[str, Any]:
+    """Return the solver's arguments for a measured run on one server of B200.
+
+    Microbatches have one sequence, and the optimizer is distributed.
 
     The launchers set sequence parallelism, 32-bit gradients, a fused loss and no recomputation;
     sequences have 4,096 tokens unless the row says otherwise. See MooreThreads, SimuMax,
@@ -241,25 +272,26 @@ def _measured_run(row: Row) -> DistributedResult:
     """
     devices = Systems.DGX_B200.accelerators_per_node
     dp, count = row.whole("dp"), _named(row, "mbc")
-    return DistributedSolver.solve(
-        model=_model(row),
-        fleet=Fleet(
+    return {
+        "calibration": Calibrations.B200_Megatron,
+        "model": _model(row),
+        "fleet": Fleet(
             name="measured",
             node=node_of(row.text("hardware")),
             count=1,
             fabric=Systems.InfiniBand_NDR,
         ),
-        batch_size=dp * count,
-        seq_len=row.whole("seq_len", default=4096),
-        precision="bf16",
-        gradient_precision="fp32",
-        tp_size=row.whole("tp"),
-        pp_size=row.whole("pp"),
-        cp_size=devices // (row.whole("tp") * row.whole("pp") * dp),
-        ep_size=_named(row, "ep"),
-        zero_stage=1,
-        microbatch_count=count,
-        sequence_parallel=row.whole("tp") > 1,
-        recompute="none",
-        attention="fused",
-    )
+        "batch_size": dp * count,
+        "seq_len": row.whole("seq_len", default=4096),
+        "precision": "bf16",
+        "gradient_precision": "fp32",
+        "tp_size": row.whole("tp"),
+        "pp_size": row.whole("pp"),
+        "cp_size": devices // (row.whole("tp") * row.whole("pp") * dp),
+        "ep_size": _named(row, "ep"),
+        "zero_stage": 1,
+        "microbatch_count": count,
+        "sequence_parallel": row.whole("tp") > 1,
+        "recompute": "none",
+        "attention": "fused",
+    }

@@ -143,6 +143,8 @@ def arguments(row: Row) -> dict[str, Any]:
     virtual = row.whole("virtual_stages", default=1) if pp > 1 else 1
     if count % pp:
         virtual = 1
+    if "tokendrop" in row.text("model"):
+        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
     expert = re.search(r"EP (\d+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     recompute = row.text("recompute") or "none"
@@ -171,10 +173,20 @@ def _calibration(row: Row) -> Calibration | None:
     # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
     if row.text("precision").startswith("amp") and "H100" in row.text("hardware"):
         return Calibrations.H100_FSDP
-    container = re.search(r"\((\d\d\.\d\d)", row.text("source"))
-    if container and float(container[1]) >= 26.06 and "B" in row.text("hardware"):
-        return Calibrations.Blackwell_Graphs
-    return None
+    if not row.group.startswith("megatron_bridge"):
+        return None
+    # A recipe may launch a layer's dense part, or the whole step, as one graph.
+    dense, whole = row.text("graphs") != "", row.text("graphs") == "step"
+    none = Q_(0, "ms")
+    usual = Calibrations.H100_FP8 if "H100" in row.text("hardware") else Calibrations.Blackwell
+    overlap = Calibrations.Blackwell_Graphs.exchange_overlap
+    return replace(
+        usual,
+        layer_launch=none if dense else usual.layer_launch,
+        expert_launch=none if whole else usual.expert_launch,
+        exchange_overlap=overlap if row.number("exchange_overlap") else 0.0,
+        copies_per_node=float(row.text("dispatch") == "node"),
+    )
 
 
 def measured(row: Row) -> float:

@@ -60,6 +60,15 @@ def test_peak_memory_of_measured_runs(report, split):
     assert all(abs(row.error) < 0.015 for row in found)
 
 
+def test_steps_of_the_same_runs_that_no_constant_was_fitted_on(report):
+    found = [r for r in rows(report, "simumax_b200_steptime") if r.split == "check"]
+    statistics = Statistics.of(found)
+    assert statistics.n >= 11
+    assert statistics.mape < 6
+    # Ten of eleven lie within the band, which is meant to hold four of five.
+    assert 70 <= statistics.band_coverage <= 91
+
+
 def test_a_row_that_is_no_memory_is_passed_over():
     with pytest.raises(Skip, match="bananas"):
         predict(Row({"id": "x", "quantity": "bananas"}))

@@ -15,6 +15,7 @@ from mlsysim.core.formulas import (
     collectives,
     cost,
     decoding,
+    dispatch,
     energy,
     flops,
     held_parameters,
@@ -51,6 +52,7 @@ __all__ += checkpoints.__all__
 __all__ += collectives.__all__
 __all__ += cost.__all__
 __all__ += decoding.__all__
+__all__ += dispatch.__all__
 __all__ += energy.__all__
 __all__ += flops.__all__
 __all__ += held_parameters.__all__
@@ -84,6 +86,7 @@ from mlsysim.core.formulas.checkpoints import *
 from mlsysim.core.formulas.collectives import *
 from mlsysim.core.formulas.cost import *
 from mlsysim.core.formulas.decoding import *
+from mlsysim.core.formulas.dispatch import *
 from mlsysim.core.formulas.energy import *
 from mlsysim.core.formulas.flops import *
 from mlsysim.core.formulas.held_parameters import *

@@ -4,10 +4,12 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
+    "covered_time",
     "exposed_time",
     "gathered_layer_time",
     "head_time",
     "launch_limited_time",
+    "microbatch_time",
     "operator_step_time",
     "pipeline_pass_time",
     "shard_traffic_time",
@@ -93,6 +95,33 @@ def exposed_time(communication: Value, overlap: Value) -> Value:
     Definition of the overlapped share.
     """
     return (1 - overlap) * communication
+
+
+@formula
+def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
+    r"""Exposed part of a communication that can hide under one piece of computation only.
+
+    $$ t = \max\left((1 - \omega)\,t_m,\; t_m - t_c\right) $$
+
+    Parameters
+    ----------
+    communication : [s]
+        $t_m$, time of the communication.
+    overlap : [1]
+        $\omega$, share that runs under computation where there is enough of it.
+    cover : [s]
+        $t_c$, computation that it can run under.
+
+    Returns
+    -------
+    time : [s]
+        $t$, exposed time.
+
+    References
+    ----------
+    Counting: no more is hidden than there is to hide under.
+    """
+    return maximum((1 - overlap) * communication, communication - cover)
 
 
 @formula
@@ -239,3 +268,28 @@ def operator_step_time(
     Sum of parts that do not overlap.
     """
     return busy + bubble + gradient + optimizer + overhead
+
+
+@formula
+def microbatch_time(busy: Value, microbatch_count: Value) -> Value:
+    r"""Time in which a stage is busy with one microbatch, forward and backward.
+
+    $$ t_1 = \frac{t}{m} $$
+
+    Parameters
+    ----------
+    busy : [s]
+        $t$, time in which it is busy with all microbatches of a step.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+
+    Returns
+    -------
+    time : [s]
+        $t_1$, time of one.
+
+    References
+    ----------
+    Counting.
+    """
+    return busy / microbatch_count

@@ -4,11 +4,10 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value
 
 __all__ = [
+    "common_parameters",
     "device_layer_time",
-    "expert_exchange_time",
     "gradient_exchange_time",
     "parameter_share",
-    "routed_size",
     "sequences_per_rank",
     "sharded_parameters",
     "stage_share",
@@ -65,60 +64,6 @@ def sequences_per_rank(sequences: Value, cp_size: Value) -> Value:
     Counting.
     """
     return sequences / cp_size
-
-
-@formula
-def routed_size(hidden_state: Value, experts_per_token: Value) -> Value:
-    r"""Bytes of activations that a device sends to experts.
-
-    $$ M_x = k_e\,M_h $$
-
-    Parameters
-    ----------
-    hidden_state : [byte]
-        $M_h$, residual stream of a microbatch on the device.
-    experts_per_token : [1]
-        $k_e$, experts that each token visits.
-
-    Returns
-    -------
-    size : [byte]
-        $M_x$, bytes.
-
-    References
-    ----------
-    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
-    """
-    return experts_per_token * hidden_state
-
-
-@formula
-def expert_exchange_time(all_to_all: Value, layers: Value, moe_layers: Value) -> Value:
-    r"""Time of the exchanges with experts, per mean layer and microbatch.
-
-    Tokens go out and come back, forward and backward: four exchanges for each layer with experts.
-
-    $$ t_x = 4\,\frac{L_x}{L}\,t_1 $$
-
-    Parameters
-    ----------
-    all_to_all : [s]
-        $t_1$, time of one exchange.
-    layers : [1]
-        $L$, layers.
-    moe_layers : [1]
-        $L_x$, layers that have experts.
-
-    Returns
-    -------
-    time : [s]
-        $t_x$, time per mean layer.
-
-    References
-    ----------
-    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
-    """
-    return 4 * moe_layers / layers * all_to_all
 
 
 @formula
@@ -291,3 +236,28 @@ def step_microbatches(microbatch_count: Value, dp_size: Value) -> Value:
     Counting.
     """
     return microbatch_count * dp_size
+
+
+@formula
+def common_parameters(parameters: Value, expert_parameters: Value) -> Value:
+    r"""Parameters that are not experts'.
+
+    $$ N_c = N - N_x $$
+
+    Parameters
+    ----------
+    parameters : [param]
+        $N$, all parameters.
+    expert_parameters : [param]
+        $N_x$, those of experts.
+
+    Returns
+    -------
+    parameters : [param]
+        $N_c$, the others.
+
+    References
+    ----------
+    Counting.
+    """
+    return parameters - expert_parameters

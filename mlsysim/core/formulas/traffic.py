@@ -141,12 +141,15 @@ def routing_traffic(
     layers: Value,
     moe_layers: Value,
     routing_bytes: Value,
+    cast_bytes: Value,
+    bias_bytes: Value,
 ) -> Value:
     r"""Memory traffic of sorting tokens by expert and putting their results together, forward.
 
-    Per mean layer: only layers with experts route.
+    Per mean layer: only layers with experts route. Each copy of a token is converted to a narrow
+    format on its own, on the way to an expert and on the way back.
 
-    $$ Q_x = \frac{L_x}{L}\,k_e\,T\,h\,q_x $$
+    $$ Q_x = \frac{L_x}{L}\,k_e\,T\,h\,(q_x + 2q_c + q_b) $$
 
     Parameters
     ----------
@@ -162,6 +165,10 @@ def routing_traffic(
         $L_x$, layers that have experts.
     routing_bytes : [byte]
         $q_x$, bytes moved per routed element.
+    cast_bytes : [byte]
+        $q_c$, bytes moved per element that is converted to a narrow format; 0 without one.
+    bias_bytes : [byte]
+        $q_b$, bytes moved per routed element to add the experts' biases; 0 without these.
 
     Returns
     -------
@@ -173,4 +180,5 @@ def routing_traffic(
     Gale et al. (2022), MegaBlocks: Efficient Sparse Training with Mixture-of-Experts, section 5.2
     (permutation of tokens), https://arxiv.org/abs/2211.15841
     """
-    return moe_layers / layers * experts_per_token * tokens * hidden_dim * routing_bytes
+    moved = routing_bytes + 2 * cast_bytes + bias_bytes
+    return moe_layers / layers * experts_per_token * tokens * hidden_dim * moved

@@ -50,6 +50,8 @@ class Calibration(Entry):
         Share of the gradient reduction that is hidden, where the optimizer is sharded.
     gradient_scatters : float
         Volume of the gradients' scatter over that of one weight gather.
+    collective_overhead : Quantity
+        Fixed time of an all-reduce that all devices of a tensor-parallel group wait for.
     layer_launch : Quantity
         Time in which the host launches the forward pass of a layer.
     expert_launch : Quantity
@@ -58,8 +60,15 @@ class Calibration(Entry):
         Share of a product's rate that the grouped products of experts reach.
     routing_bytes : Quantity
         Memory traffic per element that is routed to experts, forward.
+    bias_bytes : Quantity
+        Memory traffic per element that is routed, to add experts' biases, forward.
     launch_exposed : float
         Share of the shorter of launch and device time that is not hidden.
+    exchange_overlap, tensor_overlap : float
+        Share of the exchanges with experts, and of a tensor-parallel group's collectives, that
+        runs under computation.
+    copies_per_node : float
+        1 if an exchange sends a token to each node once, 0 if to each of its experts.
     step_overhead : Quantity
         Fixed time per step.
     node_band_low, node_band_high, fleet_band_low, fleet_band_high : float or None
@@ -89,11 +98,16 @@ class Calibration(Entry):
     gather_overlap: float = number(zero=True)
     gradient_overlap: float = number(zero=True)
     gradient_scatters: float = number()
+    collective_overhead: Quantity = quantity("us", zero=True)
     layer_launch: Quantity = quantity("ms", zero=True)
     expert_launch: Quantity = quantity("ms", zero=True)
     expert_efficiency: float = number()
     routing_bytes: Quantity = quantity("byte", zero=True)
+    bias_bytes: Quantity = quantity("byte", zero=True)
     launch_exposed: float = number(zero=True)
+    exchange_overlap: float = number(zero=True)
+    tensor_overlap: float = number(zero=True)
+    copies_per_node: float = number(zero=True, default=0.0)
     step_overhead: Quantity = quantity("ms", zero=True)
     node_band_low: float | None = number(default=None)
     node_band_high: float | None = number(default=None)

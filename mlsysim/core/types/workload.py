@@ -135,6 +135,7 @@ _NO_EXPERTS = {
     "expert_ffn_dim": None,
     "shared_ffn_dim": 0,
     "moe_layers": 0,
+    "expert_biases": 0,
 }
 
 
@@ -152,6 +153,8 @@ class MoETransformerModel(TransformerModel):
         Inner width of what every token visits beside its experts.
     moe_layers : int
         Layers that have experts; the others have a block of `ffn_dim`.
+    expert_biases : bool
+        Whether experts add biases, which grouped products leave to kernels of their own.
     """
 
     experts: int = number(whole=True)
@@ -159,9 +162,16 @@ class MoETransformerModel(TransformerModel):
     expert_ffn_dim: int = number(whole=True)
     shared_ffn_dim: int = number(whole=True, zero=True, default=0)
     moe_layers: int = number(whole=True)
+    expert_biases: bool = dataclasses.field(default=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, expert_biases=bool)
 
     def si(self, field: str) -> float:
         """Return a field as a plain number, its own for what describes the experts."""
+        if field == "expert_biases":
+            return float(self.expert_biases)
         if field in _NO_EXPERTS:
             return self._si[field]  # type: ignore[attr-defined, no-any-return]
         return super().si(field)

@@ -121,6 +121,7 @@ class MoE(Catalog):
         experts_per_token=4,
         expert_ffn_dim=2_880,
         moe_layers=36,
+        expert_biases=True,
     )
     """OpenAI's open-weight model; its experts are published in 4 bits. `seq_len` is the length
     before the context was extended to 128k tokens."""

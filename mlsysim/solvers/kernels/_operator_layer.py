@@ -123,7 +123,14 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
     )
     routing = f.memory_time(
         f.routing_traffic(
-            tokens, i.experts_per_token, i.hidden_dim, i.layers, i.moe_layers, i.routing_bytes
+            tokens,
+            i.experts_per_token,
+            i.hidden_dim,
+            i.layers,
+            i.moe_layers,
+            i.routing_bytes,
+            i.cast_bytes,
+            where(i.expert_biases > 0, i.bias_bytes, 0),
         ),
         r.memory,
     )

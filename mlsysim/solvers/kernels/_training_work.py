@@ -33,6 +33,8 @@ class Work:
     device_flops: Value
     hidden_state: Value
     own_parameters: Value
+    own_experts: Value
+    """Those of them that belong to experts, and have fewer replicas."""
 
 
 def training_work(i: SimpleNamespace) -> Work:
@@ -69,6 +71,9 @@ def training_work(i: SimpleNamespace) -> Work:
         ),
         own_parameters=f.sharded_parameters(
             i.parameters, experts, i.tp_size, i.pp_size, i.ep_size, imbalance
+        ),
+        own_experts=f.sharded_parameters(
+            experts, experts, i.tp_size, i.pp_size, i.ep_size, imbalance
         ),
     )
 

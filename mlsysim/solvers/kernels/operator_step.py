@@ -75,12 +75,16 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     score_bytes, hidden_bytes, ffn_bytes, cast_bytes, loss_bytes, optimizer_bytes : [byte]
         Memory traffic per attention score, residual and inner element, conversion, logit and
         parameter.
-    routing_bytes : [byte]
-        Memory traffic per element that is routed to experts.
-    gather_overlap, gradient_overlap, gradient_scatters, launch_exposed : [1]
+    routing_bytes, bias_bytes : [byte]
+        Memory traffic per element that is routed to experts, and to add their biases.
+    expert_biases, copies_per_node : [1]
+        1 if experts add biases, and if tokens go to a node once; else 0.
+    gather_overlap, gradient_overlap, exchange_overlap, tensor_overlap : [1]
+        What overlaps with computation.
+    gradient_scatters, launch_exposed : [1]
         What overlaps, and the volume of a gradient scatter.
-    gemm_overhead, layer_launch, expert_launch, step_overhead : [s]
-        Fixed time per product, per layer's forward pass, and per step.
+    gemm_overhead, collective_overhead, layer_launch, expert_launch, step_overhead : [s]
+        Fixed time per product, per blocking all-reduce, per layer's forward pass, and per step.
     node_band_low, node_band_high, fleet_band_low, fleet_band_high : [1]
         Measured over predicted step time, at the edges of the band.
     expert_band_low, expert_band_high : [1]
@@ -93,16 +97,17 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
 
     # One layer on one microbatch
     computed = layer(i, r, tokens, w.own_sequences)
-    all_reduce = f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1))
-    tensor = f.layer_all_reduce_time(all_reduce, i.all_reduces_per_layer, 1, 1)
-    exchange = f.all_to_all_time(
-        f.routed_size(w.hidden_state, i.experts_per_token),
-        i.ep_size,
-        *_ring(i, r, i.ep_size, i.tp_size),
+    all_reduce = f.time_sum(
+        f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1)),
+        where(i.tp_size > 1, i.collective_overhead, 0),
     )
+    tensor = f.layer_all_reduce_time(all_reduce, i.all_reduces_per_layer, 1, 1)
+    exchange = _exchange(i, r, w)
     on_device = f.launch_limited_time(
         f.device_layer_time(
-            computed, tensor, f.expert_exchange_time(exchange, i.layers, i.moe_layers)
+            computed,
+            f.exposed_time(tensor, i.tensor_overlap),
+            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
         ),
         f.layer_launch_time(
             i.layer_launch,
@@ -142,11 +147,14 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     bubble = f.pipeline_bubble_time(mean, i.pp_size, i.microbatch_count, i.virtual_stages)
 
     # Once per step
-    gradient = f.ring_all_reduce_time(
-        f.tensor_size(w.own_parameters, i.gradient_bytes), w.replicas, *link
+    gradient = f.time_sum(*_reductions(i, r, w, link))
+    # The reduction follows the last microbatch's backward pass, the gathers the first's forward.
+    # Gradients that are sharded are scattered layer by layer, above.
+    data = f.covered_time(
+        gradient,
+        where(i.zero_stage >= 2, 1, where(i.zero_stage >= 1, i.gradient_overlap, 0)),
+        where(i.zero_stage >= 2, gradient, f.microbatch_time(passes, i.microbatch_count)),
     )
-    hidden = where(i.zero_stage >= 2, 1, where(i.zero_stage >= 1, i.gradient_overlap, 0))
-    data = f.exposed_time(gradient, hidden)
     updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))
     update = f.memory_time(f.tensor_size(updated, i.optimizer_bytes), r.memory)
     step = f.operator_step_time(f.time_sum(passes, transfer), bubble, data, update, i.step_overhead)
@@ -179,6 +187,43 @@ def _ring(i: SimpleNamespace, r: Rates, ranks: Value, stride: Value) -> tuple[Va
     inside = near >= ranks
     bandwidth = where(inside, r.local, f.group_ring_bandwidth(r.local, r.remote, near))
     return bandwidth, where(inside, i.local_latency, i.nic_latency)
+
+
+def _exchange(i: SimpleNamespace, r: Rates, w: Work) -> Value:
+    """Return the time of one exchange with experts, in sight of computation."""
+    own = f.tensor_slice(w.hidden_state, where(i.sequence_parallel > 0, i.tp_size, 1))
+    near = f.local_ranks(i.ep_size, i.devices_per_node)
+    spanned = f.spanned_nodes(i.ep_size, near)
+    exchange = f.expert_dispatch_time(
+        own,
+        f.local_copies(i.experts_per_token, i.ep_size, near),
+        where(
+            i.copies_per_node > 0,
+            f.copies_by_node(i.experts_per_token, spanned),
+            f.copies_by_expert(i.experts_per_token, spanned),
+        ),
+        r.local,
+        r.remote,
+        f.pairwise_latency(i.ep_size, where(near >= i.ep_size, i.local_latency, i.nic_latency)),
+    )
+    return f.exposed_time(exchange, i.exchange_overlap)
+
+
+def _reductions(
+    i: SimpleNamespace, r: Rates, w: Work, link: tuple[Value, Value]
+) -> tuple[Value, Value]:
+    """Return the times to reduce the gradients that all replicas share, and those of experts."""
+    group = f.expert_group_size(i.tp_size, i.ep_size)
+    replicas = f.data_parallel_size(w.devices, group, i.pp_size, 1)
+    common = f.common_parameters(w.own_parameters, w.own_experts)
+    return (
+        f.ring_all_reduce_time(f.tensor_size(common, i.gradient_bytes), w.replicas, *link),
+        f.ring_all_reduce_time(
+            f.tensor_size(w.own_experts, i.gradient_bytes),
+            where(i.moe_layers > 0, replicas, 1),
+            *_ring(i, r, replicas, group),
+        ),
+    )
 
 
 def _gathers(i: SimpleNamespace, w: Work, link: tuple[Value, Value]) -> Value:
