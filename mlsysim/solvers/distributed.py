@@ -15,10 +15,13 @@ from mlsysim.core.types import (
     TransformerModel,
     find_precision,
 )
+from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.registry.conventions import CONVENTIONS
+from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
 from mlsysim.solvers.base import Plan, Solver
+from mlsysim.solvers.power_basis import power_basis
 from mlsysim.solvers.results import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training_plans import OPERATORS, RULES, TEXTBOOK
 from mlsysim.solvers.training_reasons import reasons
@@ -59,7 +62,10 @@ class DistributedSolver(Solver[DistributedResult]):
         "calibration": Noun(optional=True, kinds=(Calibration,), hint="Calibrations.H100_Megatron"),
     }
     rules = RULES
-    constants: ClassVar[Mapping[str, Any]] = {"conventions": CONVENTIONS}
+    constants: ClassVar[Mapping[str, Any]] = {
+        "conventions": CONVENTIONS,
+        "power_draw": POWER_DRAW,
+    }
     result = DistributedResult
 
     @classmethod
@@ -203,6 +209,7 @@ class DistributedSolver(Solver[DistributedResult]):
         accelerator.compute.rate(precision)
         wide = accelerator.compute.wide_precision(precision)
         arguments["wide_precision"] = find_precision(wide)
+        arguments["power_calibration"] = power_calibration_for(accelerator)
         if arguments["calibration"] is None:
             arguments["calibration"] = calibration_for(
                 accelerator,
@@ -221,11 +228,13 @@ class DistributedSolver(Solver[DistributedResult]):
     def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Add the nested parts and the reasons."""
         values["dp_size"] = int(values["dp_size"])
+        accelerator = arguments["fleet"].node.accelerator
         return {
             "step_latency_low": None,
             "step_latency_high": None,
             **values,
             "calibration": _basis(values, arguments),
+            "power_calibration": power_basis(accelerator),
             "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
                 dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]

@@ -15,10 +15,13 @@ from mlsysim.core.types import (
     find_precision,
 )
 from mlsysim.core.units import format_number
+from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS
+from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Plan, Solver
+from mlsysim.solvers.power_basis import power_basis
 from mlsysim.solvers.results.serving import ServingResult
 from mlsysim.solvers.serving_plans import (
     DEVICE,
@@ -66,6 +69,7 @@ class ServingSolver(Solver[ServingResult]):
     rules = RULES
     constants: ClassVar[Mapping[str, Any]] = {
         "conventions": CONVENTIONS,
+        "power_draw": POWER_DRAW,
         "alone": 0,
         "endless": math.inf,
     }
@@ -186,7 +190,8 @@ class ServingSolver(Solver[ServingResult]):
         """Check every argument, and that they agree with each other."""
         arguments = super().admit(given)
         hardware, model = arguments["hardware"], arguments["model"]
-        device = hardware.accelerator if isinstance(hardware, Node) else hardware
+        device = _device(hardware)
+        arguments["power_calibration"] = power_calibration_for(device)
         _check_rate(device, arguments["precision"])
         arguments["wide_precision"] = find_precision(
             device.compute.wide_precision(arguments["precision"].name)
@@ -241,11 +246,16 @@ class ServingSolver(Solver[ServingResult]):
             "calibration": "textbook: one efficiency"
             if textbook
             else arguments["calibration"].name,
+            "power_calibration": power_basis(_device(arguments["hardware"])),
             "running_batch_size": int(values["running_batch_size"]),
             "max_batch_size": int(values["max_batch_size"]),
             "max_seq_len": int(values["max_seq_len"]),
             "reasons": reasons,
         }
+
+
+def _device(hardware: Accelerator | Node) -> Accelerator:
+    return hardware.accelerator if isinstance(hardware, Node) else hardware
 
 
 def _check_rate(device: Accelerator, precision: Any) -> None:

@@ -1,4 +1,4 @@
-"""Time of one pass of a serving engine, from its operators."""
+"""One pass of a serving engine, from its operators: its time and its memory traffic."""
 
 from __future__ import annotations
 
@@ -100,14 +100,13 @@ def _products(i: SimpleNamespace, r: Rates, tokens: Value) -> Work:
     )
 
 
-def _head(i: SimpleNamespace, r: Rates, sequences: Value) -> Value:
-    """Return the time of the output projection, whose weights stay in 16 bits."""
+def _head(i: SimpleNamespace, r: Rates, sequences: Value) -> Work:
+    """Return the output projection, whose weights stay in 16 bits."""
     columns = f.sharded_width(i.vocab_size, i.tp_size)
     wide = i.activation_bytes
-    return f.roofline_time(
-        f.product_compute_time(sequences, i.hidden_dim, columns, r.head, i.flops_per_mac),
-        f.product_memory_time(sequences, i.hidden_dim, columns, 1, r.memory, wide, wide),
-    )
+    compute = f.product_compute_time(sequences, i.hidden_dim, columns, r.head, i.flops_per_mac)
+    memory = f.product_memory_time(sequences, i.hidden_dim, columns, 1, r.memory, wide, wide)
+    return Work(f.roofline_time(compute, memory), compute, memory)
 
 
 def _elementwise(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
@@ -126,10 +125,31 @@ def _all_reduces(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
     return f.repeated_time(i.forward_all_reduces, each)
 
 
-def prefill_pass(i: SimpleNamespace, r: Rates, prompts: Value) -> tuple[Value, Any]:
-    """Return the time in which prompts are read together, and what their products wait for."""
+@dataclass(frozen=True)
+class Pass:
+    """A pass through the model."""
+
+    time: Value
+    traffic: Value
+    """Bytes that a device moves through its memory."""
+    bottleneck: Any
+    """What its products wait for."""
+
+
+def _traffic(
+    i: SimpleNamespace, r: Rates, products: Work, elementwise: Value, cache: Value, head: Work
+) -> Value:
+    return f.serving_pass_traffic(
+        f.time_sum(products.memory, elementwise), r.memory, cache, r.cache, i.layers, head.memory
+    )
+
+
+def prefill_pass(i: SimpleNamespace, r: Rates, prompts: Value, layer_cache: Value) -> Pass:
+    """Return the pass in which prompts are read together."""
     tokens = f.token_count(prompts, i.seq_len)
     products = _products(i, r, tokens)
+    elementwise = _elementwise(i, r, tokens)
+    head = _head(i, r, prompts)
     score = f.layer_score_flops(
         tokens,
         i.seq_len,
@@ -143,32 +163,36 @@ def prefill_pass(i: SimpleNamespace, r: Rates, prompts: Value) -> tuple[Value, A
     layer = f.serving_layer_time(
         products.time,
         attention,
-        _elementwise(i, r, tokens),
+        elementwise,
         _all_reduces(i, r, tokens),
         i.prompt_overhead,
     )
     arithmetic = f.time_sum(products.compute, attention)
-    bottleneck = where(arithmetic >= products.memory, "compute", "memory")
-    return f.layers_pass_time(layer, i.layers, _head(i, r, prompts)), bottleneck
+    return Pass(
+        f.layers_pass_time(layer, i.layers, head.time),
+        _traffic(i, r, products, elementwise, f.memory_time(layer_cache, r.cache), head),
+        where(arithmetic >= products.memory, "compute", "memory"),
+    )
 
 
-def decode_pass(
-    i: SimpleNamespace, r: Rates, sequences: Value, layer_cache: Value
-) -> tuple[Value, Any]:
-    """Return the time in which each sequence gets a token, and what it waits for."""
+def decode_pass(i: SimpleNamespace, r: Rates, sequences: Value, layer_cache: Value) -> Pass:
+    """Return the pass in which each sequence gets a token."""
     products = _products(i, r, sequences)
+    elementwise = _elementwise(i, r, sequences)
+    head = _head(i, r, sequences)
     attention = f.memory_time(layer_cache, r.cache)
     layer = f.serving_layer_time(
         products.time,
         attention,
-        _elementwise(i, r, sequences),
+        elementwise,
         _all_reduces(i, r, sequences),
         i.layer_overhead,
     )
-    device = f.layers_pass_time(layer, i.layers, _head(i, r, sequences))
+    device = f.layers_pass_time(layer, i.layers, head.time)
     host = f.repeated_time(sequences, i.sequence_overhead)
     traffic = f.time_sum(products.memory, attention)
-    return (
+    return Pass(
         f.time_sum(device, host),
+        _traffic(i, r, products, elementwise, attention, head),
         where(products.compute >= traffic, "compute", "memory"),
     )

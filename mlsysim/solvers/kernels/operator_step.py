@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels._operator_layer import Rates, head, layer, rates
+from mlsysim.solvers.kernels._operator_layer import Rates, head, layer, layer_traffic, rates
 from mlsysim.solvers.kernels._training_memory import training_memory
 from mlsysim.solvers.kernels._training_work import Work, answer, training_work
 
@@ -85,6 +85,11 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         Measured over predicted step time, at the edges of the band.
     expert_band_low, expert_band_high : [1]
         Measured over predicted step time, at the edges of the band.
+    design_power : [W]
+        Design power of a device.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     """
     i = SimpleNamespace(**inputs)
     r = rates(i)
@@ -92,7 +97,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     tokens = f.token_count(w.own_sequences, i.seq_len)
 
     # One layer on one microbatch
-    computed = layer(i, r, tokens, w.own_sequences)
+    computed, stream = layer(i, r, tokens, w.own_sequences)
     all_reduce = f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1))
     tensor = f.layer_all_reduce_time(all_reduce, i.all_reduces_per_layer, 1, 1)
     exchange = f.all_to_all_time(
@@ -148,7 +153,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     hidden = where(i.zero_stage >= 2, 1, where(i.zero_stage >= 1, i.gradient_overlap, 0))
     data = f.exposed_time(gradient, hidden)
     updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))
-    update = f.memory_time(f.tensor_size(updated, i.optimizer_bytes), r.memory)
+    written = f.tensor_size(updated, i.optimizer_bytes)
+    update = f.memory_time(written, r.memory)
     step = f.operator_step_time(f.time_sum(passes, transfer), bubble, data, update, i.step_overhead)
     outputs = answer(
         i,
@@ -163,6 +169,19 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         pipeline=transfer,
         bubble=bubble,
+        mbu=f.bandwidth_utilization(
+            f.step_traffic(
+                w.stage_layers,
+                i.microbatch_count,
+                stream,
+                r.memory,
+                layer_traffic(i, w.own_parameters, w.stage_layers, tokens),
+                i.matrix_share,
+                written,
+            ),
+            step,
+            i.memory_bandwidth,
+        ),
     )
     several, experts = i.nodes > 1, i.moe_layers > 0
     low = where(several, i.fleet_band_low, i.node_band_low)
@@ -199,7 +218,7 @@ def _alone(i: SimpleNamespace, r: Rates, w: Work) -> Value:
     one = SimpleNamespace(**{**vars(i), **whole, "score_share": 0})
     tokens = f.token_count(w.sequences, i.seq_len)
     return f.pipeline_pass_time(
-        layer(one, r, tokens, w.sequences),
+        layer(one, r, tokens, w.sequences)[0],
         i.layers,
         head(one, r, tokens),
         f.step_microbatches(i.microbatch_count, w.dp_size),
