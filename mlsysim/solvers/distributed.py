@@ -12,6 +12,7 @@ from mlsysim.core.types import (
     SCHEDULES,
     Calibration,
     Fleet,
+    PowerCalibration,
     TransformerModel,
     find_precision,
 )
@@ -60,6 +61,9 @@ class DistributedSolver(Solver[DistributedResult]):
         "seq_len": Whole(optional=True),
         "efficiency": Share(optional=True),
         "calibration": Noun(optional=True, kinds=(Calibration,), hint="Calibrations.H100_Megatron"),
+        "power_calibration": Noun(
+            optional=True, kinds=(PowerCalibration,), hint="PowerCalibrations.Hopper"
+        ),
     }
     rules = RULES
     constants: ClassVar[Mapping[str, Any]] = {
@@ -91,6 +95,7 @@ class DistributedSolver(Solver[DistributedResult]):
         seq_len: int | None = None,
         efficiency: float | None = None,
         calibration: Calibration | None = None,
+        power_calibration: PowerCalibration | None = None,
     ) -> DistributedResult:
         """Time one training step.
 
@@ -137,6 +142,9 @@ class DistributedSolver(Solver[DistributedResult]):
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those fitted for the device.
+        power_calibration
+            Constants of what operations and bytes draw in power; `None` takes those fitted for the
+            device's generation.
 
         Returns
         -------
@@ -192,6 +200,7 @@ class DistributedSolver(Solver[DistributedResult]):
             seq_len=seq_len,
             efficiency=efficiency,
             calibration=calibration,
+            power_calibration=power_calibration,
         )
 
     @classmethod
@@ -209,7 +218,8 @@ class DistributedSolver(Solver[DistributedResult]):
         accelerator.compute.rate(precision)
         wide = accelerator.compute.wide_precision(precision)
         arguments["wide_precision"] = find_precision(wide)
-        arguments["power_calibration"] = power_calibration_for(accelerator)
+        if arguments["power_calibration"] is None:
+            arguments["power_calibration"] = power_calibration_for(accelerator)
         if arguments["calibration"] is None:
             arguments["calibration"] = calibration_for(
                 accelerator,
@@ -232,9 +242,10 @@ class DistributedSolver(Solver[DistributedResult]):
         return {
             "step_latency_low": None,
             "step_latency_high": None,
+            "mbu": None,
             **values,
             "calibration": _basis(values, arguments),
-            "power_calibration": power_basis(accelerator),
+            "power_calibration": power_basis(arguments["power_calibration"], accelerator),
             "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
                 dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from mlsysim.core.types import Accelerator
-from mlsysim.registry.calibration.power import power_calibration_for
+from mlsysim.core.types import Accelerator, PowerCalibration
 
 __all__ = ["power_basis"]
 
 
-def power_basis(accelerator: Accelerator) -> str:
+def power_basis(calibration: PowerCalibration, accelerator: Accelerator) -> str:
     """Name the constants, and say if nobody measured the power of this very device."""
-    found = power_calibration_for(accelerator)
-    if found.device and found.device in accelerator.name:
-        return found.name
-    return f"{found.name} (no measurement to compare with)"
+    if calibration.measured_on and calibration.measured_on in accelerator.name:
+        return calibration.name
+    return f"{calibration.name} (no measurement to compare with)"

@@ -10,6 +10,7 @@ from mlsysim.core.errors import ConfigError, ParallelismError
 from mlsysim.core.types import (
     Accelerator,
     Node,
+    PowerCalibration,
     ServingCalibration,
     TransformerModel,
     find_precision,
@@ -65,6 +66,9 @@ class ServingSolver(Solver[ServingResult]):
             kinds=(ServingCalibration,),
             hint="ServingCalibrations.Hopper_vLLM",
         ),
+        "power_calibration": Noun(
+            optional=True, kinds=(PowerCalibration,), hint="PowerCalibrations.Hopper"
+        ),
     }
     rules = RULES
     constants: ClassVar[Mapping[str, Any]] = {
@@ -92,6 +96,7 @@ class ServingSolver(Solver[ServingResult]):
         arrivals: int = 1,
         efficiency: float | None = None,
         calibration: ServingCalibration | None = None,
+        power_calibration: PowerCalibration | None = None,
     ) -> ServingResult:
         """Time prefill and decode of requests in flight, and weigh their memory.
 
@@ -129,6 +134,9 @@ class ServingSolver(Solver[ServingResult]):
         calibration
             Constants for the operators; `None` takes those of TensorRT-LLM, or else of what was
             fitted for the device.
+        power_calibration
+            Constants of what operations and bytes draw in power; `None` takes those fitted for the
+            device's generation.
 
         Returns
         -------
@@ -183,6 +191,7 @@ class ServingSolver(Solver[ServingResult]):
             arrivals=arrivals,
             efficiency=efficiency,
             calibration=calibration,
+            power_calibration=power_calibration,
         )
 
     @classmethod
@@ -191,7 +200,8 @@ class ServingSolver(Solver[ServingResult]):
         arguments = super().admit(given)
         hardware, model = arguments["hardware"], arguments["model"]
         device = _device(hardware)
-        arguments["power_calibration"] = power_calibration_for(device)
+        if arguments["power_calibration"] is None:
+            arguments["power_calibration"] = power_calibration_for(device)
         _check_rate(device, arguments["precision"])
         arguments["wide_precision"] = find_precision(
             device.compute.wide_precision(arguments["precision"].name)
@@ -246,7 +256,9 @@ class ServingSolver(Solver[ServingResult]):
             "calibration": "textbook: one efficiency"
             if textbook
             else arguments["calibration"].name,
-            "power_calibration": power_basis(_device(arguments["hardware"])),
+            "power_calibration": power_basis(
+                arguments["power_calibration"], _device(arguments["hardware"])
+            ),
             "running_batch_size": int(values["running_batch_size"]),
             "max_batch_size": int(values["max_batch_size"]),
             "max_seq_len": int(values["max_seq_len"]),

@@ -49,8 +49,14 @@ class Drawn:
 
     def power(self, constants: Mapping[str, Value]) -> Value:
         """Return its power in watts; `constants` are a `PowerCalibration`'s shares."""
-        shares = (constants[name] for name in ("constant_share", "compute_share", "memory_share"))
-        return f.workload_power(self.accelerator.si("tdp"), *shares, self.hfu, self.mbu)
+        return f.workload_power(
+            self.accelerator.si("tdp"),
+            constants["constant_share"],
+            constants["compute_share"],
+            constants["memory_share"],
+            self.hfu,
+            self.mbu,
+        )
 
 
 def _model(row: Row) -> TransformerModel:

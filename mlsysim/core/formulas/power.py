@@ -110,7 +110,7 @@ def power_utilization(power: Value, design_power: Value, idle_share: Value) -> V
 
     References
     ----------
-    The inverse of `device_power`.
+    Definition: the inverse of `device_power`.
     """
     return (power / design_power - idle_share) / (1 - idle_share)
 

@@ -46,7 +46,7 @@ def layer_stream_time(
 
     References
     ----------
-    The two terms of `layer_time` that no arithmetic fills.
+    Sum of the two terms of `layer_time` that no arithmetic fills.
     """
     return (1 + elementwise_backward + score_share) * score + (
         1 + elementwise_backward + matrix_share
@@ -212,7 +212,7 @@ def batch_cycle_time(output_len: Value, decode_step: Value, prefill: Value) -> V
 
     References
     ----------
-    The denominator of `continuous_batching_rate`.
+    Sum of parts that do not overlap: the denominator of `continuous_batching_rate`.
     """
     return maximum(output_len - 1, 0) * decode_step + prefill
 

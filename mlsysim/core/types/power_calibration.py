@@ -14,8 +14,8 @@ class PowerCalibration(Entry):
 
     Attributes
     ----------
-    device : str
-        Whose power was measured; empty if nobody's.
+    measured_on : str
+        Part of the name of the device whose power was measured; empty if none was.
     constant_share : float
         Power of a device that a program holds, clocks up, and that does nothing.
     compute_share : float
@@ -26,7 +26,7 @@ class PowerCalibration(Entry):
         bandwidth, on-chip transport included.
     """
 
-    device: str
+    measured_on: str = ""
     constant_share: float = number()
     compute_share: float = number()
     memory_share: float = number()

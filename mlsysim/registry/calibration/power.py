@@ -32,16 +32,16 @@ class PowerCalibrations(Catalog):
 
     Ampere = PowerCalibration(
         name="Ampere",
-        device="A100 SXM4 40GB",
+        measured_on="NVIDIA A100 SXM4 40GB",
         source=_fitted(9, "Llama 3.1 8B and 70B on A100, vLLM of 2024"),
         constant_share=0.1,
         compute_share=1.9,
         memory_share=0.812,
     )
-    """A100: 2.4 pJ an operation in 16 bits. The constant share lies on its bound, the idle share."""
+    """A100: 2.4 pJ an operation in 16 bits. The constant share is on its bound, the idle one."""
     Hopper = PowerCalibration(
         name="Hopper",
-        device="H100",
+        measured_on="NVIDIA H100",
         source=_fitted(38, "Llama 3.1 8B and 70B, Qwen3 32B on H100, vLLM of 2024 and 2025"),
         constant_share=0.232,
         compute_share=1.44,
@@ -50,7 +50,7 @@ class PowerCalibrations(Catalog):
     """H100: 1.0 pJ an operation in 16 bits, 136 pJ a byte, 162 W before any work."""
     Blackwell = PowerCalibration(
         name="Blackwell",
-        device="B200",
+        measured_on="NVIDIA B200",
         source=_fitted(30, "Llama 3.1 8B and 70B, Qwen3 32B on B200, vLLM of 2025"),
         constant_share=0.233,
         compute_share=2.37,
@@ -59,7 +59,6 @@ class PowerCalibrations(Catalog):
     """B200: 1.1 pJ an operation in 16 bits, 120 pJ a byte, 233 W before any work."""
     Uncalibrated = PowerCalibration(
         name="Uncalibrated",
-        device="",
         source=_ROUND,
         estimated=frozenset({"constant_share", "compute_share", "memory_share"}),
         constant_share=0.2,

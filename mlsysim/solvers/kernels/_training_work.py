@@ -118,7 +118,6 @@ def answer(
         "energy_per_step": energy,
         "energy_per_token": f.energy_per_token(energy, w.tokens),
         **drawn,
-        "mbu": mbu,
         "compute_latency": compute,
         "communication_latency": f.communication_time(data, tensor, pipeline),
         "dp_communication_latency": data,

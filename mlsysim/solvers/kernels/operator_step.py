@@ -156,6 +156,16 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     written = f.tensor_size(updated, i.optimizer_bytes)
     update = f.memory_time(written, r.memory)
     step = f.operator_step_time(f.time_sum(passes, transfer), bubble, data, update, i.step_overhead)
+    traffic = f.step_traffic(
+        w.stage_layers,
+        i.microbatch_count,
+        stream,
+        r.memory,
+        layer_traffic(i, w.own_parameters, w.stage_layers, tokens),
+        i.matrix_share,
+        written,
+    )
+    mbu = f.bandwidth_utilization(traffic, step, i.memory_bandwidth)
     outputs = answer(
         i,
         w,
@@ -169,24 +179,13 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         pipeline=transfer,
         bubble=bubble,
-        mbu=f.bandwidth_utilization(
-            f.step_traffic(
-                w.stage_layers,
-                i.microbatch_count,
-                stream,
-                r.memory,
-                layer_traffic(i, w.own_parameters, w.stage_layers, tokens),
-                i.matrix_share,
-                written,
-            ),
-            step,
-            i.memory_bandwidth,
-        ),
+        mbu=mbu,
     )
     several, experts = i.nodes > 1, i.moe_layers > 0
     low = where(several, i.fleet_band_low, i.node_band_low)
     high = where(several, i.fleet_band_high, i.node_band_high)
     return outputs | {
+        "mbu": mbu,
         "step_latency_low": f.band_edge(step, where(experts, i.expert_band_low, low)),
         "step_latency_high": f.band_edge(step, where(experts, i.expert_band_high, high)),
     }
