@@ -22,7 +22,6 @@ from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
 from mlsysim.solvers.base import Plan, Solver
-from mlsysim.solvers.power_basis import power_basis
 from mlsysim.solvers.results import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training_plans import OPERATORS, RULES, TEXTBOOK
 from mlsysim.solvers.training_reasons import reasons
@@ -238,14 +237,13 @@ class DistributedSolver(Solver[DistributedResult]):
     def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Add the nested parts and the reasons."""
         values["dp_size"] = int(values["dp_size"])
-        accelerator = arguments["fleet"].node.accelerator
         return {
             "step_latency_low": None,
             "step_latency_high": None,
             "mbu": None,
             **values,
             "calibration": _basis(values, arguments),
-            "power_calibration": power_basis(arguments["power_calibration"], accelerator),
+            "power_calibration": arguments["power_calibration"].name,
             "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
                 dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]

@@ -22,7 +22,6 @@ from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Plan, Solver
-from mlsysim.solvers.power_basis import power_basis
 from mlsysim.solvers.results.serving import ServingResult
 from mlsysim.solvers.serving_plans import (
     DEVICE,
@@ -251,19 +250,22 @@ class ServingSolver(Solver[ServingResult]):
             )
         textbook = arguments["efficiency"] is not None
         return {
-            **dict.fromkeys(("ttft_low", "ttft_high", "itl_low", "itl_high")),
+            **dict.fromkeys(_EDGES),
             **values,
             "calibration": "textbook: one efficiency"
             if textbook
             else arguments["calibration"].name,
-            "power_calibration": power_basis(
-                arguments["power_calibration"], _device(arguments["hardware"])
-            ),
+            "power_calibration": arguments["power_calibration"].name,
             "running_batch_size": int(values["running_batch_size"]),
             "max_batch_size": int(values["max_batch_size"]),
             "max_seq_len": int(values["max_seq_len"]),
             "reasons": reasons,
         }
+
+
+_EDGES = tuple(
+    f"{name}_{edge}" for name in ("ttft", "itl", "energy_per_token") for edge in ("low", "high")
+)
 
 
 def _device(hardware: Accelerator | Node) -> Accelerator:

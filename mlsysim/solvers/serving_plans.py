@@ -52,6 +52,7 @@ _OPERATORS: dict[str, str | tuple[str, ...]] = {
     **_ORIGINS,
     **{name: f"model.{name}" for name in _EXPERTS},
     **{name: f"calibration.{name}" for name in _FITTED},
+    **{name: f"power_calibration.{name}" for name in ("energy_band_low", "energy_band_high")},
     "waves": ("waves", "endless"),
     "arrivals": "arrivals",
     "activation_bytes": "precision.training_bytes",

@@ -12,6 +12,7 @@ from mlsysim.core.types import (
     Accelerator,
     Fleet,
     Node,
+    PowerCalibration,
     ServingCalibration,
     Source,
     TransformerModel,
@@ -24,7 +25,7 @@ from mlsysim.solvers import DistributedSolver, ServingSolver
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["Drawn", "compare", "drawn"]
+__all__ = ["Drawn", "compare", "drawn", "predicted"]
 
 _RUN = Source(title="A measured run")
 _NODES: dict[str, Node] = {
@@ -86,7 +87,7 @@ def _node(row: Row) -> Node:
     return _NODES[row.text("hardware")]
 
 
-def _trained(row: Row) -> Any:
+def _trained(row: Row, power: PowerCalibration | None) -> Any:
     """Return the predicted step of a training run whose states are sharded (FSDP)."""
     node, devices, batch = _node(row), row.whole("n_gpus"), row.whole("batch")
     return DistributedSolver.solve(
@@ -103,10 +104,11 @@ def _trained(row: Row) -> Any:
         zero_stage=3,
         microbatch_count=max(1, batch // (devices * row.whole("micro"))),
         recompute="none",
+        power_calibration=power,
     )
 
 
-def _served(row: Row) -> Any:
+def _served(row: Row, power: PowerCalibration | None) -> Any:
     """Return the prediction for a serving engine at its mean batch."""
     return ServingSolver.solve(
         model=_model(row),
@@ -118,16 +120,23 @@ def _served(row: Row) -> Any:
         kv_precision="bf16",
         tp_size=row.whole("tp"),
         calibration=_ENGINES.get(row.text("hardware")),
+        power_calibration=power,
     )
 
 
-def _predicted(row: Row) -> tuple[Any, float]:
-    """Return the prediction for a row, and the rate of tokens in it."""
+def predicted(row: Row, power: PowerCalibration | None = None) -> tuple[Any, float]:
+    """Return the solver's answer for a row, and the rate of tokens in it.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
     if row.text("work") == "training":
-        result = _trained(row)
+        result = _trained(row, power)
         return result, result.token_throughput.to("token/s").magnitude
     if row.text("work") == "serving":
-        result = _served(row)
+        result = _served(row, power)
         return result, result.output_throughput.to("token/s").magnitude
     raise Skip(f"work {row.text('work')!r} is neither training nor serving")
 
@@ -143,8 +152,8 @@ def drawn(row: Row) -> Drawn:
     measured = row.number("tokens_per_s")
     if not measured:
         raise Skip("no rate of tokens")
-    result, predicted = _predicted(row)
-    faster = measured / predicted
+    result, rate = predicted(row)
+    faster = measured / rate
     return Drawn(_node(row).accelerator, result.hfu * faster, result.mbu * faster)
 
 
@@ -163,9 +172,15 @@ def compare(row: Row) -> Comparison:
         work = drawn(row)
         constants = power_calibration_for(work.accelerator)
         shares = ("constant_share", "compute_share", "memory_share")
-        predicted = work.power({name: constants.si(name) for name in shares})
+        said = work.power({name: constants.si(name) for name in shares})
+        low = high = None
     elif quantity == "energy per token":
-        predicted = _predicted(row)[0].energy_per_token.to("J").magnitude
+        result = predicted(row)[0]
+        said = result.energy_per_token.to("J").magnitude
+        low, high = (
+            result[edge].to("J").magnitude if result.get(edge) else None
+            for edge in ("energy_per_token_low", "energy_per_token_high")
+        )
     else:
         raise Skip(f"quantity {quantity!r} is neither device power nor energy per token")
     return Comparison(
@@ -174,5 +189,7 @@ def compare(row: Row) -> Comparison:
         split=row.text("split"),
         quantity=f"{quantity} ({row.text('unit')})",
         measured=value,
-        predicted=predicted,
+        predicted=said,
+        low=low,
+        high=high,
     )

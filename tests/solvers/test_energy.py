@@ -127,7 +127,7 @@ def test_predicted_utilization_gives_back_the_predicted_power():
 
 def test_an_uncalibrated_device_says_so():
     run = SERVED | {"hardware": Hardware.MI300X}
-    assert ServingSolver.solve(**run).power_calibration.startswith("Uncalibrated (no measurement")
+    assert ServingSolver.solve(**run).power_calibration == "Uncalibrated"
     assert ServingSolver.solve(**SERVED).power_calibration == "Hopper"
     ours = PowerCalibration(
         name="ours",
@@ -163,9 +163,23 @@ def test_a_working_device_draws_no_less_than_an_idle_one(name):
 
 
 def test_generations_share_their_constants():
-    assert power_calibration_for(Hardware.H200) is PowerCalibrations.Hopper
+    assert (
+        power_calibration_for(Hardware.H200).compute_share == PowerCalibrations.Hopper.compute_share
+    )
     found = ServingSolver.solve(**SERVED | {"hardware": Hardware.H200}).power_calibration
     assert found == "Hopper (no measurement to compare with)"
+
+
+def test_a_band_stands_where_runs_were_measured():
+    r = ServingSolver.solve(**SERVED)
+    assert r.energy_per_token_low < r.energy_per_token < r.energy_per_token_high
+    for changed in (
+        {"hardware": Hardware.H200},
+        {"hardware": Hardware.MI300X},
+        {"efficiency": 0.5},
+    ):
+        r = ServingSolver.solve(**SERVED | changed)
+        assert (r.energy_per_token_low, r.energy_per_token_high) == (None, None)
 
 
 def test_power_over_batch_sizes_sweeps():

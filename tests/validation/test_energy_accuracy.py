@@ -69,14 +69,28 @@ def test_check_rows_are_of_other_models():
 
 def test_the_registry_is_what_the_fit_finds():
     pytest.importorskip("scipy")
-    from tools.calibrate_power import fit, runs
+    from tools.calibrate_power import band, fit, of, runs
 
     found = runs()
     assert set(found) == set(PowerCalibrations.names()) - {"Uncalibrated"}
     for name, rows in found.items():
+        held = PowerCalibrations[name]
         for constant, value in fit(rows).items():
-            assert PowerCalibrations[name].si(constant) == pytest.approx(value, rel=6e-3), name
-        assert PowerCalibrations[name].source.locator.startswith(f"{len(rows)} calibrate rows")
+            assert held.si(constant) == pytest.approx(value, rel=6e-3), name
+        edges = band(name, rows)
+        if edges is None:
+            assert (held.energy_band_low, held.energy_band_high) == (None, None)
+        else:
+            assert edges == pytest.approx((held.energy_band_low, held.energy_band_high), rel=2e-3)
+        count = len(of(rows, "device power"))
+        assert held.source.locator.startswith(f"{count} calibrate rows")
+
+
+def test_the_band_holds_most_measurements(check):
+    """Four of five by construction on the rows of the fit; host-bound runs fall out of it."""
+    assert check.groups["H100 serving: energy per token"].band_coverage >= 75
+    assert check.groups["B200 serving: energy per token"].band_coverage >= 65
+    assert check.groups["H100 training: energy per token"].band_coverage is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from mlsysim.core.numeric import Value, maximum, minimum
 __all__ = [
     "bandwidth_utilization",
     "devices_energy",
+    "energy_band_edge",
     "energy_per_token",
     "power_utilization",
     "served_batch_energy_per_token",
@@ -165,6 +166,31 @@ def energy_per_token(energy: Value, tokens: Value) -> Value:
     Definition.
     """
     return energy / tokens
+
+
+@formula
+def energy_band_edge(prediction: Value, ratio: Value) -> Value:
+    r"""Edge of the band in which a measured energy is expected to lie.
+
+    $$ E_\pm = \rho\,E $$
+
+    Parameters
+    ----------
+    prediction : [J]
+        $E$, predicted energy.
+    ratio : [1]
+        $\rho$, measured over predicted energy at a percentile of runs that were not fitted on.
+
+    Returns
+    -------
+    energy : [J]
+        $E_\pm$, edge of the band.
+
+    References
+    ----------
+    Counting of residuals: the tenth and ninetieth percentile hold four runs of five.
+    """
+    return ratio * prediction
 
 
 @formula

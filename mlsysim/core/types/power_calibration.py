@@ -24,9 +24,14 @@ class PowerCalibration(Entry):
     memory_share : float
         Power that memory traffic at the full bandwidth would add: the energy of a byte times that
         bandwidth, on-chip transport included.
+    energy_band_low, energy_band_high : float or None
+        Measured over predicted energy per served token, at the tenth and the ninetieth percentile
+        of runs of models that the constants were not fitted on. `None` where no run is known.
     """
 
     measured_on: str = ""
     constant_share: float = number()
     compute_share: float = number()
     memory_share: float = number()
+    energy_band_low: float | None = number(default=None)
+    energy_band_high: float | None = number(default=None)

@@ -4,6 +4,9 @@
 ``docs/data/energy.csv`` and prints them; a test holds this file to what it prints.
 """
 
+from dataclasses import replace
+from functools import cache
+
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, PowerCalibration, Source
 
@@ -46,6 +49,8 @@ class PowerCalibrations(Catalog):
         constant_share=0.232,
         compute_share=1.44,
         memory_share=0.652,
+        energy_band_low=0.891,
+        energy_band_high=1.315,
     )
     """H100: 1.0 pJ an operation in 16 bits, 136 pJ a byte, 162 W before any work."""
     Blackwell = PowerCalibration(
@@ -55,6 +60,8 @@ class PowerCalibrations(Catalog):
         constant_share=0.233,
         compute_share=2.37,
         memory_share=0.959,
+        energy_band_low=0.977,
+        energy_band_high=1.421,
     )
     """B200: 1.1 pJ an operation in 16 bits, 120 pJ a byte, 233 W before any work."""
     Uncalibrated = PowerCalibration(
@@ -76,8 +83,19 @@ _GENERATIONS = (
 
 
 def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
-    """Return the constants of a device's generation."""
+    """Return the constants of a device's generation; without a band where it was not measured."""
     for marks, found in _GENERATIONS:
         if any(mark in accelerator.name for mark in marks):
-            return found
+            return found if found.measured_on in accelerator.name else _borrowed(found)
     return PowerCalibrations.Uncalibrated
+
+
+@cache
+def _borrowed(found: PowerCalibration) -> PowerCalibration:
+    """Return the constants for a device of the generation that nobody has measured."""
+    return replace(
+        found,
+        name=f"{found.name} (no measurement to compare with)",
+        energy_band_low=None,
+        energy_band_high=None,
+    )

@@ -69,6 +69,8 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
         Measured over predicted times at the edges of the band.
     design_power : [W]
         Design power of a device.
+    energy_band_low, energy_band_high : [1]
+        Measured over predicted energy per token at the edges of the band.
     constant_share, compute_share, memory_share, idle_share : [1]
         Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
         and an idle device.
@@ -140,6 +142,8 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
         "request_throughput": request_rate,
         "output_throughput": f.token_rate(request_rate, i.output_len),
         **drawn,
+        "energy_per_token_low": f.energy_band_edge(drawn["energy_per_token"], i.energy_band_low),
+        "energy_per_token_high": f.energy_band_edge(drawn["energy_per_token"], i.energy_band_high),
         "running_batch_size": running,
         "model_weights_size": weights,
         "kv_cache_size": f.kv_cache_size(

@@ -48,6 +48,10 @@ class ServingResult(Result):
     energy_per_token: Quantity | None = quantity("J")
     """Energy of all devices per generated token, prefills included, hosts apart; `None` without a
     design power."""
+    energy_per_token_low: Quantity | None = quantity("J")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    energy_per_token_high: Quantity | None = quantity("J")
+    """Upper edge of that band."""
     device_power: Quantity | None = quantity("W")
     """Mean power of one device under continuous batching, from its operations and its memory
     traffic."""
