@@ -59,8 +59,13 @@ def microseconds(run: Callable[[], object], calls: int) -> float:
 
 
 def single_node_solve() -> SingleNodeResult:
-    """Solve one forward pass."""
+    """Solve one forward pass by the textbook."""
     return SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.A100, batch_size=32)
+
+
+def operator_pass_solve() -> SingleNodeResult:
+    """Solve one forward pass, operator by operator."""
+    return SingleNodeSolver.solve(model=Models.Llama3_8B, hardware=Hardware.A100, batch_size=4)
 
 
 def distributed_solve() -> DistributedResult:
@@ -135,6 +140,7 @@ def main() -> None:
         "scalar_us": {
             "formula": microseconds(lambda: ring_all_reduce_time(1e9, 8, 1e9, 1e-6), 20_000),
             "single_node_solve": microseconds(single_node_solve, 200),
+            "operator_pass_solve": microseconds(operator_pass_solve, 200),
             "distributed_solve": microseconds(distributed_solve, 200),
             "explain": microseconds(distributed_solve().explain, 5),
         },

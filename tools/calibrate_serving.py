@@ -179,7 +179,7 @@ def load(fit: Fit, split: str) -> Runs | None:
     )
 
 
-def _softened(errors: Floats, scale: Floats) -> Floats:
+def softened(errors: Floats, scale: Floats) -> Floats:
     """Return residuals that grow as their square root beyond `scale`."""
     size = 2 * scale**2 * (np.sqrt(1 + (errors / scale) ** 2) - 1)
     signed: Floats = np.sign(errors) * np.sqrt(size)
@@ -196,7 +196,7 @@ def fit_constants(fit: Fit, runs: Runs) -> dict[str, float]:
 
     def residuals(logs: Floats) -> Floats:
         errors = runs.errors(constants(logs))
-        return np.concatenate([weight * _softened(errors, scale), PULL * (logs - start)])
+        return np.concatenate([weight * softened(errors, scale), PULL * (logs - start)])
 
     found = least_squares(residuals, start, bounds=(least, most), x_scale=0.1)
     return constants(found.x)

@@ -6,53 +6,32 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.types import Accelerator, FixedShapeModel, TransformerModel, Workload
+from mlsysim.core.types import (
+    Accelerator,
+    FixedShapeModel,
+    ServingCalibration,
+    TransformerModel,
+    Workload,
+    find_precision,
+)
 from mlsysim.core.units import format_number
+from mlsysim.registry.calibration.serving import pass_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, TEXTBOOK_EFFICIENCY
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Plan, Solver
-from mlsysim.solvers.kernels.forward_pass import fixed_shape_pass, transformer_pass
 from mlsysim.solvers.results import SingleNodeResult
+from mlsysim.solvers.single_node_plans import FIXED_SHAPE, OPERATORS, TEXTBOOK
 
 __all__ = ["SingleNodeSolver"]
-
-
-_DEVICE: dict[str, str | tuple[str, ...]] = {
-    "peak_rate": "hardware.compute.{precision}",
-    "bandwidth": "hardware.memory.bandwidth",
-    "efficiency": ("efficiency", "textbook.value"),
-    "power": "hardware.tdp",
-    "memory_capacity": "hardware.memory.capacity",
-    "bytes_per_element": "precision.bytes_per_element",
-    "batch_size": "batch_size",
-    "parameters": "model.parameters",
-}
-_FIXED_SHAPE = Plan(
-    fixed_shape_pass,
-    {
-        "flops_per_sample": "model.flops_per_sample",
-        "dense_parameters": "model.dense_parameters",
-        "gathered_parameters": "model.gathered_parameters",
-        "activations": "model.activations_per_sample",
-        **_DEVICE,
-    },
-)
-_SHAPE = ("layers", "hidden_dim", "heads", "kv_heads", "head_dim", "ffn_dim", "mlp_matrices")
-_TRANSFORMER = Plan(
-    transformer_pass,
-    {
-        **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
-        "seq_len": ("seq_len", "model.seq_len"),
-        "flops_per_mac": "conventions.flops_per_mac",
-        **_DEVICE,
-    },
-)
 
 
 class SingleNodeSolver(Solver[SingleNodeResult]):
     """How long does one device take for a forward pass, and what limits it?
 
-    The roofline model: arithmetic at a constant share of the peak rate, memory traffic at the
+    A transformer is timed operator by operator: matrix products by their shapes, attention,
+    element-wise traffic, logits, and a fixed time per layer, with the constants of a calibration.
+    With `efficiency` given, and for models of fixed shape, of which only totals are known, it is
+    the textbook's roofline: arithmetic at that share of the peak rate, memory traffic at the
     datasheet's bandwidth, the two overlapped fully.
     """
 
@@ -63,6 +42,11 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         "precision": PrecisionName(),
         "efficiency": Share(optional=True),
         "seq_len": Whole(optional=True),
+        "calibration": Noun(
+            optional=True,
+            kinds=(ServingCalibration,),
+            hint="ServingCalibrations.Hopper_Library",
+        ),
     }
     constants: ClassVar[Mapping[str, Any]] = {
         "conventions": CONVENTIONS,
@@ -80,6 +64,7 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         precision: str = "fp16",
         efficiency: float | None = None,
         seq_len: int | None = None,
+        calibration: ServingCalibration | None = None,
     ) -> SingleNodeResult:
         """Time one forward pass of a batch.
 
@@ -94,10 +79,15 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         precision
             Number format of arithmetic, weights and activations.
         efficiency
-            Share of the dense peak rate that the arithmetic reaches; `None` takes the textbook
-            value, one half.
+            Share of the dense peak rate that the arithmetic reaches: the textbook's one constant.
+            `None` times every operator of a transformer instead, with a calibration's constants;
+            a model of fixed shape has no operators to time, and gets the textbook's value, one
+            half.
         seq_len
             Tokens per sequence; `None` takes the model's training length. For transformers only.
+        calibration
+            Constants for the operators; `None` takes those fitted for the device. For transformers
+            only.
 
         Returns
         -------
@@ -117,6 +107,9 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         'compute'
         >>> print(f"{r.latency.to('ms'):.2f}")
         1.68 ms
+        >>> r = SingleNodeSolver.solve(model=Models.BERT_Base, hardware=Hardware.A100, seq_len=128)
+        >>> print(f"{r.latency:.2f}, of which {r.overhead_time:.2f} is overhead: {r.calibration}")
+        0.81 ms, of which 0.59 ms is overhead: Ampere, called as a library
 
         References
         ----------
@@ -129,30 +122,40 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
             precision=precision,
             efficiency=efficiency,
             seq_len=seq_len,
+            calibration=calibration,
         )
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check every argument, and that they agree with each other."""
         arguments = super().admit(given)
-        arguments["hardware"].compute.rate(arguments["precision"])
-        if arguments["seq_len"] is not None and isinstance(arguments["model"], FixedShapeModel):
-            raise ConfigError(
-                f"seq_len = {arguments['seq_len']} has no meaning for {arguments['model'].name}, "
-                "whose work per sample is fixed; leave it out",
-                argument="seq_len",
-            )
+        hardware, model = arguments["hardware"], arguments["model"]
+        hardware.compute.rate(arguments["precision"])
+        if not isinstance(model, FixedShapeModel):
+            wide = hardware.compute.wide_precision(arguments["precision"].name)
+            arguments["wide_precision"] = find_precision(wide)
+            if arguments["calibration"] is None:
+                arguments["calibration"] = pass_calibration_for(hardware)
+            return arguments
+        for name, why in (("seq_len", "work per sample is fixed"), ("calibration", _NO_OPERATORS)):
+            if arguments[name] is not None:
+                raise ConfigError(
+                    f"{name} = {getattr(arguments[name], 'name', arguments[name])} has no meaning "
+                    f"for {model.name}, whose {why}; leave it out",
+                    argument=name,
+                )
         return arguments
 
     @classmethod
     def plan(cls, arguments: Mapping[str, Any]) -> Plan:
-        """Choose the kernel for the kind of model."""
-        fixed = isinstance(arguments["model"], FixedShapeModel)
-        return _FIXED_SHAPE if fixed else _TRANSFORMER
+        """Choose the kernel: operators, or the textbook's for a share or a fixed shape."""
+        if isinstance(arguments["model"], FixedShapeModel):
+            return FIXED_SHAPE
+        return OPERATORS if arguments["efficiency"] is None else TEXTBOOK
 
     @classmethod
     def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the reasons."""
+        """Add the reasons, and whose constants were used."""
         reasons: tuple[str, ...] = ()
         if not values["feasible"]:
             lack = values["memory"] - values["memory_capacity"]
@@ -162,4 +165,23 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
                 f"({format_number(values['memory_capacity'])}): use a narrower precision, a "
                 "smaller batch, or split the model over several devices",
             )
-        return {**values, "reasons": reasons}
+        return {
+            **dict.fromkeys(("latency_low", "latency_high", "overhead_time")),
+            **values,
+            "calibration": _basis(values, arguments),
+            "reasons": reasons,
+        }
+
+
+_NO_OPERATORS = "operators are not known, only their totals"
+
+
+def _basis(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """Say whose constants were used, and whether anything is known of their error."""
+    if arguments["efficiency"] is not None:
+        return "textbook: one efficiency"
+    if isinstance(arguments["model"], FixedShapeModel):
+        return f"uncalibrated: the textbook's efficiency of {arguments['textbook'].value:g}"
+    name: str = arguments["calibration"].name
+    known = values["latency_low"] is not None
+    return name if known else f"{name} (no band: too few passes measured)"

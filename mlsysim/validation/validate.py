@@ -20,6 +20,7 @@ KINDS = {
     "serving": "isl",
     "memory": "zero_stage",
     "kernels": "message_bytes",
+    "passes": "sequences",
 }
 
 
@@ -33,8 +34,8 @@ def validate(
     source
         A CSV file with a head, one measurement a row; or rows that were read.
     kind
-        ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"`` or ``"energy"``; `None` tells by
-        the columns.
+        ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"`` or
+        ``"energy"``; `None` tells by the columns.
     split
         Only rows whose ``split`` column says so; `None` takes all.
 

@@ -83,7 +83,7 @@ def test_a_faster_memory_never_slows_a_pass(batch, factor):
 
 
 def test_larger_batches_move_from_memory_to_compute():
-    small, large = solve(Models.BERT_Base, seq_len=1), solve(Models.BERT_Base, seq_len=512)
+    small, large = (solve(Models.BERT_Base, seq_len=n, efficiency=0.5) for n in (1, 512))
     assert small.bottleneck == "memory"
     assert large.bottleneck == "compute"
 
@@ -97,7 +97,7 @@ def test_the_roof_is_the_datasheets():
 def test_defaults():
     model = Models.BERT_Base
     assert dict(solve(model)) == dict(
-        solve(model, batch_size=1, precision="fp16", seq_len=model.seq_len, efficiency=0.5)
+        solve(model, batch_size=1, precision="fp16", seq_len=model.seq_len)
     )
 
 
@@ -129,3 +129,18 @@ def test_dimensions_print_as_the_first_edition_printed_them():
     assert f"{r.latency.to('ms'):~.2f}".endswith(" ms")
     assert f"{Hardware.A100.compute.peak_flops.to('TFLOPs/s'):.0f}" == "312 TFLOP/s"
     assert Hardware.A100.memory.capacity == Q_(80, "GB")
+
+
+@pytest.mark.parametrize("model", [Models.Mixtral_8x7B, Models.DeepSeek_V3])
+def test_the_textbook_counts_the_experts_that_tokens_visit(model):
+    """A token of Mixtral meets two of eight experts; one token's pass reads no more than those."""
+    given = {"model": model, "hardware": Hardware.H200, "seq_len": 1}
+    textbook = SingleNodeSolver.solve(**given, efficiency=0.5)
+    assert textbook.flops == SingleNodeSolver.solve(**given).flops
+    shape = model.moe_layers * 3 * model.hidden_dim * model.expert_ffn_dim
+    idle = shape * (model.experts - model.experts_per_token)
+    stored = model.parameters.to("param").magnitude
+    kv_cache = 2 * model.layers * model.kv_heads * model.head_dim * 2
+    assert textbook.bytes_moved.to("byte").magnitude == pytest.approx(
+        2 * (stored - idle) + kv_cache
+    )

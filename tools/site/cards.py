@@ -91,7 +91,9 @@ def _roofline(ax: Axes) -> None:
         (Models.BERT_Base, 1),
         (Models.BERT_Base, 16),
     ):
-        r = SingleNodeSolver.solve(model=model, hardware=device, batch_size=batch)
+        r = SingleNodeSolver.solve(
+            model=model, hardware=device, batch_size=batch, efficiency=0.5
+        )  # fmt: skip
         rate = (r.flops / r.latency).to("TFLOP/s").magnitude
         ax.plot(r.arithmetic_intensity.magnitude, rate, "o", ms=17, color=MARK, mec=BACK, mew=3)
     ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(5, peak * ridge**0.2))

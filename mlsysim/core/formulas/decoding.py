@@ -7,6 +7,7 @@ __all__ = [
     "experts_visited",
     "inference_elementwise_traffic",
     "one_shot_all_reduce_time",
+    "parameters_read",
     "product_compute_time",
     "product_memory_time",
     "stored_weight_bytes",
@@ -118,6 +119,39 @@ def experts_visited(experts: Value, experts_per_token: Value, tokens: Value) -> 
     Counting: a token misses an expert with the chance in brackets, independently of the others.
     """
     return experts * (1 - maximum(0, 1 - experts_per_token / experts) ** tokens)
+
+
+@formula
+def parameters_read(
+    parameters: Value, expert: Value, experts: Value, visited: Value, moe_layers: Value
+) -> Value:
+    r"""Parameters that a pass reads: all but the experts that no token visits.
+
+    $$ N_r = N - L_x (E - g) N_1 $$
+
+    Parameters
+    ----------
+    parameters : [param]
+        $N$, parameters stored.
+    expert : [param]
+        $N_1$, parameters of one expert.
+    experts : [1]
+        $E$, experts of a layer: 1 for a dense layer.
+    visited : [1]
+        $g$, experts of a layer that a token visits.
+    moe_layers : [1]
+        $L_x$, layers that have experts.
+
+    Returns
+    -------
+    parameters : [param]
+        $N_r$, parameters read.
+
+    References
+    ----------
+    Counting.
+    """
+    return parameters - moe_layers * (experts - visited) * expert
 
 
 @formula

@@ -6,6 +6,7 @@ from mlsysim.core.numeric import Value
 __all__ = [
     "batch_flops",
     "fixed_shape_traffic",
+    "streamed_size",
     "transformer_pass_traffic",
 ]
 
@@ -104,3 +105,28 @@ def transformer_pass_traffic(weights: Value, kv_cache: Value) -> Value:
     https://arxiv.org/abs/2211.05102
     """
     return weights + kv_cache
+
+
+@formula
+def streamed_size(time: Value, bandwidth: Value) -> Value:
+    r"""Bytes that pass through memory in a time at a given bandwidth.
+
+    $$ Q = B\,t_m $$
+
+    Parameters
+    ----------
+    time : [s]
+        $t_m$, time of the traffic.
+    bandwidth : [byte/s]
+        $B$, bandwidth that streams reach.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q$, bytes read and written.
+
+    References
+    ----------
+    Definition of bandwidth.
+    """
+    return bandwidth * time

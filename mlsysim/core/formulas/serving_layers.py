@@ -42,7 +42,7 @@ def layer_products_time(qkv: Value, projection: Value, feed_forward: Value) -> V
 def serving_layer_time(
     products: Value, attention: Value, elementwise: Value, all_reduces: Value, overhead: Value
 ) -> Value:
-    r"""Time of one layer in a pass of a serving engine.
+    r"""Time of one layer in an inference pass.
 
     $$ t_l = t_w + t_a + t_e + t_t + t_0 $$
 

@@ -57,6 +57,8 @@ class ServingCalibration(Entry):
     itl_band_low, itl_band_high, ttft_band_low, ttft_band_high : float or None
         Measured over predicted time, at the tenth and the ninetieth percentile of runs that the
         constants were not fitted on. `None` where no such run is known.
+    pass_band_low, pass_band_high : float or None
+        The same for single forward passes, called as a library.
     """
 
     engine: str
@@ -82,6 +84,8 @@ class ServingCalibration(Entry):
     itl_band_high: float | None = number(default=None)
     ttft_band_low: float | None = number(default=None)
     ttft_band_high: float | None = number(default=None)
+    pass_band_low: float | None = number(default=None)
+    pass_band_high: float | None = number(default=None)
 
     def si(self, field: str) -> float:
         """Return a constant; `gemm_fp8` and `scale_fp4` pick the one for a number format."""

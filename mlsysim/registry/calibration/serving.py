@@ -3,17 +3,20 @@
 Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
 fits the constants on the rows marked ``calibrate`` in ``docs/data/serving.csv`` and prints them; a
 test fits two of the rows again and compares. Constants that a row's runs cannot tell come from the
-common set below, and are marked as estimates.
+common set below, and are marked as estimates. The two rows of libraries describe single passes,
+and are fitted by ``python -m tools.calibrate_passes`` on ``docs/data/passes.csv``.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import Accelerator, ServingCalibration, Source
 from mlsysim.core.units import Q_
+from mlsysim.registry.calibration.kernels import ProductCalibrations
 
-__all__ = ["ServingCalibrations", "serving_calibration_for"]
+__all__ = ["ServingCalibrations", "pass_calibration_for", "serving_calibration_for"]
 
 _COMMON = Source(
     title="Common constants",
@@ -48,6 +51,16 @@ _PAGED = Source(
     locator="section 4.5: memory is taken as tokens are made, so requests share what they hold on "
     "average, half of the output",
     checked="2026-11-20",
+)
+_RUNS = Source(
+    title="Fitted by tools/calibrate_serving.py",
+    checked="2026-11-20",
+    note="docs/data/serving.csv; check rows were not seen",
+)
+_PASSES = Source(
+    title="Fitted by tools/calibrate_passes.py",
+    checked="2026-11-20",
+    note="docs/data/passes.csv; check rows were not seen",
 )
 # Layer, collective, prompt and sequence times in microseconds, requests in milliseconds.
 _CONSTANTS: dict[str, float] = {
@@ -85,6 +98,7 @@ def _row(
     engine: str,
     runs: str,
     stated: dict[str, tuple[float, Source]] | None = None,
+    fit: Source | None = None,
     **fitted: float,
 ) -> ServingCalibration:
     """Complete the constants that were fitted with the common ones, and say which is which."""
@@ -95,12 +109,7 @@ def _row(
         field: Q_(value, units[field]) if field in units else value
         for field, value in (_CONSTANTS | given | fitted).items()
     }
-    fit = Source(
-        title="Fitted by tools/calibrate_serving.py",
-        locator=f"calibrate rows of {runs}",
-        checked="2026-11-20",
-        note="docs/data/serving.csv; check rows were not seen",
-    )
+    fit = replace(fit or _RUNS, locator=f"calibrate rows of {runs}")
     return ServingCalibration(
         name=name,
         engine=engine,
@@ -118,6 +127,8 @@ _LIBRARY = {
         Source(title="Counting", checked="2026-11-20", note="a library is called without a server"),
     )
 }
+# No pass was published in 16 bits: the products' own times tell.
+_PRODUCTS = ProductCalibrations.H100_bf16
 
 
 class ServingCalibrations(Catalog):
@@ -236,6 +247,33 @@ class ServingCalibrations(Catalog):
         all_reduce_overhead=4.19,
     )
     """A100, one sequence at a time: Llama 2 7B and 70B, a GPT of 13B. Too few runs for a band."""
+    Ampere_Library = _row(
+        "Ampere, called as a library",
+        "TensorRT, TensorRT-LLM 0.9",
+        "passes on A100",
+        _LIBRARY,
+        _PASSES,
+        gemm_efficiency=0.85,
+        memory_efficiency=0.701,
+        attention_efficiency=0.429,
+        prompt_overhead=49.5,
+        pass_band_low=0.883,
+        pass_band_high=1.288,
+    )
+    """A100, single passes: BERT Base and Large, GPT-J 6B, Mistral 7B, Llama 7B in 16 bits. Products
+    reach the most that the fit allows."""
+    Hopper_Library = _row(
+        "Hopper, called as a library",
+        "TensorRT-LLM 0.9",
+        "passes on H100 and H200",
+        _LIBRARY | {"gemm_efficiency": (_PRODUCTS.efficiency, _PRODUCTS.source)},
+        _PASSES,
+        gemm_efficiency_fp8=0.719,
+        attention_efficiency=0.413,
+        prompt_overhead=114.0,
+    )
+    """H100 and H200, single passes: GPT-J 6B, Mistral 7B, Llama 7B in 8 bits. Too few
+    for a band."""
     Uncalibrated = _row("Uncalibrated", "any", "none")
     """For devices that no published run in our table describes: no band, and a wide guess."""
 
@@ -250,3 +288,13 @@ def serving_calibration_for(accelerator: Accelerator) -> ServingCalibration:
     if "A100" in name:
         return ServingCalibrations.Ampere
     return ServingCalibrations.Uncalibrated
+
+
+def pass_calibration_for(accelerator: Accelerator) -> ServingCalibration:
+    """Return the constants of a single forward pass: a library's where they are known."""
+    name = accelerator.name
+    if any(mark in name for mark in ("H100", "H200", "H800")):
+        return ServingCalibrations.Hopper_Library
+    if "A100" in name:
+        return ServingCalibrations.Ampere_Library
+    return serving_calibration_for(accelerator)

@@ -1,4 +1,4 @@
-"""One pass of a serving engine, from its operators: its time and its memory traffic."""
+"""One inference pass, from its operators: its time and its memory traffic."""
 
 from __future__ import annotations
 
@@ -19,21 +19,38 @@ class Rates:
     product: Value
     head: Value
     memory: Value
-    cache: Value
-    link: Value
     weight_bytes: Value
 
 
+@dataclass(frozen=True)
+class ServerRates(Rates):
+    """With those of decode steps and of links."""
+
+    cache: Value
+    link: Value
+
+
 def rates(i: SimpleNamespace) -> Rates:
-    """Turn datasheet rates into reached ones."""
-    return Rates(
-        product=f.reached_rate(i.peak_rate, i.gemm_efficiency),
-        head=f.reached_rate(i.wide_peak_rate, i.wide_gemm_efficiency),
-        memory=f.reached_bandwidth(i.bandwidth, i.memory_efficiency),
+    """Turn datasheet rates into those that one device reaches in a prefill."""
+    return Rates(**_reached(i))
+
+
+def server_rates(i: SimpleNamespace) -> ServerRates:
+    """Turn datasheet rates into those that a server reaches."""
+    return ServerRates(
+        **_reached(i),
         cache=f.reached_bandwidth(i.bandwidth, i.kv_efficiency),
         link=f.reached_bandwidth(i.link_bandwidth, i.link_efficiency),
-        weight_bytes=f.stored_weight_bytes(i.weight_bytes, i.scale_bytes),
     )
+
+
+def _reached(i: SimpleNamespace) -> dict[str, Value]:
+    return {
+        "product": f.reached_rate(i.peak_rate, i.gemm_efficiency),
+        "head": f.reached_rate(i.wide_peak_rate, i.wide_gemm_efficiency),
+        "memory": f.reached_bandwidth(i.bandwidth, i.memory_efficiency),
+        "weight_bytes": f.stored_weight_bytes(i.weight_bytes, i.scale_bytes),
+    }
 
 
 @dataclass(frozen=True)
@@ -100,12 +117,12 @@ def _products(i: SimpleNamespace, r: Rates, tokens: Value) -> Work:
     )
 
 
-def _head(i: SimpleNamespace, r: Rates, sequences: Value) -> Work:
-    """Return the output projection, whose weights stay in 16 bits."""
+def head(i: SimpleNamespace, r: Rates, rows: Value) -> Work:
+    """Return the output projection of some tokens; its weights stay in 16 bits."""
     columns = f.sharded_width(i.vocab_size, i.tp_size)
     wide = i.activation_bytes
-    compute = f.product_compute_time(sequences, i.hidden_dim, columns, r.head, i.flops_per_mac)
-    memory = f.product_memory_time(sequences, i.hidden_dim, columns, 1, r.memory, wide, wide)
+    compute = f.product_compute_time(rows, i.hidden_dim, columns, r.head, i.flops_per_mac)
+    memory = f.product_memory_time(rows, i.hidden_dim, columns, 1, r.memory, wide, wide)
     return Work(f.roofline_time(compute, memory), compute, memory)
 
 
@@ -119,37 +136,26 @@ def _elementwise(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
     )
 
 
-def _all_reduces(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
+def _all_reduces(i: SimpleNamespace, r: ServerRates, tokens: Value) -> Value:
     size = f.hidden_state_size(tokens, 1, i.hidden_dim, i.activation_bytes)
     each = f.one_shot_all_reduce_time(size, i.tp_size, r.link, i.all_reduce_overhead)
     return f.repeated_time(i.forward_all_reduces, each)
 
 
 @dataclass(frozen=True)
-class Pass:
-    """A pass through the model."""
+class PromptLayer:
+    """A layer that reads whole sequences, in parts; communication apart."""
 
-    time: Value
-    traffic: Value
-    """Bytes that a device moves through its memory."""
-    bottleneck: Any
-    """What its products wait for."""
-
-
-def _traffic(
-    i: SimpleNamespace, r: Rates, products: Work, elementwise: Value, cache: Value, head: Work
-) -> Value:
-    return f.serving_pass_traffic(
-        f.time_sum(products.memory, elementwise), r.memory, cache, r.cache, i.layers, head.memory
-    )
+    tokens: Value
+    products: Work
+    attention: Value
+    elementwise: Value
 
 
-def prefill_pass(i: SimpleNamespace, r: Rates, prompts: Value, layer_cache: Value) -> Pass:
-    """Return the pass in which prompts are read together."""
+def prompt_layer(i: SimpleNamespace, r: Rates, prompts: Value) -> PromptLayer:
+    """Return the parts of a layer's time when prompts are read together."""
     tokens = f.token_count(prompts, i.seq_len)
     products = _products(i, r, tokens)
-    elementwise = _elementwise(i, r, tokens)
-    head = _head(i, r, prompts)
     score = f.layer_score_flops(
         tokens,
         i.seq_len,
@@ -160,26 +166,53 @@ def prefill_pass(i: SimpleNamespace, r: Rates, prompts: Value, layer_cache: Valu
         i.flops_per_mac,
     )
     attention = f.compute_time(score, i.wide_peak_rate, i.attention_efficiency)
+    return PromptLayer(tokens, products, attention, _elementwise(i, r, tokens))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass of a server."""
+
+    time: Value
+    traffic: Value
+    """Bytes that a device moves through its memory."""
+    bottleneck: Any
+    """What its products wait for."""
+
+
+def _traffic(
+    i: SimpleNamespace, r: ServerRates, products: Work, elementwise: Value, cache: Value, out: Work
+) -> Value:
+    return f.serving_pass_traffic(
+        f.time_sum(products.memory, elementwise), r.memory, cache, r.cache, i.layers, out.memory
+    )
+
+
+def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value, layer_cache: Value) -> Pass:
+    """Return the pass in which prompts are read together."""
+    parts = prompt_layer(i, r, prompts)
+    logits = head(i, r, prompts)
     layer = f.serving_layer_time(
-        products.time,
-        attention,
-        elementwise,
-        _all_reduces(i, r, tokens),
+        parts.products.time,
+        parts.attention,
+        parts.elementwise,
+        _all_reduces(i, r, parts.tokens),
         i.prompt_overhead,
     )
-    arithmetic = f.time_sum(products.compute, attention)
+    arithmetic = f.time_sum(parts.products.compute, parts.attention)
+    written = f.memory_time(layer_cache, r.cache)
     return Pass(
-        f.layers_pass_time(layer, i.layers, head.time),
-        _traffic(i, r, products, elementwise, f.memory_time(layer_cache, r.cache), head),
-        where(arithmetic >= products.memory, "compute", "memory"),
+        f.layers_pass_time(layer, i.layers, logits.time),
+        _traffic(i, r, parts.products, parts.elementwise, written, logits),
+        where(arithmetic >= parts.products.memory, "compute", "memory"),
     )
 
 
-def decode_pass(i: SimpleNamespace, r: Rates, sequences: Value, layer_cache: Value) -> Pass:
+def decode_pass(i: SimpleNamespace, r: ServerRates, sequences: Value, layer_cache: Value) -> Pass:
     """Return the pass in which each sequence gets a token."""
     products = _products(i, r, sequences)
     elementwise = _elementwise(i, r, sequences)
-    head = _head(i, r, sequences)
+    logits = head(i, r, sequences)
     attention = f.memory_time(layer_cache, r.cache)
     layer = f.serving_layer_time(
         products.time,
@@ -188,11 +221,11 @@ def decode_pass(i: SimpleNamespace, r: Rates, sequences: Value, layer_cache: Val
         _all_reduces(i, r, sequences),
         i.layer_overhead,
     )
-    device = f.layers_pass_time(layer, i.layers, head.time)
+    device = f.layers_pass_time(layer, i.layers, logits.time)
     host = f.repeated_time(sequences, i.sequence_overhead)
     traffic = f.time_sum(products.memory, attention)
     return Pass(
         f.time_sum(device, host),
-        _traffic(i, r, products, elementwise, attention, head),
+        _traffic(i, r, products, elementwise, attention, logits),
         where(products.compute >= traffic, "compute", "memory"),
     )

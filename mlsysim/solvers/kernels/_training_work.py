@@ -9,6 +9,7 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, floor
 from mlsysim.solvers.kernels._power import drawn_power
+from mlsysim.solvers.kernels._token_work import token_work
 
 __all__ = ["Work", "answer", "training_work"]
 
@@ -45,23 +46,7 @@ def training_work(i: SimpleNamespace) -> Work:
     imbalance = f.stage_imbalance(i.layers, i.pp_size, stage_layers)
 
     tokens = f.token_count(i.batch_size, i.seq_len)
-    matrix = f.matrix_flops(
-        i.layers,
-        f.attention_parameters(i.hidden_dim, i.heads, i.kv_heads, i.head_dim),
-        f.mean_mlp_parameters(
-            f.mlp_parameters(i.hidden_dim, i.ffn_dim, i.mlp_matrices),
-            f.mlp_parameters(i.hidden_dim, i.expert_ffn_dim, i.mlp_matrices),
-            f.mlp_parameters(i.hidden_dim, i.shared_ffn_dim, i.mlp_matrices),
-            i.experts_per_token,
-            i.layers,
-            i.moe_layers,
-        ),
-        i.flops_per_mac,
-    )
-    score = f.attention_score_flops(
-        i.layers, i.heads, i.head_dim, i.seq_len, i.attended_fraction, i.flops_per_mac
-    )
-    logit = f.logit_flops(i.vocab_size, i.hidden_dim, i.flops_per_mac)
+    matrix, score, logit = token_work(i)
     model_flops = f.training_flops(f.forward_flops(tokens, matrix, score, logit))
     hardware_flops = f.operations_sum(
         model_flops, f.recomputed_flops(tokens, matrix, score, i.matrix_share, i.score_share)

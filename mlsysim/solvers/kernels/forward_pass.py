@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from mlsysim.core.formulas import (
     arithmetic_intensity,
-    attention_parameters,
-    attention_score_flops,
     batch_flops,
     compute_time,
     device_energy,
@@ -15,10 +14,7 @@ from mlsysim.core.formulas import (
     flops_utilization,
     forward_flops,
     kv_cache_size,
-    logit_flops,
-    matrix_flops,
     memory_time,
-    mlp_parameters,
     reached_rate,
     ridge_point,
     roofline_time,
@@ -28,6 +24,7 @@ from mlsysim.core.formulas import (
     transformer_pass_traffic,
 )
 from mlsysim.core.numeric import Value, where
+from mlsysim.solvers.kernels._token_work import parameters_met, token_work
 
 __all__ = ["fixed_shape_pass", "transformer_pass"]
 
@@ -116,45 +113,17 @@ def fixed_shape_pass(
     )
 
 
-def transformer_pass(
-    layers: Value,
-    hidden_dim: Value,
-    heads: Value,
-    kv_heads: Value,
-    head_dim: Value,
-    ffn_dim: Value,
-    mlp_matrices: Value,
-    vocab_size: Value,
-    attended_fraction: Value,
-    parameters: Value,
-    bytes_per_element: Value,
-    seq_len: Value,
-    batch_size: Value,
-    flops_per_mac: Value,
-    **device: Value,
-) -> dict[str, Any]:
+def transformer_pass(**inputs: Value) -> dict[str, Any]:
     """Forward pass of a transformer over whole sequences (a prefill) on one device.
 
     Parameters
     ----------
-    layers : [1]
-        Layers.
-    hidden_dim : [1]
-        Width of the residual stream.
-    heads : [1]
-        Attention heads.
-    kv_heads : [1]
-        Key and value heads.
-    head_dim : [1]
-        Width of one head.
-    ffn_dim : [1]
-        Inner width of the feed-forward block.
-    mlp_matrices : [1]
-        Matrices in the feed-forward block.
-    vocab_size : [1]
-        Size of the vocabulary.
+    layers, hidden_dim, heads, kv_heads, head_dim, ffn_dim, mlp_matrices, vocab_size : [1]
+        Shape of the model.
     attended_fraction : [1]
         Share of the positions that a token attends to.
+    experts, experts_per_token, expert_ffn_dim, shared_ffn_dim, moe_layers : [1]
+        Shape of its experts; one expert, visited by all, where it has none.
     parameters : [param]
         Parameters stored.
     bytes_per_element : [byte]
@@ -176,19 +145,20 @@ def transformer_pass(
     memory_capacity : [byte]
         Memory of the device.
     """
-    tokens = token_count(batch_size, seq_len)
-    flops = forward_flops(
-        tokens,
-        matrix_flops(
-            layers,
-            attention_parameters(hidden_dim, heads, kv_heads, head_dim),
-            mlp_parameters(hidden_dim, ffn_dim, mlp_matrices),
-            flops_per_mac,
+    i = SimpleNamespace(**inputs)
+    tokens = token_count(i.batch_size, i.seq_len)
+    flops = forward_flops(tokens, *token_work(i))
+    kv_cache = kv_cache_size(i.layers, i.kv_heads, i.head_dim, tokens, i.bytes_per_element)
+    return _roofline(
+        flops,
+        transformer_pass_traffic(
+            tensor_size(parameters_met(i, tokens), i.bytes_per_element), kv_cache
         ),
-        attention_score_flops(layers, heads, head_dim, seq_len, attended_fraction, flops_per_mac),
-        logit_flops(vocab_size, hidden_dim, flops_per_mac),
+        transformer_pass_traffic(tensor_size(i.parameters, i.bytes_per_element), kv_cache),
+        batch_size=i.batch_size,
+        peak_rate=i.peak_rate,
+        bandwidth=i.bandwidth,
+        efficiency=i.efficiency,
+        power=i.power,
+        memory_capacity=i.memory_capacity,
     )
-    weights = tensor_size(parameters, bytes_per_element)
-    kv_cache = kv_cache_size(layers, kv_heads, head_dim, tokens, bytes_per_element)
-    held = transformer_pass_traffic(weights, kv_cache)
-    return _roofline(flops, held, held, batch_size=batch_size, **device)

@@ -8,7 +8,7 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
 from mlsysim.solvers.kernels._power import served_power
-from mlsysim.solvers.kernels._serving_pass import decode_pass, prefill_pass, rates
+from mlsysim.solvers.kernels._serving_pass import decode_pass, prefill_pass, server_rates
 from mlsysim.solvers.kernels._serving_work import batch_flops
 
 __all__ = ["serve_operators"]
@@ -81,7 +81,7 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
         whole = f.kv_cache_size(layers, i.kv_heads, i.head_dim, tokens, i.kv_bytes)
         return f.kv_per_device(whole, i.tp_size, i.kv_heads)
 
-    r = rates(i)
+    r = server_rates(i)
 
     # Memory, and the sequences that it lets run at once
     weights = f.tensor_size(i.parameters, r.weight_bytes)

@@ -14,23 +14,36 @@ class SingleNodeResult(Result):
     """Answer of `SingleNodeSolver`: one forward pass of a batch on one device."""
 
     latency: Quantity = quantity("ms")
-    """Time of the pass: the longer of `compute_time` and `memory_time`."""
+    """Time of the pass. From operators: the sum of all of them, each of which waits for arithmetic
+    or memory. By the textbook: the longer of `compute_time` and `memory_time`."""
+    latency_low: Quantity | None = quantity("ms")
+    """Lower edge of the band that holds four of five comparable passes; `None` if none is known."""
+    latency_high: Quantity | None = quantity("ms")
+    """Upper edge of that band."""
+    calibration: str
+    """Whose constants were used."""
     throughput: Quantity = quantity("sample/s")
     """Samples per second when one batch follows the other."""
     bottleneck: str
-    """What takes the time: ``"compute"`` or ``"memory"``."""
+    """What takes the most time: ``"compute"``, ``"memory"``, or ``"overhead"``, which operators
+    alone have."""
     compute_time: Quantity = quantity("ms")
     """Time of the arithmetic alone."""
     memory_time: Quantity = quantity("ms")
     """Time of the memory traffic alone."""
+    overhead_time: Quantity | None = quantity("ms")
+    """Fixed time of the layers, which neither operations nor bytes explain: kernels launched, tiles
+    half filled. `None` in the textbook's model, which has none."""
     flops: Quantity = quantity("TFLOP")
     """Operations of the pass."""
     bytes_moved: Quantity = quantity("GB")
-    """Memory traffic of the pass."""
+    """Memory traffic of the pass. By the textbook, a transformer reads its weights and writes its
+    keys and values, and no more."""
     arithmetic_intensity: Quantity = quantity("flop/byte")
     """Operations per byte moved."""
     ridge_point: Quantity = quantity("flop/byte")
-    """Intensity at which the device's arithmetic (at the efficiency given) and memory balance."""
+    """Intensity at which the device's arithmetic and memory balance, at the shares of their rates
+    that are reached."""
     mfu: float = number()
     """Share of the dense peak rate that the pass uses."""
     energy: Quantity | None = quantity("J")

@@ -1,0 +1,108 @@
+"""Measured forward passes as calls of `SingleNodeSolver`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.core.types import Accelerator, Source, TransformerModel
+from mlsysim.core.units import Q_
+from mlsysim.registry import Hardware
+from mlsysim.solvers import SingleNodeSolver
+from mlsysim.validation.report import Comparison
+from mlsysim.validation.rows import Row, Skip
+
+__all__ = ["arguments", "compare", "measured"]
+
+_RUN = Source(title="A measured pass")
+# What the column calls a device, most specific first.
+_DEVICES: tuple[tuple[str, Accelerator], ...] = (
+    ("H200", Hardware.H200),
+    ("H100", Hardware.H100),
+    ("A100-40GB", Hardware.A100_40GB),
+    ("A100", Hardware.A100),
+    ("T4", Hardware.T4),
+)
+
+
+def _model(row: Row) -> TransformerModel:
+    """Return the model of a row, its parameters counted from its shape."""
+    hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
+    kv_heads, vocab = row.whole("kv_heads", default=heads), row.whole("vocab")
+    gated, head_dim = bool(row.whole("gated", default=0)), hidden // heads
+    matrices = 2 * hidden * head_dim * (heads + kv_heads)
+    matrices += (3 if gated else 2) * hidden * row.whole("ffn")
+    return TransformerModel(
+        name=row.text("model") or "model",
+        source=_RUN,
+        parameters=Q_(layers * matrices + 2 * vocab * hidden, "param"),
+        layers=layers,
+        hidden_dim=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn_dim=row.whole("ffn"),
+        vocab_size=vocab,
+        seq_len=row.whole("seq_len"),
+        gated_mlp=gated,
+        causal=bool(row.whole("causal", default=1)),
+    )
+
+
+def arguments(row: Row) -> dict[str, Any]:
+    """Return the solver's arguments for a measured pass.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    label = row.text("hardware").upper()
+    device = next((device for mark, device in _DEVICES if mark in label), None)
+    if device is None:
+        raise Skip(f"hardware {row.text('hardware')!r} is not in the registry")
+    return {
+        "model": _model(row),
+        "hardware": device,
+        "batch_size": row.whole("sequences"),
+        "precision": row.text("precision"),
+    }
+
+
+def measured(row: Row) -> float:
+    """Return the measured time in seconds.
+
+    Raises
+    ------
+    Skip
+        If the row has none.
+    """
+    value = row.number("value")
+    if value is None:
+        raise Skip("no value")
+    return value / 1000
+
+
+def compare(row: Row) -> Comparison:
+    """Predict a measured pass.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    value = measured(row)
+    result = SingleNodeSolver.solve(**arguments(row))
+    low, high = (
+        edge.to("s").magnitude if edge is not None else None
+        for edge in (result.latency_low, result.latency_high)
+    )
+    return Comparison(
+        id=row.name,
+        group=row.group,
+        split=row.text("split"),
+        quantity=f"{row.text('quantity')} (s)",
+        measured=value,
+        predicted=result.latency.to("s").magnitude,
+        low=low,
+        high=high,
+    )

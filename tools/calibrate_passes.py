@@ -1,0 +1,130 @@
+"""Fit the constants of single forward passes: ``python -m tools.calibrate_passes``.
+
+Reads the measured passes in ``docs/data/passes.csv``. Only rows marked ``calibrate`` are fitted;
+rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
+evaluated, on arrays of all passes at once. Prints the constants, as they stand in
+``mlsysim/registry/calibration/serving.py``, and the errors.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from mlsysim.solvers import SingleNodeSolver
+from mlsysim.solvers.kernels.operator_pass import operator_pass
+from mlsysim.validation import passes
+from mlsysim.validation.rows import read_rows
+from tools.calibrate_serving import (
+    CONSTANTS,
+    ENOUGH,
+    FOLDS,
+    PULL,
+    Floats,
+    printed,
+    softened,
+    summary,
+)
+
+DATA = Path(__file__).parents[1] / "docs/data/passes.csv"
+SCALE = 0.1
+"""Error from which a row counts less than its square."""
+FITS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "Ampere_Library": (
+        ("gemm_efficiency", "memory_efficiency", "attention_efficiency", "prompt_overhead"),
+        ("tensorrt_bert_a100", "trtllm_first_token_ampere"),
+    ),
+    "Hopper_Library": (
+        ("gemm_efficiency_fp8", "attention_efficiency", "prompt_overhead"),
+        ("trtllm_first_token_hopper",),
+    ),
+}
+"""The constants that passes can tell, and the groups of rows that tell them."""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Measured passes as arrays of the kernel's inputs."""
+
+    inputs: dict[str, Floats]
+    value: Floats
+
+    def errors(self, constants: dict[str, float]) -> Floats:
+        """Return the logarithm of predicted over measured, with other constants."""
+        x = dict(self.inputs)
+        for name, value in constants.items():
+            x[name.removesuffix("_fp8")] = np.full_like(self.value, value)
+        if "gemm_efficiency" in constants:
+            x["wide_gemm_efficiency"] = x["gemm_efficiency"]
+        logs: Floats = np.log(operator_pass(**x)["latency"] / self.value)
+        return logs
+
+    def take(self, mask: Floats) -> Passes:
+        """Return some of the passes."""
+        return Passes({name: each[mask] for name, each in self.inputs.items()}, self.value[mask])
+
+
+def load(name: str, split: str) -> Passes:
+    """Read the passes of one split that a fit is about."""
+    parameters = inspect.signature(SingleNodeSolver.solve).parameters
+    defaults = {key: item.default for key, item in parameters.items()}
+    rows = [row for row in read_rows(DATA) if row.text("split") == split]
+    rows = [row for row in rows if row.group in FITS[name][1]]
+    found = [
+        SingleNodeSolver.inputs(SingleNodeSolver.admit(defaults | passes.arguments(row)))
+        for row in rows
+    ]
+    return Passes(
+        {key: np.array([each[key] for each in found], dtype=float) for key in found[0]},
+        np.array([passes.measured(row) for row in rows]),
+    )
+
+
+def fit_constants(name: str, runs: Passes) -> dict[str, float]:
+    """Fit on passes marked ``calibrate``."""
+    free = FITS[name][0]
+    start, least, most = (np.log([CONSTANTS[n][k] for n in free]) for k in range(3))
+
+    def constants(logs: Floats) -> dict[str, float]:
+        return dict(zip(free, np.exp(logs).tolist(), strict=True))
+
+    def residuals(logs: Floats) -> Floats:
+        errors = softened(runs.errors(constants(logs)), np.full_like(runs.value, SCALE))
+        return np.concatenate([errors, PULL * (logs - start)])
+
+    return constants(least_squares(residuals, start, bounds=(least, most), x_scale=0.1).x)
+
+
+def band(name: str, runs: Passes) -> tuple[float, float] | None:
+    """Return the percentiles of measured over predicted, from cross-validation."""
+    if runs.value.size < ENOUGH:
+        return None
+    fold = np.arange(runs.value.size) % FOLDS
+    ratio = np.empty_like(runs.value)
+    for number in range(FOLDS):
+        out = fold == number
+        ratio[out] = np.exp(-runs.take(out).errors(fit_constants(name, runs.take(~out))))
+    low, high = np.percentile(ratio, [10, 90])
+    return float(low), float(high)
+
+
+def main() -> None:
+    """Fit; print constants and errors."""
+    for name in FITS:
+        runs = load(name, "calibrate")
+        constants = fit_constants(name, runs)
+        print(f"\n{name}")
+        for constant, value in constants.items():
+            print(f"        {constant}={printed(constant, value)},")
+        for edge, value in zip(("low", "high"), band(name, runs) or (), strict=False):
+            print(f"        pass_band_{edge}={value:.3f},")
+        for split in ("calibrate", "check"):
+            print(f"  {split:9s} {summary(load(name, split).errors(constants))}")
+
+
+if __name__ == "__main__":
+    main()
