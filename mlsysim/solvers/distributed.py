@@ -148,7 +148,7 @@ class DistributedSolver(Solver[DistributedResult]):
         Returns
         -------
         DistributedResult
-            Times, memory per device, utilization, and whether the step can run.
+            Times, memory per device, utilization, power and energy, and whether the step can run.
 
         Raises
         ------

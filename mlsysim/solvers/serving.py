@@ -140,7 +140,7 @@ class ServingSolver(Solver[ServingResult]):
         Returns
         -------
         ServingResult
-            Latencies, throughput, memory, and what fits.
+            Latencies, throughput, power, energy, memory, and what fits.
 
         Raises
         ------
