@@ -30,6 +30,7 @@ from mlsysim.core.types import (
     MoETransformerModel,
     NetworkFabric,
     Node,
+    PowerCalibration,
     Rack,
     ServingCalibration,
     Source,
@@ -38,6 +39,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_, Quantity, ureg
 from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import (
@@ -104,6 +106,8 @@ __all__ = [
     "Node",
     "OOMError",
     "ParallelismError",
+    "PowerCalibration",
+    "PowerCalibrations",
     "Q_",
     "Quantity",
     "Rack",

@@ -224,7 +224,10 @@ def evaluate(ctx: click.Context, file: str, as_json: bool) -> None:
 
 @app.command()
 @click.argument("file", type=click.Path())
-@click.option("--kind", help="training, serving, memory or kernels; by the columns if left out.")
+@click.option(
+    "--kind",
+    help="training, serving, memory, kernels, passes or energy; by the columns if left out.",
+)
 @click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
 @_as_json
 def validate(file: str, kind: str | None, output: str | None, as_json: bool) -> None:

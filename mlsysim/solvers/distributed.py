@@ -12,11 +12,14 @@ from mlsysim.core.types import (
     SCHEDULES,
     Calibration,
     Fleet,
+    PowerCalibration,
     TransformerModel,
     find_precision,
 )
+from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.registry.conventions import CONVENTIONS
+from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results import DeviceStep, DistributedResult, Parallelism
@@ -57,9 +60,15 @@ class DistributedSolver(Solver[DistributedResult]):
         "seq_len": Whole(optional=True),
         "efficiency": Share(optional=True),
         "calibration": Noun(optional=True, kinds=(Calibration,), hint="Calibrations.H100_Megatron"),
+        "power_calibration": Noun(
+            optional=True, kinds=(PowerCalibration,), hint="PowerCalibrations.Hopper"
+        ),
     }
     rules = RULES
-    constants: ClassVar[Mapping[str, Any]] = {"conventions": CONVENTIONS}
+    constants: ClassVar[Mapping[str, Any]] = {
+        "conventions": CONVENTIONS,
+        "power_draw": POWER_DRAW,
+    }
     result = DistributedResult
 
     @classmethod
@@ -85,6 +94,7 @@ class DistributedSolver(Solver[DistributedResult]):
         seq_len: int | None = None,
         efficiency: float | None = None,
         calibration: Calibration | None = None,
+        power_calibration: PowerCalibration | None = None,
     ) -> DistributedResult:
         """Time one training step.
 
@@ -131,11 +141,14 @@ class DistributedSolver(Solver[DistributedResult]):
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those fitted for the device.
+        power_calibration
+            Constants of what operations and bytes draw in power; `None` takes those fitted for the
+            device's generation.
 
         Returns
         -------
         DistributedResult
-            Times, memory per device, utilization, and whether the step can run.
+            Times, memory per device, utilization, power and energy, and whether the step can run.
 
         Raises
         ------
@@ -186,6 +199,7 @@ class DistributedSolver(Solver[DistributedResult]):
             seq_len=seq_len,
             efficiency=efficiency,
             calibration=calibration,
+            power_calibration=power_calibration,
         )
 
     @classmethod
@@ -203,6 +217,8 @@ class DistributedSolver(Solver[DistributedResult]):
         accelerator.compute.rate(precision)
         wide = accelerator.compute.wide_precision(precision)
         arguments["wide_precision"] = find_precision(wide)
+        if arguments["power_calibration"] is None:
+            arguments["power_calibration"] = power_calibration_for(accelerator)
         if arguments["calibration"] is None:
             arguments["calibration"] = calibration_for(
                 accelerator,
@@ -224,8 +240,10 @@ class DistributedSolver(Solver[DistributedResult]):
         return {
             "step_latency_low": None,
             "step_latency_high": None,
+            "mbu": None,
             **values,
             "calibration": _basis(values, arguments),
+            "power_calibration": arguments["power_calibration"].name,
             "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
                 dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]

@@ -98,7 +98,8 @@ class EconomicsSolver(Solver[EconomicsResult]):
             Where no facility is given: the region whose typical PUE counts. `None` takes the
             United States.
         utilization
-            Where the devices stand between idle (0) and their design power (1); `None` takes 1.
+            Where the devices stand between idle (0) and their design power (1): a guess, or the
+            `power_utilization` of a training step or a serving engine. `None` takes 1.
         host_power
             Power of one server apart from its devices. `None` takes a share of what the server's
             rated power leaves for it, as measured on one.

@@ -10,13 +10,16 @@ from mlsysim.core.errors import ConfigError, ParallelismError
 from mlsysim.core.types import (
     Accelerator,
     Node,
+    PowerCalibration,
     ServingCalibration,
     TransformerModel,
     find_precision,
 )
 from mlsysim.core.units import format_number
+from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS
+from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results.serving import ServingResult
@@ -62,10 +65,14 @@ class ServingSolver(Solver[ServingResult]):
             kinds=(ServingCalibration,),
             hint="ServingCalibrations.Hopper_vLLM",
         ),
+        "power_calibration": Noun(
+            optional=True, kinds=(PowerCalibration,), hint="PowerCalibrations.Hopper"
+        ),
     }
     rules = RULES
     constants: ClassVar[Mapping[str, Any]] = {
         "conventions": CONVENTIONS,
+        "power_draw": POWER_DRAW,
         "alone": 0,
         "endless": math.inf,
     }
@@ -88,6 +95,7 @@ class ServingSolver(Solver[ServingResult]):
         arrivals: int = 1,
         efficiency: float | None = None,
         calibration: ServingCalibration | None = None,
+        power_calibration: PowerCalibration | None = None,
     ) -> ServingResult:
         """Time prefill and decode of requests in flight, and weigh their memory.
 
@@ -125,11 +133,14 @@ class ServingSolver(Solver[ServingResult]):
         calibration
             Constants for the operators; `None` takes those of TensorRT-LLM, or else of what was
             fitted for the device.
+        power_calibration
+            Constants of what operations and bytes draw in power; `None` takes those fitted for the
+            device's generation.
 
         Returns
         -------
         ServingResult
-            Latencies, throughput, memory, and what fits.
+            Latencies, throughput, power, energy, memory, and what fits.
 
         Raises
         ------
@@ -179,6 +190,7 @@ class ServingSolver(Solver[ServingResult]):
             arrivals=arrivals,
             efficiency=efficiency,
             calibration=calibration,
+            power_calibration=power_calibration,
         )
 
     @classmethod
@@ -186,7 +198,9 @@ class ServingSolver(Solver[ServingResult]):
         """Check every argument, and that they agree with each other."""
         arguments = super().admit(given)
         hardware, model = arguments["hardware"], arguments["model"]
-        device = hardware.accelerator if isinstance(hardware, Node) else hardware
+        device = _device(hardware)
+        if arguments["power_calibration"] is None:
+            arguments["power_calibration"] = power_calibration_for(device)
         _check_rate(device, arguments["precision"])
         arguments["wide_precision"] = find_precision(
             device.compute.wide_precision(arguments["precision"].name)
@@ -236,16 +250,26 @@ class ServingSolver(Solver[ServingResult]):
             )
         textbook = arguments["efficiency"] is not None
         return {
-            **dict.fromkeys(("ttft_low", "ttft_high", "itl_low", "itl_high")),
+            **dict.fromkeys(_EDGES),
             **values,
             "calibration": "textbook: one efficiency"
             if textbook
             else arguments["calibration"].name,
+            "power_calibration": arguments["power_calibration"].name,
             "running_batch_size": int(values["running_batch_size"]),
             "max_batch_size": int(values["max_batch_size"]),
             "max_seq_len": int(values["max_seq_len"]),
             "reasons": reasons,
         }
+
+
+_EDGES = tuple(
+    f"{name}_{edge}" for name in ("ttft", "itl", "energy_per_token") for edge in ("low", "high")
+)
+
+
+def _device(hardware: Accelerator | Node) -> Accelerator:
+    return hardware.accelerator if isinstance(hardware, Node) else hardware
 
 
 def _check_rate(device: Accelerator, precision: Any) -> None:

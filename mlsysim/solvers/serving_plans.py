@@ -31,10 +31,13 @@ _FITTED = (
     "ttft_band_low",
     "ttft_band_high",
 )
+_POWER = ("constant_share", "compute_share", "memory_share")
 _ORIGINS: dict[str, str | tuple[str, ...]] = {
     **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
     **{name: name for name in ("batch_size", "seq_len", "output_len", "tp_size")},
     "parameters": "model.parameters",
+    **{name: f"power_calibration.{name}" for name in _POWER},
+    "idle_share": "power_draw.idle_share",
     "weight_bytes": ("weight_precision.bytes_per_element", "precision.bytes_per_element"),
     "kv_bytes": ("kv_precision.bytes_per_element", "precision.bytes_per_element"),
     "flops_per_mac": "conventions.flops_per_mac",
@@ -49,6 +52,7 @@ _OPERATORS: dict[str, str | tuple[str, ...]] = {
     **_ORIGINS,
     **{name: f"model.{name}" for name in _EXPERTS},
     **{name: f"calibration.{name}" for name in _FITTED},
+    **{name: f"power_calibration.{name}" for name in ("energy_band_low", "energy_band_high")},
     "waves": ("waves", "endless"),
     "arrivals": "arrivals",
     "activation_bytes": "precision.training_bytes",
@@ -63,6 +67,7 @@ def _on(device: str) -> dict[str, str | tuple[str, ...]]:
         "peak_rate": f"{device}.compute.{{precision}}",
         "bandwidth": f"{device}.memory.bandwidth",
         "memory_capacity": f"{device}.memory.capacity",
+        "design_power": f"{device}.tdp",
     }
 
 

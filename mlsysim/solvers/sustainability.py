@@ -90,8 +90,9 @@ class SustainabilitySolver(Solver[SustainabilityResult]):
         datacenter
             The facility; or a grid, which stands for a typical facility of its region.
         utilization
-            Where the devices stand between idle (0) and their design power (1). `None` takes 1,
-            as model cards do: an upper bound.
+            Where the devices stand between idle (0) and their design power (1): a guess, or the
+            `power_utilization` of a training step or a serving engine, predicted from its work.
+            `None` takes 1, as model cards do: an upper bound.
         host_power
             Power of one server apart from its devices. `None` takes a share of what the server's
             rated power leaves for it, as measured on one.

@@ -28,6 +28,7 @@ _GIVEN = (
 _COUNTED = ("flops_per_mac", "mask_bytes", "statistic_bytes", "moment_bytes", "master_bytes")
 _KEPT = ("dropout", "kept_attention_width", "embedding_tables")
 _RECOMPUTE = ("matrix_share", "score_share", "kept_scores", "all_reduces_per_layer")
+_POWER = ("constant_share", "compute_share", "memory_share")
 _ORIGINS: dict[str, str | tuple[str, ...]] = {
     **{name: f"model.{name}" for name in (*_SHAPE, *_EXPERTS, *_KEPT)},
     **{name: f"model.{name}" for name in ("vocab_size", "attended_fraction")},
@@ -40,6 +41,9 @@ _ORIGINS: dict[str, str | tuple[str, ...]] = {
     "fused_attention": "attention.fused",
     "bytes_per_element": "precision.training_bytes",
     "gradient_bytes": ("gradient_precision.training_bytes", "precision.training_bytes"),
+    **{name: f"power_calibration.{name}" for name in _POWER},
+    "idle_share": "power_draw.idle_share",
+    "design_power": "fleet.node.accelerator.tdp",
     "nodes": "fleet.count",
     "devices_per_node": "fleet.node.accelerators_per_node",
     "nics_per_node": "fleet.node.nics_per_node",

@@ -15,6 +15,7 @@ __all__ = ["KINDS", "validate"]
 
 # What sets the tables apart: a column that only this kind has.
 KINDS = {
+    "energy": "tokens_per_s",
     "training": "global_batch",
     "serving": "isl",
     "memory": "zero_stage",
@@ -33,8 +34,8 @@ def validate(
     source
         A CSV file with a head, one measurement a row; or rows that were read.
     kind
-        ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"`` or ``"passes"``; `None` tells by
-        the columns.
+        ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"`` or
+        ``"energy"``; `None` tells by the columns.
     split
         Only rows whose ``split`` column says so; `None` takes all.
 

@@ -46,6 +46,11 @@ COUNT_UNITS = ("", "count", "layer", "Kicount", "Micount")
 """Binary prefixes scale whole numbers without rounding, so that `ceil` and `gcd` stay exact."""
 
 _SHARES = ("efficiency", "fraction", "share", "kept_scores")
+# A device that works draws more than an idle one, whose power is the zero of a scale.
+_ORDERED: Mapping[str, tuple[float, float]] = {
+    "idle_share": (0.01, 0.25),
+    "constant_share": (0.3, 1.0),
+}
 _SWITCHES = ("sequence_parallel",)
 
 
@@ -57,6 +62,8 @@ def values(name: str, unit: str) -> st.SearchStrategy[float]:
     """Numbers in SI base units that an argument of this name and unit may take."""
     if name in _SWITCHES:
         return st.integers(0, 1)
+    if unit in COUNTS and name in _ORDERED:
+        return st.floats(*_ORDERED[name])
     if unit in COUNTS and is_share(name):
         return st.floats(0.01, 1.0)
     if unit in COUNTS:

@@ -26,6 +26,7 @@ from mlsysim.core.formulas import (
     overlap,
     pipeline,
     placement,
+    power,
     queueing,
     reliability,
     roofline,
@@ -34,6 +35,7 @@ from mlsysim.core.formulas import (
     shapes,
     sharding,
     stages,
+    streams,
     traffic,
     training,
     transformer,
@@ -63,6 +65,7 @@ __all__ += operators.__all__
 __all__ += overlap.__all__
 __all__ += pipeline.__all__
 __all__ += placement.__all__
+__all__ += power.__all__
 __all__ += queueing.__all__
 __all__ += reliability.__all__
 __all__ += roofline.__all__
@@ -71,6 +74,7 @@ __all__ += serving_layers.__all__
 __all__ += shapes.__all__
 __all__ += sharding.__all__
 __all__ += stages.__all__
+__all__ += streams.__all__
 __all__ += traffic.__all__
 __all__ += training.__all__
 __all__ += transformer.__all__
@@ -97,6 +101,7 @@ from mlsysim.core.formulas.operators import *
 from mlsysim.core.formulas.overlap import *
 from mlsysim.core.formulas.pipeline import *
 from mlsysim.core.formulas.placement import *
+from mlsysim.core.formulas.power import *
 from mlsysim.core.formulas.queueing import *
 from mlsysim.core.formulas.reliability import *
 from mlsysim.core.formulas.roofline import *
@@ -105,6 +110,7 @@ from mlsysim.core.formulas.serving_layers import *
 from mlsysim.core.formulas.shapes import *
 from mlsysim.core.formulas.sharding import *
 from mlsysim.core.formulas.stages import *
+from mlsysim.core.formulas.streams import *
 from mlsysim.core.formulas.traffic import *
 from mlsysim.core.formulas.training import *
 from mlsysim.core.formulas.transformer import *

@@ -5,6 +5,7 @@ from mlsysim.core.types.hardware import Accelerator, Compute, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
 from mlsysim.core.types.options import ATTENTION, SCHEDULES, Attention, Schedule
+from mlsysim.core.types.power_calibration import PowerCalibration
 from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
 from mlsysim.core.types.serving_calibration import ServingCalibration
@@ -37,6 +38,7 @@ __all__ = [
     "MoETransformerModel",
     "NetworkFabric",
     "Node",
+    "PowerCalibration",
     "Precision",
     "ProductCalibration",
     "Rack",

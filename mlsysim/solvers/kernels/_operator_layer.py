@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
 
-__all__ = ["Rates", "head", "layer", "rates"]
+__all__ = ["Rates", "head", "layer", "layer_traffic", "rates"]
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def _block(
     )
 
 
-def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Value:
-    """Return the time of a layer's passes on the device, communication apart."""
+def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> tuple[Value, Value]:
+    """Return the time of a layer's passes on the device, and the part that only streams."""
     qkv = f.sharded_width(f.qkv_width(i.heads, i.kv_heads, i.head_dim), i.tp_size)
     context = f.sharded_width(f.attention_width(i.heads, i.head_dim), i.tp_size)
     projections = f.time_sum(
@@ -113,14 +113,6 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
         f.score_traffic(sequences, i.heads, i.seq_len, i.tp_size, i.written_scores, i.score_bytes),
         r.memory,
     )
-    inner = f.mean_ffn_dim(
-        i.ffn_dim,
-        i.expert_ffn_dim,
-        i.shared_ffn_dim,
-        i.experts_per_token,
-        i.layers,
-        i.moe_layers,
-    )
     routing = f.memory_time(
         f.routing_traffic(
             tokens,
@@ -138,7 +130,7 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
         f.elementwise_traffic(
             tokens,
             i.hidden_dim,
-            f.ffn_input_width(inner, i.mlp_matrices),
+            f.ffn_input_width(_inner(i), i.mlp_matrices),
             i.tp_size,
             where(i.sequence_parallel > 0, i.tp_size, 1),
             i.hidden_bytes,
@@ -147,15 +139,47 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Valu
         ),
         r.memory,
     )
-    return f.layer_time(
+    streamed = f.time_sum(elementwise, routing)
+    score_share = where(i.fused_attention > 0, i.matrix_share, i.score_share)
+    time = f.layer_time(
         f.time_sum(projections, ffn),
         attention,
         score,
-        f.time_sum(elementwise, routing),
+        streamed,
         i.attention_backward,
         i.elementwise_backward,
         i.matrix_share,
-        where(i.fused_attention > 0, i.matrix_share, i.score_share),
+        score_share,
+    )
+    return time, f.layer_stream_time(
+        score, streamed, i.elementwise_backward, i.matrix_share, score_share
+    )
+
+
+def _inner(i: SimpleNamespace) -> Value:
+    """Return the inner width of a mean layer's feed-forward block."""
+    return f.mean_ffn_dim(
+        i.ffn_dim,
+        i.expert_ffn_dim,
+        i.shared_ffn_dim,
+        i.experts_per_token,
+        i.layers,
+        i.moe_layers,
+    )
+
+
+def layer_traffic(i: SimpleNamespace, parameters: Value, layers: Value, tokens: Value) -> Value:
+    """Return the bytes that the products of one of a stage's layers move in a forward pass."""
+    inner = _inner(i)
+    return f.layer_product_traffic(
+        tokens,
+        i.hidden_dim,
+        f.sharded_width(f.qkv_width(i.heads, i.kv_heads, i.head_dim), i.tp_size),
+        f.sharded_width(f.attention_width(i.heads, i.head_dim), i.tp_size),
+        f.sharded_width(f.ffn_input_width(inner, i.mlp_matrices), i.tp_size),
+        f.sharded_width(inner, i.tp_size),
+        f.parameter_share(parameters, layers),
+        i.bytes_per_element,
     )
 
 

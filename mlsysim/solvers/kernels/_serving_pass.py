@@ -1,4 +1,4 @@
-"""Time of one inference pass, from its operators."""
+"""One inference pass, from its operators: its time and its memory traffic."""
 
 from __future__ import annotations
 
@@ -169,9 +169,29 @@ def prompt_layer(i: SimpleNamespace, r: Rates, prompts: Value) -> PromptLayer:
     return PromptLayer(tokens, products, attention, _elementwise(i, r, tokens))
 
 
-def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value) -> tuple[Value, Any]:
-    """Return the time in which prompts are read together, and what their products wait for."""
+@dataclass(frozen=True)
+class Pass:
+    """A pass of a server."""
+
+    time: Value
+    traffic: Value
+    """Bytes that a device moves through its memory."""
+    bottleneck: Any
+    """What its products wait for."""
+
+
+def _traffic(
+    i: SimpleNamespace, r: ServerRates, products: Work, elementwise: Value, cache: Value, out: Work
+) -> Value:
+    return f.serving_pass_traffic(
+        f.time_sum(products.memory, elementwise), r.memory, cache, r.cache, i.layers, out.memory
+    )
+
+
+def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value, layer_cache: Value) -> Pass:
+    """Return the pass in which prompts are read together."""
     parts = prompt_layer(i, r, prompts)
+    logits = head(i, r, prompts)
     layer = f.serving_layer_time(
         parts.products.time,
         parts.attention,
@@ -180,27 +200,32 @@ def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value) -> tuple[Va
         i.prompt_overhead,
     )
     arithmetic = f.time_sum(parts.products.compute, parts.attention)
-    bottleneck = where(arithmetic >= parts.products.memory, "compute", "memory")
-    return f.layers_pass_time(layer, i.layers, head(i, r, prompts).time), bottleneck
+    written = f.memory_time(layer_cache, r.cache)
+    return Pass(
+        f.layers_pass_time(layer, i.layers, logits.time),
+        _traffic(i, r, parts.products, parts.elementwise, written, logits),
+        where(arithmetic >= parts.products.memory, "compute", "memory"),
+    )
 
 
-def decode_pass(
-    i: SimpleNamespace, r: ServerRates, sequences: Value, layer_cache: Value
-) -> tuple[Value, Any]:
-    """Return the time in which each sequence gets a token, and what it waits for."""
+def decode_pass(i: SimpleNamespace, r: ServerRates, sequences: Value, layer_cache: Value) -> Pass:
+    """Return the pass in which each sequence gets a token."""
     products = _products(i, r, sequences)
+    elementwise = _elementwise(i, r, sequences)
+    logits = head(i, r, sequences)
     attention = f.memory_time(layer_cache, r.cache)
     layer = f.serving_layer_time(
         products.time,
         attention,
-        _elementwise(i, r, sequences),
+        elementwise,
         _all_reduces(i, r, sequences),
         i.layer_overhead,
     )
-    device = f.layers_pass_time(layer, i.layers, head(i, r, sequences).time)
+    device = f.layers_pass_time(layer, i.layers, logits.time)
     host = f.repeated_time(sequences, i.sequence_overhead)
     traffic = f.time_sum(products.memory, attention)
-    return (
+    return Pass(
         f.time_sum(device, host),
+        _traffic(i, r, products, elementwise, attention, logits),
         where(products.compute >= traffic, "compute", "memory"),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, floor
+from mlsysim.solvers.kernels._power import drawn_power
 from mlsysim.solvers.kernels._token_work import token_work
 
 __all__ = ["Work", "answer", "training_work"]
@@ -90,16 +91,23 @@ def answer(
     tensor: Value,
     pipeline: Value,
     bubble: Value,
+    mbu: Value,
 ) -> dict[str, Any]:
     """Return the outputs of a training kernel from its times and its memory."""
     whole = floor(w.sequences) == w.sequences
+    hfu = f.flops_utilization(w.hardware_flops, step, i.peak_rate, w.devices)
+    drawn = drawn_power(i, hfu, mbu)
+    energy = f.devices_energy(w.devices, drawn["device_power"], step)
     return {
         "step_latency_total": step,
         "effective_throughput": f.sample_rate(i.batch_size, step),
         "token_throughput": f.sample_rate(w.tokens, step),
         "scaling_efficiency": f.scaling_efficiency(alone, w.devices, step),
         "mfu": f.flops_utilization(w.model_flops, step, i.peak_rate, w.devices),
-        "hfu": f.flops_utilization(w.hardware_flops, step, i.peak_rate, w.devices),
+        "hfu": hfu,
+        "energy_per_step": energy,
+        "energy_per_token": f.energy_per_token(energy, w.tokens),
+        **drawn,
         "compute_latency": compute,
         "communication_latency": f.communication_time(data, tensor, pipeline),
         "dp_communication_latency": data,

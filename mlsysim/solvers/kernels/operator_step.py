@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels._operator_layer import Rates, head, layer, rates
+from mlsysim.solvers.kernels._operator_layer import Rates, head, layer, layer_traffic, rates
 from mlsysim.solvers.kernels._training_memory import training_memory
 from mlsysim.solvers.kernels._training_work import Work, answer, training_work
 
@@ -89,6 +89,11 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         Measured over predicted step time, at the edges of the band.
     expert_band_low, expert_band_high : [1]
         Measured over predicted step time, at the edges of the band.
+    design_power : [W]
+        Design power of a device.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     """
     i = SimpleNamespace(**inputs)
     r = rates(i)
@@ -96,7 +101,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     tokens = f.token_count(w.own_sequences, i.seq_len)
 
     # One layer on one microbatch
-    computed = layer(i, r, tokens, w.own_sequences)
+    computed, stream = layer(i, r, tokens, w.own_sequences)
     all_reduce = f.time_sum(
         f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1)),
         where(i.tp_size > 1, i.collective_overhead, 0),
@@ -156,8 +161,19 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         where(i.zero_stage >= 2, gradient, f.microbatch_time(passes, i.microbatch_count)),
     )
     updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))
-    update = f.memory_time(f.tensor_size(updated, i.optimizer_bytes), r.memory)
+    written = f.tensor_size(updated, i.optimizer_bytes)
+    update = f.memory_time(written, r.memory)
     step = f.operator_step_time(f.time_sum(passes, transfer), bubble, data, update, i.step_overhead)
+    traffic = f.step_traffic(
+        w.stage_layers,
+        i.microbatch_count,
+        stream,
+        r.memory,
+        layer_traffic(i, w.own_parameters, w.stage_layers, tokens),
+        i.matrix_share,
+        written,
+    )
+    mbu = f.bandwidth_utilization(traffic, step, i.memory_bandwidth)
     outputs = answer(
         i,
         w,
@@ -171,11 +187,13 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         pipeline=transfer,
         bubble=bubble,
+        mbu=mbu,
     )
     several, experts = i.nodes > 1, i.moe_layers > 0
     low = where(several, i.fleet_band_low, i.node_band_low)
     high = where(several, i.fleet_band_high, i.node_band_high)
     return outputs | {
+        "mbu": mbu,
         "step_latency_low": f.band_edge(step, where(experts, i.expert_band_low, low)),
         "step_latency_high": f.band_edge(step, where(experts, i.expert_band_high, high)),
     }
@@ -244,7 +262,7 @@ def _alone(i: SimpleNamespace, r: Rates, w: Work) -> Value:
     one = SimpleNamespace(**{**vars(i), **whole, "score_share": 0})
     tokens = f.token_count(w.sequences, i.seq_len)
     return f.pipeline_pass_time(
-        layer(one, r, tokens, w.sequences),
+        layer(one, r, tokens, w.sequences)[0],
         i.layers,
         head(one, r, tokens),
         f.step_microbatches(i.microbatch_count, w.dp_size),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from mlsysim.core.formulas import (
     attention_parameters,
     attention_score_flops,
+    batch_cycle_flops,
+    batch_cycle_time,
+    batch_cycle_traffic,
     compute_time,
     continuous_batching_rate,
     decode_flops,
@@ -37,8 +42,19 @@ from mlsysim.core.formulas import (
     total_context,
 )
 from mlsysim.core.numeric import Value, where
+from mlsysim.solvers.kernels._power import served_power
 
 __all__ = ["serve"]
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A pass: its whole time, all its operations, a device's traffic, and what it waits for."""
+
+    time: Value
+    flops: Value
+    traffic: Value
+    bottleneck: Any
 
 
 def serve(
@@ -67,6 +83,7 @@ def serve(
     kv_bytes: Value,
     flops_per_mac: Value,
     forward_all_reduces: Value,
+    **power: Value,
 ) -> dict[str, Any]:
     """A batch of prompts read at once, then decoded token by token.
 
@@ -122,6 +139,11 @@ def serve(
         Operations of one multiply-accumulate.
     forward_all_reduces : [1]
         All-reduces of tensor parallelism per layer in a forward pass.
+    design_power : [W]
+        Design power of a device.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     """
     matrix = matrix_flops(
         layers,
@@ -131,12 +153,10 @@ def serve(
     )
     logit = logit_flops(vocab_size, hidden_dim, flops_per_mac)
 
-    def pass_of(flops: Value, kv_cache: Value, tokens_each: Value) -> tuple[Value, Value, Value]:
-        """Return the whole time of a pass, its arithmetic and its memory traffic."""
+    def pass_of(flops: Value, kv_cache: Value, tokens_each: Value) -> _Pass:
         arithmetic = compute_time(device_flops(flops, tp_size, 1), peak_rate, efficiency)
-        traffic = memory_time(
-            serving_memory(own_weights, kv_per_device(kv_cache, tp_size, kv_heads)), bandwidth
-        )
+        moved = serving_memory(own_weights, kv_per_device(kv_cache, tp_size, kv_heads))
+        traffic = memory_time(moved, bandwidth)
         all_reduce = ring_all_reduce_time(
             hidden_state_size(tokens_each, batch_size, hidden_dim, bytes_per_element),
             tp_size,
@@ -145,7 +165,7 @@ def serve(
         )
         communication = layer_all_reduce_time(all_reduce, forward_all_reduces, layers, 1)
         whole = pass_time(roofline_time(arithmetic, traffic), communication)
-        return whole, arithmetic, traffic
+        return _Pass(whole, flops, moved, where(arithmetic >= traffic, "compute", "memory"))
 
     def kv_of(tokens: Value) -> Value:
         return kv_cache_size(layers, kv_heads, head_dim, tokens, kv_bytes)
@@ -164,7 +184,7 @@ def serve(
     prompt_score = attention_score_flops(
         layers, heads, head_dim, seq_len, attended_fraction, flops_per_mac
     )
-    prefill, prefill_arithmetic, prefill_traffic = pass_of(
+    reading = pass_of(
         prefill_flops(prompt_tokens, batch_size, matrix, prompt_score, logit),
         kv_of(prompt_tokens),
         seq_len,
@@ -173,12 +193,23 @@ def serve(
     # Decode: one token for each sequence, at the context that is there on average
     middle = mean_context(seq_len, output_len)
     score = attention_score_flops(layers, heads, head_dim, middle, 1, flops_per_mac)
-    decode, decode_arithmetic, decode_traffic = pass_of(
+    step = pass_of(
         decode_flops(batch_size, matrix, score, logit),
         kv_of(token_count(batch_size, middle)),
         1,
     )
+    prefill, decode = reading.time, step.time
     request_rate = continuous_batching_rate(batch_size, output_len, decode, prefill)
+    device = SimpleNamespace(
+        peak_rate=peak_rate, bandwidth=bandwidth, tp_size=tp_size, output_len=output_len, **power
+    )
+    drawn = served_power(
+        device,
+        batch_size,
+        batch_cycle_time(output_len, decode, prefill),
+        batch_cycle_flops(output_len, step.flops, reading.flops),
+        batch_cycle_traffic(output_len, step.traffic, batch_size, batch_size, reading.traffic),
+    )
     fits = memory <= memory_capacity
     return {
         "ttft": prefill,
@@ -186,11 +217,12 @@ def serve(
         "latency": request_time(prefill, decode, output_len),
         "prefill_latency": prefill,
         "decode_latency": decode,
-        "ttft_bottleneck": where(prefill_arithmetic >= prefill_traffic, "compute", "memory"),
-        "itl_bottleneck": where(decode_arithmetic >= decode_traffic, "compute", "memory"),
+        "ttft_bottleneck": reading.bottleneck,
+        "itl_bottleneck": step.bottleneck,
         "decode_throughput": sample_rate(batch_size, decode),
         "request_throughput": request_rate,
         "output_throughput": token_rate(request_rate, output_len),
+        **drawn,
         "running_batch_size": batch_size,
         "model_weights_size": weights,
         "kv_cache_size": kv_cache,

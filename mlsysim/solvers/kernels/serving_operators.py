@@ -7,7 +7,9 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
+from mlsysim.solvers.kernels._power import served_power
 from mlsysim.solvers.kernels._serving_pass import decode_pass, prefill_pass, server_rates
+from mlsysim.solvers.kernels._serving_work import batch_flops
 
 __all__ = ["serve_operators"]
 
@@ -65,6 +67,13 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
         How the engine shares out memory.
     itl_band_low, itl_band_high, ttft_band_low, ttft_band_high : [1]
         Measured over predicted times at the edges of the band.
+    design_power : [W]
+        Design power of a device.
+    energy_band_low, energy_band_high : [1]
+        Measured over predicted energy per token at the edges of the band.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     """
     i = SimpleNamespace(**inputs)
 
@@ -84,10 +93,11 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
     running = f.running_sequences(i.batch_size, f.largest_batch(budget, own_weights, reserved))
 
     # One prompt, and one decode step, each with the device to itself
-    alone, prefill_bottleneck = prefill_pass(i, r, 1)
+    alone = prefill_pass(i, r, 1, kv_of(i.seq_len, 1))
     middle = f.mean_context(i.seq_len, i.output_len)
     cache = kv_of(f.token_count(running, middle), 1)
-    decode, decode_bottleneck = decode_pass(i, r, running, cache)
+    step = decode_pass(i, r, running, cache)
+    decode = step.time
 
     # Both at once. Without an output nothing ends, so all requests arrive together.
     output_len = maximum(i.output_len, 1)
@@ -95,7 +105,8 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
     together = f.arrivals_together(running, output_len, i.arrivals)
     ended = f.arrivals_together(running, output_len, 1)
     prompts = f.prompts_per_pass(i.pass_tokens, i.seq_len, ended)
-    prefill = f.per_prompt_time(prefill_pass(i, r, prompts)[0], prompts)
+    reading = prefill_pass(i, r, prompts, kv_of(f.token_count(prompts, i.seq_len), 1))
+    prefill = f.per_prompt_time(reading.time, prompts)
     interference = f.interference_time(
         prefill, where(i.output_len > 0, running, 1), output_len, waves
     )
@@ -106,8 +117,14 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
     read = f.time_sum(i.request_overhead, f.mean_over_waves(first, later, waves))
     stay = f.request_time(read, itl, i.output_len)
     ttft = f.time_sum(read, f.place_wait(i.batch_size, running, stay, waves))
-    request_rate = f.continuous_batching_rate(
-        running, i.output_len, decode, f.repeated_time(running, prefill)
+    prefills = f.repeated_time(running, prefill)
+    request_rate = f.continuous_batching_rate(running, i.output_len, decode, prefills)
+    drawn = served_power(
+        i,
+        running,
+        f.batch_cycle_time(i.output_len, decode, prefills),
+        batch_flops(i, running, middle),
+        f.batch_cycle_traffic(i.output_len, step.traffic, running, prompts, reading.traffic),
     )
     return {
         "ttft": ttft,
@@ -117,13 +134,16 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
         "itl_low": f.band_edge(itl, i.itl_band_low),
         "itl_high": f.band_edge(itl, i.itl_band_high),
         "latency": f.request_time(ttft, itl, i.output_len),
-        "prefill_latency": alone,
+        "prefill_latency": alone.time,
         "decode_latency": decode,
-        "ttft_bottleneck": prefill_bottleneck,
-        "itl_bottleneck": decode_bottleneck,
+        "ttft_bottleneck": alone.bottleneck,
+        "itl_bottleneck": step.bottleneck,
         "decode_throughput": f.sample_rate(running, decode),
         "request_throughput": request_rate,
         "output_throughput": f.token_rate(request_rate, i.output_len),
+        **drawn,
+        "energy_per_token_low": f.energy_band_edge(drawn["energy_per_token"], i.energy_band_low),
+        "energy_per_token_high": f.energy_band_edge(drawn["energy_per_token"], i.energy_band_high),
         "running_batch_size": running,
         "model_weights_size": weights,
         "kv_cache_size": f.kv_cache_size(

@@ -61,6 +61,11 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         Operations of one multiply-accumulate.
     efficiency : [1]
         Share of the peak rate that arithmetic reaches.
+    design_power : [W]
+        Design power of a device.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     """
     i = SimpleNamespace(**inputs)
     w = training_work(i)
@@ -110,4 +115,5 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         tensor=tensor,
         pipeline=pipeline,
         bubble=bubble,
+        mbu=0,  # the textbook counts no memory traffic
     )

@@ -60,6 +60,19 @@ class DistributedResult(Result):
     """Model FLOPs utilization: the model's own operations over what the devices could do."""
     hfu: float = number()
     """Hardware FLOPs utilization: recomputed operations count as well."""
+    energy_per_step: Quantity | None = quantity("kJ")
+    """Energy of all devices in the step, hosts apart; `None` without a design power."""
+    energy_per_token: Quantity | None = quantity("J")
+    """Energy of all devices per token, hosts apart."""
+    device_power: Quantity | None = quantity("W")
+    """Mean power of one device, from its operations and its memory traffic."""
+    power_utilization: float | None = number()
+    """Place of that power between idle (0) and design power (1)."""
+    power_calibration: str
+    """Whose constants of power were used, and whether any measurement stands behind them."""
+    mbu: float | None = number()
+    """Model bandwidth utilization: memory traffic over what a device's bandwidth allows. `None`
+    under an `efficiency`, which counts no traffic."""
     compute_latency: Quantity = quantity("s")
     """Arithmetic of the busiest device."""
     communication_latency: Quantity = quantity("s")

@@ -45,6 +45,24 @@ class ServingResult(Result):
     """Requests per second under continuous batching, prefills included."""
     output_throughput: Quantity = quantity("token/s")
     """Generated tokens per second under continuous batching, prefills included."""
+    energy_per_token: Quantity | None = quantity("J")
+    """Energy of all devices per generated token, prefills included, hosts apart; `None` without a
+    design power."""
+    energy_per_token_low: Quantity | None = quantity("J")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    energy_per_token_high: Quantity | None = quantity("J")
+    """Upper edge of that band."""
+    device_power: Quantity | None = quantity("W")
+    """Mean power of one device under continuous batching, from its operations and its memory
+    traffic."""
+    power_utilization: float | None = number()
+    """Place of that power between idle (0) and design power (1)."""
+    power_calibration: str
+    """Whose constants of power were used, and whether any measurement stands behind them."""
+    hfu: float = number()
+    """Hardware FLOPs utilization under continuous batching."""
+    mbu: float = number()
+    """Model bandwidth utilization: memory traffic over what a device's bandwidth allows."""
     running_batch_size: int = number()
     """Sequences that are decoded at once; the others in flight wait for memory."""
     model_weights_size: Quantity = quantity("GB")

@@ -1,0 +1,101 @@
+"""Calibrations of power: what operations and bytes draw, fitted on published measurements.
+
+``python -m tools.calibrate_power`` fits the constants on the rows marked ``calibrate`` in
+``docs/data/energy.csv`` and prints them; a test holds this file to what it prints.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Accelerator, PowerCalibration, Source
+
+__all__ = ["PowerCalibrations", "power_calibration_for"]
+
+
+def _fitted(rows: int, runs: str) -> Source:
+    return Source(
+        title="Fitted by tools/calibrate_power.py",
+        locator=f"{rows} calibrate rows: {runs}",
+        checked="2026-11-20",
+        note="docs/data/energy.csv, power at the measured rate; check rows were not seen",
+    )
+
+
+_ROUND = Source(
+    title="Common constants",
+    locator="not fitted",
+    checked="2026-11-20",
+    note="round values between those of the generations that were measured",
+)
+
+
+class PowerCalibrations(Catalog):
+    """Constants per device generation."""
+
+    Ampere = PowerCalibration(
+        name="Ampere",
+        measured_on="NVIDIA A100 SXM4 40GB",
+        source=_fitted(9, "Llama 3.1 8B and 70B on A100, vLLM of 2024"),
+        constant_share=0.1,
+        compute_share=1.9,
+        memory_share=0.812,
+    )
+    """A100: 2.4 pJ an operation in 16 bits. The constant share is on its bound, the idle one."""
+    Hopper = PowerCalibration(
+        name="Hopper",
+        measured_on="NVIDIA H100",
+        source=_fitted(38, "Llama 3.1 8B and 70B, Qwen3 32B on H100, vLLM of 2024 and 2025"),
+        constant_share=0.232,
+        compute_share=1.44,
+        memory_share=0.652,
+        energy_band_low=0.891,
+        energy_band_high=1.315,
+    )
+    """H100: 1.0 pJ an operation in 16 bits, 136 pJ a byte, 162 W before any work."""
+    Blackwell = PowerCalibration(
+        name="Blackwell",
+        measured_on="NVIDIA B200",
+        source=_fitted(30, "Llama 3.1 8B and 70B, Qwen3 32B on B200, vLLM of 2025"),
+        constant_share=0.233,
+        compute_share=2.37,
+        memory_share=0.959,
+        energy_band_low=0.977,
+        energy_band_high=1.421,
+    )
+    """B200: 1.1 pJ an operation in 16 bits, 120 pJ a byte, 233 W before any work."""
+    Uncalibrated = PowerCalibration(
+        name="Uncalibrated",
+        source=_ROUND,
+        estimated=frozenset({"constant_share", "compute_share", "memory_share"}),
+        constant_share=0.2,
+        compute_share=2.0,
+        memory_share=0.8,
+    )
+    """For devices that no measurement in our table describes: a guess."""
+
+
+_GENERATIONS = (
+    (("H100", "H200", "H800"), PowerCalibrations.Hopper),
+    (("B200", "B300"), PowerCalibrations.Blackwell),
+    (("A100",), PowerCalibrations.Ampere),
+)
+
+
+def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
+    """Return the constants of a device's generation; without a band where it was not measured."""
+    for marks, found in _GENERATIONS:
+        if any(mark in accelerator.name for mark in marks):
+            return found if found.measured_on in accelerator.name else _borrowed(found)
+    return PowerCalibrations.Uncalibrated
+
+
+@cache
+def _borrowed(found: PowerCalibration) -> PowerCalibration:
+    """Return the constants for a device of the generation that nobody has measured."""
+    return replace(
+        found,
+        name=f"{found.name} (no measurement to compare with)",
+        energy_band_low=None,
+        energy_band_high=None,
+    )

@@ -1,0 +1,195 @@
+"""Measured power and energy as calls of the solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value
+from mlsysim.core.types import (
+    Accelerator,
+    Fleet,
+    Node,
+    PowerCalibration,
+    ServingCalibration,
+    Source,
+    TransformerModel,
+)
+from mlsysim.core.units import Q_
+from mlsysim.registry import Hardware, Systems
+from mlsysim.registry.calibration.power import power_calibration_for
+from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.solvers import DistributedSolver, ServingSolver
+from mlsysim.validation.report import Comparison
+from mlsysim.validation.rows import Row, Skip
+
+__all__ = ["Drawn", "compare", "drawn", "predicted"]
+
+_RUN = Source(title="A measured run")
+_NODES: dict[str, Node] = {
+    "B200": Systems.DGX_B200,
+    "H100": Systems.DGX_H100,
+    "A100-40GB": replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB),
+}
+# The constants of time that the table's engine has; the A100's runs are older than ours.
+_ENGINES: dict[str, ServingCalibration] = {
+    "B200": ServingCalibrations.Blackwell_vLLM,
+    "H100": ServingCalibrations.Hopper_vLLM,
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Work of a device at the rate that was measured."""
+
+    accelerator: Accelerator
+    hfu: Value
+    mbu: Value
+
+    def power(self, constants: Mapping[str, Value]) -> Value:
+        """Return its power in watts; `constants` are a `PowerCalibration`'s shares."""
+        return f.workload_power(
+            self.accelerator.si("tdp"),
+            constants["constant_share"],
+            constants["compute_share"],
+            constants["memory_share"],
+            self.hfu,
+            self.mbu,
+        )
+
+
+def _model(row: Row) -> TransformerModel:
+    hidden, heads, head_dim = row.whole("hidden"), row.whole("heads"), row.whole("head_dim")
+    layers, ffn, vocab = row.whole("layers"), row.whole("ffn"), row.whole("vocab")
+    kv_heads = row.whole("kv_heads")
+    matrices = 2 * hidden * head_dim * (heads + kv_heads) + 3 * hidden * ffn
+    return TransformerModel(
+        name=row.text("model"),
+        source=_RUN,
+        parameters=Q_(layers * matrices + 2 * vocab * hidden, "param"),
+        layers=layers,
+        hidden_dim=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn_dim=ffn,
+        vocab_size=vocab,
+        seq_len=row.whole("prompt"),
+        gated_mlp=True,
+    )
+
+
+def _node(row: Row) -> Node:
+    if row.text("hardware") not in _NODES:
+        raise Skip(f"hardware {row.text('hardware')!r} is not in the registry")
+    return _NODES[row.text("hardware")]
+
+
+def _trained(row: Row, power: PowerCalibration | None) -> Any:
+    """Return the predicted step of a training run whose states are sharded (FSDP)."""
+    node, devices, batch = _node(row), row.whole("n_gpus"), row.whole("batch")
+    return DistributedSolver.solve(
+        model=_model(row),
+        fleet=Fleet(
+            name="measured",
+            node=node,
+            count=devices // node.accelerators_per_node,
+            fabric=Systems.InfiniBand_NDR,
+        ),
+        batch_size=batch,
+        seq_len=row.whole("prompt"),
+        precision=row.text("precision"),
+        zero_stage=3,
+        microbatch_count=max(1, batch // (devices * row.whole("micro"))),
+        recompute="none",
+        power_calibration=power,
+    )
+
+
+def _served(row: Row, power: PowerCalibration | None) -> Any:
+    """Return the prediction for a serving engine at its mean batch."""
+    return ServingSolver.solve(
+        model=_model(row),
+        hardware=_node(row),
+        seq_len=row.whole("prompt"),
+        output_len=row.whole("output"),
+        batch_size=row.whole("batch"),
+        precision=row.text("precision"),
+        kv_precision="bf16",
+        tp_size=row.whole("tp"),
+        calibration=_ENGINES.get(row.text("hardware")),
+        power_calibration=power,
+    )
+
+
+def predicted(row: Row, power: PowerCalibration | None = None) -> tuple[Any, float]:
+    """Return the solver's answer for a row, and the rate of tokens in it.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    if row.text("work") == "training":
+        result = _trained(row, power)
+        return result, result.token_throughput.to("token/s").magnitude
+    if row.text("work") == "serving":
+        result = _served(row, power)
+        return result, result.output_throughput.to("token/s").magnitude
+    raise Skip(f"work {row.text('work')!r} is neither training nor serving")
+
+
+def drawn(row: Row) -> Drawn:
+    """Return the work of a run's devices at the rate that was measured, not the predicted one.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    measured = row.number("tokens_per_s")
+    if not measured:
+        raise Skip("no rate of tokens")
+    result, rate = predicted(row)
+    faster = measured / rate
+    return Drawn(_node(row).accelerator, result.hfu * faster, result.mbu * faster)
+
+
+def compare(row: Row) -> Comparison:
+    """Predict a measured power, given the rate of tokens; or energy per token, given nothing.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs.
+    """
+    value, quantity = row.number("value"), row.text("quantity")
+    if value is None:
+        raise Skip("no value")
+    if quantity == "device power":
+        work = drawn(row)
+        constants = power_calibration_for(work.accelerator)
+        shares = ("constant_share", "compute_share", "memory_share")
+        said = work.power({name: constants.si(name) for name in shares})
+        low = high = None
+    elif quantity == "energy per token":
+        result = predicted(row)[0]
+        said = result.energy_per_token.to("J").magnitude
+        low, high = (
+            result[edge].to("J").magnitude if result.get(edge) else None
+            for edge in ("energy_per_token_low", "energy_per_token_high")
+        )
+    else:
+        raise Skip(f"quantity {quantity!r} is neither device power nor energy per token")
+    return Comparison(
+        id=row.name,
+        group=f"{row.group}: {quantity}",
+        split=row.text("split"),
+        quantity=f"{quantity} ({row.text('unit')})",
+        measured=value,
+        predicted=said,
+        low=low,
+        high=high,
+    )

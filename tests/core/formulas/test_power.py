@@ -1,0 +1,93 @@
+"""Power from work, at its limits and at published values."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlsysim.core.formulas import (
+    bandwidth_utilization,
+    batch_cycle_flops,
+    batch_cycle_time,
+    batch_cycle_traffic,
+    device_power,
+    devices_energy,
+    layer_product_traffic,
+    layer_stream_time,
+    power_utilization,
+    served_batch_energy_per_token,
+    serving_pass_traffic,
+    step_traffic,
+    workload_power,
+)
+
+H100 = {"design_power": 700, "constant_share": 0.2, "compute_share": 1.5, "memory_share": 0.6}
+shares = st.floats(0, 1)
+
+
+def test_without_work_the_constant_power_is_left():
+    assert workload_power(**H100, hfu=0, mbu=0) == pytest.approx(140)
+
+
+def test_operations_and_bytes_add_up():
+    assert workload_power(**H100, hfu=0.2, mbu=0.5) == pytest.approx(700 * (0.2 + 0.3 + 0.3))
+
+
+def test_the_board_holds_its_design_power():
+    assert workload_power(**H100, hfu=0.6, mbu=0.5) == 700
+
+
+@given(hfu=shares, mbu=shares, more=shares)
+def test_power_rises_with_work_up_to_the_limit(hfu, mbu, more):
+    power = workload_power(**H100, hfu=hfu, mbu=mbu)
+    assert 140 <= power <= 700
+    assert workload_power(**H100, hfu=hfu + more, mbu=mbu) >= power
+    assert workload_power(**H100, hfu=hfu, mbu=mbu + more) >= power
+
+
+@given(utilization=shares, idle=st.floats(0, 0.9))
+def test_utilization_of_power_inverts_power_of_utilization(utilization, idle):
+    power = device_power(700, idle, utilization)
+    assert power_utilization(power, 700, idle) == pytest.approx(utilization, abs=1e-12)
+
+
+def test_energy_is_devices_times_power_times_time():
+    assert devices_energy(8, 500, 60) == 240_000
+
+
+def test_a_prefill_makes_a_token_of_its_own():
+    assert served_batch_energy_per_token(100, 10, 0) == 10
+    assert served_batch_energy_per_token(100, 10, 5) == 2
+
+
+def test_a_stream_at_the_bandwidth_uses_all_of_it():
+    assert bandwidth_utilization(3.35e12, 1, 3.35e12) == 1
+
+
+def test_a_batch_is_its_prompts_and_its_decode_steps():
+    assert batch_cycle_time(5, 2, 100) == 108
+    assert batch_cycle_flops(1, 2, 100) == 100, "the prefill makes the first token"
+    assert batch_cycle_flops(0, 2, 100) == 100
+    assert batch_cycle_traffic(5, 2, 12, 4, 100) == 8 + 3 * 100
+
+
+def test_a_decode_step_of_one_sequence_reads_the_weights():
+    # 16 GB of weights and one of the head, at 3 TB/s, and no keys and values
+    read = serving_pass_traffic(0.5e9 / 3e12, 3e12, 0, 1e12, 32, 1e9 / 3e12)
+    assert read == pytest.approx(17e9)
+
+
+def test_products_move_their_operands_once():
+    # One token of a width of 8 through square products: inputs and outputs of four, and weights.
+    moved = layer_product_traffic(1, 8, 24, 8, 16, 8, 100, 2)
+    assert moved == 2 * ((8 + 24) + (8 + 8) + (8 + 16) + (8 + 8) + 100)
+
+
+def test_recomputation_streams_again():
+    assert layer_stream_time(1, 10, 1.5, 0, 0) == pytest.approx(2.5 + 25)
+    assert layer_stream_time(1, 10, 1.5, 1, 1) == pytest.approx(3.5 + 35)
+
+
+def test_a_step_moves_every_layer_of_every_microbatch_and_the_update():
+    assert step_traffic(10, 4, 2.0, 5.0, 7.0, 0, 3.0) == 4 * 10 * (10 + 21) + 3

@@ -1,0 +1,225 @@
+"""Energy from the workload: what the solvers of time say of power, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlsysim import (
+    DistributedSolver,
+    EconomicsSolver,
+    Fleet,
+    Hardware,
+    Infra,
+    Models,
+    PowerCalibration,
+    PowerCalibrations,
+    ServingSolver,
+    Source,
+    SustainabilitySolver,
+    Systems,
+    sweep,
+)
+from mlsysim.registry.calibration.power import power_calibration_for
+from mlsysim.registry.operations import POWER_DRAW
+
+STEP = {
+    "model": Models.Llama3_70B,
+    "fleet": Systems.Clusters.Research_256,
+    "batch_size": 256,
+    "seq_len": 2048,
+    "tp_size": 8,
+    "pp_size": 4,
+    "microbatch_count": 16,
+}
+SERVED = {
+    "model": Models.Llama3_8B,
+    "hardware": Hardware.H100,
+    "seq_len": 512,
+    "output_len": 256,
+    "batch_size": 16,
+}
+either = pytest.mark.parametrize("efficiency", [None, 0.5])
+
+
+def value(quantity, unit):
+    return quantity.to(unit).magnitude
+
+
+@either
+def test_energy_of_a_step_is_power_times_time(efficiency):
+    r = DistributedSolver.solve(**STEP, efficiency=efficiency)
+    expected = 256 * value(r.device_power, "W") * value(r.step_latency_total, "s")
+    assert value(r.energy_per_step, "J") == pytest.approx(expected)
+    assert value(r.energy_per_token, "J") == pytest.approx(expected / (256 * 2048))
+
+
+@either
+def test_power_of_a_step_is_that_of_its_utilizations(efficiency):
+    r = DistributedSolver.solve(**STEP, efficiency=efficiency)
+    c = PowerCalibrations.Hopper
+    share = c.constant_share + c.compute_share * r.hfu + c.memory_share * (r.mbu or 0)
+    assert value(r.device_power, "W") == pytest.approx(700 * min(1, share))
+    assert (r.mbu is None) == (efficiency is not None)
+
+
+@either
+@pytest.mark.parametrize("hardware", [Hardware.H100, Systems.Nodes.DGX_H100])
+def test_energy_of_a_token_is_power_over_throughput(hardware, efficiency):
+    r = ServingSolver.solve(**SERVED | {"hardware": hardware}, efficiency=efficiency)
+    expected = value(r.device_power, "W") / value(r.output_throughput, "token/s")
+    assert value(r.energy_per_token, "J") == pytest.approx(expected)
+
+
+def test_all_devices_of_a_group_count():
+    r = ServingSolver.solve(**SERVED | {"hardware": Systems.Nodes.DGX_H100}, tp_size=4)
+    expected = 4 * value(r.device_power, "W") / value(r.output_throughput, "token/s")
+    assert value(r.energy_per_token, "J") == pytest.approx(expected)
+
+
+def test_a_single_sequence_streams_the_weights():
+    r = ServingSolver.solve(**SERVED | {"batch_size": 1, "seq_len": 16}, efficiency=0.5)
+    assert r.mbu == pytest.approx(1, rel=0.02)
+    assert r.hfu < 0.02
+
+
+@either
+def test_a_prefill_alone_is_bound_by_arithmetic(efficiency):
+    r = ServingSolver.solve(**SERVED | {"output_len": 0, "seq_len": 4096}, efficiency=efficiency)
+    assert r.hfu > 0.4 > 0.2 > r.mbu
+    assert value(r.energy_per_token, "J") > 0
+
+
+def test_narrow_formats_need_less_energy():
+    wide, narrow = (
+        ServingSolver.solve(**SERVED, precision=precision) for precision in ("bf16", "fp8")
+    )
+    assert 0.4 < narrow.energy_per_token / wide.energy_per_token < 0.8
+
+
+def test_recomputation_costs_energy():
+    kept, again = (DistributedSolver.solve(**STEP, recompute=r) for r in ("selective", "full"))
+    assert again.energy_per_step > 1.1 * kept.energy_per_step
+
+
+def test_the_energy_is_derived_from_the_work():
+    steps = str(DistributedSolver.solve(**STEP).explain("energy_per_step"))
+    assert "the energy roofline" in steps
+    assert "Bytes that a device moves through its memory in a training step" in steps
+    assert "power_calibration.compute_share" in steps
+    assert "Fitted by tools/calibrate_power.py" in steps
+
+
+def test_predicted_utilization_gives_back_the_predicted_power():
+    step = DistributedSolver.solve(**STEP)
+    for solver in (SustainabilitySolver, EconomicsSolver):
+        month = solver.solve(
+            fleet=STEP["fleet"],
+            duration_days=30,
+            datacenter=Infra.Quebec,
+            utilization=step.power_utilization,
+        )
+        assert value(month.device_power, "W") == pytest.approx(value(step.device_power, "W"))
+
+
+def test_an_uncalibrated_device_says_so():
+    run = SERVED | {"hardware": Hardware.MI300X}
+    assert ServingSolver.solve(**run).power_calibration == "Uncalibrated"
+    assert ServingSolver.solve(**SERVED).power_calibration == "Hopper"
+    ours = PowerCalibration(
+        name="ours",
+        source=Source(title="A meter"),
+        measured_on="MI300X",
+        constant_share=0.2,
+        compute_share=1,
+        memory_share=0.5,
+    )
+    assert ServingSolver.solve(**run, power_calibration=ours).power_calibration == "ours"
+
+
+def test_without_a_design_power_nothing_is_said():
+    dark = replace(Hardware.H100, tdp=None)
+    r = ServingSolver.solve(**SERVED | {"hardware": dark})
+    assert (r.device_power, r.energy_per_token, r.power_utilization) == (None, None, None)
+    fleet = Fleet(
+        name="dark",
+        node=replace(Systems.Nodes.DGX_H100, accelerator=dark),
+        count=4,
+        fabric=Systems.Fabrics.InfiniBand_NDR,
+    )
+    r = DistributedSolver.solve(**STEP | {"fleet": fleet, "tp_size": 8})
+    assert (r.energy_per_step, r.energy_per_token, r.power_utilization) == (None, None, None)
+
+
+@pytest.mark.parametrize("name", PowerCalibrations.names())
+def test_a_working_device_draws_no_less_than_an_idle_one(name):
+    row = PowerCalibrations[name]
+    assert POWER_DRAW.idle_share <= row.constant_share < 0.5
+    # At the peak rate the board would pass its limit: that is why products do not reach it.
+    assert row.constant_share + row.compute_share > 1
+
+
+def test_generations_share_their_constants():
+    assert (
+        power_calibration_for(Hardware.H200).compute_share == PowerCalibrations.Hopper.compute_share
+    )
+    found = ServingSolver.solve(**SERVED | {"hardware": Hardware.H200}).power_calibration
+    assert found == "Hopper (no measurement to compare with)"
+
+
+def test_a_band_stands_where_runs_were_measured():
+    r = ServingSolver.solve(**SERVED)
+    assert r.energy_per_token_low < r.energy_per_token < r.energy_per_token_high
+    for changed in (
+        {"hardware": Hardware.H200},
+        {"hardware": Hardware.MI300X},
+        {"efficiency": 0.5},
+    ):
+        r = ServingSolver.solve(**SERVED | changed)
+        assert (r.energy_per_token_low, r.energy_per_token_high) == (None, None)
+
+
+def test_power_over_batch_sizes_sweeps():
+    found = sweep(ServingSolver, **SERVED | {"batch_size": [1, 4, 16, 64]})
+    tokens = found["energy_per_token"].to("J").magnitude
+    assert all(tokens[:-1] > tokens[1:]), "a batch shares the weights"
+    for batch, energy in zip([1, 4, 16, 64], tokens, strict=True):
+        alone = ServingSolver.solve(**SERVED | {"batch_size": batch})
+        assert value(alone.energy_per_token, "J") == pytest.approx(energy)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    batch=st.integers(1, 512),
+    seq_len=st.integers(1, 8192),
+    output_len=st.integers(0, 2048),
+    efficiency=st.sampled_from([None, 0.3, 0.7]),
+)
+def test_serving_stays_between_idle_and_design_power(batch, seq_len, output_len, efficiency):
+    r = ServingSolver.solve(
+        **SERVED | {"batch_size": batch, "seq_len": seq_len, "output_len": output_len},
+        efficiency=efficiency,
+    )
+    assert 0 <= r.power_utilization <= 1
+    assert value(r.energy_per_token, "J") > 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(layers=st.integers(4, 40), batch=st.integers(1, 64))
+def test_more_work_takes_more_energy(layers, batch):
+    def energy(layers, batch):
+        r = DistributedSolver.solve(
+            model=replace(Models.Llama3_8B, layers=layers),
+            fleet=Systems.Clusters.Research_256,
+            batch_size=256 * batch,
+            seq_len=2048,
+        )
+        assert 0 <= r.power_utilization <= 1
+        return value(r.energy_per_step, "J")
+
+    least = energy(layers, batch)
+    assert energy(layers + 4, batch) > least
+    assert energy(layers, batch + 1) > least
