@@ -130,7 +130,8 @@ class DistributedSolver(Solver[DistributedResult]):
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
-            Constants for the operators; `None` takes those fitted for the device.
+            Constants for the operators; `None` takes those fitted for the device and for the
+            software that the plan tells of: sharded or not, in eight bits or more.
 
         Returns
         -------
@@ -210,6 +211,7 @@ class DistributedSolver(Solver[DistributedResult]):
                 sharded=_least(arguments["zero_stage"]) >= 2,
                 narrow=arguments["precision"].bits < 16,
             )
+        arguments["calibration"] = arguments["calibration"].in_format(precision)
         return arguments
 
     @classmethod

@@ -56,9 +56,6 @@ _CALIBRATED = (
     "link_efficiency",
     "nic_efficiency",
     "elementwise_backward",
-    "score_bytes",
-    "hidden_bytes",
-    "ffn_bytes",
     "loss_bytes",
     "optimizer_bytes",
     "gather_overlap",
@@ -68,7 +65,6 @@ _CALIBRATED = (
     "layer_launch",
     "expert_launch",
     "expert_efficiency",
-    "routing_bytes",
     "launch_exposed",
     "step_overhead",
     "node_band_low",
@@ -78,6 +74,7 @@ _CALIBRATED = (
     "expert_band_low",
     "expert_band_high",
 )
+_ACTIVATIONS = ("score", "hidden", "ffn", "routing")
 
 TEXTBOOK = Plan(training_step, {**_ORIGINS, "efficiency": "efficiency"})
 OPERATORS = Plan(
@@ -90,6 +87,7 @@ OPERATORS = Plan(
         "gemm_efficiency": "calibration.gemm_{precision}",
         "wide_gemm_efficiency": "calibration.gemm_{wide_precision}",
         "cast_bytes": "calibration.cast_{precision}",
+        **{f"{name}_bytes": f"calibration.{name}_{{precision}}" for name in _ACTIVATIONS},
         "written_scores": "attention.written_scores",
         "attention_backward": "attention.backward",
     },

@@ -68,7 +68,7 @@ CALLS = {
             ),
             "model": Models.BERT_Base,
             "pp_size": 2,
-            "precision": "fp32",
+            "precision": "fp16",
         },
     ),
     "transformer": (SingleNodeSolver, {"model": Models.Llama3_8B, "hardware": Hardware.H100}),
