@@ -230,7 +230,8 @@ class DistributedSolver(Solver[DistributedResult]):
             "calibration": _basis(values, arguments),
             "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
-                dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]
+                dp=values["dp_size"],
+                **{name: arguments[f"{name}_size"] for name in ("tp", "pp", "cp", "ep")},
             ),
             "node_performance": DeviceStep(
                 latency=values["compute_latency"],

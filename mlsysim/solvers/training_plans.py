@@ -147,6 +147,15 @@ RULES = (
         ParallelismError,
     ),
     Rule(
+        "schedule",
+        lambda i: (i["virtual_stages"] == 1) | (i["all_forward_first"] == 0),
+        lambda i: (
+            f"schedule = 'gpipe' has no interleaved form, but virtual_stages = "
+            f"{i['virtual_stages']}: choose schedule = '1f1b', or virtual_stages = 1"
+        ),
+        ParallelismError,
+    ),
+    Rule(
         "microbatch_count",
         lambda i: (i["virtual_stages"] == 1) | (i["microbatch_count"] % i["pp_size"] == 0),
         lambda i: (

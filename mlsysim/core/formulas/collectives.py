@@ -11,6 +11,7 @@ from mlsysim.core.numeric import Value, ceil, log2, sqrt
 __all__ = [
     "all_gather_time",
     "all_to_all_time",
+    "node_all_to_all_time",
     "point_to_point_time",
     "reduce_scatter_time",
     "segmented_collective_time",
@@ -210,3 +211,49 @@ def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency
     src/mpi/coll/alltoall/alltoall_intra_pairwise.c, https://github.com/pmodels/mpich
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
+
+
+@formula
+def node_all_to_all_time(
+    message_size: Value,
+    ranks: Value,
+    local: Value,
+    local_bandwidth: Value,
+    local_latency: Value,
+    remote_bandwidth: Value,
+    remote_latency: Value,
+) -> Value:
+    r"""Time of an all-to-all whose ranks sit in several nodes: parts for the own node, then others.
+
+    $$ t = \frac{g-1}{n}\,\frac{m}{B_1} + (g-1)\,\alpha_1
+      + \frac{n-g}{n}\,\frac{m}{B_2} + (n-g)\,\alpha_2 $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds, its own part included.
+    ranks : [1]
+        $n$, ranks.
+    local : [1]
+        $g$, ranks in one node.
+    local_bandwidth : [byte/s]
+        $B_1$, bandwidth of a rank within its node, one direction.
+    local_latency : [s]
+        $\alpha_1$, time of an empty message within a node.
+    remote_bandwidth : [byte/s]
+        $B_2$, bandwidth of a rank to other nodes, one direction.
+    remote_latency : [s]
+        $\alpha_2$, time of an empty message between nodes.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Counting: `all_to_all_time`, each part over the link that it takes.
+    """
+    inside = (local - 1) / ranks * message_size / local_bandwidth + (local - 1) * local_latency
+    part = (ranks - local) / ranks * message_size
+    return inside + part / remote_bandwidth + (ranks - local) * remote_latency

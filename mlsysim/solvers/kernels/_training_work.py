@@ -99,6 +99,8 @@ def answer(
     data: Value,
     tensor: Value,
     pipeline: Value,
+    context: Value,
+    exchange: Value,
     bubble: Value,
 ) -> dict[str, Any]:
     """Return the outputs of a training kernel from its times and its memory."""
@@ -111,10 +113,12 @@ def answer(
         "mfu": f.flops_utilization(w.model_flops, step, i.peak_rate, w.devices),
         "hfu": f.flops_utilization(w.hardware_flops, step, i.peak_rate, w.devices),
         "compute_latency": compute,
-        "communication_latency": f.communication_time(data, tensor, pipeline),
+        "communication_latency": f.communication_time(data, tensor, pipeline, context, exchange),
         "dp_communication_latency": data,
         "tp_communication_latency": tensor,
         "pp_communication_latency": pipeline,
+        "cp_communication_latency": context,
+        "ep_communication_latency": exchange,
         "pipeline_bubble_latency": bubble,
         "bubble_fraction": f.pipeline_bubble_fraction(
             i.pp_size, i.microbatch_count, i.virtual_stages

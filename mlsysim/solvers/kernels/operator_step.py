@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels._operator_layer import Rates, head, layer, rates
+from mlsysim.solvers.kernels._operator_layer import Rates, attention_time, head, layer, rates
 from mlsysim.solvers.kernels._training_memory import training_memory
 from mlsysim.solvers.kernels._training_work import Work, answer, training_work
 
@@ -114,6 +114,11 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         i.launch_exposed,
     )
+    # Keys and values go round while attention works on those that came before
+    context = f.uncovered_time(
+        _round(i, r, tokens), where(i.cp_size > 1, attention_time(i, tokens), 0), i.matrix_share
+    )
+    on_device = f.time_sum(on_device, context)
     # Weights gathered layer by layer, where they are sharded
     link = _ring(i, r, w.replicas, i.tp_size)
     per_layer = where(
@@ -157,7 +162,16 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         step=step,
         alone=_alone(i, r, w),
         compute=f.pipeline_pass_time(computed, w.stage_layers, last, i.microbatch_count),
-        data=data,
+        data=f.time_sum(
+            data,
+            f.step_share(f.waiting_time(per_layer, on_device), w.stage_layers, i.microbatch_count),
+        ),
+        context=f.step_share(context, w.stage_layers, i.microbatch_count),
+        exchange=f.step_share(
+            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
+            w.stage_layers,
+            i.microbatch_count,
+        ),
         tensor=f.layer_all_reduce_time(
             all_reduce, i.all_reduces_per_layer, w.stage_layers, i.microbatch_count
         ),
@@ -179,6 +193,15 @@ def _ring(i: SimpleNamespace, r: Rates, ranks: Value, stride: Value) -> tuple[Va
     inside = near >= ranks
     bandwidth = where(inside, r.local, f.group_ring_bandwidth(r.local, r.remote, near))
     return bandwidth, where(inside, i.local_latency, i.nic_latency)
+
+
+def _round(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
+    """Return the time in which keys and values go round the ranks that share a sequence."""
+    return f.context_exchange_time(
+        f.key_value_size(tokens, i.kv_heads, i.head_dim, i.tp_size, i.bytes_per_element),
+        i.cp_size,
+        *_ring(i, r, i.cp_size, i.tp_size),
+    )
 
 
 def _gathers(i: SimpleNamespace, w: Work, link: tuple[Value, Value]) -> Value:

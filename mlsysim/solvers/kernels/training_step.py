@@ -88,6 +88,35 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         i.virtual_stages,
         i.pp_size,
     )
+    # Nothing overlaps, so no attention covers the keys and values that go round.
+    tokens = f.token_count(w.own_sequences, i.seq_len)
+    context = f.step_share(
+        f.uncovered_time(
+            f.context_exchange_time(
+                f.key_value_size(tokens, i.kv_heads, i.head_dim, i.tp_size, i.bytes_per_element),
+                i.cp_size,
+                *_link(i, remote, i.cp_size, i.tp_size),
+            ),
+            0,
+            i.matrix_share,
+        ),
+        w.stage_layers,
+        i.microbatch_count,
+    )
+    exchange = f.step_share(
+        f.expert_exchange_time(
+            f.node_all_to_all_time(
+                f.routed_size(w.hidden_state, i.experts_per_token),
+                i.ep_size,
+                f.local_ranks(i.ep_size, f.node_slots(i.devices_per_node, i.tp_size)),
+                *links,
+            ),
+            i.layers,
+            i.moe_layers,
+        ),
+        w.stage_layers,
+        i.microbatch_count,
+    )
     near = f.local_ranks(w.replicas, f.node_slots(i.devices_per_node, i.tp_size))
     data = f.gradient_exchange_time(
         f.hierarchical_all_reduce_time(
@@ -97,7 +126,7 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         where(i.zero_stage >= 3, 1.5, 1),
     )
 
-    busy = f.busy_time(compute, tensor, pipeline)
+    busy = f.busy_time(compute, f.time_sum(tensor, f.time_sum(context, exchange)), pipeline)
     bubble = f.pipeline_bubble_time(busy, i.pp_size, i.microbatch_count, i.virtual_stages)
     return answer(
         i,
@@ -109,5 +138,14 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         data=data,
         tensor=tensor,
         pipeline=pipeline,
+        context=context,
+        exchange=exchange,
         bubble=bubble,
     )
+
+
+def _link(i: SimpleNamespace, remote: Value, ranks: Value, stride: Value) -> tuple[Value, Value]:
+    """Return bandwidth and latency of the slowest link between two ranks of a group."""
+    near = f.local_ranks(ranks, f.node_slots(i.devices_per_node, stride))
+    inside = near >= ranks
+    return where(inside, i.local_bandwidth, remote), where(inside, i.local_latency, i.nic_latency)
