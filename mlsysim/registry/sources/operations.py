@@ -64,11 +64,11 @@ EIA_2023 = Source(
     note="The average of the United States, which is no region's own price.",
 )
 MAINTENANCE = Source(
-    title="CalculatorHub, Data Center ROI Calculator",
-    url="https://calculatorhub.com/tools/data-center-roi-calculator/",
-    locator="TCO components: maintenance",
+    title="CTWatch Quarterly (May 2006), Designing and Supporting High-End Computational Facilities",
+    url="https://icl.utk.edu/ctwatch/quarterly/articles/2006/05/designing-and-supporting-high-end-computational-facilities/2/index.html",
+    locator="annual maintenance costs",
     checked=_CHECKED,
-    note="A rule of thumb: 5 to 10% of the hardware's value a year. The lower end is used.",
+    note="4 to 8% of the purchase price a year, at supercomputing centers. 5% is assumed.",
 )
 LLAMA3 = Source(
     title="Llama Team (2024), The Llama 3 Herd of Models",
