@@ -64,7 +64,8 @@ EIA_2023 = Source(
     note="The average of the United States, which is no region's own price.",
 )
 MAINTENANCE = Source(
-    title="CTWatch Quarterly (May 2006), Designing and Supporting High-End Computational Facilities",
+    title="CTWatch Quarterly (May 2006), Designing and Supporting High-End Computational "
+    "Facilities",
     url="https://icl.utk.edu/ctwatch/quarterly/articles/2006/05/designing-and-supporting-high-end-computational-facilities/2/index.html",
     locator="annual maintenance costs",
     checked=_CHECKED,
