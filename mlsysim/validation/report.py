@@ -158,7 +158,8 @@ class Report:
     def __str__(self) -> str:
         lines = [str(self.table())]
         if self.skipped:
-            lines.append(f"{len(self.skipped)} rows skipped:")
+            rows = "row" if len(self.skipped) == 1 else "rows"
+            lines.append(f"{len(self.skipped)} {rows} skipped:")
             reasons: dict[str, int] = {}
             for _, reason in self.skipped:
                 reasons[reason] = reasons.get(reason, 0) + 1
