@@ -119,6 +119,15 @@ RULES = (
         ParallelismError,
     ),
     Rule(
+        "cp_size",
+        lambda i: i["seq_len"] % i["cp_size"] == 0,
+        lambda i: (
+            f"cp_size = {i['cp_size']} does not divide the {i['seq_len']} tokens of a sequence: "
+            "choose a divisor"
+        ),
+        ParallelismError,
+    ),
+    Rule(
         "tp_size",
         lambda i: i["heads"] % i["tp_size"] == 0,
         lambda i: (

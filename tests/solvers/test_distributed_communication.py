@@ -102,3 +102,8 @@ def test_gpipe_is_not_interleaved():
             virtual_stages=2,
             schedule="gpipe",
         )
+
+
+def test_sequences_are_shared_in_whole_tokens():
+    with pytest.raises(ParallelismError, match="does not divide the 1000 tokens"):
+        DistributedSolver.solve(**LONG | {"seq_len": 1000}, cp_size=16)
