@@ -1,7 +1,7 @@
 """Context parallelism: keys and values that go round the ranks which share a sequence."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, maximum
+from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
     "context_exchange_time",
@@ -136,17 +136,19 @@ def step_share(layer: Value, layers: Value, microbatch_count: Value) -> Value:
 
 
 @formula
-def waiting_time(with_waits: Value, alone: Value) -> Value:
-    r"""Time that communication adds to a layer's own.
+def waiting_time(layer: Value, gather: Value, overlap: Value) -> Value:
+    r"""Time that gathers of sharded weights add to a layer: `gathered_layer_time` less the layer's.
 
-    $$ t = t_w - t_l $$
+    $$ t = \max(0,\; t_g - t_l) + (1 - \omega)\min(t_l, t_g) $$
 
     Parameters
     ----------
-    with_waits : [s]
-        $t_w$, time of the layer with what it waits for.
-    alone : [s]
-        $t_l$, its own time.
+    layer : [s]
+        $t_l$, computation of the layer.
+    gather : [s]
+        $t_g$, gathers and scatters for it.
+    overlap : [1]
+        $\omega$, share of the shorter that is hidden.
 
     Returns
     -------
@@ -157,4 +159,4 @@ def waiting_time(with_waits: Value, alone: Value) -> Value:
     ----------
     Definition of exposed communication.
     """
-    return with_waits - alone
+    return maximum(0 * gather, gather - layer) + (1 - overlap) * minimum(layer, gather)

@@ -121,9 +121,10 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     on_device = f.time_sum(on_device, context)
     # Weights gathered layer by layer, where they are sharded
     link = _ring(i, r, w.replicas, i.tp_size)
+    gathers = _gathers(i, w, link)
     per_layer = where(
         i.zero_stage >= 2,
-        f.gathered_layer_time(on_device, _gathers(i, w, link), i.gather_overlap),
+        f.gathered_layer_time(on_device, gathers, i.gather_overlap),
         on_device,
     )
 
@@ -162,9 +163,15 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         step=step,
         alone=_alone(i, r, w),
         compute=f.pipeline_pass_time(computed, w.stage_layers, last, i.microbatch_count),
-        data=f.time_sum(
+        # Sharded gradients wait with the layers instead of at the end.
+        data=where(
+            i.zero_stage >= 2,
+            f.step_share(
+                f.waiting_time(on_device, gathers, i.gather_overlap),
+                w.stage_layers,
+                i.microbatch_count,
+            ),
             data,
-            f.step_share(f.waiting_time(per_layer, on_device), w.stage_layers, i.microbatch_count),
         ),
         context=f.step_share(context, w.stage_layers, i.microbatch_count),
         exchange=f.step_share(
