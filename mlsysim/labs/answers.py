@@ -46,10 +46,14 @@ class Verdict:
         return self.right
 
     def __repr__(self) -> str:
-        if self.right:
-            return "Right."
-        lines = f"Not yet. {self.hint}".split("\n")
+        lines = self._words().split("\n")
         return "\n".join(textwrap.fill(line, 80) for line in lines)
+
+    def _repr_markdown_(self) -> str:
+        return self._words().replace("\n", "\n\n")
+
+    def _words(self) -> str:
+        return "Right." if self.right else f"Not yet. {self.hint}"
 
 
 class Road(NamedTuple):

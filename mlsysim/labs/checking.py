@@ -50,16 +50,18 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
     hints = {part: exercise.parts[part].judge(value) for part, value in admitted.items()}
     alone = len(exercise.parts) == 1
     said = [hint if alone else f"{part}: {hint}" for part, hint in hints.items() if hint]
-    open_parts = [part for part in exercise.parts if part not in given]
-    if open_parts:
-        said.append(f"Still to answer: {_asked(exercise, open_parts)}.")
+    said += [
+        f"Give `{part}=`: {exercise.parts[part].asks}."
+        for part in exercise.parts
+        if part not in given
+    ]
     return Verdict(not said, "\n".join(said))
 
 
 def _given(exercise: Exercise, answer: Any, parts: dict[str, Any]) -> dict[str, Any]:
     """Return the answers by part, whichever way they were given."""
     known = list(exercise.parts)
-    wanted = _asked(exercise, known)
+    wanted = "; ".join(f"{part}= ({exercise.parts[part].asks})" for part in known)
     for part in parts:
         if part not in known:
             raise ConfigError(f"{exercise.name} does not ask for {part!r}: {wanted}", argument=part)
@@ -71,7 +73,3 @@ def _given(exercise: Exercise, answer: Any, parts: dict[str, Any]) -> dict[str, 
             argument="answer",
         )
     return {known[0]: answer}
-
-
-def _asked(exercise: Exercise, names: list[str]) -> str:
-    return "; ".join(f"{name}= ({exercise.parts[name].asks})" for name in names)

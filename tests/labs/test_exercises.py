@@ -142,15 +142,17 @@ def test_waiting_tutorials_have_no_checkers():
 def test_parts_are_answered_one_by_one():
     verdict = check("hello-world-3", throughput=2)
     assert not verdict
-    assert verdict.hint.startswith("Still to answer: bottleneck=")
-    assert "batch= (the first batch" in check("hello-world-1").hint
-    assert "throughput= (the factor" in check("hello-world-3").hint
+    assert verdict.hint.startswith("Give `bottleneck=`: whether")
+    assert repr(check("hello-world-1")).startswith("Not yet. Give `batch=`: the first batch")
+    nothing = check("hello-world-3")
+    assert nothing.hint.count("Give `") == 2
+    assert nothing._repr_markdown_().count("\n\n") == 1
 
 
 def test_texts_and_rows_are_answers():
     assert check("sustainability-2", "350 W") == check("sustainability-2", Q_(350, "W"))
     assert check("sustainability-2", "0.35 kW")
-    assert "Still to answer" in check("llm-serving-3", gpu=Hardware.B200).hint
+    assert check("llm-serving-3", gpu=Hardware.B200).hint.startswith("Give `readers=`")
     assert "bits or bytes" in check("llm-serving-1", Q_(94_000, "1/s")).hint
     assert "a thousand" in check("sustainability-2", "350 kW").hint
     assert "percent" in check("hello-world-5", 19.9).hint

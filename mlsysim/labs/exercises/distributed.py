@@ -102,7 +102,7 @@ _FIRST = Exercise(
     "distributed-1",
     {
         "efficiency": Choice(
-            asks='whether its scaling efficiency is "higher" or "lower"',
+            asks='whether its scaling efficiency is `"higher"` or `"lower"`',
             options=("higher", "lower"),
             truth=lambda: (
                 "higher" if _mixed().scaling_efficiency > _solve().scaling_efficiency else "lower"
@@ -111,7 +111,7 @@ _FIRST = Exercise(
             "all-reduces.",
         ),
         "feasible": Choice(
-            asks="whether it can run, True or False",
+            asks="whether it can run, `True` or `False`",
             options=(True, False),
             truth=lambda: _mixed().feasible,
             hint="Add up weights, gradients and optimizer state of a device.",
@@ -123,13 +123,13 @@ _SECOND = Exercise(
     "distributed-2",
     {
         "depth": Choice(
-            asks='whether the winners get "deeper", "shallower", or keep the "same" depth',
+            asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
             options=("deeper", "shallower", "same"),
             truth=_deeper,
             hint="More work comes with the same gradients. What were the stages for?",
         ),
         "agree": Choice(
-            asks="whether the same plan wins on both fabrics, True or False",
+            asks="whether the same plan wins on both fabrics, `True` or `False`",
             options=(True, False),
             truth=_same_plan,
             hint="How much does the gradient all-reduce weigh in a step of four times the work?",

@@ -94,7 +94,7 @@ _SECOND = Exercise(
     "hello-world-2",
     {
         "batch": Count(
-            asks='the first batch that is compute-bound, or "never"',
+            asks='the first batch that is compute-bound, or `"never"`',
             truth=lambda: _first_bound(Hardware.H100, 1.0),
             hint="Compare the full ridge point with the ceiling that the intensity approaches.",
             roads=(
@@ -128,7 +128,7 @@ _THIRD = Exercise(
             ),
         ),
         "bottleneck": Choice(
-            asks='whether the bottleneck "changes" or "stays"',
+            asks='whether the bottleneck `"changes"` or `"stays"`',
             options=("changes", "stays"),
             truth=lambda: (
                 "stays"

@@ -128,7 +128,7 @@ _SECOND = Exercise(
     "llm-serving-2",
     {
         "batch": Count(
-            asks='the first batch whose decode is compute-bound, or "never"',
+            asks='the first batch whose decode is compute-bound, or `"never"`',
             truth=lambda: (
                 math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD
             ),
@@ -190,7 +190,7 @@ _FOURTH = Exercise(
     "llm-serving-4",
     {
         "better": Choice(
-            asks='which lets more readers in: 4-bit "weights" or an 8-bit "cache"',
+            asks='which lets more readers in: 4-bit `"weights"` or an 8-bit `"cache"`',
             options=("weights", "cache"),
             truth=_winner,
             hint="Which of the two fills the memory when it is full of readers?",
@@ -234,7 +234,7 @@ _SIXTH = Exercise(
     "llm-serving-6",
     {
         "differs": Choice(
-            asks='which differs more: the time between tokens, "itl", or the "throughput"',
+            asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
             options=("itl", "throughput"),
             truth=_differs,
             hint="One group reads the weights once for all readers, two groups twice. Which of the "

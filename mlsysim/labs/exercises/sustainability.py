@@ -159,7 +159,7 @@ _THIRD = Exercise(
             ),
         ),
         "place": Choice(
-            asks='whether it is "above" or "below" Québec\'s',
+            asks='whether it is `"above"` or `"below"` Québec\'s',
             options=("above", "below"),
             truth=lambda: "below" if _pays() < _si(Infra.Quebec.carbon_intensity) else "above",
             hint="Compute it, and look up Infra.Quebec.carbon_intensity.",
@@ -216,7 +216,7 @@ _SELF_CHECK = Exercise(
     "sustainability-self-check",
     {
         "ask": Choice(
-            asks='which to ask for first: "epsilon", "gamma", or the time "t"',
+            asks='which to ask for first: `"epsilon"`, `"gamma"`, or the time `"t"`',
             options=("epsilon", "gamma", "t"),
             truth=_widest,
             hints={
