@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import (
     ConfigError,
+    ExecutorError,
     InfeasibleError,
     MLSysError,
     OOMError,
@@ -91,6 +92,7 @@ __all__ = [
     "EconomicsResult",
     "EconomicsSolver",
     "Engine",
+    "ExecutorError",
     "FixedShapeModel",
     "Fleet",
     "GridProfile",
