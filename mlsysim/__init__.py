@@ -69,6 +69,7 @@ from mlsysim.viz import plot_roofline
 if TYPE_CHECKING:
     from mlsysim.config import SimulationConfig
     from mlsysim.evaluation import Scorecard, evaluate
+    from mlsysim.planner import Advice, Diagnosis, advise, contrast, diagnose
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.validation import Comparison, Report, validate
@@ -78,6 +79,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Accelerator",
+    "Advice",
     "Calibration",
     "Calibrations",
     "Comparison",
@@ -85,6 +87,7 @@ __all__ = [
     "ConfigError",
     "Datacenter",
     "DeploymentTier",
+    "Diagnosis",
     "DistributedModel",
     "DistributedResult",
     "DistributedSolver",
@@ -140,6 +143,9 @@ __all__ = [
     "TransformerModel",
     "UnknownEntryError",
     "Workload",
+    "advise",
+    "contrast",
+    "diagnose",
     "evaluate",
     "plot_roofline",
     "plot_scorecard",
@@ -160,7 +166,12 @@ _LATE = {
     "SimulationConfig": "config",
     "Comparison": "validation",
     "Report": "validation",
+    "Advice": "planner",
+    "Diagnosis": "planner",
     "Sweep": "sweeps",
+    "advise": "planner",
+    "contrast": "planner",
+    "diagnose": "planner",
     "evaluate": "evaluation",
     "plot_scorecard": "viz.scorecard",
     "standalone_fleet": "scenario",
