@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlsysim.core.fields import record
+from mlsysim.core.table import Column, Table
 from mlsysim.core.units import Q_, format_number
 from mlsysim.planner.contrasts import compared, parts_of, spent
 from mlsysim.planner.diagnosis import Diagnosis
@@ -102,8 +103,28 @@ class Advice:
             others = [item for item in self.alternatives if item.lever == lever]
             runs = [item for item in others if item.loss is not None]
             nearest = min(runs, key=lambda item: item.loss or 0.0) if runs else others[0]
-            lines.append(f"- {nearest} (best: {self.configuration[lever]})")
+            lines.append(f"- {nearest} (best: {self._held(lever)})")
         return "\n".join(lines)
+
+    @property
+    def losses(self) -> Table:
+        """The alternatives as a table: what each other value of a lever loses, and where."""
+        items = self.alternatives
+        return Table(
+            {
+                "lever": Column([item.lever for item in items]),
+                "value": Column([str(item.value) for item in items]),
+                "best": Column([str(self._held(item.lever)) for item in items]),
+                "loss": Column(
+                    ["none fits" if item.loss is None else f"{item.loss:.1%}" for item in items]
+                ),
+                "where": Column([item.words.partition(": ")[2] or item.words for item in items]),
+            }
+        )
+
+    def _held(self, lever: str) -> Any:
+        value = self.configuration[lever]
+        return getattr(value, "name", value)
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {self.configuration[name]}" for name in LEVERS)

@@ -24,8 +24,9 @@ PARTS = {
 """Fields that add to a step, and what they are called. What is left, the update of the weights
 and launches, less what runs under other work, is "update and rest"."""
 
-# Shares of the step below which a difference is not worth a word.
-_WORTH = 0.002
+# Shares of the step below which a difference is not worth a word, and how many words there are.
+_WORTH = 0.005
+_TOLD = 4
 
 
 @record
@@ -43,7 +44,7 @@ class Contrast:
     extra_memory : Quantity
         Memory that a device needs more.
     words : str
-        The same in words, largest part first.
+        The same in words: the four largest parts.
     """
 
     loss: float
@@ -109,7 +110,7 @@ def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:
     >>> few = DistributedSolver.solve(microbatch_count=4, **job)
     >>> many = DistributedSolver.solve(microbatch_count=16, **job)
     >>> print(contrast(few, many))
-    37.6% slower: bubble +1.2 s, tensor all-reduces −8.1 ms
+    37.6% slower: bubble +1.2 s
     """
     for name, value in (("result", result), ("against", against)):
         if not isinstance(value, DistributedResult):
@@ -138,14 +139,14 @@ def compared(result: Mapping[str, Any], against: Mapping[str, Any]) -> Contrast:
 
 
 def _words(loss: float, more: Mapping[str, float], step: float) -> str:
-    if abs(loss) < _WORTH / 2:
+    if abs(loss) < 0.0005:
         head = "as fast"
     else:
         head = f"{loss:.1%} slower" if loss > 0 else f"{-loss:.1%} less time"
     ranked = sorted(more.items(), key=lambda item: -abs(item[1]))
     told = [
         f"{name} {'+' if value > 0 else '−'}{spent(abs(value))}"
-        for name, value in ranked
+        for name, value in ranked[:_TOLD]
         if abs(value) > _WORTH * step
     ]
     return ": ".join([head, *([", ".join(told)] if told else [])])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.units import format_number
+from mlsysim.core.units import Quantity, format_number
 from mlsysim.planner.cases import Case
 from mlsysim.planner.contrasts import spent
 
@@ -44,24 +44,40 @@ def _narrower(case: Case) -> Iterator[Case | None]:
 
 def slow_link(case: Case) -> Finding | None:
     """Find tensor groups that leave their node, and wait for the network in every layer."""
-    tp = case["tp_size"]
-    near, _ = _near(case, tp, 1)
-    if near >= tp:
+    if not _leaves(case):
         return None
-    node, fabric = case["fleet"].node, case["fleet"].fabric
-    port = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
+    tp, node = case["tp_size"], case["fleet"].node
+    near, _ = _near(case, tp, 1)
     return _found(
         case.best(_narrower(case)),
-        f"groups of {tp} span {tp // near} nodes, with {format_number(port.to('GB/s'))} per device "
-        f"between them and {format_number(node.scale_up.bandwidth.to('GB/s'))} within; "
-        f"{_waiting(case)}",
+        f"groups of {tp} span {tp // near} nodes, between which {near} devices have "
+        f"{format_number((near * _port(case)).to('GB/s'))} together, where links within a node "
+        f"give {format_number(node.scale_up.bandwidth.to('GB/s'))} to each; {_waiting(case)}",
     )
 
 
-def wide_groups(case: Case) -> Finding | None:
-    """Find tensor groups that fit on a node, and are wider than memory asks for."""
+def _leaves(case: Case) -> bool:
+    """Tell whether a group leaves its node for links of less than half the speed.
+
+    A ring through several nodes uses the ports of all its devices on a node.
+    """
     tp = case["tp_size"]
-    if tp == 1 or _near(case, tp, 1)[0] < tp:
+    near, _ = _near(case, tp, 1)
+    local = case["fleet"].node.scale_up.bandwidth
+    return near < tp and bool(near * _port(case) < local / 2)
+
+
+def _port(case: Case) -> Quantity:
+    """Return a device's share of its node's ports."""
+    node, fabric = case["fleet"].node, case["fleet"].fabric
+    share: Quantity = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
+    return share
+
+
+def wide_groups(case: Case) -> Finding | None:
+    """Find tensor groups on links that are fast enough, wider than memory asks for."""
+    tp = case["tp_size"]
+    if tp == 1 or _leaves(case):
         return None
     mended = case.best(_narrower(case))
     if mended is None:
