@@ -113,8 +113,7 @@ class Advice:
         return Table(
             {
                 "lever": Column([item.lever for item in items]),
-                "value": Column([str(item.value) for item in items]),
-                "best": Column([str(self._held(item.lever)) for item in items]),
+                "change": Column([f"{self._held(i.lever)} → {i.value}" for i in items]),
                 "loss": Column(
                     ["none fits" if item.loss is None else f"{item.loss:.1%}" for item in items]
                 ),
