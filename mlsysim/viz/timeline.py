@@ -26,9 +26,7 @@ _LARGEST, _SMALLEST = 10.5, 7.0
 _DIGIT = 0.78
 
 
-def plot_timeline(
-    timeline: Timeline, *, ax: Axes | None = None, legend: bool = True
-) -> tuple[Figure, Axes]:
+def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
     """Draw each pass as a block with the number of its microbatch; gaps are the bubble.
 
     Chunks after the first are paler. Numbers that would not fit their block are left out.
@@ -39,8 +37,6 @@ def plot_timeline(
         What `simulate_pipeline` or `schedules.play` returned.
     ax
         Axes to draw on; `None` makes a new figure.
-    legend
-        Whether to name the colors.
 
     Returns
     -------
@@ -60,7 +56,7 @@ def plot_timeline(
     import matplotlib.pyplot as plt
 
     if ax is None:
-        height = 0.9 + 0.34 * timeline.pp_size + 0.27 * legend * timeline.virtual_stages
+        height = 0.9 + 0.34 * timeline.pp_size + 0.27 * timeline.virtual_stages
         _, ax = plt.subplots(figsize=(7, height), layout="constrained")
     figure: Any = ax.get_figure()
     makespan = float(timeline.makespan)
@@ -91,11 +87,8 @@ def plot_timeline(
     )
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
-    if legend:
-        # Column by column: a kind of pass, and its chunks below each other.
-        ax.legend(
-            frameon=False, ncols=len(kinds), loc="lower left", bbox_to_anchor=(0, 1), borderpad=0
-        )
+    # Column by column: a kind of pass, and its chunks below each other.
+    ax.legend(frameon=False, ncols=len(kinds), loc="lower left", bbox_to_anchor=(0, 1), borderpad=0)
     return figure, ax
 
 
