@@ -29,7 +29,7 @@ _DIGIT = 0.78
 def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
     """Draw each pass as a block with the number of its microbatch; gaps are the bubble.
 
-    Chunks after the first are paler. Numbers that would not fit their block are left out.
+    Chunks after the first are fainter. Numbers that would not fit their block are left out.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
                 [float(event.duration) for event in events],
                 left=[float(event.start) for event in events],
                 height=0.9,
-                color=_paler(color, chunk / timeline.virtual_stages),
+                color=_fainter(color, chunk / timeline.virtual_stages),
                 edgecolor=_EDGE,
                 linewidth=0.5,
                 label=_label(label, chunk, timeline),
@@ -112,7 +112,7 @@ def _write(ax: Axes, timeline: Timeline, points: float) -> None:
             )
 
 
-def _paler(color: str, share: float) -> tuple[float, ...]:
+def _fainter(color: str, share: float) -> tuple[float, ...]:
     from matplotlib.colors import to_rgb
 
     return tuple(part + (1 - part) * share for part in to_rgb(color))
