@@ -62,8 +62,9 @@ class Scenario(Record):
     unit_price : Quantity or None
         Price of one node with its devices; `None` takes the registry's.
     utilization : float or None
-        Where the devices stand between idle (0) and their design power (1); `None` takes the
-        default of the solvers.
+        Where the devices stand between idle (0) and their design power (1). `None` takes, of
+        training and serving, which go on all the time, what the result predicts; else 1, an upper
+        bound. The scorecard says which.
     macro_limits : tuple of Limit
         What is promised about energy, carbon, water and cost.
 
