@@ -175,9 +175,7 @@ def main() -> None:
     for fit in product_fits() + link_fits():
         sizes = np.abs(fit.errors)
         print(literal(fit))
-        print(
-            f"    check: n {len(sizes)}, MAPE {sizes.mean():.1f} %, median {np.median(sizes):.1f}"
-        )
+        print(f"    check: n {len(sizes)}, MAPE {sizes.mean():.1f}%, median {np.median(sizes):.1f}")
 
 
 if __name__ == "__main__":

@@ -235,7 +235,7 @@ def summary(errors: Floats) -> str:
     size = np.abs(percent)
     return (
         f"n={size.size:4d}  mean {size.mean():5.1f}  median {np.median(size):5.1f}  "
-        f"bias {percent.mean():+5.1f}  within 10 % {100 * (size <= 10).mean():3.0f} %"
+        f"bias {percent.mean():+5.1f}  within 10% {100 * (size <= 10).mean():3.0f}%"
     )
 
 

@@ -35,7 +35,13 @@ __all__ = ["KEYS", "MACRO_KEYS", "PRICES", "REGIONS", "SYSTEM_KEYS", "checked"]
 KEYS = ("name", "description", "task", "model", "system", "arguments", "limits", "macro")
 REQUIRED = ("name", "task", "model", "system")
 SYSTEM_KEYS: dict[str, type] = {"hardware": Accelerator, "node": Node, "cluster": Fleet}
-PRICES = {"kwh_price": "USD/kWh", "unit_price": "USD"}
+PRICES = {
+    "kwh_price": "USD/kWh",
+    "unit_price": "USD",
+    "rental_price": "USD/h",
+    "maintenance_rate": "1/year",
+    "service_life": "year",
+}
 MACRO_KEYS = ("duration_days", "region", "facility", "utilization", *PRICES, "limits")
 REGIONS = (GridProfile, Datacenter)
 _MAX_NAME = 200
@@ -213,7 +219,9 @@ class _Checker(Parts):
     def _price(self, path: KeyPath, value: Any, unit: str) -> Any:
         price = self.amount(path, value, unit)
         if price is not None and price.magnitude < 0:
-            self._document.fault(path, "is below zero: write a price of zero or more")
+            self._document.fault(path, "is below zero: write zero or more")
+        elif price is not None and path[-1] == "service_life" and not price.magnitude:
+            self._document.fault(path, "is zero: write the years that the hardware serves")
         return price
 
 

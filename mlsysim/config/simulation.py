@@ -55,7 +55,8 @@ class SimulationConfig(Record):
         Limits on the solver's result: ``{"latency": {"at_most": "200 ms"}}``.
     macro : Mapping[str, object]
         How long the system runs and where: `duration_days`, `region`, `utilization`,
-        `kwh_price`, `unit_price`; and `limits` on energy, carbon, water and cost. With
+        `kwh_price`, `unit_price`, `rental_price`, `maintenance_rate`, `service_life`; and
+        `limits` on energy, carbon, water and cost. With
         `facility` false the system stands in no datacenter, and a PUE of 1 counts.
 
     Examples

@@ -71,6 +71,7 @@ class Derivation:
             known[id(call.value)] = step
         self._outputs = outputs
         self._depth: int | None = None
+        self._totals = False
         self.roots: dict[str, Step | Input] = {
             name: known[id(value)] for name, value in outputs.items() if id(value) in known
         }
@@ -100,6 +101,20 @@ class Derivation:
             )
         part = copy.copy(self)
         part._depth = depth
+        return part
+
+    def totals_first(self) -> Derivation:
+        """Return the same derivation; printed, it shows each answer's own formula only."""
+        part = copy.copy(self)
+        part._totals = True
+        return part
+
+    def _brief(self) -> Derivation | None:
+        """Return what is printed in place of a derivation whose operators nobody asked for."""
+        if not self._totals or self._depth is not None:
+            return None
+        part = self.to_depth(1)
+        part._totals = False
         return part
 
     def _walk(self) -> Iterator[Step | Input]:
@@ -141,6 +156,8 @@ class Derivation:
         return f"<Derivation of {', '.join(self.roots)}: {len(self.steps)} steps>"
 
     def __str__(self) -> str:
+        if (brief := self._brief()) is not None:
+            return f"{brief}\n\n{self._rest()}"
         numbers = {id(step): index for index, step in enumerate(self.steps, 1)}
         lines: list[str] = []
         shown: set[int] = set()
@@ -148,7 +165,16 @@ class Derivation:
             lines += _tree(node, name, numbers, shown, depth=0)
         return "\n".join(lines)
 
+    def _rest(self) -> str:
+        name = next(iter(self.roots), "")
+        return (
+            f'{len(self.steps)} steps in all: explain("{name}") shows those of one field, '
+            "explain(depth=2) those one level below."
+        )
+
     def _repr_markdown_(self) -> str:
+        if (brief := self._brief()) is not None:
+            return f"{brief._repr_markdown_()}\n\n{self._rest()}"
         numbers = {id(step): index for index, step in enumerate(self.steps, 1)}
         blocks = [_markdown_step(step, numbers) for step in self.steps]
         rows = [

@@ -95,7 +95,8 @@ class Result(Mapping[str, Any]):
             Fields to derive; all of them if none is named.
         depth
             Steps to show below each answer: 1 for its own formula, 2 for what goes into that, and
-            so on; `None` for everything down to the inputs.
+            so on; `None` for everything down to the inputs. Without names, `None` derives
+            everything too, but prints each answer's own formula only: totals first.
 
         Raises
         ------
@@ -118,7 +119,8 @@ class Result(Mapping[str, Any]):
                     f"explain one of {', '.join(derivation.roots)}, or all with explain()",
                     argument="names",
                 )
-        return derivation.only(*wanted).to_depth(depth)
+        part = derivation.only(*wanted).to_depth(depth)
+        return part if names else part.totals_first()
 
     def _derived(self, name: str) -> str:
         """Return the field that a name stands for."""

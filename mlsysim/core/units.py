@@ -171,6 +171,8 @@ _READ_IN = {
     "USD/J": ((0, "USD/kWh"),),
     "USD/s": ((0, "USD/h"),),
 }
+# Plain rates, which have no prefix to take: a gigasecond says nothing.
+_RATES = ((0.01, "1/s"), (0.01 / 3_600, "1/h"), (0.01 / 86_400, "1/day"), (0, "1/year"))
 _WITHOUT_PREFIX = ("minute", "h", "day", "year", "L", "USD", "g/kWh", "L/kWh", "USD/kWh", "USD/h")
 
 
@@ -188,6 +190,11 @@ def _readable(value: Quantity) -> Quantity:
     if not value.magnitude or value.units in kept:
         return value
     factor, dimension = _measure(value.units)
+    if (
+        dimension == _dimension("1/s") and len(list(value.unit_items())) == 1
+    ):  # no samples, no tokens
+        size = abs(value.magnitude * factor)
+        return value.to(unit(next(name for least, name in _RATES if size >= least)))
     for least, name in choices.get(dimension, ()):
         if abs(value.magnitude * factor) >= least:
             value = value.to(unit(name))

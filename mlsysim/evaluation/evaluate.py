@@ -125,10 +125,10 @@ def _distance(check: Check) -> str:
     if ratio >= 2:
         return f"{format_number(ratio, 3)} times the limit"
     if ratio > 1:
-        return f"{format_number((ratio - 1) * 100, 2)} % above the limit"
+        return f"{format_number((ratio - 1) * 100, 2)}% above the limit"
     if check.bound == "at_most" or ratio == 1:
-        return f"{format_number(ratio * 100, 3)} % of the limit"
-    return f"{format_number((1 - ratio) * 100, 2)} % below the limit"
+        return f"{format_number(ratio * 100, 3)}% of the limit"
+    return f"{format_number((1 - ratio) * 100, 2)}% below the limit"
 
 
 def _macro_level(scenario: Scenario, costs: Macro, runs: bool) -> Level:

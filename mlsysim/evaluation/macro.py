@@ -91,10 +91,11 @@ def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]
 
 def _economics(**arguments: Any) -> EconomicsResult:
     """Ask for costs; where no price of the hardware is known, for that of its energy alone."""
-    if arguments["unit_price"] is not None or arguments["fleet"].node.unit_price is not None:
+    known = (arguments["unit_price"], arguments["rental_price"], arguments["fleet"].node.unit_price)
+    if any(price is not None for price in known):
         return EconomicsSolver.solve(**arguments)
     # The solver wants a price, bought or rented. A rent of nothing is one, and is taken out again.
-    answer = EconomicsSolver.solve(**arguments, rental_price=0)
+    answer = EconomicsSolver.solve(**{**arguments, "rental_price": 0})
     bare = dataclasses.replace(
         answer, rental_cost=None, rental_cost_per_token=None, rental_training_cost=None
     )
@@ -109,6 +110,9 @@ def _prices(scenario: Scenario, result: Result) -> dict[str, Any]:
         place: scenario.region,
         "kwh_price": scenario.kwh_price,
         "unit_price": scenario.unit_price,
+        "rental_price": scenario.rental_price,
+        "maintenance_rate": scenario.maintenance_rate,
+        "service_life": scenario.service_life,
         "token_throughput": _token_throughput(scenario, result),
     }
 

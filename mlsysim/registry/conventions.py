@@ -95,7 +95,7 @@ TEXTBOOK_EFFICIENCY = Efficiency(
     source=Source(
         title="Narayanan et al. (2021), Efficient Large-Scale Language Model Training",
         url="https://arxiv.org/abs/2104.04473",
-        locator="Table 1: 43 to 52 % of peak",
+        locator="Table 1: 43 to 52% of peak",
         checked="2026-11-20",
         note="a round number in the published range, not fitted; the published shares are of whole "
         "steps and count recomputed operations",

@@ -33,7 +33,7 @@ class Scenarios(Catalog):
     """Misses its limit, as honest arithmetic shows. The peak of a microcontroller is counted, not
     reached: Espressif's own kernels take 54 ms (https://github.com/espressif/esp-tflite-micro) for
     a person detector that has 7.16 million multiply-accumulates by our count of its layers, which
-    is 1.7 % of that peak. At the same share, the 35.9 million of this one take 275 ms. At 160 x 160
+    is 1.7% of that peak. At the same share, the 35.9 million of this one take 275 ms. At 160 x 160
     pixels the network has 18.3 million, and keeps the limit."""
 
     Autonomous_Vehicle = Scenario(

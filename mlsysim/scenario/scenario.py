@@ -61,6 +61,13 @@ class Scenario(Record):
         Price of electricity; `None` takes the default of `EconomicsSolver`.
     unit_price : Quantity or None
         Price of one node with its devices; `None` takes the registry's.
+    rental_price : Quantity or None
+        Price of renting one device for an hour; `None` where hardware is bought.
+    maintenance_rate : Quantity or None
+        Repair and support per year, as a share of the purchase price, such as ``Q_(0.05,
+        "1/year")``; `None` takes the default of `EconomicsSolver`.
+    service_life : Quantity or None
+        Time over which hardware is written off; `None` takes the default of `EconomicsSolver`.
     utilization : float or None
         Where the devices stand between idle (0) and their design power (1). `None` takes, of
         training and serving, which go on all the time, what the result predicts; else 1, an upper
@@ -93,6 +100,9 @@ class Scenario(Record):
     region: GridProfile | Datacenter | None = None
     kwh_price: Quantity | None = quantity("USD/kWh", default=None, zero=True)
     unit_price: Quantity | None = quantity("USD", default=None, zero=True)
+    rental_price: Quantity | None = quantity("USD/h", default=None, zero=True)
+    maintenance_rate: Quantity | None = quantity("1/year", default=None, zero=True)
+    service_life: Quantity | None = quantity("year", default=None)
     utilization: float | None = number(default=None, zero=True)
     macro_limits: tuple[Limit, ...] = ()
 

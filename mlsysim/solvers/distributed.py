@@ -140,7 +140,8 @@ class DistributedSolver(Solver[DistributedResult]):
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
-            Constants for the operators; `None` takes those fitted for the device.
+            Constants for the operators; `None` takes those fitted for the device and for the
+            software that the plan tells of: sharded or not, in eight bits or more.
         power_calibration
             Constants of what operations and bytes draw in power; `None` takes those fitted for the
             device's generation.
@@ -226,6 +227,7 @@ class DistributedSolver(Solver[DistributedResult]):
                 sharded=_least(arguments["zero_stage"]) >= 2,
                 narrow=arguments["precision"].bits < 16,
             )
+        arguments["calibration"] = arguments["calibration"].in_format(precision)
         return arguments
 
     @classmethod
@@ -246,7 +248,8 @@ class DistributedSolver(Solver[DistributedResult]):
             "power_calibration": arguments["power_calibration"].name,
             "reasons": tuple(reasons(values, arguments)),
             "parallelism": Parallelism(
-                dp=values["dp_size"], tp=arguments["tp_size"], pp=arguments["pp_size"]
+                dp=values["dp_size"],
+                **{name: arguments[f"{name}_size"] for name in ("tp", "pp", "cp", "ep")},
             ),
             "node_performance": DeviceStep(
                 latency=values["compute_latency"],

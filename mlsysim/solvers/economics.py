@@ -106,7 +106,7 @@ class EconomicsSolver(Solver[EconomicsResult]):
         unit_price
             Price of one server with its devices, in USD; `None` takes that of `fleet.node`.
         maintenance_rate
-            Repair and support per year, as a share of the purchase price; `None` takes 5 %.
+            Repair and support per year, as a share of the purchase price; `None` takes 5%.
         service_life
             Time over which the purchase price is spread; `None` takes five years.
         rental_price

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from mlsysim.core.errors import ConfigError, ParallelismError
 from mlsysim.core.types import (
     Accelerator,
+    MoETransformerModel,
     Node,
     PowerCalibration,
     ServingCalibration,
@@ -209,6 +210,11 @@ class ServingSolver(Solver[ServingResult]):
         arguments["stored_precision"] = arguments["weight_precision"] or arguments["precision"]
         if arguments["calibration"] is None:
             arguments["calibration"] = serving_calibration_for(device)
+        constants = arguments["calibration"].in_format(arguments["precision"].name)
+        # No published run in our table serves a mixture of experts.
+        arguments["calibration"] = (
+            constants.without_bands() if isinstance(model, MoETransformerModel) else constants
+        )
         if not model.causal:
             raise ConfigError(
                 f"model = {model.name} reads whole texts and generates none; time its forward "
@@ -249,13 +255,10 @@ class ServingSolver(Solver[ServingResult]):
                 f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
                 f"{format_number(need - have)} too little; {advice}",
             )
-        textbook = arguments["efficiency"] is not None
         return {
             **dict.fromkeys(_EDGES),
             **values,
-            "calibration": "textbook: one efficiency"
-            if textbook
-            else arguments["calibration"].name,
+            "calibration": _basis(values, arguments),
             "power_calibration": arguments["power_calibration"].name,
             "running_batch_size": int(values["running_batch_size"]),
             "max_batch_size": int(values["max_batch_size"]),
@@ -271,6 +274,13 @@ _EDGES = tuple(
 
 def _device(hardware: Accelerator | Node) -> Accelerator:
     return hardware.accelerator if isinstance(hardware, Node) else hardware
+
+
+def _basis(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    if arguments["efficiency"] is not None:
+        return "textbook: one efficiency"
+    name: str = arguments["calibration"].name
+    return name if values["itl_low"] is not None else f"{name} (no run to compare with)"
 
 
 def _check_rate(device: Accelerator, precision: Any) -> None:

@@ -21,8 +21,6 @@ _FITTED = (
     "prompt_overhead",
     "sequence_overhead",
     "request_overhead",
-    "hidden_bytes",
-    "ffn_bytes",
     "pass_tokens",
     "kv_share",
     "reserved_output",
@@ -58,6 +56,8 @@ _OPERATORS: dict[str, str | tuple[str, ...]] = {
     "activation_bytes": "precision.training_bytes",
     "gemm_efficiency": "calibration.gemm_{precision}",
     "wide_gemm_efficiency": "calibration.gemm_{wide_precision}",
+    "hidden_bytes": "calibration.hidden_{precision}",
+    "ffn_bytes": "calibration.ffn_{precision}",
     "scale_bytes": "calibration.scale_{stored_precision}",
 }
 

@@ -60,9 +60,6 @@ _CALIBRATED = (
     "link_efficiency",
     "nic_efficiency",
     "elementwise_backward",
-    "score_bytes",
-    "hidden_bytes",
-    "ffn_bytes",
     "loss_bytes",
     "optimizer_bytes",
     "gather_overlap",
@@ -73,7 +70,6 @@ _CALIBRATED = (
     "layer_launch",
     "expert_launch",
     "expert_efficiency",
-    "routing_bytes",
     "bias_bytes",
     "launch_exposed",
     "exchange_overlap",
@@ -87,6 +83,7 @@ _CALIBRATED = (
     "expert_band_low",
     "expert_band_high",
 )
+_ACTIVATIONS = ("score", "hidden", "ffn", "routing")
 
 TEXTBOOK = Plan(training_step, {**_ORIGINS, "efficiency": "efficiency"})
 OPERATORS = Plan(
@@ -100,6 +97,7 @@ OPERATORS = Plan(
         "wide_gemm_efficiency": "calibration.gemm_{wide_precision}",
         "cast_bytes": "calibration.cast_{precision}",
         "expert_biases": "model.expert_biases",
+        **{f"{name}_bytes": f"calibration.{name}_{{precision}}" for name in _ACTIVATIONS},
         "written_scores": "attention.written_scores",
         "attention_backward": "attention.backward",
     },
@@ -131,6 +129,15 @@ RULES = (
         ParallelismError,
     ),
     Rule(
+        "cp_size",
+        lambda i: i["seq_len"] % i["cp_size"] == 0,
+        lambda i: (
+            f"cp_size = {i['cp_size']} does not divide the {i['seq_len']} tokens of a sequence: "
+            "choose a divisor"
+        ),
+        ParallelismError,
+    ),
+    Rule(
         "tp_size",
         lambda i: i["heads"] % i["tp_size"] == 0,
         lambda i: (
@@ -155,6 +162,15 @@ RULES = (
         lambda i: (
             f"virtual_stages = {i['virtual_stages']} needs a pipeline, but pp_size = 1: raise "
             "pp_size or leave virtual_stages at 1"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "schedule",
+        lambda i: (i["virtual_stages"] == 1) | (i["all_forward_first"] == 0),
+        lambda i: (
+            f"schedule = 'gpipe' has no interleaved form, but virtual_stages = "
+            f"{i['virtual_stages']}: choose schedule = '1f1b', or virtual_stages = 1"
         ),
         ParallelismError,
     ),

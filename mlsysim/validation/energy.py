@@ -149,9 +149,7 @@ def drawn(row: Row) -> Drawn:
     Skip
         If the row lacks what a prediction needs.
     """
-    measured = row.number("tokens_per_s")
-    if not measured:
-        raise Skip("no rate of tokens")
+    measured = row.measured("tokens_per_s")
     result, rate = predicted(row)
     faster = measured / rate
     return Drawn(_node(row).accelerator, result.hfu * faster, result.mbu * faster)
@@ -165,9 +163,7 @@ def compare(row: Row) -> Comparison:
     Skip
         If the row lacks what a prediction needs.
     """
-    value, quantity = row.number("value"), row.text("quantity")
-    if value is None:
-        raise Skip("no value")
+    value, quantity = row.measured(), row.text("quantity")
     if quantity == "device power":
         work = drawn(row)
         constants = power_calibration_for(work.accelerator)

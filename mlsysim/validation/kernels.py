@@ -134,6 +134,8 @@ def collective_of(row: Row) -> Collective:
     if size is None:
         # NVIDIA's tables count elements of two bytes.
         size = _LARGE if elements is None else 2 * elements
+    if size <= 0:
+        raise Skip(f"a message of {size:g} bytes is none")
     name = row.text("algo").lower()
     return Collective(
         link=link,
@@ -225,9 +227,7 @@ def compare(row: Row) -> Comparison:
     Skip
         If there are no constants for its device, or no formula for it.
     """
-    value = row.number("value")
-    if value is None:
-        raise Skip("no value")
+    value = row.measured()
     return Comparison(
         id=row.name,
         group=row.group,

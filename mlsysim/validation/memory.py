@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.types import Fleet, MoETransformerModel, Source, TransformerModel
+from mlsysim.core.types import RECOMPUTE, Fleet, MoETransformerModel, Source, TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
 from mlsysim.registry.calibration.training import Calibrations
@@ -57,9 +57,7 @@ def compare(row: Row) -> Comparison:
     Skip
         If the row lacks what a prediction needs.
     """
-    value = row.number("value")
-    if value is None:
-        raise Skip("no value")
+    value = row.measured()
     edges: list[float | None] = [None, None]
     if row.group == "simumax_b200_steptime":
         result = _measured_run(row)
@@ -84,7 +82,7 @@ def _model_states(row: Row) -> float:
     size = re.fullmatch(r"([\d.]+)B", row.text("model"))
     if size is None:
         raise Skip(f"model {row.text('model')!r} is not a size")
-    parameters, stage = float(size[1]) * 1e9, row.whole("zero_stage")
+    parameters, stage = float(size[1]) * 1e9, row.whole("zero_stage", minimum=0)
     shares = [f.parameter_share(parameters, row.whole("dp")), parameters]
     weights = f.tensor_size(shares[stage < 3], 2)
     gradients = f.tensor_size(shares[stage < 2], 2)
@@ -128,7 +126,7 @@ def _paper_run(row: Row, **changes: object) -> DistributedResult:
     """Korthikanti's figure 1: gradients in 32 bits, attention that is not fused."""
     tp, pp = row.whole("tp"), row.whole("pp", default=1)
     arguments: dict[str, object] = {
-        "recompute": row.text("recompute"),
+        "recompute": row.word("recompute", (*RECOMPUTE, *_FIGURE_7), "none"),
         "sequence_parallel": bool(row.number("sequence_parallel") or 0),
     }
     # As many microbatches as the interleaved schedule needs, one sequence each or as given.
@@ -162,7 +160,7 @@ _FIGURE_7 = {
 
 def _relative_activations(row: Row) -> float:
     """Korthikanti's figure 7: activations of one device over those of tensor parallelism alone."""
-    kind, sequence_parallel = _FIGURE_7[row.text("recompute")]
+    kind, sequence_parallel = _FIGURE_7[row.word("recompute", _FIGURE_7, "none")]
     changed = _paper_run(row, recompute=kind, sequence_parallel=sequence_parallel)
     base = _paper_run(row, recompute="none", sequence_parallel=False)
     return 100 * float((changed.activation_memory / base.activation_memory).to("").magnitude)

@@ -28,7 +28,7 @@ def _model(row: Row) -> TransformerModel:
     """Return the model of a row, its parameters counted from its shape."""
     hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
     kv_heads, vocab = row.whole("kv_heads", default=heads), row.whole("vocab")
-    gated, head_dim = bool(row.whole("gated", default=0)), hidden // heads
+    gated, head_dim = bool(row.whole("gated", default=0, minimum=0)), hidden // heads
     matrices = 2 * hidden * head_dim * (heads + kv_heads)
     matrices += (3 if gated else 2) * hidden * row.whole("ffn")
     return TransformerModel(
@@ -44,7 +44,7 @@ def _model(row: Row) -> TransformerModel:
         vocab_size=vocab,
         seq_len=row.whole("seq_len"),
         gated_mlp=gated,
-        causal=bool(row.whole("causal", default=1)),
+        causal=bool(row.whole("causal", default=1, minimum=0)),
     )
 
 
@@ -76,10 +76,7 @@ def measured(row: Row) -> float:
     Skip
         If the row has none.
     """
-    value = row.number("value")
-    if value is None:
-        raise Skip("no value")
-    return value / 1000
+    return row.measured() / 1000
 
 
 def compare(row: Row) -> Comparison:

@@ -6,10 +6,11 @@ import csv
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column, Table
 
 __all__ = ["Comparison", "Report", "Statistics"]
@@ -123,10 +124,10 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: errors per group, pooled, and skipped rows with reasons."""
-        pooled = self.pooled
+        nothing = {"n": 0} | {f.name: None for f in fields(Statistics) if f.name != "n"}
         return {
             "groups": {name: found.to_dict() for name, found in self.groups.items()},
-            "pooled": pooled.to_dict() if pooled else {"n": 0},
+            "pooled": self.pooled.to_dict() if self.pooled else nothing,
             "skipped": [{"id": name, "reason": reason} for name, reason in self.skipped],
         }
 
@@ -135,19 +136,30 @@ class Report:
         return json.dumps(self.to_dict(), indent=2)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write every comparison to a CSV file."""
-        fields = ("id", "group", "split", "quantity", "measured", "predicted", "low", "high")
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
+        """Write every comparison to a CSV file.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be written.
+        """
+        names = ("id", "group", "split", "quantity", "measured", "predicted", "low", "high")
+        try:
+            file = Path(path).open("w", encoding="utf-8", newline="")  # noqa: SIM115
+        except OSError as fault:
+            raise ConfigError(f"{path} cannot be written: {fault}", argument="output") from fault
+        with file:
             writer = csv.writer(file)
-            writer.writerow([*fields, "error_percent"])
+            writer.writerow([*names, "error_percent"])
             for row in self.comparisons:
-                values = [getattr(row, name) for name in fields]
+                values = [getattr(row, name) for name in names]
                 writer.writerow([*values, f"{100 * row.error:.3f}"])
 
     def __str__(self) -> str:
         lines = [str(self.table())]
         if self.skipped:
-            lines.append(f"{len(self.skipped)} rows skipped:")
+            rows = "row" if len(self.skipped) == 1 else "rows"
+            lines.append(f"{len(self.skipped)} {rows} skipped:")
             reasons: dict[str, int] = {}
             for _, reason in self.skipped:
                 reasons[reason] = reasons.get(reason, 0) + 1

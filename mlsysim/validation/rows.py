@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,22 +57,50 @@ class Row:
             raise Skip(f"{column} = {text!r} is not finite")
         return value
 
-    def whole(self, column: str, default: int | None = None) -> int:
+    def whole(self, column: str, default: int | None = None, *, minimum: int = 1) -> int:
         """Return a cell's whole number.
 
         Raises
         ------
         Skip
-            If there is none and no default, or it is not whole and positive.
+            If there is none and no default, or it is not whole and at least `minimum`.
         """
         value = self.number(column)
         if value is None:
             if default is None:
                 raise Skip(f"{column} is missing")
             return default
-        if value != int(value) or value < 0:
-            raise Skip(f"{column} = {value:g} is not a count")
+        if value != int(value) or value < minimum:
+            raise Skip(f"{column} = {value:g} is not a whole number of at least {minimum}")
         return int(value)
+
+    def measured(self, column: str = "value") -> float:
+        """Return what was measured, which predictions are divided by.
+
+        Raises
+        ------
+        Skip
+            If there is nothing, or nothing above zero.
+        """
+        value = self.number(column)
+        if value is None:
+            raise Skip(f"{column} is missing: nothing was measured")
+        if value <= 0:
+            raise Skip(f"{column} = {value:g} is not above zero: no error can be a share of it")
+        return value
+
+    def word(self, column: str, known: Collection[str], default: str) -> str:
+        """Return a cell's word, one of those that are known.
+
+        Raises
+        ------
+        Skip
+            If it is another; the message lists them.
+        """
+        text = self.text(column) or default
+        if text not in known:
+            raise Skip(f"{column} = {text!r} is not one of {', '.join(known)}")
+        return text
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -84,8 +112,11 @@ def read_rows(path: str | Path) -> list[Row]:
         If the file cannot be read, is not text, or has no rows.
     """
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            rows = [Row(cells) for cells in csv.DictReader(file)]
+        # Spreadsheets put a mark before the first column's name, and people put spaces around them.
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+            rows = [Row(cells) for cells in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         raise ConfigError(f"{path} cannot be read as a table: {fault}") from fault
     if not rows:

@@ -16,6 +16,7 @@ from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers import ServingSolver
+from mlsysim.validation.nouns import accelerator_named, model_named
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
@@ -30,10 +31,6 @@ _SERVERS: tuple[tuple[str, Accelerator, Node], ...] = (
     ("H100", Hardware.H100, Systems.DGX_H100),
     ("A100-40GB", Hardware.A100_40GB, Systems.DGX_A100),
     ("A100", Hardware.A100, Systems.DGX_A100),
-)
-_SINGLE: tuple[tuple[str, Accelerator], ...] = (
-    ("M2 MAX", Hardware.M2_Max),
-    ("M1 MAX", Hardware.M1_Max),
 )
 # The result's field that a quantity is called; the first that its words begin with.
 _FIELDS = {
@@ -70,12 +67,15 @@ def field_of(row: Row) -> str:
 
 
 def _model(row: Row) -> TransformerModel:
-    """Return the model of a row, its parameters counted from its shape."""
+    """Return the model of a row, its parameters counted from its shape; or the one it names."""
+    if row.number("layers") is None:
+        return model_named(row)
     hidden, heads = row.whole("hidden"), row.whole("heads")
     layers, ffn = row.whole("layers"), row.whole("ffn")
     kv_heads, vocab = row.whole("kv_heads", default=heads), row.whole("vocab", default=50_257)
     head_dim = _HEAD_DIM.get(row.text("model"), hidden // heads)
-    gated = "GPT" not in row.text("model")
+    stated = row.number("gated")
+    gated = "GPT" not in row.text("model") if stated is None else bool(stated)
     matrices = 2 * hidden * head_dim * (heads + kv_heads) + (3 if gated else 2) * hidden * ffn
     return TransformerModel(
         name=row.text("model") or "model",
@@ -96,13 +96,10 @@ def _model(row: Row) -> TransformerModel:
 
 def _hardware(row: Row) -> Accelerator | Node:
     label = row.text("hardware").upper()
-    for mark, device in _SINGLE:
-        if mark in label:
-            return device
     for mark, device, server in _SERVERS:
         if mark in label:
             return replace(server, accelerator=device)
-    raise Skip(f"hardware {row.text('hardware')!r} is not in the registry")
+    return accelerator_named(label)
 
 
 def _formats(row: Row) -> tuple[str, str, str]:
@@ -194,9 +191,7 @@ def measured(row: Row) -> float:
     Skip
         If the row has none.
     """
-    value = row.number("value")
-    if value is None:
-        raise Skip("no value")
+    value = row.measured()
     return value / 1000 if row.text("unit") == "ms" else value
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsysim.core.types import (
+    RECOMPUTE,
     Accelerator,
     Calibration,
     Fleet,
@@ -16,9 +17,10 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.core.units import Q_
-from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
+from mlsysim.validation.nouns import accelerator_named, model_named
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
@@ -36,33 +38,48 @@ _DEVICES: tuple[tuple[str, str], ...] = (
     ("A100-SXM-40GB", "A100_40GB"),
     ("A100", "DGX_A100"),
 )
-_MODELS = {
-    "DeepSeekV3": "DeepSeek_V3",
-    "GPT OSS 120B": "GPT_OSS_120B",
-    "Qwen3_30B_a3B": "Qwen3_30B_A3B",
-    "Qwen3_235B_a22B": "Qwen3_235B_A22B",
-    "Kimi_K2": "Kimi_K2",
-}
 
 
 def node_of(hardware: str) -> Node:
-    """Return the usual server of a device, by the name that measurements give it."""
+    """Return the usual server of a device, by the name that measurements give it.
+
+    Raises
+    ------
+    Skip
+        If the registry has no server of it.
+    """
     for label, name in _DEVICES:
         if label in hardware:
             if name == "A100_40GB":
                 return replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB)
             node: Node = Systems[name]
             return node
-    raise Skip(f"hardware {hardware!r} is not in the registry")
+    device = accelerator_named(hardware)
+    raise Skip(
+        f"no server of {device.name} is in the registry: give gpus_per_node, "
+        "intra_GBps_per_gpu_dir and inter_GBps_per_gpu_dir"
+    )
+
+
+def _node(row: Row) -> Node:
+    """Return the usual server of a run's device, or the one that the columns describe."""
+    columns = ("gpus_per_node", "intra_GBps_per_gpu_dir", "inter_GBps_per_gpu_dir")
+    label = row.text("hardware")
+    if any(mark in label for mark, _ in _DEVICES) or not all(map(row.text, columns)):
+        return node_of(label)
+    return Node(
+        name="of a measured run",
+        source=_RUN,
+        accelerator=accelerator_named(label),
+        accelerators_per_node=row.whole("gpus_per_node"),
+        scale_up=Systems.NVLink3,
+        nics_per_node=row.whole("gpus_per_node"),
+    )
 
 
 def _model(row: Row) -> TransformerModel:
     if row.number("layers") is None:
-        name = re.sub(r" \(.*\)$", "", row.text("model"))
-        if name not in _MODELS:
-            raise Skip(f"model {row.text('model')!r}: no shape given, and none in the registry")
-        model: TransformerModel = Models[_MODELS[name]]
-        return model
+        return model_named(row)
     hidden, heads = row.whole("hidden"), row.whole("heads")
     layers, ffn = row.whole("layers"), row.whole("ffn", default=4 * hidden)
     kv_heads = row.whole("kv_heads", default=heads)
@@ -92,7 +109,7 @@ def _link(name: str, speed: float | None, usual: NetworkFabric) -> NetworkFabric
 
 
 def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
-    usual = node_of(row.text("hardware"))
+    usual = _node(row)
     devices = row.whole("n_gpus")
     per_node = row.whole("gpus_per_node", default=usual.accelerators_per_node)
     # A rack of 72 serves jobs in powers of two: as many of its devices as divide the job.
@@ -116,11 +133,19 @@ _FABRICS = {
 
 
 def precision_of(text: str) -> str:
-    """Return the number format that a measurement's label means."""
+    """Return the number format that a measurement's label means; bf16 where there is none.
+
+    Raises
+    ------
+    Skip
+        If the label names none that training is predicted in.
+    """
     label = text.lower()
-    for mark, name in (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"), ("fp32", "fp32")):
-        if mark in label:
+    for name in ("fp4", "fp8", "bf16", "fp16", "tf32", "fp32"):
+        if name in label:
             return name
+    if label:
+        raise Skip(f"precision = {text!r} is not a number format that a step is predicted in")
     return "bf16"
 
 
@@ -147,7 +172,6 @@ def arguments(row: Row) -> dict[str, Any]:
         raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
     expert = re.search(r"EP (\d+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
-    recompute = row.text("recompute") or "none"
     return {
         "calibration": _calibration(row),
         "model": _model(row),
@@ -159,11 +183,11 @@ def arguments(row: Row) -> dict[str, Any]:
         "pp_size": pp,
         "cp_size": cp,
         "ep_size": int(expert[1]) if expert else 1,
-        "zero_stage": row.whole("zero_stage", default=0),
+        "zero_stage": row.whole("zero_stage", default=0, minimum=0),
         "microbatch_count": count,
         "virtual_stages": virtual,
         "sequence_parallel": bool(row.number("sequence_parallel") or 0),
-        "recompute": recompute if recompute in ("none", "selective", "full") else "none",
+        "recompute": row.word("recompute", RECOMPUTE, "none"),
         "attention": "fused" if fused else "unfused",
     }
 
@@ -197,10 +221,7 @@ def measured(row: Row) -> float:
     Skip
         If the row has none.
     """
-    value = row.number("step_time_s")
-    if value is None:
-        raise Skip("no step time")
-    return value
+    return row.measured("step_time_s")
 
 
 def compare(row: Row) -> Comparison:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -25,14 +25,18 @@ KINDS = {
 
 
 def validate(
-    source: str | Path | Iterable[Row], *, kind: str | None = None, split: str | None = None
+    source: str | Path | Iterable[Row | Mapping[str, str]],
+    *,
+    kind: str | None = None,
+    split: str | None = None,
 ) -> Report:
     """Hold the model against measurements.
 
     Parameters
     ----------
     source
-        A CSV file with a head, one measurement a row; or rows that were read.
+        A CSV file with a head, one measurement a row; or rows that were read, such as those of
+        `csv.DictReader`.
     kind
         ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"`` or
         ``"energy"``; `None` tells by the columns.
@@ -49,7 +53,12 @@ def validate(
     ConfigError
         If the file cannot be read, or holds no measurement of a known kind.
     """
-    rows = read_rows(source) if isinstance(source, (str, Path)) else list(source)
+    if isinstance(source, (str, Path)):
+        rows = read_rows(source)
+    else:
+        rows = [row if isinstance(row, Row) else Row(row) for row in source]
+    if not rows:
+        raise ConfigError("source = [] holds no measurements", argument="source")
     name = kind or _kind_of(rows)
     if name not in KINDS:
         near = get_close_matches(str(name), KINDS, n=1)
@@ -76,8 +85,9 @@ def _kind_of(rows: list[Row]) -> str:
     found = [kind for kind, column in KINDS.items() if column in columns]
     if not found:
         raise ConfigError(
-            "the columns fit no kind of measurement: name one with kind=, and see the tables of "
-            f"the site for the columns; kinds: {', '.join(KINDS)}",
+            "the columns fit no kind of measurement: name one with kind= (--kind on the command "
+            f"line), one of {', '.join(KINDS)}; what tells them apart are the columns "
+            f"{', '.join(KINDS.values())}",
             argument="kind",
         )
     return found[0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsysim import Q_, ConfigError, Infra, Models, Scenario, SimulationConfig, Systems
+from mlsysim import Q_, ConfigError, Infra, Models, Scenario, SimulationConfig, Systems, evaluate
 from mlsysim.config.document import scalar_of
 from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
@@ -56,6 +56,37 @@ def test_the_scenario_is_the_one_that_was_described():
     assert scenario.kwh_price == Q_(0.06, "USD/kWh")
     assert {limit.metric for limit in scenario.limits} == {"mfu", "step_latency_total"}
     assert scenario.macro_limits[0].at_most == Q_(100, "tonne")
+
+
+def test_a_file_states_rent_upkeep_and_life():
+    data = SimulationConfig.from_text(TRAINING).to_dict()
+    stated = {"rental_price": "2.5 USD/h", "maintenance_rate": "0.1 1/year"}
+    data["macro"] |= stated | {"service_life": "4 year", "unit_price": "400000 USD"}
+    config = SimulationConfig.from_dict(data)
+    assert SimulationConfig.from_text(config.to_yaml()) == config
+    costs = evaluate(config.scenario()).economics
+    devices, hours = 256, 30 * 24
+    assert costs.rental_cost.to("USD").magnitude == pytest.approx(2.5 * devices * hours)
+    year = 365.25
+    assert costs.capex_share.to("USD").magnitude == pytest.approx(32 * 400_000 * 30 / (4 * year))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("rental_price", "-1 USD/h", "below zero"),
+        ("rental_price", 2.5, "5 USD/h"),
+        ("maintenance_rate", "5 USD", "wrong dimension"),
+        ("service_life", "0 year", "is zero"),
+        ("service_life", "-1 year", "below zero"),
+    ],
+)
+def test_costs_that_make_no_sense_name_their_key(key, value, words):
+    data = SimulationConfig.from_text(TRAINING).to_dict()
+    data["macro"][key] = value
+    with pytest.raises(ConfigError, match=words) as caught:
+        SimulationConfig.from_dict(data)
+    assert caught.value.faults[0].path == f"macro.{key}"
 
 
 @pytest.mark.parametrize(

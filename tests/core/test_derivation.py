@@ -68,7 +68,7 @@ CALLS = {
             ),
             "model": Models.BERT_Base,
             "pp_size": 2,
-            "precision": "fp32",
+            "precision": "fp16",
         },
     ),
     "transformer": (SingleNodeSolver, {"model": Models.Llama3_8B, "hardware": Hardware.A100}),
@@ -140,7 +140,8 @@ def answers():
     found = {}
     for name, (solver, arguments) in CALLS.items():
         result = solver.solve(**arguments)
-        found[name] = solver, arguments, result, result.explain()
+        # Named, all fields are printed whole.
+        found[name] = solver, arguments, result, result.explain(*result.explain().roots)
     return found
 
 
@@ -339,3 +340,16 @@ def test_depth_limits_what_is_shown():
     assert str(answer.explain("step_latency_total", depth=99)) == str(whole)
     with pytest.raises(ConfigError, match="depth = 0"):
         answer.explain(depth=0)
+
+
+def test_all_fields_are_printed_as_totals_and_operators_on_request():
+    r = DistributedSolver.solve(**TRAINING)
+    whole = r.explain()
+    lines = str(whole).splitlines()
+    named = str(r.explain(*whole.roots)).splitlines()
+    assert len(lines) < len(named) / 4
+    for name in whole.roots:
+        assert any(f"] {name} = " in line or line.startswith(f"{name} = ") for line in lines), name
+    assert lines[-1].startswith(f"{len(whole.steps)} steps in all")
+    assert lines[-1] in whole._repr_markdown_()
+    assert len(str(r.explain(depth=3)).splitlines()) > len(lines)

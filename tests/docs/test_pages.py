@@ -49,6 +49,14 @@ def test_there_are_pages() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
+def test_percent_signs_stand_close(page: Path) -> None:
+    """One style everywhere, which is also that of Python's ``.0%``."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    apart = re.findall(r"^.*[0-9`}] %(?=[\s.,;:)|\"'<]).*$", text, flags=re.MULTILINE)
+    assert not [line for line in apart if " % (" not in line]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_cells_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib.pyplot as plt
 

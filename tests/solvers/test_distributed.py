@@ -69,7 +69,7 @@ def test_reference_point(fabric):
     assert seconds(r.step_latency_total) == pytest.approx(hand["step"], rel=0.04)
     assert r.effective_throughput.magnitude == pytest.approx(hand["rate"], rel=0.04)
     assert r.mfu == pytest.approx(hand["mfu"], rel=0.04)
-    assert r.parallelism == {"dp": 8, "tp": 8, "pp": 4}
+    assert r.parallelism == {"dp": 8, "tp": 8, "pp": 4, "cp": 1, "ep": 1}
     assert r.bubble_fraction == pytest.approx(3 / 19)
 
 

@@ -99,8 +99,8 @@ def test_the_band_holds_most_measurements(check):
         ({"hardware": "TPU v9"}, "not in the registry"),
         ({"quantity": "noise"}, "neither device power nor energy"),
         ({"work": "mining"}, "neither training nor serving"),
-        ({"tokens_per_s": ""}, "no rate"),
-        ({"value": ""}, "no value"),
+        ({"tokens_per_s": ""}, "tokens_per_s is missing"),
+        ({"value": ""}, "value is missing"),
     ],
 )
 def test_rows_that_lack_something_are_passed_over(changed, reason):

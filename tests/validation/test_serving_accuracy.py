@@ -122,7 +122,7 @@ def test_formats_of_a_row(cells, formats):
     [
         ({"hardware": "abacus"}, "not in the registry"),
         ({"quantity": "mood"}, "not one that the solver predicts"),
-        ({"value": ""}, "no value"),
+        ({"value": ""}, "value is missing"),
         ({"concurrency": ""}, "concurrency is missing"),
         ({"pp": "2"}, "pipeline"),
         ({"hardware": "gb200", "weight_precision": "unstated"}, "neither number format"),

@@ -13,6 +13,7 @@ from mlsysim.core.formulas import (
     carbon,
     checkpoints,
     collectives,
+    context,
     cost,
     decoding,
     dispatch,
@@ -52,6 +53,7 @@ __all__ += backward_memory.__all__
 __all__ += carbon.__all__
 __all__ += checkpoints.__all__
 __all__ += collectives.__all__
+__all__ += context.__all__
 __all__ += cost.__all__
 __all__ += decoding.__all__
 __all__ += dispatch.__all__
@@ -88,6 +90,7 @@ from mlsysim.core.formulas.backward_memory import *
 from mlsysim.core.formulas.carbon import *
 from mlsysim.core.formulas.checkpoints import *
 from mlsysim.core.formulas.collectives import *
+from mlsysim.core.formulas.context import *
 from mlsysim.core.formulas.cost import *
 from mlsysim.core.formulas.decoding import *
 from mlsysim.core.formulas.dispatch import *

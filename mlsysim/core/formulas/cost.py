@@ -86,8 +86,9 @@ def maintenance_cost(capex: Value, maintenance_rate: Value, time: Value) -> Valu
 
     References
     ----------
-    CalculatorHub (2025), Data Center ROI Calculator: maintenance as a share of the hardware's value
-    a year, https://calculatorhub.com/tools/data-center-roi-calculator/
+    Definition. As a share of the purchase price a year: CTWatch Quarterly (May 2006), Designing and
+    Supporting High-End Computational Facilities,
+    https://icl.utk.edu/ctwatch/quarterly/articles/2006/05/designing-and-supporting-high-end-computational-facilities/2/index.html
     """
     return capex * maintenance_rate * time
 

@@ -129,7 +129,7 @@ def busy_time(compute: Value, tensor: Value, pipeline: Value) -> Value:
     compute : [s]
         $t_c$, arithmetic.
     tensor : [s]
-        $t_t$, tensor-parallel communication.
+        $t_t$, communication within the layers: tensor-parallel, of keys and values, with experts.
     pipeline : [s]
         $t_p$, transfers between stages.
 
@@ -146,19 +146,25 @@ def busy_time(compute: Value, tensor: Value, pipeline: Value) -> Value:
 
 
 @formula
-def communication_time(data: Value, tensor: Value, pipeline: Value) -> Value:
+def communication_time(
+    data: Value, tensor: Value, pipeline: Value, context: Value, experts: Value
+) -> Value:
     r"""Time that a device spends in communication per step.
 
-    $$ t_m = t_d + t_t + t_p $$
+    $$ t_m = t_d + t_t + t_p + t_x + t_e $$
 
     Parameters
     ----------
     data : [s]
-        $t_d$, gradient all-reduce.
+        $t_d$, gradients between replicas, and weights that are gathered from them.
     tensor : [s]
         $t_t$, tensor-parallel all-reduces.
     pipeline : [s]
         $t_p$, transfers between stages.
+    context : [s]
+        $t_x$, keys and values between the ranks that share a sequence.
+    experts : [s]
+        $t_e$, tokens to experts and back.
 
     Returns
     -------
@@ -169,7 +175,7 @@ def communication_time(data: Value, tensor: Value, pipeline: Value) -> Value:
     ----------
     Sum of parts that do not overlap.
     """
-    return data + tensor + pipeline
+    return data + tensor + pipeline + context + experts
 
 
 @formula

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.fitted import NARROW, Fitted
 from mlsysim.core.types.precision import PRECISIONS
-from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
 __all__ = ["Calibration"]
 
 
 @record
-class Calibration(Entry):
+class Calibration(Fitted):
     """One set of constants per device generation and era of software.
 
     Shares are of the datasheet's dense peaks. Each constant's source says which measurements it
@@ -116,13 +116,15 @@ class Calibration(Entry):
     expert_band_low: float | None = number(default=None)
     expert_band_high: float | None = number(default=None)
 
-    def si(self, field: str) -> float:
-        """Return a constant; `gemm_fp8` and `cast_fp8` pick the one for a number format."""
-        kind, _, precision = field.partition("_")
-        narrow = precision in ("fp8", "int8", "fp4", "int4")
-        if kind == "gemm" and precision in PRECISIONS:
-            width = "fp8" if PRECISIONS[precision].bits == 8 else "fp4"
-            return super().si(f"gemm_efficiency_{width}" if narrow else "gemm_efficiency")
-        if kind == "cast" and precision in PRECISIONS:
-            return super().si("cast_bytes") if narrow else 0.0
-        return super().si(field)
+    def constant(self, name: str) -> tuple[str, float]:
+        """Return the field and the factor that `gemm_fp8`, `cast_fp8` or `hidden_fp32` mean."""
+        kind, _, precision = name.partition("_")
+        if precision not in PRECISIONS:
+            return name, 1.0
+        bits = PRECISIONS[precision].bits
+        if kind == "gemm":
+            return f"gemm_efficiency{NARROW.get(bits, '')}", 1.0
+        if kind == "cast":
+            return "cast_bytes", float(bits in NARROW)
+        # Traffic of activations, which was fitted on those of 16 bits.
+        return f"{kind}_bytes", max(bits, 16) / 16

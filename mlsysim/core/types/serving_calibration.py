@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.fitted import NARROW, Fitted
 from mlsysim.core.types.precision import PRECISIONS
-from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
 __all__ = ["ServingCalibration"]
 
 
 @record
-class ServingCalibration(Entry):
+class ServingCalibration(Fitted):
     """One set of constants per device generation and serving engine.
 
     Shares are of the datasheet's figures. Each constant's source says which measurements it was
@@ -87,12 +87,14 @@ class ServingCalibration(Entry):
     pass_band_low: float | None = number(default=None)
     pass_band_high: float | None = number(default=None)
 
-    def si(self, field: str) -> float:
-        """Return a constant; `gemm_fp8` and `scale_fp4` pick the one for a number format."""
-        kind, _, precision = field.partition("_")
-        if kind == "gemm" and precision in PRECISIONS:
-            narrow = {8: "_fp8", 4: "_fp4"}.get(PRECISIONS[precision].bits, "")
-            return super().si(f"gemm_efficiency{narrow}")
-        if kind == "scale" and precision in PRECISIONS:
-            return super().si("scale_bytes") if PRECISIONS[precision].bits == 4 else 0.0
-        return super().si(field)
+    def constant(self, name: str) -> tuple[str, float]:
+        """Return the field and the factor that `gemm_fp8`, `scale_fp4` or `hidden_fp32` mean."""
+        kind, _, precision = name.partition("_")
+        if precision not in PRECISIONS:
+            return name, 1.0
+        bits = PRECISIONS[precision].bits
+        if kind == "gemm":
+            return f"gemm_efficiency{NARROW.get(bits, '')}", 1.0
+        if kind == "scale":
+            return "scale_bytes", float(bits == 4)
+        return f"{kind}_bytes", max(bits, 16) / 16

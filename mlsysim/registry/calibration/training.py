@@ -250,7 +250,7 @@ def calibration_for(
     accelerator
         The device, known by its name.
     fused
-        Whether attention is one kernel: on A100, the older runs' is not.
+        Whether attention is one kernel, as in the runs with FSDP on A100.
     sharded
         Whether weights or gradients are sharded over the replicas, as FSDP does.
     narrow
@@ -258,7 +258,7 @@ def calibration_for(
     """
     name = accelerator.name
     if "A100" in name:
-        return Calibrations.A100_FSDP if fused else Calibrations.A100_Megatron
+        return Calibrations.A100_FSDP if fused and sharded else Calibrations.A100_Megatron
     if "H100" in name or "H200" in name or "H800" in name:
         if sharded and not narrow:
             return Calibrations.H100_FSDP

@@ -154,7 +154,7 @@ class MoE(Catalog):
     )
     """256 experts, eight per token and one that all visit; the first three layers are dense. R1 has
     the same shape. Its attention has 128 heads over a latent vector of 576 numbers per token. The
-    row stands for it with heads that have 0.1 % fewer parameters than the true 187.1e6 per layer,
+    row stands for it with heads that have 0.1% fewer parameters than the true 187.1e6 per layer,
     and a cache of 532 numbers that, like the latent vector, is not split among devices. Scores
     and mixing take two fifths fewer operations than the true heads."""
 
@@ -184,5 +184,5 @@ class MoE(Catalog):
         moe_layers=60,
     )
     """DeepSeek-V3's design with more experts, one dense layer and 64 heads. The row's heads have
-    0.1 % fewer parameters than the true 101.1e6 per layer, and a cache of 564 numbers for 576.
+    0.1% fewer parameters than the true 101.1e6 per layer, and a cache of 564 numbers for 576.
     Scores and mixing take a third fewer operations than the true heads."""

@@ -39,11 +39,11 @@ H200 = Source(
     note="announced in November 2023, shipped from the second quarter of 2024",
 )
 B200 = Source(
-    title="NVIDIA B200, Blackwell Flagship GPU",
-    url="https://awesomeagents.ai/hardware/nvidia-b200",
-    locator="Overview",
+    title="AI Wiki, NVIDIA B200",
+    url="https://aiwiki.ai/wiki/nvidia_b200",
+    locator="introduction",
     checked=CHECKED,
-    note="announced in 2024, shipping from early 2025",
+    note="announced in March 2024, first ones shipped late that year, widely through 2025",
 )
 MI300X = Source(
     title="AI Wiki, AMD Instinct MI300X",

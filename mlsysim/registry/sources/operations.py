@@ -29,8 +29,8 @@ IDLE_POWER = Source(
     url="http://api.serialalice.pt/alice-benchmark",
     locator="H200: 80.3 W idle",
     checked=_CHECKED,
-    note="11 % of the 700 W of an H200. Public logs of an idle H100 (70 W) and A100 (58 W) give 10 "
-    "and 15 %. The makers publish no figure; a tenth is used.",
+    note="11% of the 700 W of an H200. Public logs of an idle H100 (70 W) and A100 (58 W) give 10 "
+    "and 15%. The makers publish no figure; a tenth is used.",
 )
 NODE_POWER = Source(
     title="Latif et al. (2025), Single-Node Power Demand During AI Training",
@@ -38,7 +38,7 @@ NODE_POWER = Source(
     locator="abstract",
     checked=_CHECKED,
     note="An H100 server rated at 10.2 kW drew 8.4 kW at most, its GPUs near full utilization. "
-    "The eight GPUs are 5.6 kW of the rating: the rest drew 2.8 kW of its 4.6 kW, or 61 %.",
+    "The eight GPUs are 5.6 kW of the rating: the rest drew 2.8 kW of its 4.6 kW, or 61%.",
 )
 HGX_H100_CARBON = Source(
     title="NVIDIA, Product Carbon Footprint summary for HGX H100",
@@ -64,11 +64,12 @@ EIA_2023 = Source(
     note="The average of the United States, which is no region's own price.",
 )
 MAINTENANCE = Source(
-    title="CalculatorHub, Data Center ROI Calculator",
-    url="https://calculatorhub.com/tools/data-center-roi-calculator/",
-    locator="TCO components: maintenance",
+    title="CTWatch Quarterly (May 2006), Designing and Supporting High-End Computational "
+    "Facilities",
+    url="https://icl.utk.edu/ctwatch/quarterly/articles/2006/05/designing-and-supporting-high-end-computational-facilities/2/index.html",
+    locator="annual maintenance costs",
     checked=_CHECKED,
-    note="A rule of thumb: 5 to 10 % of the hardware's value a year. The lower end is used.",
+    note="4 to 8% of the purchase price a year, at supercomputing centers. 5% is assumed.",
 )
 LLAMA3 = Source(
     title="Llama Team (2024), The Llama 3 Herd of Models",

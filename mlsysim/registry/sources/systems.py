@@ -76,11 +76,11 @@ DGX_H100_REFERENCE = Source(
     "InfiniBand or Ethernet each. Two more dual-port cards serve storage and are not counted.",
 )
 DGX_H100_POWER = Source(
-    title="FlashGenius, AI Server Systems and Platform Design",
-    url="https://flashgenius.net/guides/ai-server-systems-amp-platform-design-ncp-aii-guide",
-    locator="DGX generation comparison, column 'Power'",
+    title="Latif et al. (2025), Single-Node Power Demand During AI Training",
+    url="https://arxiv.org/abs/2412.08602",
+    locator="abstract",
     checked=_CHECKED,
-    note="Maximum; the vendor's data sheet was not at hand.",
+    note="The maker's rating of a server of eight H100; 8.4 kW at most were measured.",
 )
 DGX_H100_PRICE = Source(
     title="Epoch AI, training-cost-trends",

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
 
-__all__ = ["Rates", "head", "layer", "layer_traffic", "rates"]
+__all__ = ["Rates", "attention_time", "head", "layer", "layer_traffic", "rates"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,23 @@ def _block(
     )
 
 
+def attention_time(i: SimpleNamespace, tokens: Value) -> Value:
+    """Return the time of attention in a layer's forward pass, scores in memory apart."""
+    return f.compute_time(
+        f.layer_score_flops(
+            tokens,
+            i.seq_len,
+            i.heads,
+            i.head_dim,
+            i.tp_size,
+            where(i.fused_attention > 0, i.attended_fraction, 1),
+            i.flops_per_mac,
+        ),
+        i.wide_peak_rate,
+        where(i.fused_attention > 0, i.attention_efficiency, i.wide_gemm_efficiency),
+    )
+
+
 def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> tuple[Value, Value]:
     """Return the time of a layer's passes on the device, and the part that only streams."""
     qkv = f.sharded_width(f.qkv_width(i.heads, i.kv_heads, i.head_dim), i.tp_size)
@@ -96,19 +113,7 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> tupl
         _block(i, r, tokens, i.shared_ffn_dim),
     )
     ffn = f.mixed_layer_value(_block(i, r, tokens, i.ffn_dim), experts, i.layers, i.moe_layers)
-    attention = f.compute_time(
-        f.layer_score_flops(
-            tokens,
-            i.seq_len,
-            i.heads,
-            i.head_dim,
-            i.tp_size,
-            where(i.fused_attention > 0, i.attended_fraction, 1),
-            i.flops_per_mac,
-        ),
-        i.wide_peak_rate,
-        where(i.fused_attention > 0, i.attention_efficiency, i.wide_gemm_efficiency),
-    )
+    attention = attention_time(i, tokens)
     score = f.memory_time(
         f.score_traffic(sequences, i.heads, i.seq_len, i.tp_size, i.written_scores, i.score_bytes),
         r.memory,

@@ -90,6 +90,8 @@ def answer(
     data: Value,
     tensor: Value,
     pipeline: Value,
+    context: Value,
+    exchange: Value,
     bubble: Value,
     mbu: Value,
 ) -> dict[str, Any]:
@@ -109,10 +111,12 @@ def answer(
         "energy_per_token": f.energy_per_token(energy, w.tokens),
         **drawn,
         "compute_latency": compute,
-        "communication_latency": f.communication_time(data, tensor, pipeline),
+        "communication_latency": f.communication_time(data, tensor, pipeline, context, exchange),
         "dp_communication_latency": data,
         "tp_communication_latency": tensor,
         "pp_communication_latency": pipeline,
+        "cp_communication_latency": context,
+        "ep_communication_latency": exchange,
         "pipeline_bubble_latency": bubble,
         "bubble_fraction": f.pipeline_bubble_fraction(
             i.pp_size, i.microbatch_count, i.virtual_stages

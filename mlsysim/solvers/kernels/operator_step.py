@@ -7,7 +7,21 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels._operator_layer import Rates, head, layer, layer_traffic, rates
+from mlsysim.solvers.kernels._operator_layer import (
+    Rates,
+    attention_time,
+    head,
+    layer,
+    layer_traffic,
+    rates,
+)
+from mlsysim.solvers.kernels._training_links import (
+    dispatch_time,
+    gather_time,
+    gradients,
+    ring,
+    round_time,
+)
 from mlsysim.solvers.kernels._training_memory import training_memory
 from mlsysim.solvers.kernels._training_work import Work, answer, training_work
 
@@ -103,11 +117,15 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     # One layer on one microbatch
     computed, stream = layer(i, r, tokens, w.own_sequences)
     all_reduce = f.time_sum(
-        f.ring_all_reduce_time(w.hidden_state, i.tp_size, *_ring(i, r, i.tp_size, 1)),
+        f.ring_all_reduce_time(
+            w.hidden_state, i.tp_size, *ring(i, r.local, r.remote, i.tp_size, 1)
+        ),
         where(i.tp_size > 1, i.collective_overhead, 0),
     )
     tensor = f.layer_all_reduce_time(all_reduce, i.all_reduces_per_layer, 1, 1)
-    exchange = _exchange(i, r, w)
+    exchange = f.exposed_time(
+        dispatch_time(i, w, r.local, r.remote, i.copies_per_node), i.exchange_overlap
+    )
     on_device = f.launch_limited_time(
         f.device_layer_time(
             computed,
@@ -124,11 +142,20 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         i.launch_exposed,
     )
+    # Keys and values go round while attention works on those that came before
+    sharers = ring(i, r.local, r.remote, i.cp_size, i.tp_size)
+    context = f.uncovered_time(
+        round_time(i, tokens, sharers),
+        where(i.cp_size > 1, attention_time(i, tokens), 0),
+        i.matrix_share,
+    )
+    on_device = f.time_sum(on_device, context)
     # Weights gathered layer by layer, where they are sharded
-    link = _ring(i, r, w.replicas, i.tp_size)
+    link = ring(i, r.local, r.remote, w.replicas, i.tp_size)
+    gathers = gather_time(i, w, link)
     per_layer = where(
         i.zero_stage >= 2,
-        f.gathered_layer_time(on_device, _gathers(i, w, link), i.gather_overlap),
+        f.gathered_layer_time(on_device, gathers, i.gather_overlap),
         on_device,
     )
 
@@ -181,7 +208,22 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         step=step,
         alone=_alone(i, r, w),
         compute=f.pipeline_pass_time(computed, w.stage_layers, last, i.microbatch_count),
-        data=data,
+        # Sharded gradients wait with the layers instead of at the end.
+        data=where(
+            i.zero_stage >= 2,
+            f.step_share(
+                f.waiting_time(on_device, gathers, i.gather_overlap),
+                w.stage_layers,
+                i.microbatch_count,
+            ),
+            data,
+        ),
+        context=f.step_share(context, w.stage_layers, i.microbatch_count),
+        exchange=f.step_share(
+            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
+            w.stage_layers,
+            i.microbatch_count,
+        ),
         tensor=f.layer_all_reduce_time(
             all_reduce, i.all_reduces_per_layer, w.stage_layers, i.microbatch_count
         ),
@@ -199,60 +241,14 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     }
 
 
-def _ring(i: SimpleNamespace, r: Rates, ranks: Value, stride: Value) -> tuple[Value, Value]:
-    """Return bandwidth and latency of a ring through the nodes that a group spans."""
-    near = f.local_ranks(ranks, f.node_slots(i.devices_per_node, stride))
-    inside = near >= ranks
-    bandwidth = where(inside, r.local, f.group_ring_bandwidth(r.local, r.remote, near))
-    return bandwidth, where(inside, i.local_latency, i.nic_latency)
-
-
-def _exchange(i: SimpleNamespace, r: Rates, w: Work) -> Value:
-    """Return the time of one exchange with experts, in sight of computation."""
-    own = f.tensor_slice(w.hidden_state, where(i.sequence_parallel > 0, i.tp_size, 1))
-    near = f.local_ranks(i.ep_size, i.devices_per_node)
-    spanned = f.spanned_nodes(i.ep_size, near)
-    exchange = f.expert_dispatch_time(
-        own,
-        f.local_copies(i.experts_per_token, i.ep_size, near),
-        where(
-            i.copies_per_node > 0,
-            f.copies_by_node(i.experts_per_token, spanned),
-            f.copies_by_expert(i.experts_per_token, spanned),
-        ),
-        r.local,
-        r.remote,
-        f.pairwise_latency(i.ep_size, where(near >= i.ep_size, i.local_latency, i.nic_latency)),
-    )
-    return f.exposed_time(exchange, i.exchange_overlap)
-
-
 def _reductions(
     i: SimpleNamespace, r: Rates, w: Work, link: tuple[Value, Value]
 ) -> tuple[Value, Value]:
     """Return the times to reduce the gradients that all replicas share, and those of experts."""
-    group = f.expert_group_size(i.tp_size, i.ep_size)
-    replicas = f.data_parallel_size(w.devices, group, i.pp_size, 1)
-    common = f.common_parameters(w.own_parameters, w.own_experts)
+    common, experts, replicas, group = gradients(i, w)
     return (
-        f.ring_all_reduce_time(f.tensor_size(common, i.gradient_bytes), w.replicas, *link),
-        f.ring_all_reduce_time(
-            f.tensor_size(w.own_experts, i.gradient_bytes),
-            where(i.moe_layers > 0, replicas, 1),
-            *_ring(i, r, replicas, group),
-        ),
-    )
-
-
-def _gathers(i: SimpleNamespace, w: Work, link: tuple[Value, Value]) -> Value:
-    """Return the time of a layer's weight gathers and gradient scatter, per microbatch."""
-    layer_size = f.tensor_size(
-        f.parameter_share(w.own_parameters, w.stage_layers), i.bytes_per_element
-    )
-    return f.shard_traffic_time(
-        f.all_gather_time(layer_size, w.replicas, *link),
-        where(i.zero_stage >= 3, 2, 1),
-        i.gradient_scatters,
+        f.ring_all_reduce_time(common, w.replicas, *link),
+        f.ring_all_reduce_time(experts, replicas, *ring(i, r.local, r.remote, replicas, group)),
     )
 
 

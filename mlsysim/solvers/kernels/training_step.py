@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
+from mlsysim.solvers.kernels._training_links import dispatch_time, gradients, round_time
 from mlsysim.solvers.kernels._training_memory import training_memory
 from mlsysim.solvers.kernels._training_work import answer, training_work
 
@@ -93,16 +94,35 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         i.virtual_stages,
         i.pp_size,
     )
-    near = f.local_ranks(w.replicas, f.node_slots(i.devices_per_node, i.tp_size))
+    # Nothing overlaps, so no attention covers the keys and values that go round.
+    tokens = f.token_count(w.own_sequences, i.seq_len)
+    context = f.step_share(
+        f.uncovered_time(
+            round_time(i, tokens, _link(i, remote, i.cp_size, i.tp_size)), 0, i.matrix_share
+        ),
+        w.stage_layers,
+        i.microbatch_count,
+    )
+    exchange = f.step_share(
+        f.expert_exchange_time(
+            dispatch_time(i, w, i.local_bandwidth, remote, 0), i.layers, i.moe_layers
+        ),
+        w.stage_layers,
+        i.microbatch_count,
+    )
+    common, experts, replicas, group = gradients(i, w)
     data = f.gradient_exchange_time(
-        f.hierarchical_all_reduce_time(
-            f.tensor_size(w.own_parameters, i.gradient_bytes), w.replicas, near, *links
+        f.time_sum(
+            f.hierarchical_all_reduce_time(
+                common, w.replicas, _near(i, w.replicas, i.tp_size), *links
+            ),
+            f.hierarchical_all_reduce_time(experts, replicas, _near(i, replicas, group), *links),
         ),
         # The third stage gathers the weights a second time: half as much again.
         where(i.zero_stage >= 3, 1.5, 1),
     )
 
-    busy = f.busy_time(compute, tensor, pipeline)
+    busy = f.busy_time(compute, f.time_sum(tensor, f.time_sum(context, exchange)), pipeline)
     bubble = f.pipeline_bubble_time(busy, i.pp_size, i.microbatch_count, i.virtual_stages)
     return answer(
         i,
@@ -114,6 +134,19 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         data=data,
         tensor=tensor,
         pipeline=pipeline,
+        context=context,
+        exchange=exchange,
         bubble=bubble,
         mbu=0,  # the textbook counts no memory traffic
     )
+
+
+def _near(i: SimpleNamespace, ranks: Value, stride: Value) -> Value:
+    """Return the ranks of a group that share a node."""
+    return f.local_ranks(ranks, f.node_slots(i.devices_per_node, stride))
+
+
+def _link(i: SimpleNamespace, remote: Value, ranks: Value, stride: Value) -> tuple[Value, Value]:
+    """Return bandwidth and latency of the slowest link between two ranks of a group."""
+    inside = _near(i, ranks, stride) >= ranks
+    return where(inside, i.local_bandwidth, remote), where(inside, i.local_latency, i.nic_latency)

@@ -26,7 +26,7 @@ class DeviceStep(Result):
 
 @record
 class Parallelism(Result):
-    """How the fleet is divided: `dp` x `tp` x `pp` devices."""
+    """How the fleet is divided: `dp` x `cp` x `tp` x `pp` devices."""
 
     dp: int
     """Data-parallel replicas."""
@@ -34,6 +34,10 @@ class Parallelism(Result):
     """Devices that share each layer."""
     pp: int
     """Pipeline stages."""
+    cp: int = 1
+    """Devices that share each sequence."""
+    ep: int = 1
+    """Devices over which experts are dealt out; among those of the replicas, so no factor."""
 
 
 @record
@@ -43,7 +47,8 @@ class DistributedResult(Result):
     aliases: ClassVar[Mapping[str, str]] = {"node_profile": "node_performance"}
 
     step_latency_total: Quantity = quantity("s")
-    """Time of the step: compute, communication, bubble; nothing overlaps."""
+    """Time of the step. Under an `efficiency`, the sum of compute, communication and bubble; from
+    operators, parts of it hide under others."""
     step_latency_low: Quantity | None = quantity("s")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
     step_latency_high: Quantity | None = quantity("s")
@@ -76,13 +81,18 @@ class DistributedResult(Result):
     compute_latency: Quantity = quantity("s")
     """Arithmetic of the busiest device."""
     communication_latency: Quantity = quantity("s")
-    """All communication of a device."""
+    """All communication of a device that is in sight."""
     dp_communication_latency: Quantity = quantity("s")
-    """Gradient all-reduce between the replicas."""
+    """Gradients reduced between the replicas, and weights gathered from them, as far as nothing
+    hides it."""
     tp_communication_latency: Quantity = quantity("s")
     """Activation all-reduces within the tensor-parallel groups."""
     pp_communication_latency: Quantity = quantity("s")
     """Activations and gradients handed between pipeline stages."""
+    cp_communication_latency: Quantity = quantity("s")
+    """Waiting for keys and values of the ranks that share a sequence."""
+    ep_communication_latency: Quantity = quantity("s")
+    """Tokens sent to their experts and back."""
     pipeline_bubble_latency: Quantity = quantity("s")
     """Time that filling and draining the pipeline adds."""
     bubble_fraction: float = number()

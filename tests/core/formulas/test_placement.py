@@ -66,7 +66,7 @@ def test_a_single_stage_hands_nothing_on():
 
 def test_sums():
     assert busy_time(1.0, 0.25, 0.5) == 1.75
-    assert communication_time(0.125, 0.25, 0.5) == 0.875
+    assert communication_time(0.125, 0.25, 0.5, 1.0, 2.0) == 3.875
     assert step_time(1.75, 0.5, 0.125) == 2.375
 
 

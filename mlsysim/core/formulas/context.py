@@ -1,0 +1,162 @@
+"""Context parallelism: keys and values that go round the ranks which share a sequence."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, maximum, minimum
+
+__all__ = [
+    "context_exchange_time",
+    "key_value_size",
+    "step_share",
+    "uncovered_time",
+    "waiting_time",
+]
+
+
+@formula
+def key_value_size(
+    tokens: Value, kv_heads: Value, head_dim: Value, tp_size: Value, bytes_per_element: Value
+) -> Value:
+    r"""Keys and values of one layer and one microbatch on a device.
+
+    $$ M = \frac{2\,n\,a_k\,d\,\beta}{t} $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $n$, tokens of the microbatch on the device.
+    kv_heads : [1]
+        $a_k$, heads of keys and values.
+    head_dim : [1]
+        $d$, width of a head.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    bytes_per_element : [byte]
+        $\beta$, bytes of one activation.
+
+    Returns
+    -------
+    size : [byte]
+        $M$, bytes.
+
+    References
+    ----------
+    Counting.
+    """
+    return 2 * tokens * kv_heads * head_dim * bytes_per_element / tp_size
+
+
+@formula
+def context_exchange_time(size: Value, cp_size: Value, bandwidth: Value, latency: Value) -> Value:
+    r"""Time in which the keys and values of every rank pass by every other rank once.
+
+    $$ t = (c_p - 1)\left(\frac{M}{B} + \alpha\right) $$
+
+    Parameters
+    ----------
+    size : [byte]
+        $M$, keys and values of one rank.
+    cp_size : [1]
+        $c_p$, ranks that share each sequence.
+    bandwidth : [byte/s]
+        $B$, bandwidth from a rank to the next, one direction.
+    latency : [s]
+        $\alpha$, time of an empty message.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of one round.
+
+    References
+    ----------
+    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
+    Context, https://arxiv.org/abs/2310.01889
+    """
+    return (cp_size - 1) * (size / bandwidth + latency)
+
+
+@formula
+def uncovered_time(exchange: Value, attention: Value, recomputed: Value) -> Value:
+    r"""Time per layer and microbatch in which attention waits for keys and values.
+
+    They travel while attention works on those that came before. Forward they go round once;
+    backward they do again, and so do their gradients; and once more where the layer is computed
+    again.
+
+    $$ t = (3 + \rho)\,\max(0,\; t_x - t_a) $$
+
+    Parameters
+    ----------
+    exchange : [s]
+        $t_x$, time of one round.
+    attention : [s]
+        $t_a$, attention that covers it, forward; zero where nothing overlaps.
+    recomputed : [1]
+        $\rho$, 1 if whole layers are computed again, else 0.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time that is not covered.
+
+    References
+    ----------
+    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
+    Context, https://arxiv.org/abs/2310.01889; the backward pass has twice the exchange and about
+    twice the work.
+    """
+    return (3 + recomputed) * maximum(0 * exchange, exchange - attention)
+
+
+@formula
+def step_share(layer: Value, layers: Value, microbatch_count: Value) -> Value:
+    r"""Time of a step that is spent on one part of every layer and microbatch.
+
+    $$ t = m\,L_1\,t_1 $$
+
+    Parameters
+    ----------
+    layer : [s]
+        $t_1$, time per layer and microbatch.
+    layers : [1]
+        $L_1$, layers of the stage.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time per step.
+
+    References
+    ----------
+    Counting.
+    """
+    return microbatch_count * layers * layer
+
+
+@formula
+def waiting_time(layer: Value, gather: Value, overlap: Value) -> Value:
+    r"""Time that gathers of sharded weights add to a layer: `gathered_layer_time` less the layer's.
+
+    $$ t = \max(0,\; t_g - t_l) + (1 - \omega)\min(t_l, t_g) $$
+
+    Parameters
+    ----------
+    layer : [s]
+        $t_l$, computation of the layer.
+    gather : [s]
+        $t_g$, gathers and scatters for it.
+    overlap : [1]
+        $\omega$, share of the shorter that is hidden.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time that is added.
+
+    References
+    ----------
+    Definition of exposed communication.
+    """
+    return maximum(0 * gather, gather - layer) + (1 - overlap) * minimum(layer, gather)

@@ -1,0 +1,56 @@
+"""Constants that were fitted on runs, and bands that hold for runs like those."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, Self
+
+from mlsysim.core.fields import record
+from mlsysim.core.types.source import Entry, Source
+
+__all__ = ["NARROW", "Fitted"]
+
+NARROW = {8: "_fp8", 4: "_fp4"}
+"""Bits of the formats whose products have a share of the peak rate of their own."""
+
+
+@record
+class Fitted(Entry):
+    """Constants with bands.
+
+    Attributes
+    ----------
+    formats : tuple of str
+        Number formats that the runs computed in. In others there is no band.
+    """
+
+    formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4")
+
+    def constant(self, name: str) -> tuple[str, float]:
+        """Return the field that a name stands for, and what to multiply it by.
+
+        Solvers name a number format, as in ``gemm_fp8``, where the constant depends on it.
+        """
+        return name, 1.0
+
+    def si(self, field: str) -> float:
+        """Return a constant as a plain number in SI base units; NaN where it is not known."""
+        name, factor = self.constant(field)
+        return factor * super().si(name)
+
+    def source_of(self, path: str) -> Source:
+        """Return the source of a constant: the runs that it was fitted on, or a guess."""
+        return super().source_of(self.constant(path)[0])
+
+    def is_estimated(self, path: str) -> bool:
+        """Tell whether a constant is a guess that no run confirms."""
+        return super().is_estimated(self.constant(path)[0])
+
+    def in_format(self, precision: str) -> Self:
+        """Return the constants; without bands, if none of their runs computed in a format."""
+        return self if precision in self.formats else self.without_bands()
+
+    def without_bands(self) -> Self:
+        """Return the constants alone, for a prediction that no run stands behind."""
+        edges: dict[str, Any] = {f.name: None for f in fields(self) if "_band_" in f.name}
+        return replace(self, **edges)

@@ -1,0 +1,153 @@
+"""Tables as people have them: marks, gaps, other columns. A row is predicted, or says why not."""
+
+import csv
+import random
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mlsysim import ConfigError, Models
+from mlsysim.cli.app import app
+from mlsysim.validation import validate
+
+KINDS = ("training", "serving", "memory", "kernels", "passes", "energy")
+
+
+def table(kind):
+    """Return two rows of each family of a kind."""
+    with Path(f"docs/data/{kind}.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    seen, kept = {}, []
+    for row in rows:
+        seen[row["group"]] = seen.get(row["group"], 0) + 1
+        if seen[row["group"]] <= 2:
+            kept.append(row)
+    return kept
+
+
+def write(path, rows, *, columns=None, encoding="utf-8", newline="\n"):
+    with path.open("w", encoding=encoding, newline="") as file:
+        writer = csv.DictWriter(
+            file, columns or list(rows[0]), extrasaction="ignore", lineterminator=newline
+        )
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_form_of_a_file_changes_nothing(kind, tmp_path):
+    rows = table(kind)
+    plain = validate(write(tmp_path / "a.csv", rows)).to_dict()
+    assert plain["pooled"]["n"] > 0
+    columns = list(rows[0])
+    random.Random(0).shuffle(columns)
+    for name, options in {
+        "byte-order mark": {"encoding": "utf-8-sig"},
+        "Windows": {"newline": "\r\n"},
+        "shuffled": {"columns": columns},
+    }.items():
+        assert validate(write(tmp_path / "b.csv", rows, **options)).to_dict() == plain, name
+    more = [row | {"remark": "1"} for row in rows]
+    assert validate(write(tmp_path / "c.csv", more)).to_dict() == plain
+    spaced = [{f" {name} ": cell for name, cell in row.items()} for row in rows]
+    assert validate(write(tmp_path / "d.csv", spaced)).to_dict() == plain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cell", ["", "abc", "0", "-1", "1.5", "inf", "1e18", None])
+def test_no_cell_breaks_the_run(kind, cell):
+    rows = table(kind)
+    for column in rows[0]:
+        changed = [{k: cell if k == column else v for k, v in row.items()} for row in rows]
+        if cell is None:
+            changed = [{k: v for k, v in row.items() if k != column} for row in rows]
+        found = validate(changed, kind=kind)
+        assert len(found.comparisons) + len(found.skipped) == len(rows)
+        assert all(reason for _, reason in found.skipped)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", KINDS)
+def test_rows_of_another_kind_say_why_they_are_skipped(kind, other):
+    if kind != other:
+        found = validate(table(kind), kind=other).to_dict()
+        assert found["pooled"]["n"] + len(found["skipped"]) == len(table(kind))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "id,global_batch\n", "x\n1\n", "\0"])
+def test_files_without_measurements_are_refused_in_words(text, tmp_path):
+    path = tmp_path / "none.csv"
+    path.write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(app, ["validate", str(path)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: ")
+    with pytest.raises(ConfigError):
+        validate([])
+
+
+def test_an_output_that_cannot_be_written_is_refused(tmp_path):
+    place = str(tmp_path / "nowhere" / "out.csv")
+    done = CliRunner().invoke(app, ["validate", "docs/data/memory.csv", "--output", place])
+    assert done.exit_code == 2
+    assert "cannot be written" in done.stderr
+
+
+def test_what_nothing_was_predicted_for_has_every_figure():
+    found = validate([{"id": "x", "global_batch": "4"}]).to_dict()
+    assert found["pooled"] == dict.fromkeys(found["pooled"], None) | {"n": 0}
+    assert found["skipped"] == [
+        {"id": "x", "reason": "step_time_s is missing: nothing was measured"}
+    ]
+
+
+def test_a_model_without_a_shape_is_looked_up():
+    row = {"global_batch": "128", "n_gpus": "64", "tp": "8", "seq_len": "4096", "step_time_s": "9"}
+    row |= {"hardware": "H100", "flash_attention": "1", "precision": "bf16"}
+    shape = Models.Llama3_70B
+    named = validate([row | {"model": "Llama3 70B"}]).comparisons
+    given = validate(
+        [
+            row
+            | {
+                "layers": str(shape.layers),
+                "hidden": str(shape.hidden_dim),
+                "heads": str(shape.heads),
+                "kv_heads": str(shape.kv_heads),
+                "ffn": str(shape.ffn_dim),
+                "gated": "1",
+                "vocab": str(shape.vocab_size),
+            }
+        ]
+    ).comparisons
+    assert named[0].predicted == pytest.approx(given[0].predicted, rel=1e-3)
+    assert "none in the registry" in validate([row | {"model": "no such"}]).skipped[0][1]
+
+
+@pytest.mark.parametrize("hardware", ["AMD MI300X", "TPU v4", "V100-SXM2"])
+def test_other_devices_need_their_links(hardware):
+    row = {"model": "Llama3_8B", "global_batch": "64", "n_gpus": "16", "step_time_s": "9"}
+    row |= {"hardware": hardware, "seq_len": "4096", "flash_attention": "1"}
+    row |= {"precision": "bf16" if "V100" not in hardware else "fp16"}
+    assert "give gpus_per_node" in validate([row]).skipped[0][1]
+    links = {"gpus_per_node": "8", "intra_GBps_per_gpu_dir": "100", "inter_GBps_per_gpu_dir": "25"}
+    found = validate([row | links])
+    assert not found.skipped
+    assert found.comparisons[0].low is None
+
+
+def test_a_number_format_that_nothing_is_predicted_in_is_named():
+    row = table("training")[0] | {"precision": "posit16"}
+    assert "'posit16'" in validate([row]).skipped[0][1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_column_that_is_read_is_documented(kind):
+    page = Path("docs/how-to/validate.qmd").read_text(encoding="utf-8")
+    section = page.split("{#" + kind + "}")[1].split("\n### ")[0].split("\n## ")[0]
+    code = Path(f"mlsysim/validation/{kind}.py").read_text(encoding="utf-8")
+    read = set(re.findall(r'row\.(?:number|whole|text|word|measured)\(\s*"(\w+)"', code))
+    assert read
+    assert not {name for name in read - {"group", "split"} if f"`{name}`" not in section}
