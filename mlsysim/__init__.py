@@ -71,9 +71,11 @@ if TYPE_CHECKING:
     from mlsysim.evaluation import Scorecard, evaluate
     from mlsysim.planner import Advice, Diagnosis, advise, contrast, diagnose
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
+    from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.scorecard import plot_scorecard
+    from mlsysim.viz.timeline import plot_timeline
 
 __version__ = "0.1.0"
 
@@ -140,6 +142,7 @@ __all__ = [
     "Sweep",
     "Systems",
     "Table",
+    "Timeline",
     "TransformerModel",
     "UnknownEntryError",
     "Workload",
@@ -149,6 +152,8 @@ __all__ = [
     "evaluate",
     "plot_roofline",
     "plot_scorecard",
+    "plot_timeline",
+    "simulate_pipeline",
     "standalone_fleet",
     "sweep",
     "ureg",
@@ -169,11 +174,14 @@ _LATE = {
     "Advice": "planner",
     "Diagnosis": "planner",
     "Sweep": "sweeps",
+    "Timeline": "schedules",
     "advise": "planner",
     "contrast": "planner",
     "diagnose": "planner",
     "evaluate": "evaluation",
     "plot_scorecard": "viz.scorecard",
+    "plot_timeline": "viz.timeline",
+    "simulate_pipeline": "schedules",
     "standalone_fleet": "scenario",
     "sweep": "sweeps",
     "validate": "validation",
