@@ -120,8 +120,13 @@ class Search:
             n: Column(np.concatenate([p[n].values for p in self._parts]), first[n].unit)
             for n in names
         }
-        score = every[self.goal.column].values * (-1 if self.goal.name == "throughput" else 1)
-        order = np.lexsort((every["memory"].values, score))
+        # Plans that differ by rounding are equal: then the leaner comes first, then the plainer.
+        score, memory = (
+            np.round(np.log(every[name].values), 9) for name in (self.goal.column, "memory")
+        )
+        sign = -1 if self.goal.name == "throughput" else 1
+        plain = [every[name].values for name in ("tp_size", "pp_size", "cp_size")]
+        order = np.lexsort((*plain, memory, sign * score))
         ranked = {n: Column(c.values[order], c.unit) for n, c in every.items()}
         return Plans(ranked, self.fixed, fleets)
 
