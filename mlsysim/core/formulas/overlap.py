@@ -155,12 +155,10 @@ def gathered_layer_time(layer: Value, gather: Value, overlap: Value) -> Value:
 
 
 @formula
-def shard_traffic_time(
-    gather: Value, gathers: Value, scatters: Value, gradient_compression: Value
-) -> Value:
+def shard_traffic_time(gather: Value, gathers: Value, scatters: Value) -> Value:
     r"""Time of the weight gathers and the gradient scatter of one layer and microbatch.
 
-    $$ t_g = (c_g + c_s/\rho)\,t_1 $$
+    $$ t_g = (c_g + c_s)\,t_1 $$
 
     Parameters
     ----------
@@ -170,8 +168,6 @@ def shard_traffic_time(
         $c_g$, gathers: forward, and backward unless the weights were kept.
     scatters : [1]
         $c_s$, scatters of the gradients, in volumes of one gather: 1, or 2 in 32 bits.
-    gradient_compression : [1]
-        $\rho$, bytes of gradients over bytes that are sent of them.
 
     Returns
     -------
@@ -182,7 +178,7 @@ def shard_traffic_time(
     ----------
     Rajbhandari et al. (2020), ZeRO, section 7.2.2, https://arxiv.org/abs/1910.02054
     """
-    return (gathers + scatters / gradient_compression) * gather
+    return (gathers + scatters) * gather
 
 
 @formula

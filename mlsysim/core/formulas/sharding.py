@@ -5,6 +5,7 @@ from mlsysim.core.numeric import Value
 
 __all__ = [
     "common_parameters",
+    "compressed_scatters",
     "compressed_size",
     "device_layer_time",
     "gradient_exchange_time",
@@ -217,6 +218,31 @@ def compressed_size(size: Value, gradient_compression: Value, weights: Value) ->
     each.
     """
     return size * ((1 - weights) / gradient_compression + weights)
+
+
+@formula
+def compressed_scatters(scatters: Value, gradient_compression: Value) -> Value:
+    r"""Volume of the gradients' scatter once they are compressed.
+
+    $$ c = \frac{c_s}{\rho} $$
+
+    Parameters
+    ----------
+    scatters : [1]
+        $c_s$, scatters of the gradients, in volumes of one gather of the weights.
+    gradient_compression : [1]
+        $\rho$, bytes of gradients over bytes that are sent of them.
+
+    Returns
+    -------
+    scatters : [1]
+        $c$, the same of what is sent.
+
+    References
+    ----------
+    Definition of the ratio.
+    """
+    return scatters / gradient_compression
 
 
 @formula

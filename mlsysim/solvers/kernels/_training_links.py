@@ -77,6 +77,5 @@ def gather_time(i: SimpleNamespace, w: Work, link: tuple[Value, Value]) -> Value
     return f.shard_traffic_time(
         f.all_gather_time(layer_size, w.replicas, *link),
         where(i.zero_stage >= 3, 2, 1),
-        i.gradient_scatters,
-        i.gradient_compression,
+        f.compressed_scatters(i.gradient_scatters, i.gradient_compression),
     )
