@@ -235,6 +235,6 @@ class Group:
             passed = [(rank - step) % self.size for rank in range(self.size)]
             messages = [parts[rank][part] for rank, part in enumerate(passed)]
             for rank, (part, message) in enumerate(zip(passed, messages, strict=True)):
-                parts[(rank + 1) % self.size][part] = message.copy()
+                parts[(rank + 1) % self.size][part] = message
                 sent[rank] += message.nbytes
         return sent
