@@ -93,7 +93,7 @@ class ColumnParallelLinear:
         """Return each rank's columns of the output, of all tokens."""
         entered = self.layout.enter(x)
         self._kept = self.layout.keep(x, entered)
-        y = self.layout.group.each(np.matmul, entered, self.weight)
+        y = self.layout.group.each(_product, entered, self.weight)
         return self.layout.group.each(np.add, y, self.bias) if self.bias else y
 
     def backward(self, gradient: list[Array]) -> list[Array]:
@@ -172,7 +172,7 @@ class RowParallelLinear:
     def forward(self, x: list[Array]) -> list[Array]:
         """Return the output from each rank's columns of the input."""
         self._kept = x
-        y = self.layout.leave(self.layout.group.each(np.matmul, x, self.weight))
+        y = self.layout.leave(self.layout.group.each(_product, x, self.weight))
         return self.layout.group.each(np.add, y, self.bias) if self.bias else y
 
     def backward(self, gradient: list[Array]) -> list[Array]:
@@ -201,13 +201,18 @@ def _check(weight: Array, bias: Array | None) -> None:
         )
 
 
+def _product(x: Array, weight: Array) -> Array:
+    # As one product of all tokens: NumPy would take those of each sequence position by itself.
+    return (x.reshape(-1, x.shape[-1]) @ weight).reshape(*x.shape[:-1], -1)
+
+
 def _over_tokens(gradient: Array) -> Array:
     summed: Array = gradient.sum(tuple(range(gradient.ndim - 1)))
     return summed
 
 
 def _input_gradient(gradient: Array, weight: Array) -> Array:
-    return gradient @ weight.T
+    return _product(gradient, weight.T)
 
 
 def _weight_gradient(x: Array, gradient: Array) -> Array:
