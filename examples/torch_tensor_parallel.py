@@ -1,10 +1,13 @@
-"""Tensor parallelism on two processes. Needs PyTorch, which mlsysim does not, and no GPU."""
+"""Tensor parallelism on two processes, with PyTorch; mlsysim needs none."""
 
 import tempfile
 
 import torch
 import torch.distributed as dist
 from torch.nn.functional import gelu
+
+# Tokens, matrix, bias, matrix, bias; along which axes they are dealt out.
+SHAPES, AXES = [(6, 8), (8, 32), (32,), (32, 8), (8,)], [None, 1, 0, 0, None]
 
 
 def total(own):
@@ -27,24 +30,29 @@ class Leave(torch.autograd.Function):
     backward = staticmethod(lambda _, gradient: gradient)
 
 
-def block(enter, leave, x, up, up_bias, down, down_bias):
+def block(given, enter=lambda x: x, leave=lambda y: y):
     """Return a feed-forward block's output, and the gradients of a loss."""
+    x, up, up_bias, down, down_bias = given
     y = leave(gelu(enter(x) @ up + up_bias) @ down) + down_bias
-    return y, *torch.autograd.grad((y**2).sum(), (x, up, up_bias, down, down_bias))
+    return y, *torch.autograd.grad((y**2).sum(), given)
 
 
 def work(rank, ranks, store):
-    """Compare a process with its part of the whole."""
-    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=ranks)
+    """Compare what a process computes with its part of the whole."""
+    where = f"file://{store}"
+    dist.init_process_group("gloo", where, rank=rank, world_size=ranks)
+
+    def part(tensor, axis):
+        return tensor if axis is None else tensor.chunk(ranks, axis)[rank]
+
+    torch.set_default_dtype(torch.float64)
     torch.manual_seed(0)  # the same numbers in every process
-    shapes, cut = [(6, 8), (8, 32), (32,), (32, 8), (8,)], {1: 1, 2: 0, 3: 0}
-    whole = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
-    mine = [t.chunk(ranks, cut[i])[rank] if i in cut else t for i, t in enumerate(whole)]
-    y, *gradients = block(lambda x: x, lambda y: y, *whole)
-    expected = [t.chunk(ranks, cut[i])[rank] if i in cut else t for i, t in enumerate(gradients)]
-    found = block(Enter.apply, Leave.apply, *mine)
-    torch.testing.assert_close(found, (y, *expected), rtol=1e-12, atol=1e-12)
-    print(f"process {rank}: the output and {len(expected)} gradients are those of one device")
+    whole = [torch.randn(shape, requires_grad=True) for shape in SHAPES]
+    y, *gradients = block(whole)
+    expected = y, *map(part, gradients, AXES)
+    found = block(list(map(part, whole, AXES)), Enter.apply, Leave.apply)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    print(f"process {rank}: output and gradients are those of one device")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,8 @@ class Group:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from mlsysim.ranks import Group
     >>> group = Group(4)
     >>> group.all_reduce([np.full(8, float(rank)) for rank in range(4)])[0]
     array([6., 6., 6., 6., 6., 6., 6., 6.])

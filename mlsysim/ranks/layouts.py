@@ -73,6 +73,8 @@ class Replicated(Layout):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from mlsysim.ranks import Group, Replicated
     >>> layout = Replicated(Group(2))
     >>> layout.leave([np.ones(4), np.ones(4)])[1]
     array([2., 2., 2., 2.])
