@@ -24,6 +24,7 @@ from mlsysim.labs.blocks import (
 )
 from mlsysim.labs.parallelism_paradox import reveals_one as reveals
 from mlsysim.labs.parallelism_paradox.scaling import (
+    FABRICS,
     GPUS,
     HIDING,
     MAIL,
@@ -39,7 +40,7 @@ from mlsysim.labs.parallelism_paradox.state import (
     PREDICTION_1,
     REFLECTION_1,
 )
-from mlsysim.labs.words import gigabytes, milliseconds, percent
+from mlsysim.labs.words import count, gigabytes, milliseconds, percent, ratio
 from mlsysim.solvers import DistributedResult
 
 __all__ = ["blocks", "run"]
@@ -76,14 +77,19 @@ def run(state: Mapping[str, Any]) -> Run:
 
 
 def _mail() -> Block:
+    return message("a1_mail", "Training lead", *_letter())
+
+
+@functools.cache
+def _letter() -> tuple[str, ...]:
     small, middle, large = (solve(MAIL.on(n)) for n in STORY)
+    model = MODELS[MAIL.model]
     waste = daily_cost() * (1 - large.mfu / small.mfu)
-    return message(
-        "a1_mail",
-        "Training lead",
-        f"We train {MODELS[MAIL.model].name} with data parallelism on servers of eight H100, "
-        "joined by 100 Gbit/s Ethernet. Every GPU holds the whole model, and once in a step they "
-        "all sum up their gradients.",
+    return (
+        f"We train {model.name} on sequences of {model.seq_len:,} tokens, with data parallelism on "
+        f"servers of eight H100, joined by {FABRICS[MAIL.fabric].name}. Every GPU holds the whole "
+        "model, and once in a step they all sum up their gradients. They share out the optimizer's "
+        "state (ZeRO-1), or it would not fit.",
         f"On {STORY[0]} GPUs we measured an MFU of {percent(small.mfu, 0)}. On {STORY[1]} it was "
         f"{percent(middle.mfu, 0)}, and on {STORY[2]} it is {percent(large.mfu, 0)}. The model is "
         f"the same, the code is the same, and so is the global batch of {MAIL.batch} sequences. "
@@ -135,7 +141,7 @@ def _explained(chosen: Run) -> Derivation:
     return solve(chosen).explain("mfu", "dp_communication_latency", depth=3)
 
 
-def tone(mfu: float) -> str:
+def _tone(mfu: float) -> str:
     """Return how a utilization is shown."""
     return "good" if mfu >= _GOOD else "warn" if mfu >= _POOR else "bad"
 
@@ -150,20 +156,21 @@ def band(result: DistributedResult) -> str:
 
 def _readouts(chosen: Run, result: DistributedResult) -> Block:
     exchange, compute = result.dp_communication_latency, result.compute_latency
-    ratio = (exchange / compute).to("").magnitude
+    waits = ratio(exchange, compute)
+    hidden = "what the backward pass does not hide" if chosen.hides else "nothing hides it"
     return readouts(
         "a1_readouts",
-        readout("MFU", f"{100 * result.mfu:.1f}", "%", tone(result.mfu), "of the dense peak rate"),
+        readout("MFU", f"{100 * result.mfu:.1f}", "%", _tone(result.mfu), "of the dense peak rate"),
         readout(
             "Arithmetic",
             milliseconds(compute),
-            hint=f"{chosen.sequences:g} sequences per GPU and step",
+            hint=f"{count(chosen.sequences, 'sequence')} per GPU and step",
         ),
-        readout("Exchange in sight", milliseconds(exchange), hint="nothing hides it"),
+        readout("Exchange in sight", milliseconds(exchange), hint=hidden),
         readout(
             "Exchange over arithmetic",
-            f"{ratio:.2f}",
-            tone="good" if ratio < 0.1 else "warn" if ratio < 0.5 else "bad",
+            f"{waits:.2f}",
+            tone="good" if waits < 0.1 else "warn" if waits < 0.5 else "bad",
             hint="lower is better",
         ),
         readout("Step", milliseconds(result.step_latency_total), hint=band(result)),
@@ -200,19 +207,17 @@ def _alerts(chosen: Run, result: DistributedResult) -> list[Block]:
                 "cannot be halved. Take fewer GPUs or a larger global batch.",
             )
         )
-    if chosen.gpus > GPUS[0]:
-        here = all(solve(chosen.on(n)).whole_microbatches for n in (GPUS[0], chosen.gpus))
-        if here and result.mfu < solve(chosen.on(GPUS[0])).mfu / 2:
-            found.append(
-                alert(
-                    "a1_wall",
-                    "warn",
-                    "The wall",
-                    f"These {chosen.gpus:,} GPUs are used less than half as well as one server "
-                    f"with the same global batch: {percent(result.mfu)} against "
-                    f"{percent(solve(chosen.on(GPUS[0])).mfu)}.",
-                )
+    alone = solve(chosen.on(GPUS[0]))
+    if result.whole_microbatches and result.mfu < alone.mfu / 2:
+        found.append(
+            alert(
+                "a1_wall",
+                "warn",
+                "The wall",
+                f"These {chosen.gpus:,} GPUs are used less than half as well as one server with "
+                f"the same global batch: {percent(result.mfu)} against {percent(alone.mfu)}.",
             )
+        )
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.derivation import Derivation
+from mlsysim.core.units import Quantity
 from mlsysim.labs.blocks import (
     Block,
     alert,
@@ -42,7 +43,8 @@ from mlsysim.labs.parallelism_paradox.state import (
     PREDICTION_2,
     REFLECTION_2,
 )
-from mlsysim.labs.words import gigabytes, percent, seconds
+from mlsysim.labs.words import count, gigabytes, percent, ratio, seconds
+from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.solvers import DistributedResult
 
 __all__ = ["blocks", "outcome"]
@@ -91,17 +93,27 @@ def outcome(state: Mapping[str, Any]) -> Outcome:
 
 
 def _mail() -> Block:
+    return message("a2_mail", "Architect", *_letter())
+
+
+@functools.cache
+def _letter() -> tuple[str, ...]:
     gpu = FLEET.node.accelerator
     alone = solve(Design(1, 1, 1, False)).result
-    need = "" if alone is None else f" A replica on one GPU would need {gigabytes(alone.memory)}."
-    return message(
-        "a2_mail",
-        "Architect",
+    need = (
+        ""
+        if alone is None
+        else (
+            " Weights, gradients and the optimizer's state of one replica take "
+            f"{gigabytes(_states(alone))}."
+        )
+    )
+    return (
         f"We train {MODEL.name} with {MODEL.parameters.to('Gparam').magnitude:.0f} billion "
-        f"parameters on {FLEET.total_accelerators:,} {gpu.name}, {FLEET.count} servers of "
+        f"parameters on {FLEET.total_accelerators:,} {gpu.name} GPUs, {FLEET.count} servers of "
         f"{FLEET.node.accelerators_per_node}, on {FLEET.fabric.name}. A GPU has "
         f"{gigabytes(gpu.memory.capacity)}.{need}",
-        f"Split it: over the GPUs of a layer, over the stages of a pipeline, and over replicas. The "
+        "Split it: over the GPUs of a layer, over the stages of a pipeline, and over replicas. The "
         f"global batch is {BATCH:,} sequences of {MODEL.seq_len:,} tokens. I want an MFU of at "
         f"least {percent(TARGET_MFU, 0)}, no GPU out of memory, and a pipeline that idles for at "
         f"most {percent(BUBBLE_CEILING, 0)} of its time.",
@@ -117,13 +129,18 @@ def _framing() -> Block:
         "drains. That is the bubble, a share (p − 1) / (m + p − 1) of the time for p stages and m "
         "microbatches. Data parallelism (DP) takes the rest: "
         f"TP × PP × DP = {FLEET.total_accelerators:,}.",
-        "Training keeps 16 bytes for each parameter: 2 of weight, 2 of gradient, 12 of the "
-        "optimizer. TP and PP divide them all. DP divides none, unless the replicas share out the "
-        "optimizer's state (ZeRO-1). Ranks of a layer split norms and dropouts as well (sequence "
-        "parallelism), which costs nothing here.",
+        "Training in 16 bits keeps 2 bytes of weight and 2 of gradient for each parameter, and "
+        f"{_state_bytes():.0f} of the optimizer. TP and PP divide them all. DP divides none, "
+        "unless the replicas share out the optimizer's state (ZeRO-1). Ranks of a layer split "
+        "norms and dropouts as well (sequence parallelism), which sends as much and keeps less.",
         "Decide before you see the instruments. Each answer gets the microbatches that serve it "
         "best, and ZeRO-1.",
     )
+
+
+def _state_bytes() -> float:
+    size: float = (CONVENTIONS.moment_bytes + CONVENTIONS.master_bytes).to("byte").magnitude
+    return size
 
 
 def _instruments(state: Mapping[str, Any]) -> list[Block]:
@@ -148,7 +165,7 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
 @functools.lru_cache(maxsize=32)
 def _explained(design: Design) -> Derivation | None:
     result = solve(design).result
-    return result and result.explain("bubble_fraction", "memory", "mfu", depth=2)
+    return None if result is None else result.explain("bubble_fraction", "memory", "mfu", depth=2)
 
 
 def _readouts(found: Outcome) -> Block:
@@ -156,9 +173,9 @@ def _readouts(found: Outcome) -> Block:
     if result is None:
         names = ("MFU", "Memory per GPU", "Bubble", "Replicas (DP)", "Tensor all-reduces", "Step")
         return readouts("a2_readouts", *(readout(name, "–", tone="bad") for name in names))
-    full = (result.memory / result.memory_capacity).to("").magnitude
+    full = ratio(result.memory, result.memory_capacity)
     idles = result.bubble_fraction > BUBBLE_CEILING
-    waits = (result.tp_communication_latency / result.step_latency_total).to("").magnitude
+    waits = ratio(result.tp_communication_latency, result.step_latency_total)
     return readouts(
         "a2_readouts",
         readout(
@@ -186,7 +203,7 @@ def _readouts(found: Outcome) -> Block:
             "Replicas (DP)",
             f"{result.dp_size:,}",
             hint=f"{FLEET.total_accelerators:,} / ({design.tp} × {design.pp}); "
-            f"{result.microbatch_size:g} sequences per microbatch",
+            f"{count(result.microbatch_size, 'sequence')} per microbatch",
         ),
         readout(
             "Tensor all-reduces",
@@ -202,11 +219,20 @@ def _alerts(found: Outcome) -> list[Block]:
     result, design = found.result, found.design
     if result is None:
         return [alert("a2_sizes", "bad", "The sizes do not multiply up", f"{found.refusal}.")]
-    alerts = [
-        alert(f"a2_{kind}", "bad", _TITLES[kind], f"{reason.partition(': ')[2]}.")
-        for reason in result.reasons
-        for kind in [reason.partition(":")[0]]
-    ]
+    alerts = []
+    if not result.fits_memory:
+        alerts.append(alert("a2_memory", "bad", "Out of memory", _too_much(result)))
+    if not result.whole_microbatches:
+        alerts.append(
+            alert(
+                "a2_microbatches",
+                "bad",
+                "Microbatches of fractions of a sequence",
+                f"{BATCH:,} sequences over {count(result.dp_size, 'replica')} and "
+                f"{count(design.microbatches, 'microbatch', 'es')} leave "
+                f"{result.microbatch_size:.4g} of a sequence for each. {_dividing(result)}",
+            )
+        )
     if design.spans_servers:
         each = FLEET.node.accelerators_per_node
         alerts.append(
@@ -255,7 +281,35 @@ def _alerts(found: Outcome) -> list[Block]:
     return alerts
 
 
-_TITLES = {"memory": "Out of memory", "microbatches": "Microbatches of fractions of a sequence"}
+def _too_much(result: DistributedResult) -> str:
+    parts = ", ".join(
+        f"{words.lower()} {gigabytes(getattr(result, name))}" for name, words in _PARTS.items()
+    )
+    if _states(result) > result.memory_capacity:
+        advice = (
+            "What is kept for the parameters alone does not fit: TP and PP divide it, ZeRO-1 "
+            "divides the optimizer's state."
+        )
+    else:
+        advice = (
+            "What is kept for the parameters fits, the activations do not: more microbatches make "
+            "each smaller, TP divides them."
+        )
+    return (
+        f"A GPU needs {gigabytes(result.memory)} and has {gigabytes(result.memory_capacity)}: "
+        f"{parts}. {advice}"
+    )
+
+
+def _states(result: DistributedResult) -> Quantity:
+    return result.weights_memory + result.gradient_memory + result.optimizer_memory
+
+
+def _dividing(result: DistributedResult) -> str:
+    own = BATCH / result.dp_size
+    if own != int(own):
+        return f"{result.dp_size:,} does not divide the batch: make TP × PP larger."
+    return f"Take a number that divides the {own:.0f} sequences of a replica."
 
 
 def _memory(result: DistributedResult) -> Block:

@@ -1,8 +1,8 @@
 """Act II asks the solver: GPT-3 on 1,024 H100, split in three ways at once.
 
 The global batch is that of a published run of this model: 1,536 sequences (Narayanan et al. 2021,
-Table 2). Tensor-parallel ranks split norms and dropouts as well (sequence parallelism), and
-attention is fused; neither can be set, for both cost nothing here.
+Table 2). Tensor-parallel ranks split norms and dropouts as well (sequence parallelism), which sends
+as much and keeps less.
 """
 
 from __future__ import annotations
