@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mlsysim.core.units import Quantity, ureg
+from mlsysim.solvers import DistributedResult
 
-__all__ = ["count", "gigabytes", "milliseconds", "percent", "ratio", "seconds"]
+__all__ = ["band", "count", "gigabytes", "milliseconds", "percent", "ratio", "seconds"]
 
 # Results are in base units: these conversions cost nothing, and no name has to be parsed.
 _S, _B, _ONE = ureg.Unit("s"), ureg.Unit("byte"), ureg.Unit("")
@@ -39,3 +40,11 @@ def gigabytes(size: Quantity) -> str:
     """Print a size in gigabytes."""
     value = size.m_as(_B) / 1e9
     return f"{value:,.0f} GB" if value >= 100 else f"{value:.1f} GB"
+
+
+def band(result: DistributedResult) -> str:
+    """Say how sure a step time is."""
+    low, high = result.step_latency_low, result.step_latency_high
+    if low is None or high is None:
+        return "no published run to compare with"
+    return f"four of five comparable runs: {milliseconds(low)} to {milliseconds(high)}"

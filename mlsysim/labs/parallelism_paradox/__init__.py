@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.units import Quantity
-from mlsysim.labs.parallelism_paradox import act_one, act_two, closing
+from mlsysim.labs.parallelism_paradox import act_one, act_two, closing, configurator, explorer
 from mlsysim.labs.parallelism_paradox.ledger import ledger, restore
 from mlsysim.labs.parallelism_paradox.scaling import solve
 from mlsysim.labs.parallelism_paradox.state import CONTROLS, PREDICTION_1, PREDICTION_2
@@ -98,7 +98,7 @@ def _act(full: Mapping[str, Any]) -> str:
 def _first(full: Mapping[str, Any]) -> dict[str, str]:
     if full[PREDICTION_1.id] is None:
         return {"Configuration": "–", "MFU": "–", "Memory": "–"}
-    result = solve(act_one.run(full))
+    result = solve(explorer.run(full))
     return {
         "Configuration": f"{result.dp_size:,} GPUs, DP {result.dp_size:,}",
         "MFU": percent(result.mfu),
@@ -107,7 +107,7 @@ def _first(full: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _second(full: Mapping[str, Any]) -> dict[str, str]:
-    found = act_two.outcome(full)
+    found = configurator.outcome(full)
     design, result = found.design, found.result
     if result is None:
         sizes = f"TP {design.tp} × PP {design.pp}: invalid"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.labs.parallelism_paradox import act_two
+from mlsysim.labs.parallelism_paradox import configurator
 from mlsysim.labs.parallelism_paradox.state import (
     CONTROLS,
     PREDICTION_1,
@@ -45,7 +45,7 @@ def ledger(state: Mapping[str, Any]) -> dict[str, Any]:
     from mlsysim import __version__
 
     full = CONTROLS.complete(state)
-    found = act_two.outcome(full)
+    found = configurator.outcome(full)
     result = found.result
     shown = full[PREDICTION_1.id] is not None and full[PREDICTION_2.id] is not None
     return {

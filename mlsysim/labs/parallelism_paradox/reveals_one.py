@@ -50,10 +50,10 @@ def _software() -> str:
     cost = hops * FABRICS[MAIL.fabric].latency
     return (
         "There is some truth in it, but it is the smaller part. A ring of "
-        f"{MAIL.gpus} GPUs takes {hops:,} hops, and their latencies add up to {milliseconds(cost)} of a step of "
-        f"{milliseconds(_large().step_latency_total)}. If messages of no size took no time, the "
-        f"MFU on {MAIL.gpus} GPUs would be {_mfu(without)} instead of {_mfu(_large())}. Most of "
-        "the fall would still be there."
+        f"{MAIL.gpus} GPUs takes {hops:,} hops, and their latencies add up to "
+        f"{milliseconds(cost)} of a step of {milliseconds(_large().step_latency_total)}. If "
+        f"messages of no size took no time, the MFU on {MAIL.gpus} GPUs would be "
+        f"{_mfu(without)} instead of {_mfu(_large())}. Most of the fall would still be there."
     )
 
 
@@ -68,8 +68,9 @@ def _ratio() -> str:
         f"{milliseconds(few.dp_communication_latency)}, then "
         f"{milliseconds(many.dp_communication_latency)}. It got slower once, from "
         f"{milliseconds(one.dp_communication_latency)}, when it left the server and its NVLink. "
-        f"If each GPU kept the {MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, the MFU on "
-        f"{MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That needs a global batch of "
+        f"If each GPU kept the {MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, "
+        f"the MFU on {MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That needs a "
+        "global batch of "
         f"{MAIL.batch // GPUS[0] * MAIL.gpus:,} sequences, and a model may learn less from it."
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.labs.parallelism_paradox import act_two
+from mlsysim.labs.parallelism_paradox import configurator
 from mlsysim.labs.parallelism_paradox.design import BUBBLE_CEILING, TARGET_MFU
 from mlsysim.labs.parallelism_paradox.state import PREDICTION_1, PREDICTION_2
 from mlsysim.labs.words import percent
@@ -24,5 +24,5 @@ def tier(full: Mapping[str, Any]) -> str:
     asked = (PREDICTION_1, PREDICTION_2)
     right = [question.verdict(full[question.id]) == "right" for question in asked]
     answered = all(full[question.id] is not None for question in asked)
-    done = [*right, answered and act_two.outcome(full).accepted]
+    done = [*right, answered and configurator.outcome(full).accepted]
     return "optimal" if all(done) else "partial" if any(done) else "developing"
