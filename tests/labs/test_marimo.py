@@ -27,7 +27,7 @@ from tests.conftest import ROOT
 from tests.docs.browser import FLAGS, Visitor, chromium, visitor
 
 pytestmark = pytest.mark.browser
-pytest.importorskip("marimo", reason="marimo is not installed: pip install 'mlsysim[labs]'")
+pytest.importorskip("marimo", reason="marimo is not installed: pip install marimo")
 
 HOST = "127.0.0.1"
 
