@@ -102,7 +102,7 @@ def _cut(shape: tuple[int, ...]) -> list[_Slice]:
     while math.prod(shape[axis + 1 :]) > _CACHED:
         axis += 1
     length, inner = math.prod(shape[axis : axis + 1]), math.prod(shape[axis + 1 :])
-    pieces = min(length, -(-length * inner // _CACHED))
+    pieces = -(-length // (_CACHED // inner))
     edges = [length * piece // pieces for piece in range(pieces + 1)]
     slices: list[_Slice] = []
     start = 0
@@ -129,8 +129,12 @@ def _place(
     column[piece.rows] = np.broadcast_to(value, piece.shape).reshape(-1)
 
 
-def _solve(kernel: _Kernel, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Run the kernel on one slice: the task that travels to the workers."""
+def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict[str, Any]:
+    """Run the kernel on one slice: the task that travels to the workers.
+
+    Dask knows tasks by their arguments, and answers one that failed with the same failure. The
+    number of the attempt makes it another task.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return kernel(**inputs)
 
@@ -145,14 +149,15 @@ def _submitted(
     """
     left = slices
     fault: Exception | None = None
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         lost = []
         with make() as executor:
             futures: dict[Future[dict[str, Any]], _Slice] = {}
             try:
                 for piece in left:
                     try:
-                        futures[executor.submit(_solve, kernel, piece.of(inputs))] = piece
+                        future = executor.submit(_solve, kernel, piece.of(inputs), attempt)
+                        futures[future] = piece
                     except Exception as death:
                         fault = death
                         lost.append(piece)
