@@ -140,9 +140,9 @@ class DistributedSolver(Solver[DistributedResult]):
         gradient_precision
             Format of the gradients; `None` takes `precision`.
         gradient_compression
-            Bytes of gradients over bytes that replicas send of them: 1 sends all, 100 what a
-            top-1% selection of values would. Neither the time to compress nor what it does to
-            learning is counted.
+            Bytes of gradients over bytes that replicas send of them, indices of selected values
+            included: 1 sends all, 4 a quarter. Sums stay sums, as in PowerSGD; neither the time
+            to compress nor what it does to learning is counted.
         gradient_overlap
             Share of what the replicas exchange that runs under computation, as far as there is
             enough of it: 0 nothing, 1 all. `None` takes the calibration's.
