@@ -69,15 +69,19 @@ from mlsysim.viz import plot_roofline
 if TYPE_CHECKING:
     from mlsysim.config import SimulationConfig
     from mlsysim.evaluation import Scorecard, evaluate
+    from mlsysim.planner import Advice, Diagnosis, advise, contrast, diagnose
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
+    from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.scorecard import plot_scorecard
+    from mlsysim.viz.timeline import plot_timeline
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Accelerator",
+    "Advice",
     "Calibration",
     "Calibrations",
     "Comparison",
@@ -85,6 +89,7 @@ __all__ = [
     "ConfigError",
     "Datacenter",
     "DeploymentTier",
+    "Diagnosis",
     "DistributedModel",
     "DistributedResult",
     "DistributedSolver",
@@ -137,12 +142,18 @@ __all__ = [
     "Sweep",
     "Systems",
     "Table",
+    "Timeline",
     "TransformerModel",
     "UnknownEntryError",
     "Workload",
+    "advise",
+    "contrast",
+    "diagnose",
     "evaluate",
     "plot_roofline",
     "plot_scorecard",
+    "plot_timeline",
+    "simulate_pipeline",
     "standalone_fleet",
     "sweep",
     "ureg",
@@ -160,9 +171,17 @@ _LATE = {
     "SimulationConfig": "config",
     "Comparison": "validation",
     "Report": "validation",
+    "Advice": "planner",
+    "Diagnosis": "planner",
     "Sweep": "sweeps",
+    "Timeline": "schedules",
+    "advise": "planner",
+    "contrast": "planner",
+    "diagnose": "planner",
     "evaluate": "evaluation",
     "plot_scorecard": "viz.scorecard",
+    "plot_timeline": "viz.timeline",
+    "simulate_pipeline": "schedules",
     "standalone_fleet": "scenario",
     "sweep": "sweeps",
     "validate": "validation",

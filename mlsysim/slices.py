@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, ExecutorError
 
-__all__ = ["Executors", "Progress", "evaluate"]
+__all__ = ["Executors", "Progress", "evaluate", "reporter"]
 
 Executors: TypeAlias = Executor | Callable[[], Executor]
 """An executor, or a function that makes one, and makes it anew when its workers have died."""
@@ -78,7 +78,7 @@ def evaluate(
     ExecutorError
         If the executor lost a slice each time that it was submitted.
     """
-    report = _reporter(progress)
+    report = reporter(progress)
     slices = _cut(shape)
     computed = (
         ((piece, _solve(kernel, piece.of(inputs))) for piece in slices)
@@ -212,7 +212,14 @@ def _no_executor(value: object) -> ConfigError:
     )
 
 
-def _reporter(progress: Progress) -> Callable[[int, int], None]:
+def reporter(progress: Progress) -> Callable[[int, int], None]:
+    """Return what to call with the rows done and the rows in all.
+
+    Raises
+    ------
+    ConfigError
+        If `progress` is neither a switch nor a function.
+    """
     if callable(progress):
         return progress
     if not isinstance(progress, bool):
