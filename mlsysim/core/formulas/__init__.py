@@ -18,6 +18,7 @@ from mlsysim.core.formulas import (
     decoding,
     dispatch,
     energy,
+    exchange,
     flops,
     held_parameters,
     inference,
@@ -58,6 +59,7 @@ __all__ += cost.__all__
 __all__ += decoding.__all__
 __all__ += dispatch.__all__
 __all__ += energy.__all__
+__all__ += exchange.__all__
 __all__ += flops.__all__
 __all__ += held_parameters.__all__
 __all__ += inference.__all__
@@ -95,6 +97,7 @@ from mlsysim.core.formulas.cost import *
 from mlsysim.core.formulas.decoding import *
 from mlsysim.core.formulas.dispatch import *
 from mlsysim.core.formulas.energy import *
+from mlsysim.core.formulas.exchange import *
 from mlsysim.core.formulas.flops import *
 from mlsysim.core.formulas.held_parameters import *
 from mlsysim.core.formulas.inference import *
