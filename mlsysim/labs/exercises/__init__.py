@@ -1,13 +1,29 @@
 """The exercises of the tutorials: one module for each page, one declaration for each exercise."""
 
 from mlsysim.labs.answers import Exercise
-from mlsysim.labs.exercises import distributed, hello_world, llm_serving, sustainability
+from mlsysim.labs.exercises import (
+    distributed,
+    hello_world,
+    llm_serving,
+    pipelines,
+    strategy,
+    sustainability,
+    tensor_parallel,
+)
 
 __all__ = ["EXERCISES"]
 
+_PAGES = (
+    hello_world,
+    llm_serving,
+    distributed,
+    pipelines,
+    tensor_parallel,
+    strategy,
+    sustainability,
+)
+
 EXERCISES: dict[str, Exercise] = {
-    exercise.name: exercise
-    for page in (hello_world, llm_serving, distributed, sustainability)
-    for exercise in page.EXERCISES
+    exercise.name: exercise for page in _PAGES for exercise in page.EXERCISES
 }
 """Every exercise that has a checker, by its name."""

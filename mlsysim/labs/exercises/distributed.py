@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from itertools import count, product
+from itertools import product
 from typing import Any
 
 from mlsysim.core.errors import ParallelismError
-from mlsysim.core.formulas import pipeline_bubble_fraction
 from mlsysim.core.types import Fleet, NetworkFabric
 from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.exercises.bubbles import MICROBATCHES
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedResult, DistributedSolver
 
@@ -65,23 +64,6 @@ def _stages(batch_size: int) -> int:
 
 def _tensor() -> int:
     return _best(1024, _ETHERNET).parallelism.tp
-
-
-def _first(bubble: Callable[[float], float] = lambda idle: idle, *, stages: int = 8) -> int:
-    """Return the first number of microbatches at which a bubble, made of the idle share, is small.
-
-    A tenth is not below a tenth, whatever the rounding.
-    """
-    return next(
-        parts
-        for parts in count(1)
-        if bubble(pipeline_bubble_fraction(stages, parts, 1)) < 0.1 - 1e-12
-    )
-
-
-def _added(idle: float) -> float:
-    """Return the time added over the busy time."""
-    return idle / (1 - idle)
 
 
 def _growth(fabric: NetworkFabric) -> float:
@@ -148,36 +130,7 @@ _SECOND = Exercise(
     },
 )
 
-_THIRD = Exercise(
-    "distributed-3",
-    {
-        "microbatches": Count(
-            asks="the first number of microbatches whose idle share is below a tenth",
-            truth=_first,
-            hint="Solve for the number of microbatches, and round up.",
-            roads=(
-                Road(
-                    lambda: _first() - 1,
-                    "There the share is not below a tenth. Is the bound itself below?",
-                ),
-                Road(
-                    lambda: _first(_added),
-                    "You took the time added, a multiple of the busy time. The idle share is a "
-                    "part of the whole.",
-                ),
-                Road(
-                    lambda: _first(_added) - 1,
-                    "You took the time added, a multiple of the busy time. The idle share is a "
-                    "part of the whole.",
-                ),
-                Road(
-                    lambda: _first(stages=9),
-                    "The bubble has one slot less than there are stages.",
-                ),
-            ),
-        )
-    },
-)
+_THIRD = Exercise("distributed-3", {"microbatches": MICROBATCHES})
 
 _SELF_CHECK = Exercise(
     "distributed-self-check",

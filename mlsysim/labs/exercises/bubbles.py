@@ -1,0 +1,56 @@
+"""Microbatches that make a bubble small, which two tutorials ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from mlsysim.core.formulas import pipeline_bubble_fraction
+from mlsysim.labs.answers import Count, Road
+
+__all__ = ["MICROBATCHES"]
+
+
+def _first(bubble: Callable[[float], float] = lambda idle: idle, *, stages: int = 8) -> int:
+    """Return the first number of microbatches at which a bubble, made of the idle share, is small.
+
+    A tenth is not below a tenth, whatever the rounding.
+    """
+    return next(
+        parts
+        for parts in count(1)
+        if bubble(pipeline_bubble_fraction(stages, parts, 1)) < 0.1 - 1e-12
+    )
+
+
+def _added(idle: float) -> float:
+    """Return the time added over the busy time."""
+    return idle / (1 - idle)
+
+
+MICROBATCHES = Count(
+    asks="the first number of microbatches whose idle share is below a tenth",
+    truth=_first,
+    hint="Solve for the number of microbatches, and round up.",
+    roads=(
+        Road(
+            lambda: _first() - 1,
+            "There the share is not below a tenth. Is the bound itself below?",
+        ),
+        Road(
+            lambda: _first(_added),
+            "You took the time added, a multiple of the busy time. The idle share is a "
+            "part of the whole.",
+        ),
+        Road(
+            lambda: _first(_added) - 1,
+            "You took the time added, a multiple of the busy time. The idle share is a "
+            "part of the whole.",
+        ),
+        Road(
+            lambda: _first(stages=9),
+            "The bubble has one slot less than there are stages.",
+        ),
+    ),
+)
+"""How many it takes with eight stages for an idle share below a tenth."""

@@ -1,0 +1,192 @@
+"""Exercises of the tutorial on strategies, answered by the advisor."""
+
+from __future__ import annotations
+
+from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.exercises import strategy_truths as found
+from mlsysim.labs.exercises.bubbles import MICROBATCHES
+
+__all__ = ["EXERCISES"]
+
+_PARTS = ("exchange between replicas", "tensor all-reduces", "bubble", "stage to stage")
+
+_FIRST = Exercise(
+    "strategy-1",
+    {
+        "faster": Choice(
+            asks='which plan is faster, the `"pure"` or the `"mixed"` one',
+            options=("pure", "mixed"),
+            truth=found.faster,
+            hint="What does a node of either send at the end of a step?",
+        ),
+        "difference": Choice(
+            asks="the part of the step in which they differ most, as `contrast` calls it: "
+            + ", ".join(f'`"{part}"`' for part in _PARTS),
+            options=_PARTS,
+            truth=found.difference,
+            hint="`contrast` tells the largest part first.",
+        ),
+    },
+)
+
+_SECOND = Exercise(
+    "strategy-2",
+    {
+        "efficiency": Amount(
+            asks="the highest scaling efficiency on Ethernet",
+            tolerance=0.005,
+            truth=lambda: found.textbook(found.ETHERNET).best.scaling_efficiency,
+            hint="Hold the levers that the textbook does not have, and let all others run.",
+            roads=(
+                Road(
+                    lambda: found.textbook(found.FAST).best.scaling_efficiency,
+                    "That is the winner's on InfiniBand.",
+                ),
+                Road(
+                    lambda: found.pair()[1].scaling_efficiency,
+                    "That is the mixed plan of the exercise before, which does not fit.",
+                ),
+                Road(
+                    lambda: found.free().best.scaling_efficiency,
+                    "That plan has levers that the textbook does not have.",
+                ),
+            ),
+        ),
+        "agree": Choice(
+            asks="whether the same plan wins on both networks, `True` or `False`",
+            options=(True, False),
+            truth=found.agree,
+            hint="Compare the sizes of the two winners.",
+        ),
+        "loss": Choice(
+            asks="how much more time the other network's choice takes at most: "
+            + ", ".join(f'`"{loss}"`' for loss in found.LOSSES),
+            options=found.LOSSES,
+            truth=found.swapped,
+            hint="Solve the winner of one network on the other, and `contrast` it with the winner "
+            "there.",
+        ),
+    },
+)
+
+_THIRD = Exercise("strategy-3", {"microbatches": MICROBATCHES})
+
+_WITH_SHARDING = "That is the winner with a sharded optimizer."
+_FOURTH = Exercise(
+    "strategy-4",
+    {
+        "tp_size": Count(
+            asks="the GPUs to a layer where nothing is sharded",
+            truth=lambda: found.bare().parallelism.tp,
+            hint="Let `advise` try one to a layer up to a whole server.",
+        ),
+        "pp_size": Count(
+            asks="the stages where nothing is sharded",
+            truth=lambda: found.bare().parallelism.pp,
+            hint="How many GPUs do the states of the model fill?",
+            roads=(
+                Road(lambda: found.sharded().parallelism.pp, _WITH_SHARDING),
+                Road(
+                    lambda: found.bare(sequence_parallel=False).parallelism.pp,
+                    "So it is where every GPU of a layer holds all tokens between the blocks. "
+                    "Sequence parallelism is allowed.",
+                ),
+            ),
+        ),
+        "worth": Amount(
+            asks="how much longer a token takes without a sharded optimizer, as a share",
+            tolerance=0.03,
+            truth=found.worth,
+            hint="Let the advisor choose anew once the optimizer is sharded.",
+            roads=(
+                Road(
+                    lambda: 1 - 1 / (1 + found.worth()),
+                    "That is how much less time it takes with one.",
+                ),
+                Road(
+                    lambda: found.worth(found.bare(zero_stage=1, virtual_stages=None)),
+                    "You let chunks in as well.",
+                ),
+            ),
+        ),
+    },
+)
+
+_FIFTH = Exercise(
+    "strategy-5",
+    {
+        "waits": Amount(
+            asks="the share of the step in which the GPUs wait for tensor all-reduces",
+            truth=found.waits,
+            hint="Divide the time of the tensor all-reduces by that of the step.",
+            roads=(
+                Road(
+                    lambda: found.waits() / (1 - found.waits()),
+                    "That is over the rest of the step. Take a share of the whole.",
+                ),
+                Road(lambda: 0.8, "So the notes say. Solve it here."),
+            ),
+        ),
+        "near": Amount(
+            asks="the same share at the latency of InfiniBand, with the bandwidth of Ethernet",
+            truth=lambda: found.waits(latency=found.NDR.latency),
+            hint="Change one of the two, and nothing else.",
+            roads=(
+                Road(found.waits, "That is at Ethernet's latency."),
+                Road(
+                    lambda: found.waits(latency=found.NDR.latency, bandwidth=found.NDR.bandwidth),
+                    "That is InfiniBand in both.",
+                ),
+            ),
+        ),
+        "enough": Amount(
+            asks="the bandwidth of a port beyond which a faster network does not help",
+            unit="GB/s",
+            tolerance=0.2,
+            truth=found.enough,
+            hint="Which other link does the ring go over? And how many ports carry it out of a "
+            "server?",
+            roads=(
+                Road(
+                    lambda: found.NODE.scale_up.bandwidth.to_base_units().magnitude,
+                    "One port would have to carry that alone. A server has several.",
+                ),
+            ),
+        ),
+    },
+)
+
+_SELF_CHECK = Exercise(
+    "strategy-self-check",
+    {
+        name: Choice(
+            asks=f'whether {words} takes `"more"` or `"less"` of the step',
+            options=("more", "less"),
+            truth=lambda field=field: found.becomes(field),  # type: ignore[misc]
+            hint="What does a GPU have to do of it when the batch is spread thinner?",
+        )
+        for name, words, field in (
+            ("arithmetic", "the arithmetic", "compute_latency"),
+            ("exchange", "the exchange between replicas", "dp_communication_latency"),
+            ("bubble", "the bubble", "pipeline_bubble_latency"),
+        )
+    }
+    | {
+        "price": Amount(
+            asks="what the run costs in addition, as a share of its rent on the smallest fleet",
+            tolerance=0.03,
+            truth=found.dearer,
+            hint="Compare the rents of the first and the last row of the table.",
+            roads=(
+                Road(lambda: 1 + found.dearer(), "That is the ratio. How much is added?"),
+                Road(
+                    lambda: 1 - 1 / (1 + found.dearer()),
+                    "That is a share of the rent on the largest fleet.",
+                ),
+            ),
+        )
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SELF_CHECK)
+"""In the order of the page."""
