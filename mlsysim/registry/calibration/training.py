@@ -171,6 +171,7 @@ class Calibrations(Catalog):
         "Megatron-Core, fused attention, bf16",
         "mcore_h100_weak",
         # They overlap collectives as Blackwell's runs do, and are too few to tell how much.
+        given={"tensor_overlap": 0.65},
         gemm_efficiency=0.717,
         attention_efficiency=0.162,
         hidden_bytes=31.0,
@@ -221,7 +222,6 @@ class Calibrations(Catalog):
         "Blackwell, Megatron-Bridge 2025-2026",
         "Megatron-Bridge with Transformer Engine, kernels launched one by one",
         "megatron_bridge_dense and megatron_bridge_moe on Blackwell",
-        given={},
         **_BLACKWELL,
     )
     """Llama 3 and models with experts on 8 to 256 GPUs, of servers of eight and racks of 72."""
