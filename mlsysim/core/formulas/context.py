@@ -99,7 +99,7 @@ def covering_time(attention: Value, cp_size: Value) -> Value:
     References
     ----------
     Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
-    Context, https://arxiv.org/abs/2310.01889: each of $c_p$ blocks is worked on while the next one
+    Context, https://arxiv.org/abs/2310.01889; each of $c_p$ blocks is worked on while the next one
     arrives, and after the last none does.
     """
     return attention * (cp_size - 1) / cp_size
