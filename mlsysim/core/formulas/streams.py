@@ -59,15 +59,16 @@ def step_traffic(
     stream_time: Value,
     bandwidth: Value,
     products: Value,
+    head: Value,
     matrix_share: Value,
     update: Value,
 ) -> Value:
     r"""Bytes that a device moves through its memory in a training step.
 
     Products are read and written three times, once forward and twice for the gradients. The
-    embedding and the output layer are left out.
+    embedding is left out.
 
-    $$ Q = m\,L_p\,B\,\bigl[t_s + (3 + r_w)\,t_w\bigr] + Q_u $$
+    $$ Q = m\,B\,\bigl(L_p\,\bigl[t_s + (3 + r_w)\,t_w\bigr] + t_v\bigr) + Q_u $$
 
     Parameters
     ----------
@@ -81,6 +82,8 @@ def step_traffic(
         $B$, bandwidth at which it does.
     products : [s]
         $t_w$, time in which a layer's products would stream in a forward pass, arithmetic apart.
+    head : [s]
+        $t_v$, time in which output projection and loss would stream, in a mean stage.
     matrix_share : [1]
         $r_w$, share of the layer that is recomputed.
     update : [byte]
@@ -97,7 +100,7 @@ def step_traffic(
     on GPU Clusters Using Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
     """
     streamed = stream_time + (3 + matrix_share) * products
-    return microbatch_count * stage_layers * bandwidth * streamed + update
+    return microbatch_count * bandwidth * (stage_layers * streamed + head) + update
 
 
 @formula

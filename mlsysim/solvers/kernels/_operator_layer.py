@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
 
-__all__ = ["Layer", "Rates", "attention_time", "head", "layer", "rates"]
+__all__ = ["Layer", "Products", "Rates", "attention_time", "head", "layer", "rates"]
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ def rates(i: SimpleNamespace) -> Rates:
 
 
 @dataclass(frozen=True)
-class _Products:
+class Products:
     """Time of matrix products, and the time in which they would only stream."""
 
     time: Value
     memory: Value
 
 
-def _joined(formula: Callable[..., Value], *parts: _Products) -> _Products:
-    return _Products(
+def _joined(formula: Callable[..., Value], *parts: Products) -> Products:
+    return Products(
         formula(*[part.time for part in parts]), formula(*[part.memory for part in parts])
     )
 
@@ -58,7 +58,7 @@ def _product(
     matrices: Value = 1,
     *,
     rate: Value = None,
-) -> _Products:
+) -> Products:
     each = i.bytes_per_element
     time = f.gemm_time(
         rows,
@@ -71,7 +71,7 @@ def _product(
         i.flops_per_mac,
         i.gemm_overhead,
     )
-    return _Products(
+    return Products(
         time, f.product_memory_time(rows, inner, columns, matrices, r.memory, each, each)
     )
 
@@ -85,7 +85,7 @@ def _block(
     *,
     shards: Value = None,
     rate: Value = None,
-) -> _Products:
+) -> Products:
     """Return the products of a feed-forward block, in and out."""
     shards = i.tp_size if shards is None else shards
     into = f.sharded_width(f.ffn_input_width(width, i.mlp_matrices), shards)
@@ -217,18 +217,9 @@ def _inner(i: SimpleNamespace) -> Value:
     )
 
 
-def head(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
-    """Return the time of the output projection and the loss, forward and backward."""
-    product = f.gemm_time(
-        tokens,
-        i.hidden_dim,
-        f.sharded_width(i.vocab_size, i.tp_size),
-        1,
-        r.wide,
-        r.memory,
-        i.bytes_per_element,
-        i.flops_per_mac,
-        i.gemm_overhead,
-    )
+def head(i: SimpleNamespace, r: Rates, tokens: Value) -> Products:
+    """Return the output projection and the loss, forward and backward."""
+    columns = f.sharded_width(i.vocab_size, i.tp_size)
+    product = _product(i, r, tokens, i.hidden_dim, columns, rate=r.wide)
     loss = f.memory_time(f.loss_traffic(tokens, i.vocab_size, i.tp_size, i.loss_bytes), r.memory)
-    return f.head_time(product, loss)
+    return Products(f.head_time(product.time, loss), f.head_time(product.memory, loss))

@@ -175,10 +175,10 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         i.virtual_stages,
         i.pp_size,
     )
-    passes = f.pipeline_pass_time(per_layer, w.stage_layers, last, i.microbatch_count)
+    passes = f.pipeline_pass_time(per_layer, w.stage_layers, last.time, i.microbatch_count)
     # A stage that waits for the others waits for mean ones, which have their part of the head.
     mean = f.pipeline_pass_time(
-        per_layer, w.stage_layers, f.stage_share(last, i.pp_size), i.microbatch_count
+        per_layer, w.stage_layers, f.stage_share(last.time, i.pp_size), i.microbatch_count
     )
     bubble = f.pipeline_bubble_time(mean, i.pp_size, i.microbatch_count, i.virtual_stages)
 
@@ -211,6 +211,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         one.streamed,
         r.memory,
         one.products,
+        f.stage_share(last.memory, i.pp_size),
         i.matrix_share,
         written,
     )
@@ -221,7 +222,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         training_memory(i, w),
         step=step,
         alone=_alone(i, r, w),
-        compute=f.pipeline_pass_time(one.time, w.stage_layers, last, i.microbatch_count),
+        compute=f.pipeline_pass_time(one.time, w.stage_layers, last.time, i.microbatch_count),
         # Sharded gradients wait with the layers instead of at the end.
         data=where(
             i.zero_stage >= 2,
@@ -261,5 +262,5 @@ def _alone(i: SimpleNamespace, r: Rates, w: Work) -> Value:
     whole = {"tp_size": 1, "ep_size": 1, "sequence_parallel": 0, "matrix_share": 0}
     one = SimpleNamespace(**{**vars(i), **whole, "score_share": 0})
     return f.pipeline_pass_time(
-        layer(one, r, w.tokens, i.batch_size).time, i.layers, head(one, r, w.tokens), 1
+        layer(one, r, w.tokens, i.batch_size).time, i.layers, head(one, r, w.tokens).time, 1
     )

@@ -83,4 +83,4 @@ def test_recomputation_streams_again():
 
 
 def test_a_step_moves_every_layer_of_every_microbatch_and_the_update():
-    assert step_traffic(10, 4, 2.0, 5.0, 7.0, 0, 3.0) == 4 * 10 * 5 * (2 + 21) + 3
+    assert step_traffic(10, 4, 2.0, 5.0, 7.0, 6.0, 0, 3.0) == 4 * 5 * (10 * (2 + 21) + 6) + 3
