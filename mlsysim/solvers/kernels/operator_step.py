@@ -123,17 +123,22 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         where(i.tp_size > 1, i.collective_overhead, 0),
     )
-    tensor = f.exposed_time(
-        f.layer_all_reduce_time(all_reduce, all_reduces(i, w), 1, 1), i.tensor_overlap
+    # No more is hidden than a layer has work to hide it under.
+    tensor = f.covered_time(
+        f.layer_all_reduce_time(all_reduce, all_reduces(i, w), 1, 1), i.tensor_overlap, one.time
     )
-    exchange = f.exposed_time(
-        dispatch_time(i, w, r.local, r.remote, i.copies_per_node), i.exchange_overlap
+    exchange = f.covered_time(
+        f.expert_exchange_time(
+            dispatch_time(i, w, r.local, r.remote, i.copies_per_node), i.layers, i.moe_layers
+        ),
+        i.exchange_overlap,
+        one.time,
     )
     on_device = f.launch_limited_time(
         f.device_layer_time(
             one.time,
             tensor,
-            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
+            exchange,
         ),
         f.layer_launch_time(
             i.layer_launch,
@@ -234,11 +239,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
             data,
         ),
         context=f.step_share(context, w.stage_layers, i.microbatch_count),
-        exchange=f.step_share(
-            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
-            w.stage_layers,
-            i.microbatch_count,
-        ),
+        exchange=f.step_share(exchange, w.stage_layers, i.microbatch_count),
         tensor=f.step_share(tensor, w.stage_layers, i.microbatch_count),
         pipeline=transfer,
         bubble=bubble,
