@@ -1,0 +1,185 @@
+"""What an exercise asks for: amounts, counts and choices, each with its truth and its wrong roads.
+
+The truth is a function that computes it with the package when an answer comes in. No answer is
+stored, and no hint contains one.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.units import has_dimension, parse_quantity, strip
+
+__all__ = ["Amount", "Choice", "Count", "Exercise", "Part", "Road", "Verdict"]
+
+# Ratios of a wrong answer to the right one that say more than "too large".
+_PLAIN_SLIPS = ((100.0, "It is a factor of a hundred away: a share or percent?"),)
+_UNIT_SLIPS = (
+    (8.0, "It is a factor of eight away: bits or bytes?"),
+    (1e3, "It is a factor of a thousand away: look at the prefix of the unit."),
+    (1e6, "It is a factor of a million away: look at the prefix of the unit."),
+    (1e9, "It is a factor of a billion away: look at the prefix of the unit."),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a checker says about an answer. It is true where the answer is right.
+
+    Attributes
+    ----------
+    right : bool
+        Whether everything that the exercise asks for is there and right.
+    hint : str
+        What to look at; empty where `right`.
+    """
+
+    right: bool
+    hint: str = ""
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        lines = self._words().split("\n")
+        return "\n".join(textwrap.fill(line, 80) for line in lines)
+
+    def _repr_markdown_(self) -> str:
+        return self._words().replace("\n", "\n\n")
+
+    def _words(self) -> str:
+        return "Right." if self.right else f"Not yet. {self.hint}"
+
+
+class Road(NamedTuple):
+    """A known wrong road: where it leads, and what to say to those who took it."""
+
+    leads_to: Callable[[], Any]
+    hint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One thing that an exercise asks for.
+
+    Attributes
+    ----------
+    asks : str
+        What is asked for, in words.
+    truth : Callable
+        Computes the answer, in SI base units where it has a unit.
+    hint : str
+        What to say about a wrong answer that no road explains.
+    """
+
+    asks: str
+    truth: Callable[[], Any]
+    hint: str = ""
+
+    def admit(self, name: str, answer: Any) -> Any:
+        """Return the answer as it is compared, or say what kind of answer is needed."""
+        raise NotImplementedError
+
+    def judge(self, answer: Any) -> str:
+        """Return a hint for an admitted answer, or nothing for a right one."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amount(Part):
+    """A quantity, or a number where `unit` is empty, right within a relative `tolerance`."""
+
+    unit: str = ""
+    tolerance: float = 0.02
+    roads: tuple[Road, ...] = ()
+
+    def admit(self, name: str, answer: Any) -> float:
+        """Return the answer in SI base units."""
+        if isinstance(answer, str):
+            answer = parse_quantity(answer, name)
+        if isinstance(answer, bool):
+            raise ConfigError(f"{name} = {answer!r} must be a number", argument=name)
+        try:
+            value = float(strip(answer, self.unit, name))
+        except (TypeError, ValueError) as fault:
+            if isinstance(fault, ConfigError):
+                raise
+            raise ConfigError(f"{name} = {answer!r} must be one number", argument=name) from fault
+        if not math.isfinite(value):
+            raise ConfigError(f"{name} = {answer!r} must be a finite number", argument=name)
+        return value
+
+    def judge(self, answer: Any) -> str:
+        """Compare with the truth, then with where the wrong roads lead."""
+        truth = self.truth()
+        if self._near(answer, truth):
+            return ""
+        ends = [(road.leads_to(), road.hint) for road in self.roads]
+        near = [(abs(answer - end), hint) for end, hint in ends if self._near(answer, end)]
+        if near:
+            return min(near)[1]
+        for factor, hint in self._slips():
+            if self._near(answer, truth * factor) or self._near(answer, truth / factor):
+                return hint
+        return f"Too {'large' if answer > truth else 'small'}. {self.hint}".rstrip()
+
+    def _slips(self) -> tuple[tuple[float, str], ...]:
+        return _UNIT_SLIPS if has_dimension(self.unit) else _PLAIN_SLIPS
+
+    def _near(self, answer: float, value: float) -> bool:
+        return math.isclose(answer, value, rel_tol=self.tolerance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Amount):
+    """A whole number, right only if it is the one; ``"never"`` is one beyond all others."""
+
+    tolerance: float = 0.0
+
+    def admit(self, name: str, answer: Any) -> float:
+        """Return the answer as a number; "never" is infinity."""
+        if isinstance(answer, str) and answer.strip().lower() == "never":
+            return math.inf
+        value = super().admit(name, answer)
+        if value != round(value):
+            raise ConfigError(f"{name} = {answer!r} must be a whole number", argument=name)
+        return value
+
+    def _slips(self) -> tuple[tuple[float, str], ...]:
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Part):
+    """One of several options, each wrong one with a hint of its own where there is one."""
+
+    options: tuple[Any, ...]
+    hints: Mapping[Any, str] | None = None
+
+    def admit(self, name: str, answer: Any) -> Any:
+        """Return the option; a row of a registry stands for its name."""
+        answer = getattr(answer, "name", answer)
+        for option in self.options:
+            if type(option) is type(answer) and option == answer:
+                return option
+        known = ", ".join(repr(option) for option in self.options)
+        raise ConfigError(f"{name} = {answer!r} must be one of {known}", argument=name)
+
+    def judge(self, answer: Any) -> str:
+        """Compare with the truth."""
+        if answer == self.truth():
+            return ""
+        return (self.hints or {}).get(answer, self.hint)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise of a tutorial: its name, and the parts of its answer by their names."""
+
+    name: str
+    parts: Mapping[str, Part]

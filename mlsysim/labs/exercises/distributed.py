@@ -1,0 +1,211 @@
+"""Exercises of the tutorial on distributed training, about the textbook's model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import count, product
+from typing import Any
+
+from mlsysim.core.errors import ParallelismError
+from mlsysim.core.formulas import pipeline_bubble_fraction
+from mlsysim.core.types import Fleet, NetworkFabric
+from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.registry import Models, Systems
+from mlsysim.solvers import DistributedResult, DistributedSolver
+
+__all__ = ["EXERCISES"]
+
+_POWERS = tuple(2**k for k in range(11))
+_ETHERNET, _NDR = Systems.Fabrics.Ethernet_100G, Systems.Fabrics.InfiniBand_NDR
+
+
+def _solve(fabric: NetworkFabric = _ETHERNET, **given: Any) -> DistributedResult:
+    fleet = Fleet(name=fabric.name, node=Systems.Nodes.DGX_H100, count=32, fabric=fabric)
+    job = {"batch_size": 256, "seq_len": 2048, "precision": "fp16", "efficiency": 0.5}
+    return DistributedSolver.solve(model=Models.Llama3_70B, fleet=fleet, **{**job, **given})
+
+
+def _mixed(**given: Any) -> DistributedResult:
+    return _solve(**{"tp_size": 4, "pp_size": 2, "microbatch_count": 8, **given})
+
+
+@lru_cache(maxsize=8)
+def _best(batch_size: int, fabric: NetworkFabric) -> DistributedResult:
+    """Return the plan that can run and scales best."""
+    plans = []
+    for tensor, stages, parts in product(_POWERS[:4], _POWERS[:9], _POWERS):
+        try:
+            plan = _solve(
+                fabric,
+                batch_size=batch_size,
+                tp_size=tensor,
+                pp_size=stages,
+                microbatch_count=parts,
+            )
+        except ParallelismError:
+            continue
+        if plan.feasible:
+            plans.append(plan)
+    return max(plans, key=lambda plan: plan.scaling_efficiency)
+
+
+def _same_plan() -> bool:
+    return _best(1024, _ETHERNET).parallelism == _best(1024, _NDR).parallelism
+
+
+def _deeper() -> str:
+    small, large = (_best(batch, _ETHERNET).parallelism.pp for batch in (256, 1024))
+    return "deeper" if large > small else "shallower" if large < small else "same"
+
+
+def _stages(batch_size: int) -> int:
+    return _best(batch_size, _ETHERNET).parallelism.pp
+
+
+def _tensor() -> int:
+    return _best(1024, _ETHERNET).parallelism.tp
+
+
+def _first(bubble: Callable[[float], float] = lambda idle: idle, *, stages: int = 8) -> int:
+    """Return the first number of microbatches at which a bubble, made of the idle share, is small.
+
+    A tenth is not below a tenth, whatever the rounding.
+    """
+    return next(
+        parts
+        for parts in count(1)
+        if bubble(pipeline_bubble_fraction(stages, parts, 1)) < 0.1 - 1e-12
+    )
+
+
+def _added(idle: float) -> float:
+    """Return the time added over the busy time."""
+    return idle / (1 - idle)
+
+
+def _growth(fabric: NetworkFabric) -> float:
+    """Return how much longer a step's tensor all-reduces take in a group of 16 than of 8."""
+    eight, sixteen = (
+        _solve(fabric, tp_size=size, pp_size=4, microbatch_count=32).tp_communication_latency
+        for size in (8, 16)
+    )
+    return float((sixteen / eight).to("").magnitude)
+
+
+def _slower_link(fabric: NetworkFabric) -> float:
+    link = Systems.Nodes.DGX_H100.scale_up
+    return float((link.bandwidth / fabric.bandwidth).to("").magnitude)
+
+
+_FIRST = Exercise(
+    "distributed-1",
+    {
+        "efficiency": Choice(
+            asks='whether its scaling efficiency is `"higher"` or `"lower"`',
+            options=("higher", "lower"),
+            truth=lambda: (
+                "higher" if _mixed().scaling_efficiency > _solve().scaling_efficiency else "lower"
+            ),
+            hint="Weigh what the stages save of the gradient all-reduce against bubble and tensor "
+            "all-reduces.",
+        ),
+        "feasible": Choice(
+            asks="whether it can run, `True` or `False`",
+            options=(True, False),
+            truth=lambda: _mixed().feasible,
+            hint="Add up weights, gradients and optimizer state of a device.",
+        ),
+    },
+)
+
+_SECOND = Exercise(
+    "distributed-2",
+    {
+        "depth": Choice(
+            asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
+            options=("deeper", "shallower", "same"),
+            truth=_deeper,
+            hint="More work comes with the same gradients. What were the stages for?",
+        ),
+        "agree": Choice(
+            asks="whether the same plan wins on both fabrics, `True` or `False`",
+            options=(True, False),
+            truth=_same_plan,
+            hint="How much does the gradient all-reduce weigh in a step of four times the work?",
+        ),
+        "tp_size": Count(
+            asks="the tensor-parallel size of the winner on Ethernet",
+            truth=_tensor,
+            hint="Compare plans that can run only.",
+        ),
+        "pp_size": Count(
+            asks="the stages of the winner on Ethernet",
+            truth=lambda: _stages(1024),
+            hint="Let both sizes and the microbatches run, and compare plans that can run only.",
+            roads=(Road(lambda: _stages(256), "That is the winner for 256 sequences."),),
+        ),
+    },
+)
+
+_THIRD = Exercise(
+    "distributed-3",
+    {
+        "microbatches": Count(
+            asks="the first number of microbatches whose idle share is below a tenth",
+            truth=_first,
+            hint="Solve for the number of microbatches, and round up.",
+            roads=(
+                Road(
+                    lambda: _first() - 1,
+                    "There the share is not below a tenth. Is the bound itself below?",
+                ),
+                Road(
+                    lambda: _first(_added),
+                    "You took the time added, a multiple of the busy time. The idle share is a "
+                    "part of the whole.",
+                ),
+                Road(
+                    lambda: _first(_added) - 1,
+                    "You took the time added, a multiple of the busy time. The idle share is a "
+                    "part of the whole.",
+                ),
+                Road(
+                    lambda: _first(stages=9),
+                    "The bubble has one slot less than there are stages.",
+                ),
+            ),
+        )
+    },
+)
+
+_SELF_CHECK = Exercise(
+    "distributed-self-check",
+    {
+        name: Amount(
+            asks=f"the factor on {words}",
+            tolerance=0.1,
+            truth=lambda fabric=fabric: _growth(fabric),  # type: ignore[misc]
+            hint="Twice the ranks mean twice the activations in each microbatch. How much of a "
+            "message crosses the network, and how much slower is that?",
+            roads=(
+                Road(
+                    lambda fabric=fabric: _slower_link(fabric),  # type: ignore[misc]
+                    "So much less bandwidth has the network. How much of the data has to cross it?",
+                ),
+                Road(
+                    lambda fabric=fabric: _growth(fabric) / 2,  # type: ignore[misc]
+                    "Half as many replicas: each microbatch has more sequences than before.",
+                ),
+                Road(
+                    lambda: 2.0,
+                    "So much grow the activations. But a part of them crosses the network now.",
+                ),
+            ),
+        )
+        for name, words, fabric in (("ethernet", "Ethernet", _ETHERNET), ("ndr", "NDR", _NDR))
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _SELF_CHECK)
+"""In the order of the page."""

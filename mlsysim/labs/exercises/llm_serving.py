@@ -1,0 +1,264 @@
+"""Exercises of the tutorial on serving a language model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlsysim.core.types import Accelerator
+from mlsysim.core.units import Q_
+from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.solvers import ServingResult, ServingSolver
+
+__all__ = ["EXERCISES"]
+
+_MODEL = Models.Llama3_8B
+_DEVICES = (Hardware.A100, Hardware.H100, Hardware.H200, Hardware.B200, Hardware.MI300X)
+_PROMISE = Q_(25, "ms")
+_CROWD = 10**9
+# The parameters of the matrices, as the exercise gives them.
+_MATRICES = 7e9
+
+
+def _solve(**given: Any) -> ServingResult:
+    common = {"model": _MODEL, "hardware": Hardware.H100, "precision": "bf16", "efficiency": 0.5}
+    return ServingSolver.solve(**{**common, **given})
+
+
+def _chat(**given: Any) -> ServingResult:
+    return _solve(**{"seq_len": 2048, "output_len": 256, **given})
+
+
+def _ceiling(context: float, heads: int = _MODEL.kv_heads, vectors: int = 2) -> float:
+    """Return tokens per second where only keys and values of such a context are read."""
+    each = vectors * _MODEL.layers * heads * _MODEL.head_dim * 2
+    rate = Hardware.H100.memory.bandwidth.to_base_units().magnitude
+    return float(rate / (context * each))
+
+
+def _readers(device: Accelerator, *, room: bool = True) -> int:
+    """Return the most readers within the promise, with or without regard to the memory."""
+    most = _chat(hardware=device, seq_len=8192).max_batch_size
+
+    def kept(batch: int) -> bool:
+        return bool(_chat(hardware=device, seq_len=8192, batch_size=batch).itl <= _PROMISE)
+
+    batch = most
+    while not room and kept(batch + 1):
+        batch += 1
+    while batch and not kept(batch):
+        batch -= 1
+    return int(batch)
+
+
+def _best(*, room: bool = True) -> Accelerator:
+    return max(_DEVICES, key=lambda device: _readers(device, room=room))
+
+
+def _rate(device: Accelerator, batch: int) -> float:
+    answer = _chat(hardware=device, seq_len=8192, batch_size=batch)
+    return float(answer.decode_throughput.to_base_units().magnitude)
+
+
+def _eight_k(**given: Any) -> int:
+    return int(_solve(seq_len=8192, **given).max_batch_size)
+
+
+def _winner() -> str:
+    weights, cache = _eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")
+    return "weights" if weights > cache else "cache"
+
+
+def _equal(share: float = 0.5, layers: int = _MODEL.layers) -> float:
+    """Return the tokens where `share` of all pairs cost what the matrices cost."""
+    return _MATRICES / (2 * share * layers * _MODEL.heads * _MODEL.head_dim)
+
+
+def _pair() -> tuple[ServingResult, ServingResult]:
+    large = {"model": Models.Llama3_70B, "hardware": Systems.Nodes.DGX_H100}
+    return _chat(**large, tp_size=8, batch_size=64), _chat(**large, tp_size=4, batch_size=32)
+
+
+def _faster() -> float:
+    eight, four = _pair()
+    return float((four.itl / eight.itl).to("").magnitude)
+
+
+def _ahead() -> float:
+    eight, four = _pair()
+    return float((2 * four.output_throughput / eight.output_throughput).to("").magnitude)
+
+
+def _differs() -> str:
+    return "itl" if abs(math.log(_faster())) > abs(math.log(_ahead())) else "throughput"
+
+
+_FIRST = Exercise(
+    "llm-serving-1",
+    {
+        "throughput": Amount(
+            asks="the ceiling in tokens per second, with the contexts of this page",
+            unit="token/s",
+            truth=lambda: _chat(batch_size=_CROWD).decode_throughput.to_base_units().magnitude,
+            hint="For a crowd the weights do not count: what does one more reader cost a step?",
+            roads=(
+                Road(
+                    lambda: _ceiling(2048),
+                    "The context grows while the answer is written: take its mean.",
+                ),
+                Road(
+                    lambda: _ceiling(2048 + 256),
+                    "The context has its full length only at the end: take its mean.",
+                ),
+                Road(
+                    lambda: _ceiling(2048 + 128, _MODEL.heads),
+                    "Not every head has keys and values of its own.",
+                ),
+                Road(
+                    lambda: _ceiling(2048 + 128, vectors=1),
+                    "There is a key and a value for each head that has them.",
+                ),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "llm-serving-2",
+    {
+        "batch": Count(
+            asks='the first batch whose decode is compute-bound, or `"never"`',
+            truth=lambda: (
+                math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD
+            ),
+            hint="A reader brings arithmetic, and a cache that nobody shares. Compare their ratio "
+            "with the ridge point.",
+            roads=(
+                Road(
+                    lambda: math.ceil(
+                        0.5 * Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude
+                    ),
+                    "That would be so if the weights were all that a step reads.",
+                ),
+                Road(
+                    lambda: math.ceil(Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude),
+                    "That would be so if the weights were all that a step reads.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "llm-serving-3",
+    {
+        "gpu": Choice(
+            asks="the device with the most readers",
+            options=tuple(device.name for device in _DEVICES),
+            truth=lambda: _best().name,
+            hint="Another one has more readers within the promise. What limits each device: the "
+            "memory, or the time in which all of it can be read?",
+        ),
+        "readers": Count(
+            asks="how many readers that is",
+            truth=lambda: _readers(_best()),
+            hint="The last batch that fits and keeps the promise. Which of the two breaks first?",
+            roads=(
+                Road(
+                    lambda: _readers(_best(room=False), room=False),
+                    "In time, but not in memory: do not forget what fits.",
+                ),
+            ),
+        ),
+        "throughput": Amount(
+            asks="their tokens per second while decoding",
+            unit="token/s",
+            truth=lambda: _rate(_best(), _readers(_best())),
+            hint="Each of your readers gets one token in the time of a step.",
+            roads=(
+                Road(
+                    lambda: _rate(_best(), _readers(_best())) / _readers(_best()),
+                    "That is what one of them gets.",
+                ),
+            ),
+        ),
+    },
+)
+
+_FOURTH = Exercise(
+    "llm-serving-4",
+    {
+        "better": Choice(
+            asks='which lets more readers in: 4-bit `"weights"` or an 8-bit `"cache"`',
+            options=("weights", "cache"),
+            truth=_winner,
+            hint="Which of the two fills the memory when it is full of readers?",
+        ),
+        "readers": Count(
+            asks="how many readers there are then",
+            truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
+            hint="Divide what the weights leave free by what a reader takes.",
+            roads=(
+                Road(_eight_k, "That is with 16 bits throughout."),
+                Road(
+                    lambda: min(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
+                    "That is the other choice.",
+                ),
+                Road(
+                    lambda: _eight_k(weight_precision="int4", kv_precision="fp8"),
+                    "That is both at once.",
+                ),
+            ),
+        ),
+    },
+)
+
+_FIFTH = Exercise(
+    "llm-serving-5",
+    {
+        "tokens": Amount(
+            asks="the length of the prompt in tokens",
+            truth=_equal,
+            hint="Set the arithmetic of a token's pairs equal to that of its matrices.",
+            roads=(
+                Road(lambda: _equal(1.0), "A causal model does half of the pairs."),
+                Road(lambda: _equal(0.25), "Half of the pairs, but once: look at the factors."),
+                Road(lambda: _equal(0.5, 1), "Every layer has attention."),
+            ),
+        )
+    },
+)
+
+_SIXTH = Exercise(
+    "llm-serving-6",
+    {
+        "differs": Choice(
+            asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
+            options=("itl", "throughput"),
+            truth=_differs,
+            hint="One group reads the weights once for all readers, two groups twice. Which of the "
+            "numbers has the reading of prompts in it as well?",
+        ),
+        "faster": Amount(
+            asks="the factor by which tokens come faster from the group of eight",
+            tolerance=0.03,
+            truth=_faster,
+            hint="Solve both with 64 readers in all, and divide the times between tokens.",
+            roads=(
+                Road(lambda: 1 / _faster(), "Upside down: the group of eight is the faster one."),
+                Road(
+                    lambda: _faster() - 1,
+                    "That is how much is gained: the factor is more by the whole.",
+                ),
+                Road(
+                    lambda: 2.0,
+                    "Half of the weights for each GPU to read, but they are not all that it reads.",
+                ),
+            ),
+        ),
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+"""In the order of the page."""

@@ -1,0 +1,209 @@
+"""Checkers of exercises: they know right from wrong, say where to look, and never the answer."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mlsysim import Q_, ConfigError, Hardware, UnknownEntryError
+from mlsysim.core.units import dress, has_dimension
+from mlsysim.labs import check
+from mlsysim.labs.answers import Amount, Choice, Count
+from mlsysim.labs.exercises import EXERCISES
+from tests.conftest import ROOT
+
+PARTS = [(exercise, name) for exercise in EXERCISES.values() for name in exercise.parts]
+every_part = pytest.mark.parametrize(
+    ("exercise", "name"), PARTS, ids=[f"{exercise.name}:{name}" for exercise, name in PARTS]
+)
+ROADS = [
+    (exercise, name, road)
+    for exercise, name in PARTS
+    for road in getattr(exercise.parts[name], "roads", ())
+]
+# Tutorials whose exercises have no checkers yet.
+WAITING = {"pipelines", "tensor-parallel", "strategy"}
+
+
+def spoken(part, value):
+    """Return a value in the words of a student."""
+    if isinstance(part, Count) and value == math.inf:
+        return "never"
+    if isinstance(part, Amount) and has_dimension(part.unit):
+        return dress(value, part.unit)
+    return value
+
+
+def verdict_on(exercise, name, value):
+    """Judge one part, all others being right."""
+    answers = {other: spoken(part, part.truth()) for other, part in exercise.parts.items()}
+    return check(exercise.name, **answers | {name: value})
+
+
+def figures(part):
+    """Return the ways in which a text may spell the truth."""
+    truth = part.truth()
+    if isinstance(part, Choice):
+        return {str(truth)}
+    if not math.isfinite(truth) or truth == 0:
+        return set()
+    shown = dress(truth, part.unit).magnitude if has_dimension(part.unit) else truth
+    if isinstance(part, Count):
+        return {str(int(truth)), f"{truth:,.0f}"}
+    digits = {f"{shown:.{places}f}" for places in (1, 2, 3)} | {f"{shown:.{n}g}" for n in (2, 3, 4)}
+    return digits | {f"{shown:,.0f}", f"{100 * shown:.0f}"}
+
+
+@every_part
+def test_the_truth_is_right(exercise, name):
+    part = exercise.parts[name]
+    verdict = verdict_on(exercise, name, spoken(part, part.truth()))
+    assert verdict
+    assert verdict.right
+    assert repr(verdict) == "Right."
+
+
+@pytest.mark.parametrize(
+    ("exercise", "name", "road"),
+    ROADS,
+    ids=[f"{exercise.name}:{name}:{index}" for index, (exercise, name, _) in enumerate(ROADS)],
+)
+def test_every_wrong_road_is_known(exercise, name, road):
+    verdict = verdict_on(exercise, name, spoken(exercise.parts[name], road.leads_to()))
+    assert not verdict
+    assert road.hint in verdict.hint
+
+
+@every_part
+def test_other_wrong_answers_get_a_hint(exercise, name):
+    part = exercise.parts[name]
+    if isinstance(part, Choice):
+        wrong = [option for option in part.options if option != part.truth()]
+    else:
+        truth = part.truth()
+        wrong = [3 * truth + 7, truth / 3] if math.isfinite(truth) else [10**7]
+        wrong = [round(value) if isinstance(part, Count) else value for value in wrong if value]
+    assert wrong
+    for value in wrong:
+        hint = verdict_on(exercise, name, spoken(part, value)).hint
+        assert len(hint.removeprefix(f"{name}: ")) > 10
+        if not isinstance(part, Choice) and math.isfinite(part.truth()):
+            assert ("Too large" in hint) == (value > part.truth())
+
+
+@every_part
+def test_no_hint_tells_the_answer(exercise, name):
+    part = exercise.parts[name]
+    hints = [part.hint, *(road.hint for road in getattr(part, "roads", ()))]
+    hints += (getattr(part, "hints", None) or {}).values()
+    for hint in hints:
+        for figure in figures(part):
+            assert not re.search(rf"(?<![\w.,]){re.escape(figure)}(?![\w%])", hint), hint
+    if not isinstance(part, Choice):
+        assert not any(
+            re.search(rf"(?<![\w.,]){re.escape(figure)}(?![\w%])", part.asks)
+            for figure in figures(part)
+        )
+
+
+def test_answers_are_not_stored():
+    """They are computed when asked for, so that no module has them as numbers."""
+    for exercise, name in PARTS:
+        assert callable(exercise.parts[name].truth)
+        assert not {*vars(exercise.parts[name])} - {
+            *("asks", "truth", "hint", "unit", "tolerance", "roads", "options", "hints")
+        }
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/tutorials").glob("*.qmd")), ids=str)
+def test_every_exercise_of_a_tutorial_has_a_checker_on_its_page(page):
+    stem = page.stem.replace("_", "-")
+    if stem in WAITING | {"index"}:
+        pytest.skip("no checkers yet")
+    text = page.read_text(encoding="utf-8").split("\n## Exercises")[1]
+    numbers = re.findall(r"^\*\*(\d+)\.\*\* ", text, flags=re.MULTILINE)
+    names = {f"{stem}-{number}" for number in numbers}
+    names |= {f"{stem}-self-check"} if "\n**Self-check.**" in text else set()
+    assert names
+    assert names == {name for name in EXERCISES if name.startswith(f"{stem}-")}
+    called = re.findall(r'^(assert )?check\("([\w-]+)"', text, flags=re.MULTILINE)
+    assert {name for held, name in called if not held} == names
+    assert {name for held, name in called if held} == names
+
+
+def test_waiting_tutorials_have_no_checkers():
+    assert not [name for name in EXERCISES if name.startswith(tuple(WAITING))]
+
+
+def test_parts_are_answered_one_by_one():
+    verdict = check("hello-world-3", throughput=2)
+    assert not verdict
+    assert verdict.hint.startswith("Give `bottleneck=`: whether")
+    assert repr(check("hello-world-1")).startswith("Not yet. Give `batch=`: the first batch")
+    nothing = check("hello-world-3")
+    assert nothing.hint.count("Give `") == 2
+    assert nothing._repr_markdown_().count("\n\n") == 1
+
+
+def test_texts_and_rows_are_answers():
+    assert check("sustainability-2", "350 W") == check("sustainability-2", Q_(350, "W"))
+    assert check("sustainability-2", "0.35 kW")
+    assert check("llm-serving-3", gpu=Hardware.B200).hint.startswith("Give `readers=`")
+    assert "bits or bytes" in check("llm-serving-1", Q_(94_000, "1/s")).hint
+    assert "a thousand" in check("sustainability-2", "350 kW").hint
+    assert "percent" in check("hello-world-5", 19.9).hint
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("hello-world-1", Q_(3, "ms"), "dimension"),
+        ("hello-world-1", 2.5, "whole number"),
+        ("hello-world-1", True, "must be a number"),
+        ("hello-world-1", [1, 2], "one number"),
+        ("hello-world-5", "a half", "not a quantity"),
+        ("hello-world-5", float("nan"), "finite"),
+        ("sustainability-2", 350, r'needs a unit: .* Q_\(350, "W"\)'),
+        ("sustainability-2", Q_(350, "J"), r'wrong dimension.*"W"'),
+        ("sustainability-self-check", "PUE", "must be one of 'epsilon', 'gamma', 't'"),
+        ("distributed-1", True, "several things.*efficiency=.*feasible="),
+    ],
+    ids=str,
+)
+def test_answers_of_another_kind_are_refused(name, answer, words):
+    with pytest.raises(ConfigError, match=words):
+        check(name, answer)
+
+
+def test_unknown_names_get_the_nearest():
+    with pytest.raises(UnknownEntryError, match="did you mean hello-world-1"):
+        check("hello-word-1", 3)
+    with pytest.raises(ConfigError, match=r"does not ask for 'user'.*users="):
+        check("hello-world-4", user=3)
+
+
+WITHOUT_NUMPY = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"numpy", "matplotlib", "pandas"}:
+            raise ModuleNotFoundError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+from mlsysim.labs.exercises import EXERCISES
+for exercise in EXERCISES.values():
+    for part in exercise.parts.values():
+        part.truth()
+"""
+
+
+def test_no_truth_needs_numpy():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NUMPY], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
