@@ -76,12 +76,10 @@ def tab(browser: Any, site: str, **options: Any) -> Iterator[Visitor]:
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The accessibility checker; pinned by version and hash, like the site's own scripts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(npm, "PACKAGES", AXE)
-        try:
-            (path,) = npm.files(ROOT / "build" / "npm")
-        except OSError as error:
-            pytest.skip(f"axe-core is not here and cannot be fetched: {error}")
+    try:
+        (path,) = npm.files(ROOT / "build" / "npm", AXE)
+    except OSError as error:
+        pytest.skip(f"axe-core is not here and cannot be fetched: {error}")
     return path.read_text(encoding="utf-8")
 
 
