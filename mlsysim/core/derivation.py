@@ -49,6 +49,21 @@ class Step:
     parents: dict[str, Step | Input] = field(default_factory=dict)
     """Per argument, what it came from; a literal of the kernel has no parent."""
 
+    @property
+    def equation_text(self) -> str:
+        """The formula's arithmetic, with the names of its arguments."""
+        return expression(self.formula.function)
+
+    @property
+    def numbers_text(self) -> str:
+        """The same with the numbers put in."""
+        return expression(self.formula.function, _arguments(self))
+
+    @property
+    def value_text(self) -> str:
+        """The value, in the unit that the formula's documentation gives it."""
+        return _value(self)
+
 
 class Derivation:
     """How an answer follows from its inputs.
@@ -223,8 +238,8 @@ def _tree(
     lines = [
         label,
         f"{indent}      {node.formula.documentation.summary}",
-        f"{indent}      = {expression(node.formula.function)}",
-        f"{indent}      = {expression(node.formula.function, _arguments(node))}",
+        f"{indent}      = {node.equation_text}",
+        f"{indent}      = {node.numbers_text}",
     ]
     for key, parent in node.parents.items():
         lines += _tree(parent, key, numbers, shown, depth + 1)

@@ -1,0 +1,193 @@
+"""What a student can set: questions, sliders, choices and switches, and the values each takes.
+
+A state is a plain mapping from the identifier of a control to its value. It holds only what the
+student did; `Controls.complete` fills in the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+
+__all__ = ["Choice", "Controls", "Question", "Slider", "Switch"]
+
+
+@dataclass(frozen=True)
+class Control:
+    """Base of the kinds: `id` is its key in the state."""
+
+    id: str
+    label: str
+
+    @property
+    def start(self) -> Any:
+        """Value before the student touches it."""
+        raise NotImplementedError
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        raise NotImplementedError
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether the control can have a value."""
+        raise NotImplementedError
+
+    def admit(self, value: Any) -> Any:
+        """Return the value, or refuse it.
+
+        Raises
+        ------
+        ConfigError
+            If the control cannot have it; the message names the control and what it takes.
+        """
+        if not self.accepts(value):
+            raise ConfigError(
+                f"{self.id} = {value!r} is out of range: give {self.wanted}", argument=self.id
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Slider(Control):
+    """A number out of a few, in order."""
+
+    values: tuple[int, ...]
+    first: int
+    unit: str = ""
+
+    @property
+    def start(self) -> int:
+        """Value before the student touches it."""
+        return self.first
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"one of {', '.join(str(value) for value in self.values)}"
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether it is one of the values."""
+        return type(value) is int and value in self.values
+
+
+@dataclass(frozen=True)
+class Choice(Control):
+    """One of several named options: by value, what is shown."""
+
+    options: Mapping[str, str]
+    first: str
+
+    @property
+    def start(self) -> str | None:
+        """Value before the student touches it."""
+        return self.first
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"one of {', '.join(self.options)}"
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether it is one of the options."""
+        return isinstance(value, str) and value in self.options
+
+
+@dataclass(frozen=True)
+class Question(Control):
+    """A question with one right answer. One that `locks` takes no second answer."""
+
+    options: Mapping[str, str]
+    right: str
+    locks: bool = False
+
+    @property
+    def start(self) -> None:
+        """No answer yet."""
+        return
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"one of {', '.join(self.options)}, or None for no answer"
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether it is one of the options, or no answer."""
+        return value is None or (isinstance(value, str) and value in self.options)
+
+    def verdict(self, answer: str | None) -> str | None:
+        """Tell ``"right"`` from ``"wrong"``; `None` without an answer."""
+        if answer is None:
+            return None
+        return "right" if answer == self.right else "wrong"
+
+
+@dataclass(frozen=True)
+class Switch(Control):
+    """Something to open or close."""
+
+    @property
+    def start(self) -> bool:
+        """Closed."""
+        return False
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return "True or False"
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether it is open or closed."""
+        return isinstance(value, bool)
+
+
+class Controls:
+    """All controls of a lab."""
+
+    def __init__(self, controls: Iterable[Control]) -> None:
+        self.by_id = {control.id: control for control in controls}
+
+    def check(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the student did, each value admitted by its control.
+
+        Raises
+        ------
+        ConfigError
+            If the state is no mapping, has a key that no control has, or a value that its control
+            does not take.
+        """
+        if not isinstance(state, Mapping):
+            raise ConfigError(
+                f"state = {state!r} is no mapping: give a control's value by the control's name",
+                argument="state",
+            )
+        for name in state:
+            if name not in self.by_id:
+                raise UnknownEntryError.build(name, "control", self.by_id)
+        return {name: self.by_id[name].admit(value) for name, value in state.items()}
+
+    def complete(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value of every control: what the student did, and where the rest starts."""
+        start = {name: control.start for name, control in self.by_id.items()}
+        return start | self.check(state)
+
+    def change(self, state: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+        """Return the state with one value changed.
+
+        Raises
+        ------
+        ConfigError
+            If state or value are out of range, or if the question is answered and locks.
+        """
+        changed = self.check({**self.check(state), name: value})
+        control, before = self.by_id[name], state.get(name)
+        if isinstance(control, Question) and control.locks and before not in (None, value):
+            raise ConfigError(
+                f"{name} is locked: it was answered with {before!r} before the instruments "
+                "were shown. Start the lab again to answer anew",
+                argument=name,
+            )
+        return changed

@@ -1,0 +1,119 @@
+"""Lab: the parallelism paradox. More GPUs, used worse, and how to split a model so that they are not.
+
+Act I finds why the utilization of a data-parallel run falls as GPUs are added. Act II splits GPT-3
+over 1,024 GPUs. All numbers are answers of `DistributedSolver` from its operators, with constants
+fitted on published runs; those of the mails too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.labs.parallelism_paradox import act_one, act_two
+from mlsysim.labs.parallelism_paradox.ledger import ledger, restore, tier
+from mlsysim.labs.parallelism_paradox.scaling import solve
+from mlsysim.labs.parallelism_paradox.state import CONTROLS, PREDICTION_1, PREDICTION_2
+from mlsysim.labs.words import gigabytes, percent
+
+__all__ = ["MINUTES", "TITLE", "change", "ledger", "restore", "view"]
+
+TITLE = "The parallelism paradox"
+MINUTES = 40
+
+
+def view(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything that the lab shows in a state.
+
+    Parameters
+    ----------
+    state
+        What the student did: a control's value by the control's name. ``{}`` is the start.
+
+    Returns
+    -------
+    dict
+        ``title``, ``minutes``, ``blocks`` in reading order, ``status`` and ``ledger``: plain data
+        throughout. `mlsysim.labs.blocks` says what a block holds.
+
+    Raises
+    ------
+    ConfigError
+        If the state has an unknown key, or a value out of range; the message names it.
+
+    Examples
+    --------
+    >>> from mlsysim.labs.parallelism_paradox import view
+    >>> [block["type"] for block in view({})["blocks"]]
+    ['heading', 'message', 'text', 'question', 'locked']
+    """
+    full = CONTROLS.complete(state)
+    blocks = act_one.blocks(full)
+    if full[PREDICTION_1.id] is not None:
+        blocks += act_two.blocks(full)
+    return {
+        "title": TITLE,
+        "minutes": MINUTES,
+        "blocks": blocks,
+        "status": _status(full),
+        "ledger": ledger(state),
+    }
+
+
+def change(state: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Return the state with one control changed.
+
+    Parameters
+    ----------
+    state
+        What the student did so far.
+    name, value
+        The control, and its new value.
+
+    Raises
+    ------
+    ConfigError
+        If state or value are out of range, or if `name` is a prediction that is answered already.
+    """
+    return CONTROLS.change(state, name, value)
+
+
+def _status(full: Mapping[str, Any]) -> list[dict[str, str]]:
+    act = _act(full)
+    items = {"Lab": TITLE, "Act": act, **(_second(full) if act == "II" else _first(full, act))}
+    for number, question in (("I", PREDICTION_1), ("II", PREDICTION_2)):
+        items[f"Prediction {number}"] = question.verdict(full[question.id]) or "open"
+    items["Tier"] = tier(full)
+    return [{"label": label, "value": value} for label, value in items.items()]
+
+
+def _act(full: Mapping[str, Any]) -> str:
+    return "II" if full[PREDICTION_1.id] and full[PREDICTION_2.id] else "I"
+
+
+def _first(full: Mapping[str, Any], act: str) -> dict[str, str]:
+    if full[PREDICTION_1.id] is None:
+        return {"Configuration": "–", "MFU": "–", "Memory": "–"}
+    result = solve(act_one.run(full))
+    return {
+        "Configuration": f"DP {result.dp_size:,}",
+        "MFU": percent(result.mfu),
+        "Memory": _memory(result.memory, result.fits_memory),
+    }
+
+
+def _second(full: Mapping[str, Any]) -> dict[str, str]:
+    found = act_two.outcome(full)
+    design, result = found.design, found.result
+    if result is None:
+        sizes = f"TP {design.tp} × PP {design.pp}: invalid"
+        return {"Configuration": sizes, "MFU": "–", "Memory": "–"}
+    return {
+        "Configuration": f"TP {design.tp} × PP {design.pp} × DP {result.dp_size:,}",
+        "MFU": percent(result.mfu) if result.feasible else "does not run",
+        "Memory": _memory(result.memory, result.fits_memory),
+    }
+
+
+def _memory(need: Any, fits: bool) -> str:
+    return gigabytes(need) + ("" if fits else ", too much")

@@ -1,0 +1,152 @@
+"""The design ledger: what a student predicted, designed and got, as a record to keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.labs.parallelism_paradox import act_two
+from mlsysim.labs.parallelism_paradox.design import BUBBLE_CEILING, TARGET_MFU
+from mlsysim.labs.parallelism_paradox.state import (
+    CONTROLS,
+    PREDICTION_1,
+    PREDICTION_2,
+    REFLECTION_1,
+    REFLECTION_2,
+)
+from mlsysim.labs.words import percent
+
+__all__ = ["LAB", "TIER_RULE", "ledger", "restore", "tier"]
+
+LAB = "parallelism_paradox"
+FORMAT = 1
+TIER_RULE = (
+    "optimal: both predictions right, and the design that is set runs, keeps tensor parallelism "
+    f"within a server, idles at most {percent(BUBBLE_CEILING, 0)} and reaches an MFU of "
+    f"{percent(TARGET_MFU, 0)}; partial: one of these three; developing: none yet"
+)
+
+
+def ledger(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a state.
+
+    Parameters
+    ----------
+    state
+        What the student did: a control's value by the control's name.
+
+    Returns
+    -------
+    dict
+        Predictions and reflections with their verdicts, the design, its result, the tier and its
+        rule, the package's version, and the state itself, from which `restore` continues.
+
+    Raises
+    ------
+    ConfigError
+        If the state has an unknown key, or a value out of range.
+    """
+    from mlsysim import __version__
+
+    full = CONTROLS.complete(state)
+    found = act_two.outcome(full)
+    result = found.result
+    shown = full[PREDICTION_1.id] is not None and full[PREDICTION_2.id] is not None
+    return {
+        "lab": LAB,
+        "format": FORMAT,
+        "version": __version__,
+        "state": CONTROLS.check(state),
+        "predictions": {
+            question.id: _answer(question, full) for question in (PREDICTION_1, PREDICTION_2)
+        },
+        "reflections": {
+            question.id: _answer(question, full) for question in (REFLECTION_1, REFLECTION_2)
+        },
+        "design": {
+            "tp": found.design.tp,
+            "pp": found.design.pp,
+            "dp": None if result is None else result.dp_size,
+            "microbatches": found.design.microbatches,
+            "zero": int(found.design.sharded),
+        }
+        if shown
+        else None,
+        "result": {
+            "mfu": None if result is None else result.mfu,
+            "memory_gb": None if result is None else result.memory.to("GB").magnitude,
+            "bubble": None if result is None else result.bubble_fraction,
+            "feasible": result is not None and result.feasible,
+            "failures": list(found.failures),
+            "accepted": found.accepted,
+        }
+        if shown
+        else None,
+        "tier": tier(full),
+        "tier_rule": TIER_RULE,
+    }
+
+
+def _answer(question: Any, full: Mapping[str, Any]) -> dict[str, str | None]:
+    answer = full[question.id]
+    return {"answer": answer, "verdict": question.verdict(answer)}
+
+
+def tier(full: Mapping[str, Any]) -> str:
+    """Return how far a student got, by the rule in `TIER_RULE`."""
+    asked = (PREDICTION_1, PREDICTION_2)
+    right = [question.verdict(full[question.id]) == "right" for question in asked]
+    answered = all(full[question.id] is not None for question in asked)
+    done = [*right, answered and act_two.outcome(full).accepted]
+    return "optimal" if all(done) else "partial" if any(done) else "developing"
+
+
+def restore(text: str) -> dict[str, Any]:
+    """Return the state that a saved ledger holds.
+
+    Verdicts, results and the tier of the text are not believed: they follow from the state.
+
+    Parameters
+    ----------
+    text
+        A ledger as JSON.
+
+    Raises
+    ------
+    ConfigError
+        If the text is no JSON, no ledger of this lab, of another format, or holds a state that no
+        student can have.
+    """
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the ledger is damaged: it is no JSON ({error}). Take another copy, or start anew",
+            argument="text",
+        ) from error
+    if not isinstance(found, dict) or found.get("lab") != LAB:
+        raise ConfigError(
+            f"this is no ledger of the lab {LAB}: take the file that the lab wrote",
+            argument="text",
+        )
+    if found.get("format") != FORMAT:
+        raise ConfigError(
+            f"format = {found.get('format')!r} of the ledger is not {FORMAT}, which mlsysim reads: "
+            "open it with the version that wrote it, or start anew",
+            argument="format",
+        )
+    if "state" not in found:
+        raise ConfigError(
+            "the ledger is damaged: it holds no state. Take another copy, or start anew",
+            argument="state",
+        )
+    state = CONTROLS.check(found["state"])
+    if state.get(PREDICTION_1.id) is None and state.get(PREDICTION_2.id) is not None:
+        raise ConfigError(
+            f"the ledger is damaged: it answers {PREDICTION_2.id} before {PREDICTION_1.id}. Take "
+            "another copy, or start anew",
+            argument=PREDICTION_2.id,
+        )
+    return state
