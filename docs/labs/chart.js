@@ -56,14 +56,16 @@ const draw = (block, width) => {
       line(one.points.map(([a, b]) => [x(a), y(b)]), one, i),
       ...one.points.map(([a, b]) => svg("circle", { cx: x(a), cy: y(b), r: 3, "data-tone": one.tone ?? "plain" })))),
     block.rule && text(block.rule.label, [right, y(block.rule.y) - 7], { class: "tick halo", "text-anchor": "end" }),
-    ...(block.marker ? here(block.marker, x(block.marker.x), y(block.marker.y), width, text) : []));
+    ...(block.marker ? mark(block, x(block.marker.x), y(block.marker.y), [EDGE.left, right], text) : []));
 };
 
-const here = (marker, x, y, width, text) => {
-  const end = x > width / 2;
+// The label stands above the point, on the side that the line leaves free, if there is room.
+const mark = ({ marker, series: [{ points }] }, x, y, [left, right], text) => {
+  const rises = points.length > 1 && points[points.length - 1][1] > points[0][1];
+  const before = rises ? x > left + 60 : x > right - 60;
   return [
     svg("circle", { class: "marker", cx: x, cy: y, r: 7 }),
-    text(marker.label, [end ? x - 12 : x + 12, y < 40 ? y + 20 : y - 12], { class: "marker-label halo", "text-anchor": end ? "end" : "start" }),
+    text(marker.label, [before ? x - 11 : x + 11, y < 40 ? y + 20 : y - 11], { class: "marker-label halo", "text-anchor": before ? "end" : "start" }),
   ];
 };
 

@@ -25,7 +25,7 @@ export const scrolling = (content, label) => {
 const NUMBER = /^[≈−–-]?[\d.,]*\s?(%|×|[A-Za-z/]{0,8})$/;
 
 export const table = ({ caption, head, rows }) => {
-  const kinds = head.map((_, i) => (i > 0 && rows.every((row) => NUMBER.test(row[i])) ? "mls-number" : null));
+  const kinds = head.map((_, i) => (i > 0 && rows.some((row) => NUMBER.test(row[i])) ? "mls-number" : null));
   const cells = (row) => row.map((cell, i) => (i === 0
     ? make("th", { scope: "row" }, cell) : make("td", { class: kinds[i] }, cell)));
   return scrolling(make("table", {},

@@ -10,8 +10,9 @@ text
 message
     A mail: `from`, `paragraphs`.
 question
-    `prompt`, `options` of value and label, `selected` or None, `locked`, `verdict` ("right",
-    "wrong" or None), `explanation` of the answer given or None.
+    `prompt`, `options` of value and label, `selected` or None, `locks` (its first answer is its
+    last), `locked` (it is given), `verdict` ("right", "wrong" or None), `explanation` of the answer
+    given or None.
 locked
     `text`: something follows once a question is answered.
 controls
@@ -86,6 +87,7 @@ def question(asked: Question, answer: str | None, explanation: str | None) -> Bl
         "prompt": asked.label,
         "options": _options(asked.options),
         "selected": answer,
+        "locks": asked.locks,
         "locked": asked.locks and answer is not None,
         "verdict": asked.verdict(answer),
         "explanation": explanation,
