@@ -72,6 +72,7 @@ const refresh = async () => {
   again = true;
   if (busy) return;
   busy = true;
+  root.setAttribute("data-state", "answering");
   while (again) {
     again = false;
     const asked = state;
