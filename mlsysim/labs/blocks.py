@@ -38,6 +38,7 @@ from typing import Any
 
 from mlsysim.core.derivation import Derivation
 from mlsysim.labs.controls import Choice, Control, Question, Slider, Switch
+from mlsysim.labs.steps import steps
 
 __all__ = [
     "Block",
@@ -170,21 +171,12 @@ def chart(
 
 def derivation(switch: Switch, is_open: bool, found: Derivation | None) -> Block:
     """Return a derivation; closed, without its steps."""
-    steps = found.steps if found else []
     return {
         "type": "derivation",
         "id": switch.id,
         "title": switch.label,
         "open": is_open,
-        "steps": [
-            {
-                "equation_text": f"{step.name} = {step.equation_text}",
-                "numbers_text": step.numbers_text,
-                "value_text": step.value_text,
-                "source": step.formula.documentation.references,
-            }
-            for step in steps
-        ],
+        "steps": [] if found is None else steps(found),
     }
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from mlsysim.core.units import Quantity
+from mlsysim.core.units import Quantity, ureg
+from mlsysim.solvers import DistributedResult
 
-__all__ = ["gigabytes", "milliseconds", "percent", "seconds"]
+__all__ = ["band", "count", "gigabytes", "milliseconds", "percent", "ratio", "seconds"]
+
+# Results are in base units: these conversions cost nothing, and no name has to be parsed.
+_S, _B, _ONE = ureg.Unit("s"), ureg.Unit("byte"), ureg.Unit("")
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -12,17 +16,35 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f}%"
 
 
+def count(number: float, noun: str, plural: str = "s") -> str:
+    """Print how many of something there are."""
+    return f"{number:,.4g} {noun}{'' if number == 1 else plural}"
+
+
+def ratio(part: Quantity, whole: Quantity) -> float:
+    """Return how large one quantity is in terms of another."""
+    return float((part / whole).m_as(_ONE))
+
+
 def milliseconds(time: Quantity) -> str:
     """Print a time in milliseconds."""
-    return f"{time.to('ms').magnitude:,.0f} ms"
+    return f"{1e3 * time.m_as(_S):,.0f} ms"
 
 
 def seconds(time: Quantity) -> str:
     """Print a time in seconds."""
-    return f"{time.to('s').magnitude:,.2f} s"
+    return f"{time.m_as(_S):,.2f} s"
 
 
 def gigabytes(size: Quantity) -> str:
     """Print a size in gigabytes."""
-    value = size.to("GB").magnitude
+    value = size.m_as(_B) / 1e9
     return f"{value:,.0f} GB" if value >= 100 else f"{value:.1f} GB"
+
+
+def band(result: DistributedResult) -> str:
+    """Say how sure a step time is."""
+    low, high = result.step_latency_low, result.step_latency_high
+    if low is None or high is None:
+        return "no published run to compare with"
+    return f"four of five comparable runs: {milliseconds(low)} to {milliseconds(high)}"

@@ -1,4 +1,4 @@
-"""Lab: the parallelism paradox. More GPUs, used worse, and how to split a model so that they are not.
+"""Lab: the parallelism paradox. More GPUs are used worse; how to split a model against that.
 
 Act I finds why the utilization of a data-parallel run falls as GPUs are added. Act II splits GPT-3
 over 1,024 GPUs. All numbers are answers of `DistributedSolver` from its operators, with constants
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.labs.parallelism_paradox import act_one, act_two
-from mlsysim.labs.parallelism_paradox.ledger import ledger, restore, tier
+from mlsysim.core.units import Quantity
+from mlsysim.labs.parallelism_paradox import act_one, act_two, closing, configurator, explorer
+from mlsysim.labs.parallelism_paradox.ledger import ledger, restore
 from mlsysim.labs.parallelism_paradox.scaling import solve
 from mlsysim.labs.parallelism_paradox.state import CONTROLS, PREDICTION_1, PREDICTION_2
+from mlsysim.labs.parallelism_paradox.tier import tier
 from mlsysim.labs.words import gigabytes, percent
 
 __all__ = ["MINUTES", "TITLE", "change", "ledger", "restore", "view"]
@@ -51,6 +53,8 @@ def view(state: Mapping[str, Any]) -> dict[str, Any]:
     blocks = act_one.blocks(full)
     if full[PREDICTION_1.id] is not None:
         blocks += act_two.blocks(full)
+    if full[PREDICTION_2.id] is not None:
+        blocks += closing.blocks(full)
     return {
         "title": TITLE,
         "minutes": MINUTES,
@@ -80,7 +84,7 @@ def change(state: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
 
 def _status(full: Mapping[str, Any]) -> list[dict[str, str]]:
     act = _act(full)
-    items = {"Lab": TITLE, "Act": act, **(_second(full) if act == "II" else _first(full, act))}
+    items = {"Lab": TITLE, "Act": act, **(_second(full) if act == "II" else _first(full))}
     for number, question in (("I", PREDICTION_1), ("II", PREDICTION_2)):
         items[f"Prediction {number}"] = question.verdict(full[question.id]) or "open"
     items["Tier"] = tier(full)
@@ -91,19 +95,19 @@ def _act(full: Mapping[str, Any]) -> str:
     return "II" if full[PREDICTION_1.id] and full[PREDICTION_2.id] else "I"
 
 
-def _first(full: Mapping[str, Any], act: str) -> dict[str, str]:
+def _first(full: Mapping[str, Any]) -> dict[str, str]:
     if full[PREDICTION_1.id] is None:
         return {"Configuration": "–", "MFU": "–", "Memory": "–"}
-    result = solve(act_one.run(full))
+    result = solve(explorer.run(full))
     return {
-        "Configuration": f"DP {result.dp_size:,}",
+        "Configuration": f"{result.dp_size:,} GPUs, DP {result.dp_size:,}",
         "MFU": percent(result.mfu),
         "Memory": _memory(result.memory, result.fits_memory),
     }
 
 
 def _second(full: Mapping[str, Any]) -> dict[str, str]:
-    found = act_two.outcome(full)
+    found = configurator.outcome(full)
     design, result = found.design, found.result
     if result is None:
         sizes = f"TP {design.tp} × PP {design.pp}: invalid"
@@ -115,5 +119,5 @@ def _second(full: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _memory(need: Any, fits: bool) -> str:
+def _memory(need: Quantity, fits: bool) -> str:
     return gigabytes(need) + ("" if fits else ", too much")

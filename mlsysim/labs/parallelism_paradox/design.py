@@ -1,8 +1,8 @@
 """Act II asks the solver: GPT-3 on 1,024 H100, split in three ways at once.
 
 The global batch is that of a published run of this model: 1,536 sequences (Narayanan et al. 2021,
-Table 2). Tensor-parallel ranks split norms and dropouts as well (sequence parallelism), and
-attention is fused; neither can be set, for both cost nothing here.
+Table 2). Tensor-parallel ranks split norms and dropouts as well (sequence parallelism), which sends
+as much and keeps less.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.types import Fleet
+from mlsysim.core.units import Quantity
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedResult, DistributedSolver
 
@@ -27,6 +28,7 @@ __all__ = [
     "Outcome",
     "best",
     "solve",
+    "states",
 ]
 
 MODEL = Models.GPT3
@@ -103,6 +105,12 @@ def solve(design: Design) -> Outcome:
         "bubble": result.bubble_fraction > BUBBLE_CEILING,
     }
     return Outcome(design, result, "", tuple(name for name, is_so in broken.items() if is_so))
+
+
+def states(result: DistributedResult) -> Quantity:
+    """Return what a device keeps for the parameters: weights, gradients, optimizer."""
+    kept: Quantity = result.weights_memory + result.gradient_memory + result.optimizer_memory
+    return kept
 
 
 @dataclass(frozen=True)

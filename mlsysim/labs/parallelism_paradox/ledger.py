@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.labs.parallelism_paradox import act_two
-from mlsysim.labs.parallelism_paradox.design import BUBBLE_CEILING, TARGET_MFU
+from mlsysim.labs.parallelism_paradox import configurator
 from mlsysim.labs.parallelism_paradox.state import (
     CONTROLS,
     PREDICTION_1,
@@ -16,17 +15,12 @@ from mlsysim.labs.parallelism_paradox.state import (
     REFLECTION_1,
     REFLECTION_2,
 )
-from mlsysim.labs.words import percent
+from mlsysim.labs.parallelism_paradox.tier import TIER_RULE, tier
 
-__all__ = ["LAB", "TIER_RULE", "ledger", "restore", "tier"]
+__all__ = ["LAB", "ledger", "restore"]
 
 LAB = "parallelism_paradox"
 FORMAT = 1
-TIER_RULE = (
-    "optimal: both predictions right, and the design that is set runs, keeps tensor parallelism "
-    f"within a server, idles at most {percent(BUBBLE_CEILING, 0)} and reaches an MFU of "
-    f"{percent(TARGET_MFU, 0)}; partial: one of these three; developing: none yet"
-)
 
 
 def ledger(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,7 +45,7 @@ def ledger(state: Mapping[str, Any]) -> dict[str, Any]:
     from mlsysim import __version__
 
     full = CONTROLS.complete(state)
-    found = act_two.outcome(full)
+    found = configurator.outcome(full)
     result = found.result
     shown = full[PREDICTION_1.id] is not None and full[PREDICTION_2.id] is not None
     return {
@@ -92,15 +86,6 @@ def ledger(state: Mapping[str, Any]) -> dict[str, Any]:
 def _answer(question: Any, full: Mapping[str, Any]) -> dict[str, str | None]:
     answer = full[question.id]
     return {"answer": answer, "verdict": question.verdict(answer)}
-
-
-def tier(full: Mapping[str, Any]) -> str:
-    """Return how far a student got, by the rule in `TIER_RULE`."""
-    asked = (PREDICTION_1, PREDICTION_2)
-    right = [question.verdict(full[question.id]) == "right" for question in asked]
-    answered = all(full[question.id] is not None for question in asked)
-    done = [*right, answered and act_two.outcome(full).accepted]
-    return "optimal" if all(done) else "partial" if any(done) else "developing"
 
 
 def restore(text: str) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 from mlsysim.labs.blocks import Block, table
 from mlsysim.labs.parallelism_paradox.scaling import (
     FABRICS,
     GPUS,
+    HIDING,
     MAIL,
     MODELS,
     STORY,
@@ -22,11 +24,13 @@ from mlsysim.solvers import DistributedResult
 __all__ = ["causes", "prediction", "reflection"]
 
 
+@functools.cache
 def prediction(answer: str) -> str:
     """Explain one answer to the prediction."""
     return _PREDICTION[answer]()
 
 
+@functools.cache
 def reflection(answer: str) -> str:
     """Explain one answer to the reflection."""
     return _REFLECTION[answer]()
@@ -45,16 +49,16 @@ def _software() -> str:
     hops = 2 * (MAIL.gpus - 1)
     cost = hops * FABRICS[MAIL.fabric].latency
     return (
-        f"It is true, and it is the smaller part. A ring of {MAIL.gpus} GPUs takes {hops:,} hops, "
-        f"and their latencies add up to {milliseconds(cost)} of a step of "
-        f"{milliseconds(_large().step_latency_total)}. If messages of no size took no time, the "
-        f"MFU on {MAIL.gpus} GPUs would be {_mfu(without)} instead of {_mfu(_large())}. Most of "
-        "the fall would still be there."
+        "There is some truth in it, but it is the smaller part. A ring of "
+        f"{MAIL.gpus} GPUs takes {hops:,} hops, and their latencies add up to "
+        f"{milliseconds(cost)} of a step of {milliseconds(_large().step_latency_total)}. If "
+        f"messages of no size took no time, the MFU on {MAIL.gpus} GPUs would be "
+        f"{_mfu(without)} instead of {_mfu(_large())}. Most of the fall would still be there."
     )
 
 
 def _ratio() -> str:
-    few, many = solve(MAIL.on(64)), _large()
+    one, few, many = (solve(MAIL.on(n)) for n in STORY)
     kept = undone(MAIL, "sharing")
     return (
         f"The step has {MAIL.batch} sequences, however many GPUs share them. From 64 to "
@@ -62,9 +66,11 @@ def _ratio() -> str:
         f"{milliseconds(few.compute_latency)} to {milliseconds(many.compute_latency)} per step. "
         f"The exchange of gradients does not shrink with it: "
         f"{milliseconds(few.dp_communication_latency)}, then "
-        f"{milliseconds(many.dp_communication_latency)}. If each GPU kept the "
-        f"{MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, the MFU on "
-        f"{MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That needs a global batch of "
+        f"{milliseconds(many.dp_communication_latency)}. It got slower once, from "
+        f"{milliseconds(one.dp_communication_latency)}, when it left the server and its NVLink. "
+        f"If each GPU kept the {MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, "
+        f"the MFU on {MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That needs a "
+        "global batch of "
         f"{MAIL.batch // GPUS[0] * MAIL.gpus:,} sequences, and a model may learn less from it."
     )
 
@@ -74,8 +80,8 @@ def _memory() -> str:
     return (
         "What a GPU does at a time does not depend on how many there are: one sequence, the same "
         f"matrices, the same traffic. With memory ten times as fast the MFU would be "
-        f"{_mfu(small)} on {GPUS[0]} GPUs and {_mfu(large)} on {MAIL.gpus}: it would fall just "
-        "as far."
+        f"{_mfu(small)} on {GPUS[0]} GPUs and {_mfu(large)} on {MAIL.gpus}: it would fall all the "
+        "same."
     )
 
 
@@ -106,8 +112,8 @@ def _overlap() -> str:
         f"from {_mfu(_large())} to {_mfu(now)}. No more: there, an exchange of "
         f"{milliseconds(_large().dp_communication_latency)} has only "
         f"{milliseconds(now.compute_latency)} of arithmetic to hide behind. How much a framework "
-        "hides where there is enough is a constant that no published run told us; we take 80% "
-        "and mark it as an estimate."
+        "hides where there is enough to hide behind is a constant that no published run told us; "
+        f"the package takes {percent(HIDING.gradient_overlap, 0)} and marks it as an estimate."
     )
 
 
@@ -123,9 +129,9 @@ def _batch() -> str:
 
 def _quantize() -> str:
     return (
-        f"It helps: half the bytes give an MFU of {_mfu(undone(MAIL, 'bytes'))} on {MAIL.gpus} GPUs "
-        f"instead of {_mfu(_large())}. But it hides nothing, it makes the exchange shorter, and "
-        "the optimizer gets other numbers than before. Whether the model still learns as well "
+        f"It helps: half the bytes give an MFU of {_mfu(undone(MAIL, 'bytes'))} on {MAIL.gpus} "
+        f"GPUs instead of {_mfu(_large())}. But it hides nothing: it makes the exchange shorter, "
+        "and the optimizer gets other numbers than before. Whether the model still learns as well "
         "has to be tried."
     )
 
@@ -151,16 +157,21 @@ _CAUSES = {
 }
 
 
+@functools.cache
+def _rows() -> tuple[tuple[str, ...], ...]:
+    mail = ("As in the mail", *(_mfu(solve(MAIL.on(n))) for n in STORY))
+    return mail, *(
+        (words, *(_mfu(undone(MAIL.on(n), cause)) for n in STORY))
+        for cause, words in _CAUSES.items()
+    )
+
+
 def causes() -> Block:
     """Return the table of what the MFU would be with one cause taken away."""
-    rows = [["As in the mail", *(_mfu(solve(MAIL.on(n))) for n in STORY)]]
-    for cause, words in _CAUSES.items():
-        rows.append([words, *(_mfu(undone(MAIL.on(n), cause)) for n in STORY)])
     return table(
         "a1_causes",
-        f"MFU of {MODELS[MAIL.model].name} with one cause taken away at a time. Two of the changes "
-        "stop the fall: enough arithmetic between exchanges, or a network that is fast enough for "
-        "the exchanges.",
+        f"MFU of {MODELS[MAIL.model].name} with one cause taken away at a time. Only enough "
+        "arithmetic between two exchanges keeps it up. A faster network makes the fall smaller.",
         ["What is changed", *(f"{n} GPUs" for n in STORY)],
-        rows,
+        _rows(),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from mlsysim.labs.blocks import Block, table
@@ -15,17 +16,19 @@ from mlsysim.labs.parallelism_paradox.design import (
     best,
     solve,
 )
-from mlsysim.labs.words import gigabytes, percent, seconds
+from mlsysim.labs.words import gigabytes, percent, ratio, seconds
 from mlsysim.solvers import DistributedResult
 
 __all__ = ["options", "prediction", "reflection"]
 
 
+@functools.cache
 def prediction(answer: str) -> str:
     """Explain one answer to the prediction."""
     return _PREDICTION[answer]()
 
 
+@functools.cache
 def reflection(answer: str) -> str:
     """Explain one answer to the reflection."""
     return _REFLECTION[answer]()
@@ -39,7 +42,7 @@ def of(outcome: Outcome) -> DistributedResult:
 
 
 def _share(result: DistributedResult) -> str:
-    waits = (result.tp_communication_latency / result.step_latency_total).to("").magnitude
+    waits = ratio(result.tp_communication_latency, result.step_latency_total)
     return f"{seconds(result.tp_communication_latency)} of a step of " + (
         f"{seconds(result.step_latency_total)}, {percent(waits, 0)}"
     )
@@ -105,14 +108,14 @@ def _software() -> str:
 
 def _every_layer() -> str:
     inside, across = _pair()
-    ratio = (across.tp_communication_latency / inside.tp_communication_latency).to("").magnitude
+    times = ratio(across.tp_communication_latency, inside.tp_communication_latency)
     first, second = _PAIR
     return (
         f"Four all-reduces for each layer and microbatch, two forward and two backward, and the "
         f"next operator waits for each. With TP {first.tp} × PP {first.pp} they take "
         f"{seconds(inside.tp_communication_latency)} of a step on NVLink. With TP {second.tp} × "
         f"PP {second.pp}, as many GPUs to a replica, they take "
-        f"{seconds(across.tp_communication_latency)} over the network, {ratio:.1f} times as long, "
+        f"{seconds(across.tp_communication_latency)} over the network, {times:.1f} times as long, "
         f"and the MFU falls from {percent(inside.mfu)} to {percent(across.mfu)}."
     )
 
@@ -155,25 +158,30 @@ _REFLECTION: dict[str, Callable[[], str]] = {
 }
 
 
-def options() -> Block:
-    """Return the table of the four answers, each at its best."""
+@functools.cache
+def _rows() -> tuple[tuple[str, ...], ...]:
     rows = []
     for name, option in OPTIONS.items():
         outcome = best(name)
         result = of(outcome)
         rows.append(
-            [
+            (
                 f"{option.tp} × {option.pp} × {option.dp}",
                 str(outcome.design.microbatches),
                 gigabytes(result.memory) + ("" if result.fits_memory else " (too much)"),
                 percent(result.bubble_fraction),
                 percent(result.mfu) if result.feasible else "does not run",
-            ]
+            )
         )
+    return tuple(rows)
+
+
+def options() -> Block:
+    """Return the table of the four answers, each at its best."""
     return table(
         "a2_options",
         "The four answers, each with the number of microbatches that serves it best and with the "
         "optimizer's state shared out.",
         ["TP × PP × DP", "Microbatches", "Memory per GPU", "Bubble", "MFU"],
-        rows,
+        _rows(),
     )

@@ -12,6 +12,7 @@ import functools
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Fleet, NetworkFabric, TransformerModel
 from mlsysim.registry import Models, Systems
 from mlsysim.registry.calibration.training import Calibrations
@@ -48,7 +49,13 @@ FABRICS: dict[str, NetworkFabric] = {
     "nvlink4": Systems.Links.NVLink4,
 }
 HIDING = Calibrations.H100_Megatron
-WAITING = dataclasses.replace(HIDING, gradient_overlap=0.0)
+_BANDS = [
+    item.name
+    for item in dataclasses.fields(HIDING)
+    if item.name.endswith(("_band_low", "_band_high"))
+]
+# No published run that we know waits with the exchange, so there is nothing to compare with.
+WAITING = dataclasses.replace(HIDING, gradient_overlap=0.0, **dict.fromkeys(_BANDS))
 _NODE = Systems.Nodes.DGX_H100
 
 
@@ -160,7 +167,8 @@ _LEAST = all_reduce_volume(GPUS[0])
 
 @functools.lru_cache(maxsize=1)
 def daily_cost() -> float:
-    """Return what the mail's largest fleet costs in a day, in USD: its share of the purchase, and
-    its energy and upkeep."""
-    cost = EconomicsSolver.solve(fleet=_fleet(MAIL), duration_days=1)
-    return float(cost.period_cost.to("USD").magnitude)
+    """Return what the mail's largest fleet costs in a day in USD: purchase, energy and upkeep."""
+    cost = EconomicsSolver.solve(fleet=_fleet(MAIL), duration_days=1).period_cost
+    if cost is None:
+        raise ConfigError(f"{_NODE.name} has no price: give it one in the registry")
+    return float(cost.to("USD").magnitude)

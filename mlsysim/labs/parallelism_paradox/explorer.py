@@ -1,0 +1,168 @@
+"""The explorer of Act I: a run, what the solver says of it, and its curve over the GPUs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.derivation import Derivation
+from mlsysim.labs.blocks import (
+    Block,
+    alert,
+    chart,
+    controls,
+    derivation,
+    heading,
+    readout,
+    readouts,
+    series,
+    text,
+)
+from mlsysim.labs.parallelism_paradox.scaling import GPUS, MAIL, MODELS, STORY, Run, solve
+from mlsysim.labs.parallelism_paradox.state import DERIVATION_1, EXPLORER
+from mlsysim.labs.words import band, count, gigabytes, milliseconds, percent, ratio
+from mlsysim.solvers import DistributedResult
+
+__all__ = ["instruments", "run"]
+
+_GOOD, _POOR = 0.45, 0.25
+"""Utilization from which on it is shown as good, and below which as bad."""
+
+
+def run(state: Mapping[str, Any]) -> Run:
+    """Return the run that the explorer is set to."""
+    gpus = state["gpus"]
+    batch = state["global_batch"] if state["held"] == "global" else state["gpu_batch"] * gpus
+    return Run(
+        model=state["model"],
+        fabric=state["fabric"],
+        gpus=gpus,
+        batch=batch,
+        hides=state["exchange"] == "during",
+    )
+
+
+def instruments(state: Mapping[str, Any]) -> list[Block]:
+    """Return the controls, and what the run that is set comes to."""
+    chosen = run(state)
+    result = solve(chosen)
+    off = "gpu_batch" if state["held"] == "global" else "global_batch"
+    is_open = state[DERIVATION_1.id]
+    return [
+        heading("a1_explorer_heading", 3, "The explorer"),
+        text(
+            "a1_explorer_text",
+            f"The mail's cluster is set, on {GPUS[0]} GPUs. Add GPUs and watch the two times: the "
+            "arithmetic of one GPU, and the exchange that is in sight. Then keep the batch of each "
+            "GPU instead of the global batch, or change the network.",
+        ),
+        controls("a1_controls", EXPLORER, state, disabled=[off]),
+        _readouts(chosen, result),
+        *_alerts(chosen, result),
+        _chart(state, chosen, result),
+        derivation(DERIVATION_1, is_open, _explained(chosen) if is_open else None),
+    ]
+
+
+@functools.lru_cache(maxsize=32)
+def _explained(chosen: Run) -> Derivation:
+    return solve(chosen).explain("mfu", "dp_communication_latency", depth=3)
+
+
+def _tone(mfu: float) -> str:
+    """Return how a utilization is shown."""
+    return "good" if mfu >= _GOOD else "warn" if mfu >= _POOR else "bad"
+
+
+def _readouts(chosen: Run, result: DistributedResult) -> Block:
+    exchange, compute = result.dp_communication_latency, result.compute_latency
+    waits = ratio(exchange, compute)
+    hidden = "what the backward pass does not hide" if chosen.hides else "nothing hides it"
+    return readouts(
+        "a1_readouts",
+        readout("MFU", f"{100 * result.mfu:.1f}", "%", _tone(result.mfu), "of the dense peak rate"),
+        readout(
+            "Arithmetic",
+            milliseconds(compute),
+            hint=f"{count(chosen.sequences, 'sequence')} per GPU and step",
+        ),
+        readout("Exchange in sight", milliseconds(exchange), hint=hidden),
+        readout(
+            "Exchange over arithmetic",
+            f"{waits:.2f}",
+            tone="good" if waits < 0.1 else "warn" if waits < 0.5 else "bad",
+            hint="lower is better",
+        ),
+        readout("Step", milliseconds(result.step_latency_total), hint=band(result)),
+        readout(
+            "Memory",
+            gigabytes(result.memory),
+            tone="good" if result.fits_memory else "bad",
+            hint=f"a GPU has {gigabytes(result.memory_capacity)}",
+        ),
+    )
+
+
+def _alerts(chosen: Run, result: DistributedResult) -> list[Block]:
+    found = []
+    if not result.fits_memory:
+        found.append(
+            alert(
+                "a1_memory",
+                "bad",
+                "Out of memory",
+                f"Every GPU holds all of {MODELS[chosen.model].name}: {gigabytes(result.memory)} "
+                f"are needed, {gigabytes(result.memory_capacity)} are there. More replicas share "
+                "out the optimizer's state; weights and gradients stay. The times are those of "
+                "GPUs with enough memory.",
+            )
+        )
+    if not result.whole_microbatches:
+        found.append(
+            alert(
+                "a1_batch",
+                "bad",
+                "Fewer sequences than GPUs",
+                f"{chosen.batch} sequences cannot be dealt out to {chosen.gpus:,} GPUs: a sequence "
+                "cannot be halved. Take fewer GPUs or a larger global batch.",
+            )
+        )
+    alone = solve(chosen.on(GPUS[0]))
+    if result.whole_microbatches and result.mfu < alone.mfu / 2:
+        found.append(
+            alert(
+                "a1_wall",
+                "warn",
+                "The wall",
+                f"These {chosen.gpus:,} GPUs are used less than half as well as one server with "
+                f"the same global batch: {percent(result.mfu)} against {percent(alone.mfu)}.",
+            )
+        )
+    return found
+
+
+def _chart(state: Mapping[str, Any], chosen: Run, result: DistributedResult) -> Block:
+    points = []
+    for gpus in GPUS:
+        found = solve(run({**state, "gpus": gpus}))
+        if found.whole_microbatches:
+            points.append((gpus, 100 * found.mfu))
+    mail = [(gpus, 100 * solve(MAIL.on(gpus)).mfu) for gpus in STORY]
+    least, most = min(y for _, y in points), max(y for _, y in points)
+    held = (
+        f"a global batch of {state['global_batch']:,} sequences"
+        if state["held"] == "global"
+        else f"{state['gpu_batch']} sequences per GPU"
+    )
+    return chart(
+        "a1_chart",
+        caption=f"MFU over the number of GPUs, for {MODELS[chosen.model].name} with {held}. The "
+        "marker is the setting above, the points are those of the mail.",
+        alt=f"MFU between {least:.0f}% and {most:.0f}% for {points[0][0]} to {points[-1][0]:,} "
+        f"GPUs; {100 * result.mfu:.0f}% on the {chosen.gpus:,} that are set.",
+        x={"label": "GPUs", "scale": "log2", "ticks": list(GPUS)},
+        y={"label": "MFU (%)", "min": 0, "max": 60},
+        lines=[series("Your setting", points), series("The mail", mail, "warn")],
+        marker={"x": chosen.gpus, "y": 100 * result.mfu, "label": percent(result.mfu)},
+    )
