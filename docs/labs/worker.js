@@ -15,11 +15,24 @@ def answer(lab, question, text):
 `;
 const here = (path) => new URL(path, import.meta.url).href;
 const tell = (progress) => postMessage({ progress });
-const fetched = async (path) => {
-  const answer = await fetch(here(path));
-  if (!answer.ok) throw new Error(`${path.replace(/^[./]+/, "")}: the server answers ${answer.status}`);
-  return answer.arrayBuffer();
+
+// Pyodide waits for ever when one of its files does not come, so each request is watched.
+let giveUp;
+const lost = new Promise((_, reject) => { giveUp = reject; });
+const request = fetch;
+globalThis.fetch = async (...asked) => {
+  const file = new URL(asked[0].url ?? asked[0]).pathname.split("/").pop();
+  try {
+    const answer = await request(...asked);
+    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+    return answer;
+  } catch (error) {
+    const told = new Error(`${file}: ${error.message}`);
+    giveUp(told);
+    throw told;
+  }
 };
+const fetched = async (path) => (await fetch(here(path))).arrayBuffer();
 let python;
 let lab;
 
@@ -28,7 +41,7 @@ const questions = {
     lab = name;
     tell("Step 1 of 3: loading Python.");
     const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
-    const loaded = await loadPyodide({ indexURL: here("runtime/") });
+    const loaded = await Promise.race([loadPyodide({ indexURL: here("runtime/") }), lost]);
     tell("Step 2 of 3: loading mlsysim and the units that it computes with.");
     const [archive, wheel] = await Promise.all([
       fetched(`runtime/${manifest.archive}`),

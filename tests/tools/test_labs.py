@@ -1,4 +1,4 @@
-"""The folder that lab pages run on: the same from the same input, and honest when it is not whole."""
+"""The folder that lab pages run on: the same from the same input, honest when it is not whole."""
 
 from __future__ import annotations
 
