@@ -16,7 +16,8 @@ const KINDS = {
   message: (block) => make("figure", { class: "mls-mail" },
     make("figcaption", {}, "From: ", make("strong", {}, block.from)), make("blockquote", {}, ...paragraphs(block.paragraphs))),
   locked: (block) => make("p", { class: "mls-locked" }, block.text),
-  alert: (block) => make("div", { class: "mls-alert", "data-tone": block.tone, role: block.tone === "info" ? "status" : "alert" },
+  // Called out when it comes; while it stays, its numbers change in silence.
+  alert: (block, act, old) => make("div", { class: "mls-alert", "data-tone": block.tone, role: old ? null : block.tone === "info" ? "status" : "alert" },
     make("strong", {}, sign(block.tone), block.title), make("p", {}, block.text)),
   readouts: (block) => make("dl", { class: "mls-readouts" }, ...block.items.map((item) => make("div", { "data-tone": item.tone },
     make("dt", {}, item.label),
@@ -116,7 +117,7 @@ export const drawing = (box, act) => {
       return { ...old, text, block };
     }
     if (!KINDS[block.type]) throw new Error(`this page cannot draw a block of the type ${block.type}`);
-    const node = KINDS[block.type](block, act);
+    const node = KINDS[block.type](block, act, old);
     node.dataset.block = block.id;
     if (block.type === "controls") setControls(node, block, act);
     return { node, text, block, fresh: true };

@@ -18,7 +18,7 @@ export const chart = (block) => {
     block.series.length > 1 ? legend(block.series) : null,
     make("figcaption", {}, block.caption),
     make("details", {},
-      make("summary", { "data-focus": `${block.id}:table` }, "The chart as a table"), table({ caption: block.caption, ...block.table })));
+      make("summary", { "data-focus": `${block.id}:table` }, "The chart as a table"), table({ caption: `${block.y.label} by ${block.x.label}`, ...block.table })));
 };
 
 const legend = (series) => make("ul", { class: "mls-lab-legend" }, ...series.map((one, i) => make("li", {},
@@ -59,13 +59,14 @@ const draw = (block, width) => {
     ...(block.marker ? mark(block, x(block.marker.x), y(block.marker.y), [EDGE.left, right], text) : []));
 };
 
-// The label stands above the point, on the side that the line leaves free, if there is room.
+// A line that falls leaves room above to the right and below to the left; one that rises, the others.
 const mark = ({ marker, series: [{ points }] }, x, y, [left, right], text) => {
   const rises = points.length > 1 && points[points.length - 1][1] > points[0][1];
   const before = rises ? x > left + 60 : x > right - 60;
+  const above = rises === before && y > 40;
   return [
     svg("circle", { class: "marker", cx: x, cy: y, r: 7 }),
-    text(marker.label, [before ? x - 11 : x + 11, y < 40 ? y + 20 : y - 11], { class: "marker-label halo", "text-anchor": before ? "end" : "start" }),
+    text(marker.label, [before ? x - 11 : x + 11, above ? y - 11 : y + 22], { class: "marker-label halo", "text-anchor": before ? "end" : "start" }),
   ];
 };
 

@@ -24,12 +24,18 @@ export const scrolling = (content, label) => {
 
 const NUMBER = /^[≈−–-]?[\d.,]*\s?(%|×|[A-Za-z/]{0,8})$/;
 
+let tables = 0;
+
+// The caption stands beside the box, so that it does not scroll away with a wide table.
 export const table = ({ caption, head, rows }) => {
   const kinds = head.map((_, i) => (i > 0 && rows.some((row) => NUMBER.test(row[i])) ? "mls-number" : null));
   const cells = (row) => row.map((cell, i) => (i === 0
-    ? make("th", { scope: "row" }, cell) : make("td", { class: kinds[i] }, cell)));
-  return scrolling(make("table", {},
-    caption ? make("caption", {}, caption) : null,
-    make("thead", {}, make("tr", {}, ...head.map((cell, i) => make("th", { scope: "col", class: kinds[i] }, cell)))),
-    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row))))), caption || "Table");
+    ? make("th", { scope: "row", class: cell.length < 16 ? "mls-short" : null }, cell)
+    : make("td", { class: kinds[i] }, cell)));
+  const id = `lab-table-${(tables += 1)}`;
+  return make("div", { class: "mls-lab-table" },
+    make("p", { id, class: "mls-caption" }, caption),
+    scrolling(make("table", { "aria-labelledby": id },
+      make("thead", {}, make("tr", {}, ...head.map((cell, i) => make("th", { scope: "col", class: kinds[i] }, cell)))),
+      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row))))), caption));
 };
