@@ -145,7 +145,13 @@ def _macro() -> Schema:
         "duration_days": {"type": "number", "exclusiveMinimum": 0},
         "region": _names(*REGIONS),
         "facility": {"type": "boolean", "default": True},
-        "utilization": {"type": "number", "minimum": 0, "maximum": 1},
+        "utilization": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "Where devices stand between idle (0) and design power (1). Left out: "
+            "predicted from the workload of training and serving, else 1, an upper bound.",
+        },
         **{name: _amount(unit) for name, unit in PRICES.items()},
         "limits": _limits(MACRO_METRICS),
     }

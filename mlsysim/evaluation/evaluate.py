@@ -12,6 +12,7 @@ from mlsysim.core.units import format_number
 from mlsysim.evaluation.checks import FAIL, PASS, UNKNOWN, Check, Level
 from mlsysim.evaluation.macro import Macro, macro
 from mlsysim.evaluation.scorecard import Scorecard
+from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.scenario.limits import Limit
 from mlsysim.scenario.macro import MACRO_FIGURES
 from mlsysim.scenario.scenario import Scenario
@@ -152,4 +153,10 @@ def _macro_level(scenario: Scenario, costs: Macro, runs: bool) -> Level:
         for metric in MACRO_FIGURES
         if metric not in promised
     )
-    return Level(name="macro", checks=checks, figures=figures)
+    return Level(name="macro", checks=checks, figures=(*figures, _power_figure(costs)))
+
+
+def _power_figure(costs: Macro) -> Check:
+    """Tell where the devices were taken to stand, on which energy and its cost depend."""
+    used = POWER_DRAW.utilization if costs.utilization is None else costs.utilization
+    return Check(level="macro", metric="utilization", status=None, value=used, reason=costs.basis)

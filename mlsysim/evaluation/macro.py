@@ -19,8 +19,13 @@ __all__ = ["Macro", "macro"]
 
 @dataclass
 class Macro:
-    """What the macro solvers answered, and why they did not."""
+    """What the macro solvers answered, and why they did not.
 
+    `utilization` is what they were asked with; `basis` says who said so.
+    """
+
+    utilization: float | None = None
+    basis: str = ""
     sustainability: SustainabilityResult | None = None
     economics: EconomicsResult | None = None
     reasons: dict[type[Any], str] = field(default_factory=dict)
@@ -44,7 +49,8 @@ class Macro:
 
 def macro(scenario: Scenario, result: Result) -> Macro:
     """Ask for energy, carbon, water and cost, as far as the scenario says enough."""
-    found = Macro()
+    utilization, basis = _utilization(scenario, result)
+    found = Macro(utilization, basis)
     if scenario.duration_days is None:
         reason = "not known: the scenario does not say how long it runs (duration_days)"
         found.reasons = {SustainabilityResult: reason, EconomicsResult: reason}
@@ -52,7 +58,7 @@ def macro(scenario: Scenario, result: Result) -> Macro:
     common: dict[str, Any] = {
         "fleet": scenario.fleet,
         "duration_days": scenario.duration_days,
-        "utilization": scenario.utilization,
+        "utilization": utilization,
     }
     if scenario.region is None:
         reason = "not known: the scenario does not say where it runs (region)"
@@ -67,6 +73,20 @@ def macro(scenario: Scenario, result: Result) -> Macro:
     except ConfigError as fault:
         found.reasons[EconomicsResult] = f"not known: {fault}"
     return found
+
+
+def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]:
+    """Return where the devices stand between idle and design power, and who says so.
+
+    Only a task that goes on all the time tells the mean power of its system. How often a pass is
+    asked for is not known.
+    """
+    if scenario.utilization is not None:
+        return scenario.utilization, "given"
+    if scenario.question.unbroken and result["power_utilization"] is not None:
+        basis = f"predicted from the workload (power calibration: {result['power_calibration']})"
+        return result["power_utilization"], basis
+    return None, "assumed: an upper bound"
 
 
 def _economics(**arguments: Any) -> EconomicsResult:

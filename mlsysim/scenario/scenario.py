@@ -69,8 +69,9 @@ class Scenario(Record):
     service_life : Quantity or None
         Time over which hardware is written off; `None` takes the default of `EconomicsSolver`.
     utilization : float or None
-        Where the devices stand between idle (0) and their design power (1); `None` takes the
-        default of the solvers.
+        Where the devices stand between idle (0) and their design power (1). `None` takes, of
+        training and serving, which go on all the time, what the result predicts; else 1, an upper
+        bound. The scorecard says which.
     macro_limits : tuple of Limit
         What is promised about energy, carbon, water and cost.
 

@@ -40,6 +40,8 @@ class Task:
         Field of the result that is compared with the device's memory.
     tokens : str
         Field of the result that counts tokens per second; empty if there is none.
+    unbroken : bool
+        Whether the task goes on all the time, so that the power of its result is the system's.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Task:
     part: Callable[[System], Any]
     memory: str
     tokens: str = ""
+    unbroken: bool = False
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -138,9 +141,16 @@ TASKS: dict[str, Task] = {
             _server,
             "total_memory_required",
             "output_throughput",
+            unbroken=True,
         ),
         Task(
-            "training", DistributedSolver, "fleet", standalone_fleet, "memory", "token_throughput"
+            "training",
+            DistributedSolver,
+            "fleet",
+            standalone_fleet,
+            "memory",
+            "token_throughput",
+            unbroken=True,
         ),
     )
 }

@@ -39,11 +39,12 @@ class ServingSolver(Solver[ServingResult]):
     """How fast does a device, or a node, answer prompts, and how many fit at once?
 
     Prefill reads a prompt in one pass: much arithmetic per byte. Decode makes one token per
-    sequence and pass, and reads all weights, keys and values for it: few operations per byte. By
-    default every operator is timed with the constants of a serving engine, and requests are
-    batched continuously: as one ends, the next is read while the others go on. With `efficiency`
-    given, each pass is one roofline, arithmetic at that share of the peak rate and memory at the
-    datasheet's bandwidth, and the batch is static: all prompts are read at once, then decoded.
+    sequence and pass, and for it reads all keys and values and all weights, of experts those that
+    its tokens visit: few operations per byte. By default every operator is timed with the
+    constants of a serving engine, and requests are batched continuously: as one ends, the next is
+    read while the others go on. With `efficiency` given, each pass is one roofline, arithmetic at
+    that share of the peak rate and memory at the datasheet's bandwidth, and the batch is static:
+    all prompts are read at once, then decoded.
     """
 
     parameters: ClassVar[Mapping[str, Argument]] = {

@@ -31,7 +31,8 @@ _FITTED = (
 )
 _POWER = ("constant_share", "compute_share", "memory_share")
 _ORIGINS: dict[str, str | tuple[str, ...]] = {
-    **{name: f"model.{name}" for name in (*_SHAPE, "vocab_size", "attended_fraction")},
+    **{name: f"model.{name}" for name in (*_SHAPE, *_EXPERTS)},
+    **{name: f"model.{name}" for name in ("vocab_size", "attended_fraction")},
     **{name: name for name in ("batch_size", "seq_len", "output_len", "tp_size")},
     "parameters": "model.parameters",
     **{name: f"power_calibration.{name}" for name in _POWER},
@@ -48,7 +49,6 @@ _TEXTBOOK: dict[str, str | tuple[str, ...]] = {
 }
 _OPERATORS: dict[str, str | tuple[str, ...]] = {
     **_ORIGINS,
-    **{name: f"model.{name}" for name in _EXPERTS},
     **{name: f"calibration.{name}" for name in _FITTED},
     **{name: f"power_calibration.{name}" for name in ("energy_band_low", "energy_band_high")},
     "waves": ("waves", "endless"),

@@ -9,14 +9,17 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
     FixedShapeModel,
+    PowerCalibration,
     ServingCalibration,
     TransformerModel,
     Workload,
     find_precision,
 )
 from mlsysim.core.units import format_number
+from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, TEXTBOOK_EFFICIENCY
+from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.arguments import Argument, Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results import SingleNodeResult
@@ -47,9 +50,13 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
             kinds=(ServingCalibration,),
             hint="ServingCalibrations.Hopper_Library",
         ),
+        "power_calibration": Noun(
+            optional=True, kinds=(PowerCalibration,), hint="PowerCalibrations.Hopper"
+        ),
     }
     constants: ClassVar[Mapping[str, Any]] = {
         "conventions": CONVENTIONS,
+        "power_draw": POWER_DRAW,
         "textbook": TEXTBOOK_EFFICIENCY,
     }
     result = SingleNodeResult
@@ -65,6 +72,7 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         efficiency: float | None = None,
         seq_len: int | None = None,
         calibration: ServingCalibration | None = None,
+        power_calibration: PowerCalibration | None = None,
     ) -> SingleNodeResult:
         """Time one forward pass of a batch.
 
@@ -88,11 +96,14 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         calibration
             Constants for the operators; `None` takes those fitted for the device. For transformers
             only.
+        power_calibration
+            Constants of what operations and bytes draw in power; `None` takes those fitted for the
+            device's generation.
 
         Returns
         -------
         SingleNodeResult
-            Times, traffic, memory and what limits the pass.
+            Times, traffic, power, energy, memory and what limits the pass.
 
         Raises
         ------
@@ -123,6 +134,7 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
             efficiency=efficiency,
             seq_len=seq_len,
             calibration=calibration,
+            power_calibration=power_calibration,
         )
 
     @classmethod
@@ -131,6 +143,8 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         arguments = super().admit(given)
         hardware, model = arguments["hardware"], arguments["model"]
         hardware.compute.rate(arguments["precision"])
+        if arguments["power_calibration"] is None:
+            arguments["power_calibration"] = power_calibration_for(hardware)
         if not isinstance(model, FixedShapeModel):
             wide = hardware.compute.wide_precision(arguments["precision"].name)
             arguments["wide_precision"] = find_precision(wide)
@@ -169,6 +183,7 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
             **dict.fromkeys(("latency_low", "latency_high", "overhead_time")),
             **values,
             "calibration": _basis(values, arguments),
+            "power_calibration": arguments["power_calibration"].name,
             "reasons": reasons,
         }
 

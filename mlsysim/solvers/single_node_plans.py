@@ -19,10 +19,13 @@ _FITTED = (
     "pass_band_low",
     "pass_band_high",
 )
+_POWER = ("constant_share", "compute_share", "memory_share")
 _DEVICE: dict[str, str | tuple[str, ...]] = {
     "peak_rate": "hardware.compute.{precision}",
     "bandwidth": "hardware.memory.bandwidth",
-    "power": "hardware.tdp",
+    "design_power": "hardware.tdp",
+    **{name: f"power_calibration.{name}" for name in _POWER},
+    "idle_share": "power_draw.idle_share",
     "memory_capacity": "hardware.memory.capacity",
     "batch_size": "batch_size",
     "parameters": "model.parameters",

@@ -31,15 +31,43 @@ def reasons(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str
 
 def _memory_advice(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """Say what would make the step fit: less state per device, or fewer activations."""
+    capacity = values["memory_capacity"]
     states = values["weights_memory"] + values["gradient_memory"] + values["optimizer_memory"]
+    if states <= capacity:
+        return "the states fit, the activations do not: " + _activation_advice(values, arguments)
     split = arguments["tp_size"] * arguments["pp_size"]
-    share = (states / values["memory_capacity"]).to("").magnitude
-    if share > 1:
-        return (
-            "weights, gradients and optimizer alone need tp_size x pp_size above "
-            f"{split * share:.1f} (now {split})"
-        )
+    share = (states / capacity).to("").magnitude
+    split_more = f"tp_size x pp_size above {split * share:.1f} (now {split})"
+    stage, left = _sharding(values, arguments)
+    if stage is None:
+        return f"weights, gradients and optimizer alone need {split_more}"
     return (
-        "the states fit, the activations do not: more microbatches, sequence_parallel=True or "
-        'recompute="full" make them smaller'
+        f"weights, gradients and optimizer alone need zero_stage = {stage}, which leaves "
+        f"{format_number(left)} of them, or {split_more}"
     )
+
+
+def _sharding(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[int | None, Any]:
+    """Return the first ZeRO stage at which the states fit, and what is left of them."""
+    replicas, now = values["dp_size"], arguments["zero_stage"]
+    held = [values[f"{name}_memory"] for name in ("optimizer", "gradient", "weights")]
+    for stage in range(now + 1, 4):
+        held[stage - 1] = held[stage - 1] / replicas
+        left = held[0] + held[1] + held[2]
+        if left <= values["memory_capacity"]:
+            return stage, left
+    return None, None
+
+
+def _activation_advice(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """Name the levers that are not pulled yet."""
+    levers = []
+    if values["microbatch_size"] > 1:
+        levers.append("more microbatches")
+    if arguments["tp_size"] > 1 and not arguments["sequence_parallel"]:
+        levers.append("sequence_parallel=True")
+    if arguments["recompute"].name != "full":
+        levers.append('recompute="full"')
+    levers.append(f"cp_size above {arguments['cp_size']}")
+    *first, last = levers
+    return (f"{', '.join(first)} or {last}" if first else last) + " makes them smaller"

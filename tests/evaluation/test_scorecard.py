@@ -212,26 +212,76 @@ def test_tokens_are_priced_for_training_and_for_all_copies_served():
         duration_days=30,
         kwh_price=run.kwh_price,
         datacenter=run.region,
+        utilization=card.result.power_utilization,
         token_throughput=card.result.token_throughput,
     )
     assert card.economics.cost_per_token == direct.cost_per_token
-    served = Scenario(
-        name="Chat",
-        task="serving",
-        workload=Models.Llama3_8B,
-        system=Systems.DGX_H100,
-        arguments={"output_len": 256, "batch_size": 16},
-        duration_days=30,
-        region=Infra.US_Avg,
-    )
-    cost = evaluate(served).economics.cost_per_token
+    cost = evaluate(SERVED).economics.cost_per_token
     one = EconomicsSolver.solve(
-        fleet=served.fleet,
+        fleet=SERVED.fleet,
         duration_days=30,
         grid=Infra.US_Avg,
-        token_throughput=8 * served.solve().output_throughput,
+        utilization=SERVED.solve().power_utilization,
+        token_throughput=8 * SERVED.solve().output_throughput,
     )
     assert cost == one.cost_per_token
+
+
+SERVED = Scenario(
+    name="Chat",
+    task="serving",
+    workload=Models.Llama3_8B,
+    system=Systems.DGX_H100,
+    arguments={"output_len": 256, "batch_size": 16},
+    duration_days=30,
+    region=Infra.US_Avg,
+)
+
+
+def used(card):
+    return next(c for c in card.macro.figures if c.metric == "utilization")
+
+
+@pytest.mark.parametrize("scenario", [SERVED, Scenarios.Frontier_Training])
+def test_a_task_that_goes_on_all_the_time_draws_what_its_work_draws(scenario):
+    card = evaluate(scenario)
+    assert 0 < used(card).value == card.result.power_utilization < 1
+    assert used(card).reason == "predicted from the workload (power calibration: Hopper)"
+    drawn = card.result.device_power.to("W").magnitude
+    for answer in (card.sustainability, card.economics):
+        assert answer.device_power.to("W").magnitude == pytest.approx(drawn)
+
+
+def test_a_given_utilization_goes_before_a_predicted_one():
+    card = evaluate(dataclasses.replace(SERVED, utilization=0.25))
+    assert (used(card).value, used(card).reason) == (0.25, "given")
+    assert card.sustainability.device_power.to("W").magnitude == pytest.approx(700 * 0.325)
+    idle = evaluate(dataclasses.replace(SERVED, utilization=0))
+    assert (used(idle).value, used(idle).reason) == (0, "given")
+
+
+def test_a_pass_does_not_say_how_often_it_is_asked_for():
+    card = evaluate(Scenarios.Smart_Doorbell)
+    assert card.result.power_utilization < 1
+    assert (used(card).value, used(card).reason) == (1, "assumed: an upper bound")
+    assert card.sustainability.device_power == Hardware.ESP32_S3.tdp
+
+
+def test_without_a_predicted_power_the_default_is_taken_and_the_energy_is_unknown():
+    node = dataclasses.replace(
+        Systems.DGX_H100, accelerator=dataclasses.replace(Hardware.H100, tdp=None)
+    )
+    card = evaluate(dataclasses.replace(SERVED, system=node))
+    assert used(card).reason.startswith("assumed")
+    assert card.sustainability is None
+
+
+def test_who_said_the_utilization_stands_in_text_and_data():
+    card = evaluate(SERVED)
+    assert "predicted from the workload" in str(card)
+    assert "predicted from the workload" in card._repr_html_()
+    figures = card.to_dict()["levels"]["macro"]["figures"]
+    assert figures[-1]["value"] == card.result.power_utilization
 
 
 def test_plain_data_is_json_and_keeps_the_units():
@@ -254,7 +304,7 @@ def test_text_table_and_pages_tell_the_same():
         assert "275.2 ms" in shown
         assert "at most 200 ms" in shown
     table = card.table()
-    assert list(table["status"]) == ["pass", "fail", "pass", "–", "–", "–"]
+    assert list(table["status"]) == ["pass", "fail", "pass", "–", "–", "–", "–"]
     assert "mls-table" in page
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlsysim import Q_, DistributedSolver, Fleet, Source, Systems, TransformerModel
+from mlsysim.core.units import format_number
 from tests.solvers.test_distributed import solve
 
 IDENTITIES = Path(__file__).parents[1] / "validation" / "memory_identities.csv"
@@ -141,3 +142,19 @@ def test_a_step_that_can_run_has_no_reasons():
     assert r.feasible
     assert r.reasons == ()
     assert r.memory <= r.memory_capacity
+
+
+def test_advice_names_the_sharding_that_suffices():
+    plan = {"tp_size": 8, "pp_size": 1, "microbatch_count": 8}
+    (reason,) = solve(**plan).reasons
+    shared = solve(**plan, zero_stage=1)
+    states = shared.weights_memory + shared.gradient_memory + shared.optimizer_memory
+    assert states < shared.memory_capacity
+    assert f"zero_stage = 1, which leaves {format_number(states)} of them" in reason
+
+
+def test_advice_names_no_lever_that_is_pulled():
+    pulled = {"zero_stage": 3, "sequence_parallel": True, "recompute": "full"}
+    r = solve(**pulled, tp_size=8, pp_size=1, microbatch_count=8, seq_len=1_048_576)
+    assert r.reasons[0].endswith("cp_size above 1 makes them smaller")
+    assert "sequence_parallel" not in r.reasons[0]

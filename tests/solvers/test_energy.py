@@ -18,6 +18,7 @@ from mlsysim import (
     PowerCalibration,
     PowerCalibrations,
     ServingSolver,
+    SingleNodeSolver,
     Source,
     SustainabilitySolver,
     Systems,
@@ -72,6 +73,60 @@ def test_energy_of_a_token_is_power_over_throughput(hardware, efficiency):
     r = ServingSolver.solve(**SERVED | {"hardware": hardware}, efficiency=efficiency)
     expected = value(r.device_power, "W") / value(r.output_throughput, "token/s")
     assert value(r.energy_per_token, "J") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("model", [Models.ResNet50, Models.Llama3_8B])
+@pytest.mark.parametrize("hardware", [Hardware.H100, Hardware.A100, Hardware.T4, Hardware.ESP32_S3])
+@either
+def test_energy_of_a_pass_is_power_times_time(model, hardware, efficiency):
+    precision = hardware.compute.default_precision
+    r = SingleNodeSolver.solve(
+        model=model, hardware=hardware, precision=precision, efficiency=efficiency
+    )
+    c = power_calibration_for(hardware)
+    share = c.constant_share + c.compute_share * r.mfu + c.memory_share * r.mbu
+    assert r.device_power.to("W").magnitude == pytest.approx(
+        value(hardware.tdp, "W") * min(1, share)
+    )
+    expected = value(r.device_power, "W") * value(r.latency, "s")
+    assert value(r.energy, "J") == pytest.approx(expected)
+    assert value(r.energy, "J") <= value(hardware.tdp, "W") * value(r.latency, "s") * (1 + 1e-12)
+    assert r.power_calibration == c.name
+
+
+def test_a_pass_that_leaves_the_device_waiting_draws_less_than_its_design_power():
+    r = SingleNodeSolver.solve(model=Models.BERT_Base, hardware=Hardware.A100, seq_len=8)
+    assert r.bottleneck == "overhead"
+    assert value(r.energy, "J") < 0.5 * 400 * value(r.latency, "s")
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.7])
+def test_the_board_holds_the_power_of_a_long_prompt_at_the_limit(efficiency):
+    r = SingleNodeSolver.solve(
+        model=Models.Llama3_8B, hardware=Hardware.H100, batch_size=8, efficiency=efficiency
+    )
+    assert value(r.device_power, "W") == pytest.approx(700)
+    assert r.power_utilization == pytest.approx(1)
+    assert value(r.energy, "J") == pytest.approx(700 * value(r.latency, "s"))
+
+
+def test_a_pass_of_next_to_no_work_draws_the_constant_power():
+    """What is left is the fixed time of the layers, in which nothing is computed or moved."""
+    tiny = replace(Models.BERT_Base, hidden_dim=8, heads=1, kv_heads=1, ffn_dim=8, vocab_size=8)
+    r = SingleNodeSolver.solve(model=tiny, hardware=Hardware.H100, seq_len=1)
+    assert r.mfu < 1e-6
+    assert r.mbu < 1e-3
+    least = PowerCalibrations.Hopper.constant_share
+    assert value(r.device_power, "W") == pytest.approx(least * 700, rel=0.01)
+    expected = (least - POWER_DRAW.idle_share) / (1 - POWER_DRAW.idle_share)
+    assert r.power_utilization == pytest.approx(expected, rel=0.01)
+
+
+def test_the_energy_of_a_pass_is_derived_from_the_work():
+    r = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.H100)
+    steps = str(r.explain("energy"))
+    assert "the energy roofline" in steps
+    assert "power_calibration.memory_share" in steps
 
 
 def test_all_devices_of_a_group_count():
@@ -129,6 +184,8 @@ def test_an_uncalibrated_device_says_so():
     run = SERVED | {"hardware": Hardware.MI300X}
     assert ServingSolver.solve(**run).power_calibration == "Uncalibrated"
     assert ServingSolver.solve(**SERVED).power_calibration == "Hopper"
+    one = {"model": Models.ResNet50, "hardware": Hardware.MI300X}
+    assert SingleNodeSolver.solve(**one).power_calibration == "Uncalibrated"
     ours = PowerCalibration(
         name="ours",
         source=Source(title="A meter"),
@@ -138,6 +195,7 @@ def test_an_uncalibrated_device_says_so():
         memory_share=0.5,
     )
     assert ServingSolver.solve(**run, power_calibration=ours).power_calibration == "ours"
+    assert SingleNodeSolver.solve(**one, power_calibration=ours).power_calibration == "ours"
 
 
 def test_without_a_design_power_nothing_is_said():

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlsysim import Q_, Engine, Hardware, Models, SingleNodeModel, SingleNodeSolver
+from mlsysim import (
+    Q_,
+    Engine,
+    Hardware,
+    Models,
+    PowerCalibrations,
+    SingleNodeModel,
+    SingleNodeSolver,
+)
 
 CLOUD = [name for name in Hardware.Cloud.names() if "fp16" in Hardware[name].compute.precisions]
 
@@ -34,7 +42,11 @@ def test_resnet_by_hand():
     written = 32 * model.activations_per_sample.to("").magnitude
     traffic = 2 * (model.parameters.to("").magnitude + 2 * written)
     assert ms(r.memory_time) == pytest.approx(1e3 * traffic / 2039e9)
-    assert r.energy.to("J").magnitude == pytest.approx(400 * r.latency.to("s").magnitude)
+    assert r.mbu == pytest.approx(traffic / 2039e9 / r.latency.to("s").magnitude)
+    c = PowerCalibrations.Ampere
+    share = c.constant_share + c.compute_share * 0.4 + c.memory_share * r.mbu
+    expected = 400 * min(1, share) * r.latency.to("s").magnitude
+    assert r.energy.to("J").magnitude == pytest.approx(expected)
 
 
 def test_transformer_by_hand():
@@ -118,7 +130,7 @@ def test_a_narrower_precision_makes_it_fit():
 
 def test_unknown_power_leaves_the_energy_unknown():
     r = solve(hardware=dataclasses.replace(Hardware.A100, tdp=None))
-    assert r.energy is None
+    assert (r.energy, r.device_power, r.power_utilization) == (None, None, None)
     assert r.latency == solve().latency
     assert "energy" in r
     assert "not known" in str(r)

@@ -21,6 +21,17 @@ def drawn_power(i: SimpleNamespace, hfu: Value, mbu: Value) -> dict[str, Value]:
     }
 
 
+def pass_power(i: SimpleNamespace, time: Value, mfu: Value, bytes_moved: Value) -> dict[str, Value]:
+    """Return power and energy of one device from the work and the time of one pass."""
+    mbu = f.bandwidth_utilization(bytes_moved, time, i.bandwidth)
+    drawn = drawn_power(i, mfu, mbu)  # a forward pass computes nothing twice: HFU is MFU
+    return {
+        "mbu": mbu,
+        **drawn,
+        "energy": f.device_energy(drawn["device_power"], time),
+    }
+
+
 def served_power(
     i: SimpleNamespace, sequences: Value, time: Value, flops: Value, traffic: Value
 ) -> dict[str, Value]:

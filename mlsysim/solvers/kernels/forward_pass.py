@@ -9,7 +9,6 @@ from mlsysim.core.formulas import (
     arithmetic_intensity,
     batch_flops,
     compute_time,
-    device_energy,
     fixed_shape_traffic,
     flops_utilization,
     forward_flops,
@@ -24,55 +23,39 @@ from mlsysim.core.formulas import (
     transformer_pass_traffic,
 )
 from mlsysim.core.numeric import Value, where
+from mlsysim.solvers.kernels._power import pass_power
 from mlsysim.solvers.kernels._token_work import parameters_met, token_work
 
 __all__ = ["fixed_shape_pass", "transformer_pass"]
 
 
 def _roofline(
-    flops: Value,
-    bytes_moved: Value,
-    memory: Value,
-    *,
-    batch_size: Value,
-    peak_rate: Value,
-    bandwidth: Value,
-    efficiency: Value,
-    power: Value,
-    memory_capacity: Value,
+    i: SimpleNamespace, flops: Value, bytes_moved: Value, memory: Value
 ) -> dict[str, Any]:
     """Shared end of both kernels: from operations and bytes to times."""
-    arithmetic = compute_time(flops, peak_rate, efficiency)
-    traffic = memory_time(bytes_moved, bandwidth)
+    arithmetic = compute_time(flops, i.peak_rate, i.efficiency)
+    traffic = memory_time(bytes_moved, i.bandwidth)
     latency = roofline_time(arithmetic, traffic)
+    mfu = flops_utilization(flops, latency, i.peak_rate, devices=1)
     return {
         "latency": latency,
-        "throughput": sample_rate(batch_size, latency),
+        "throughput": sample_rate(i.batch_size, latency),
         "bottleneck": where(arithmetic >= traffic, "compute", "memory"),
         "compute_time": arithmetic,
         "memory_time": traffic,
         "flops": flops,
         "bytes_moved": bytes_moved,
         "arithmetic_intensity": arithmetic_intensity(flops, bytes_moved),
-        "ridge_point": ridge_point(reached_rate(peak_rate, efficiency), bandwidth),
-        "mfu": flops_utilization(flops, latency, peak_rate, devices=1),
-        "energy": device_energy(power, latency),
+        "ridge_point": ridge_point(reached_rate(i.peak_rate, i.efficiency), i.bandwidth),
+        "mfu": mfu,
+        **pass_power(i, latency, mfu, bytes_moved),
         "memory": memory,
-        "memory_capacity": memory_capacity,
-        "feasible": memory <= memory_capacity,
+        "memory_capacity": i.memory_capacity,
+        "feasible": memory <= i.memory_capacity,
     }
 
 
-def fixed_shape_pass(
-    flops_per_sample: Value,
-    parameters: Value,
-    dense_parameters: Value,
-    gathered_parameters: Value,
-    activations: Value,
-    bytes_per_element: Value,
-    batch_size: Value,
-    **device: Value,
-) -> dict[str, Any]:
+def fixed_shape_pass(**inputs: Value) -> dict[str, Any]:
     """Forward pass of a network of fixed shape on one device.
 
     Parameters
@@ -97,19 +80,26 @@ def fixed_shape_pass(
         Memory bandwidth.
     efficiency : [1]
         Share of the peak rate that is reached.
-    power : [W]
+    design_power : [W]
         Design power of the device.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     memory_capacity : [byte]
         Memory of the device.
     """
+    i = SimpleNamespace(**inputs)
     return _roofline(
-        batch_flops(batch_size, flops_per_sample),
+        i,
+        batch_flops(i.batch_size, i.flops_per_sample),
         fixed_shape_traffic(
-            dense_parameters, gathered_parameters, activations, batch_size, bytes_per_element
+            i.dense_parameters,
+            i.gathered_parameters,
+            i.activations,
+            i.batch_size,
+            i.bytes_per_element,
         ),
-        tensor_size(parameters, bytes_per_element),
-        batch_size=batch_size,
-        **device,
+        tensor_size(i.parameters, i.bytes_per_element),
     )
 
 
@@ -140,8 +130,11 @@ def transformer_pass(**inputs: Value) -> dict[str, Any]:
         Memory bandwidth.
     efficiency : [1]
         Share of the peak rate that is reached.
-    power : [W]
+    design_power : [W]
         Design power of the device.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     memory_capacity : [byte]
         Memory of the device.
     """
@@ -150,15 +143,10 @@ def transformer_pass(**inputs: Value) -> dict[str, Any]:
     flops = forward_flops(tokens, *token_work(i))
     kv_cache = kv_cache_size(i.layers, i.kv_heads, i.head_dim, tokens, i.bytes_per_element)
     return _roofline(
+        i,
         flops,
         transformer_pass_traffic(
             tensor_size(parameters_met(i, tokens), i.bytes_per_element), kv_cache
         ),
         transformer_pass_traffic(tensor_size(i.parameters, i.bytes_per_element), kv_cache),
-        batch_size=i.batch_size,
-        peak_rate=i.peak_rate,
-        bandwidth=i.bandwidth,
-        efficiency=i.efficiency,
-        power=i.power,
-        memory_capacity=i.memory_capacity,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
+from mlsysim.solvers.kernels._power import pass_power
 from mlsysim.solvers.kernels._serving_pass import head, prompt_layer, rates
 from mlsysim.solvers.kernels._token_work import token_work
 
@@ -36,8 +37,11 @@ def operator_pass(**inputs: Value) -> dict[str, Any]:
         Dense peak rates of the device, in the format of the products and of attention and logits.
     bandwidth : [byte/s]
         Memory bandwidth.
-    power : [W]
+    design_power : [W]
         Design power of the device.
+    constant_share, compute_share, memory_share, idle_share : [1]
+        Shares of it: constant power, arithmetic at the peak rate, traffic at the full bandwidth,
+        and an idle device.
     memory_capacity : [byte]
         Memory of the device.
     activation_bytes, weight_bytes, kv_bytes, scale_bytes : [byte]
@@ -72,6 +76,7 @@ def operator_pass(**inputs: Value) -> dict[str, Any]:
 
     flops = f.forward_flops(parts.tokens, *token_work(i))
     moved = f.streamed_size(traffic, r.memory)
+    mfu = f.flops_utilization(flops, latency, i.peak_rate, devices=1)
     memory = f.serving_memory(
         f.tensor_size(i.parameters, r.weight_bytes),
         f.kv_cache_size(i.layers, i.kv_heads, i.head_dim, parts.tokens, i.kv_bytes),
@@ -89,8 +94,8 @@ def operator_pass(**inputs: Value) -> dict[str, Any]:
         "bytes_moved": moved,
         "arithmetic_intensity": f.arithmetic_intensity(flops, moved),
         "ridge_point": f.ridge_point(r.product, r.memory),
-        "mfu": f.flops_utilization(flops, latency, i.peak_rate, devices=1),
-        "energy": f.device_energy(i.power, latency),
+        "mfu": mfu,
+        **pass_power(i, latency, mfu, moved),
         "memory": memory,
         "memory_capacity": i.memory_capacity,
         "feasible": memory <= i.memory_capacity,

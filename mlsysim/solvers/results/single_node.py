@@ -46,8 +46,17 @@ class SingleNodeResult(Result):
     that are reached."""
     mfu: float = number()
     """Share of the dense peak rate that the pass uses."""
+    mbu: float = number()
+    """Model bandwidth utilization: `bytes_moved` over what the device's bandwidth allows."""
+    device_power: Quantity | None = quantity("W")
+    """Mean power of the device during the pass, from its operations and its memory traffic, while
+    one pass follows the other; `None` without a design power."""
+    power_utilization: float | None = number()
+    """Place of that power between idle (0) and design power (1)."""
+    power_calibration: str
+    """Whose constants of power were used, and whether any measurement stands behind them."""
     energy: Quantity | None = quantity("J")
-    """Energy at the device's full design power: an upper bound. `None` if that is not known."""
+    """Energy of the pass: `device_power` times `latency`. `None` without a design power."""
     memory: Quantity = quantity("GB")
     """Memory that weights (and, for a transformer, keys and values) take: a lower bound."""
     memory_capacity: Quantity = quantity("GB")
