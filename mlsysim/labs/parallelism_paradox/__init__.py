@@ -18,7 +18,7 @@ from mlsysim.labs.parallelism_paradox.state import CONTROLS, PREDICTION_1, PREDI
 from mlsysim.labs.parallelism_paradox.tier import tier
 from mlsysim.labs.words import gigabytes, percent
 
-__all__ = ["MINUTES", "TITLE", "change", "ledger", "restore", "view"]
+__all__ = ["CONTROLS", "MINUTES", "TITLE", "change", "ledger", "restore", "view"]
 
 TITLE = "The parallelism paradox"
 MINUTES = 40

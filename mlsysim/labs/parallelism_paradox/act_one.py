@@ -70,9 +70,9 @@ def _framing() -> Block:
         "The lead and the mail are invented, its numbers are not: they are what mlsysim's "
         "DistributedSolver says of such a cluster. It times every operator, with the constants of "
         f'"{HIDING.name}": those of arithmetic are fitted on published runs, others are estimates. '
-        "This framework exchanges gradients after the backward pass, as no published run that we "
-        "know does, so the error is not known. The money follows from a price of the servers that "
-        "is an estimate as well.",
+        "This framework exchanges gradients after the backward pass. No published run that we "
+        "know does so, and the error is not known. The money follows from a price of the servers "
+        "that is an estimate as well.",
         "MFU, model FLOPs utilization, is the share of the GPUs' peak rate that the model's own "
         "operations use. In data parallelism each replica works on its part of the global batch. "
         "Then an all-reduce sums up the gradients of all replicas, so that they take the same "

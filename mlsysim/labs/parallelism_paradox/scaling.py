@@ -49,13 +49,15 @@ FABRICS: dict[str, NetworkFabric] = {
     "nvlink4": Systems.Links.NVLink4,
 }
 HIDING = Calibrations.H100_Megatron
-_BANDS = [
-    item.name
-    for item in dataclasses.fields(HIDING)
-    if item.name.endswith(("_band_low", "_band_high"))
-]
 # No published run that we know waits with the exchange, so there is nothing to compare with.
-WAITING = dataclasses.replace(HIDING, gradient_overlap=0.0, **dict.fromkeys(_BANDS))
+WAITING = dataclasses.replace(
+    HIDING,
+    gradient_overlap=0.0,
+    node_band_low=None,
+    node_band_high=None,
+    fleet_band_low=None,
+    fleet_band_high=None,
+)
 _NODE = Systems.Nodes.DGX_H100
 
 

@@ -1,0 +1,47 @@
+"""`python -m mlsysim.labs` opens a lab on this machine, as a marimo app."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+APPS = Path(__file__).parent / "apps"
+LABS = sorted(path.stem for path in APPS.glob("[!_]*.py"))
+
+
+@click.command()
+@click.argument("lab", type=click.Choice(LABS), default=LABS[0])
+@click.option(
+    "--ledger",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that keeps what you did; LAB_ledger.json in this folder if none is named.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the local server.")
+@click.option("--headless", is_flag=True, help="Open no browser.")
+def main(lab: str, ledger: Path | None, port: int | None, headless: bool) -> None:
+    """Open LAB in a browser. It runs on this machine and asks no other."""
+    if importlib.util.find_spec("marimo") is None:
+        raise click.ClickException(
+            "the labs need marimo, which is not installed: pip install 'mlsysim[labs]'"
+        )
+    kept = (ledger or Path(f"{lab}_ledger.json")).absolute()
+    options = [*(["--port", str(port)] if port else []), *(["--headless"] if headless else [])]
+    command = [sys.executable, "-m", "marimo", "run", *options, str(APPS / f"{lab}.py")]
+    _become([*command, "--", "--ledger", str(kept)])
+
+
+def _become(command: list[str]) -> NoReturn:
+    """Run a command in place of this one, so that signals reach it."""
+    if os.name == "posix":
+        os.execv(command[0], command)
+    raise SystemExit(subprocess.call(command))
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m mlsysim.labs")

@@ -1,0 +1,61 @@
+"""The parallelism paradox, as a marimo app: `python -m mlsysim.labs` opens it."""
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(width="medium", app_title="The parallelism paradox")
+
+
+@app.cell
+def _():
+    from pathlib import Path
+
+    import marimo as mo
+
+    from mlsysim.labs import desk
+    from mlsysim.labs import parallelism_paradox as lab
+
+    return Path, desk, lab, mo
+
+
+@app.cell
+def _(Path, desk, lab, mo):
+    given = mo.cli_args().get("ledger") or "parallelism_paradox_ledger.json"
+    keeper = desk.Keeper(Path(str(given)).absolute(), lab.restore)
+    done, set_done = mo.state(keeper.load())
+    start, set_start = mo.state(0)
+    return done, keeper, set_done, set_start, start
+
+
+@app.cell
+def _(desk, keeper, lab, set_done, start):
+    # Made again when the lab starts again, and then only: an element keeps the focus.
+    begin = keeper.load() if start() == 0 else {}
+    elements = desk.elements(
+        lab.CONTROLS,
+        begin,
+        lambda name, value: set_done(lambda state: lab.change(state, name, value)),
+    )
+    return (elements,)
+
+
+@app.cell
+def _(desk, done, elements, lab):
+    answer = lab.view(done())
+    desk.draw(answer, elements)
+    return (answer,)
+
+
+@app.cell
+def _(answer, desk, keeper, mo, set_done, set_start):
+    def again(_):
+        set_done({})
+        set_start(lambda number: number + 1)
+
+    restart = mo.ui.button(label="Start again", on_change=again)
+    desk.footer(keeper, answer["ledger"], restart)
+    return
+
+
+if __name__ == "__main__":
+    app.run()

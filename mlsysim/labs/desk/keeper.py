@@ -1,0 +1,63 @@
+"""Keeps a ledger in a file: read at the start, written after every change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+
+__all__ = ["Keeper"]
+
+
+@dataclass
+class Keeper:
+    """The file of a ledger. One that could not be read is left alone, never written over.
+
+    Attributes
+    ----------
+    path
+        The file.
+    restore
+        Reads the state from a ledger's text; raises `ConfigError` if the text is damaged.
+    fault
+        Why the file could not be read; empty if it could, or if there was none.
+    """
+
+    path: Path
+    restore: Callable[[str], dict[str, Any]]
+    fault: str = field(default="", init=False)
+
+    def load(self) -> dict[str, Any]:
+        """Return the state that the file holds; the start if there is none, or none to be read."""
+        self.fault = ""
+        try:
+            return self.restore(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError) as error:
+            self.fault = f"the file cannot be read: {error}"
+        except ConfigError as error:
+            self.fault = error.message
+        return {}
+
+    def save(self, ledger: Mapping[str, Any]) -> tuple[bool, str]:
+        """Write the ledger; return whether that went well, and what to say about it."""
+        if self.fault:
+            return False, (
+                f"Not saved: {self.path} holds something else, and stays as it is ({self.fault}). "
+                "Move it away, or start the lab with another --ledger."
+            )
+        part = self.path.with_name(f"{self.path.name}.part")
+        try:
+            part.write_text(json.dumps(ledger, indent=1) + "\n", encoding="utf-8")
+            part.replace(self.path)
+        except OSError as error:
+            return False, (
+                f"Not saved: {self.path} cannot be written ({error.strerror or error}). Start the "
+                "lab with another --ledger, or download the ledger below."
+            )
+        return True, f"Saved in {self.path}."
