@@ -28,7 +28,7 @@ def main(lab: str, ledger: Path | None, port: int | None, headless: bool) -> Non
     """Open LAB in a browser. It runs on this machine and asks no other."""
     if importlib.util.find_spec("marimo") is None:
         raise click.ClickException(
-            "the labs need marimo, which is not installed: pip install 'mlsysim[labs]'"
+            "the labs need marimo, which is not installed: pip install marimo"
         )
     kept = (ledger or Path(f"{lab}_ledger.json")).absolute()
     options = [*(["--port", str(port)] if port else []), *(["--headless"] if headless else [])]

@@ -1,7 +1,7 @@
 """A lab on the desk: what its view returns, drawn with marimo's elements, its ledger in a file.
 
 The notebooks in `mlsysim/labs/apps` are a few lines each, and all that they have in common is here.
-marimo is imported when something is drawn, never before: ``pip install 'mlsysim[labs]'``.
+marimo is imported when something is drawn, never before: ``pip install marimo``.
 """
 
 from mlsysim.labs.desk.drawing import draw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from mlsysim.labs.blocks import Block
 from mlsysim.labs.desk.plot import plot
@@ -12,7 +12,11 @@ from mlsysim.labs.desk.plot import plot
 __all__ = ["draw", "html"]
 
 _SIGNS = {"good": "✓ ", "warn": "! ", "bad": "✗ "}
-_KINDS = {"bad": "danger", "warn": "warn", "info": "info"}
+_KINDS: dict[str, Literal["danger", "warn", "info"]] = {
+    "bad": "danger",
+    "warn": "warn",
+    "info": "info",
+}
 
 Elements = Mapping[str, Any]
 
