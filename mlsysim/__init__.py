@@ -69,9 +69,11 @@ if TYPE_CHECKING:
     from mlsysim.config import SimulationConfig
     from mlsysim.evaluation import Scorecard, evaluate
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
+    from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.scorecard import plot_scorecard
+    from mlsysim.viz.timeline import plot_timeline
 
 __version__ = "0.1.0"
 
@@ -135,12 +137,15 @@ __all__ = [
     "Sweep",
     "Systems",
     "Table",
+    "Timeline",
     "TransformerModel",
     "UnknownEntryError",
     "Workload",
     "evaluate",
     "plot_roofline",
     "plot_scorecard",
+    "plot_timeline",
+    "simulate_pipeline",
     "standalone_fleet",
     "sweep",
     "ureg",
@@ -159,8 +164,11 @@ _LATE = {
     "Comparison": "validation",
     "Report": "validation",
     "Sweep": "sweeps",
+    "Timeline": "schedules",
     "evaluate": "evaluation",
     "plot_scorecard": "viz.scorecard",
+    "plot_timeline": "viz.timeline",
+    "simulate_pipeline": "schedules",
     "standalone_fleet": "scenario",
     "sweep": "sweeps",
     "validate": "validation",

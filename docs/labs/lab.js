@@ -246,7 +246,7 @@ const arrive = async () => {
     const manifest = await findRuntime();
     if (manifest.missing) {
       root.setAttribute("data-state", "missing");
-      return begin([make("p", {}, `The lab does not run on this copy of the site: ${manifest.missing} The package answers without the page as well, as said below.`)]);
+      return begin([make("p", {}, `The lab does not run on this copy of the site: ${manifest.missing} It opens on your own machine instead, as said below.`)]);
     }
     const megabytes = Math.round(manifest.bytes / 1e6);
     root.setAttribute("data-state", "waiting");

@@ -6,8 +6,9 @@ from mlsysim.viz.roofline import plot_roofline
 
 if TYPE_CHECKING:
     from mlsysim.viz.scorecard import plot_scorecard
+    from mlsysim.viz.timeline import plot_timeline
 
-__all__ = ["plot_roofline", "plot_scorecard"]
+__all__ = ["plot_roofline", "plot_scorecard", "plot_timeline"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +17,8 @@ def __getattr__(name: str) -> Any:
         from mlsysim.viz.scorecard import plot_scorecard
 
         return plot_scorecard
+    if name == "plot_timeline":
+        from mlsysim.viz.timeline import plot_timeline
+
+        return plot_timeline
     raise AttributeError(f"module 'mlsysim.viz' has no attribute {name!r}")

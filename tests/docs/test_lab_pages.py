@@ -385,7 +385,7 @@ def test_a_build_without_python_says_so(fresh: Player) -> None:
     fresh.page.wait_for_selector("[data-state=missing]")
     words = fresh.page.locator("[data-lab]").inner_text()
     assert missing["missing"] in words
-    assert "without the page" in words
+    assert "your own machine" in words
     assert fresh.page.locator("[data-lab] button").count() == 0
     assert fresh.visitor.troubles == []
 

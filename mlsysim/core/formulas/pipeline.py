@@ -4,11 +4,13 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, ceil, minimum
 
 __all__ = [
+    "chunks_in_flight",
     "interleaving_factor",
     "layers_per_stage",
     "microbatches_in_flight",
     "pipeline_bubble_fraction",
     "pipeline_bubble_time",
+    "split_backward_bubble_time",
     "stage_imbalance",
 ]
 
@@ -74,6 +76,49 @@ def pipeline_bubble_time(
     Megatron-LM, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473
     """
     return (pp_size - 1) / (microbatch_count * virtual_stages) * busy_time
+
+
+@formula
+def split_backward_bubble_time(
+    forward_time: Value,
+    input_gradient_time: Value,
+    weight_gradient_time: Value,
+    pp_size: Value,
+    microbatch_count: Value,
+) -> Value:
+    r"""Time in which a stage idles when backwards are split as ZB-H1 does.
+
+    Where weights take no longer than the other passes and there are as many microbatches as
+    stages, this is $(p-1)(T_F + T_B - T_W)$, as published.
+
+    $$ t_b = (p-1)(T_F + T_B) - (\min(p, m) - 1) \min(T_W, T_F, T_B) $$
+
+    Parameters
+    ----------
+    forward_time : [s]
+        $T_F$, forward pass of a microbatch through a stage.
+    input_gradient_time : [s]
+        $T_B$, part of its backward for which the stage before waits.
+    weight_gradient_time : [s]
+        $T_W$, part of its backward that can be put off.
+    pp_size : [1]
+        $p$, pipeline stages.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+
+    Returns
+    -------
+    time : [s]
+        $t_b$, idle time per step.
+
+    References
+    ----------
+    Qi et al. (2023), Zero Bubble Pipeline Parallelism, section 2.3 and table 2,
+    https://arxiv.org/abs/2401.10241; the two minima by playing the schedule through.
+    """
+    filled = minimum(weight_gradient_time, minimum(forward_time, input_gradient_time))
+    passes = (pp_size - 1) * (forward_time + input_gradient_time)
+    return passes - (minimum(pp_size, microbatch_count) - 1) * filled
 
 
 @formula
@@ -154,6 +199,36 @@ def microbatches_in_flight(pp_size: Value, microbatch_count: Value) -> Value:
     Megatron-LM, section 2.2.1, https://arxiv.org/abs/2104.04473
     """
     return minimum(pp_size, microbatch_count)
+
+
+@formula
+def chunks_in_flight(pp_size: Value, microbatch_count: Value, virtual_stages: Value) -> Value:
+    r"""Chunks of microbatches whose activations the first stage holds under interleaved 1F1B.
+
+    Use it for $v > 1$ only: plain 1F1B holds $\min(p, m)$.
+
+    $$ k = \min(p\,v + p - 1,\; m\,v) $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    microbatch_count : [1]
+        $m$, microbatches per step, a multiple of the stages.
+    virtual_stages : [1]
+        $v$, model chunks per stage.
+
+    Returns
+    -------
+    chunks : [1]
+        $k$, chunks in flight, each the $v$-th part of what a stage keeps of a microbatch.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
+    section 4.2.3, https://arxiv.org/abs/2205.05198, times $p\,v$; the minimum by counting.
+    """
+    return minimum(pp_size * virtual_stages + pp_size - 1, microbatch_count * virtual_stages)
 
 
 @formula

@@ -1,4 +1,4 @@
-"""Pipelines: published tables, and a schedule played through step by step."""
+"""Pipelines: published tables. `tests/schedules` holds the formulas against schedules."""
 
 from __future__ import annotations
 
@@ -7,64 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsysim.core.formulas import (
+    chunks_in_flight,
     interleaving_factor,
     layers_per_stage,
-    microbatches_in_flight,
     pipeline_bubble_fraction,
     pipeline_bubble_time,
+    split_backward_bubble_time,
     stage_imbalance,
 )
-
-FORWARD, BACKWARD = 1, 2
-
-
-def one_forward_one_backward(stages: int, microbatches: int) -> tuple[int, int]:
-    """Play a 1F1B schedule through; return its length and the first stage's peak of microbatches.
-
-    Each stage warms up with as many forward passes as there are stages from it to the end, then
-    alternates, then drains.
-    """
-    orders = []
-    for stage in range(stages):
-        warm = min(stages - stage, microbatches)
-        order = [("F", i) for i in range(warm)]
-        for i in range(microbatches):
-            order.append(("B", i))
-            if warm + i < microbatches:
-                order.append(("F", warm + i))
-        orders.append(order)
-    ends: dict[tuple[str, int, int], int] = {}
-    clock, position = [0] * stages, [0] * stages
-    while any(position[s] < len(orders[s]) for s in range(stages)):
-        for s in range(stages):
-            if position[s] == len(orders[s]):
-                continue
-            kind, i = orders[s][position[s]]
-            before = ("F", i, s - 1) if kind == "F" else ("B", i, s + 1)
-            if kind == "B" and s == stages - 1:
-                before = ("F", i, s)
-            if before[2] >= 0 and before not in ends:
-                continue
-            start = max(clock[s], ends.get(before, 0))
-            clock[s] = start + (FORWARD if kind == "F" else BACKWARD)
-            ends[kind, i, s] = clock[s]
-            position[s] += 1
-    held = peak = 0
-    for kind, _ in orders[0]:
-        held += 1 if kind == "F" else -1
-        peak = max(peak, held)
-    return max(clock), peak
-
-
-@pytest.mark.parametrize("stages", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize("microbatches", [1, 2, 4, 7, 8, 16])
-def test_formulas_equal_the_schedule(stages, microbatches):
-    length, peak = one_forward_one_backward(stages, microbatches)
-    busy = microbatches * (FORWARD + BACKWARD)
-    bubble = pipeline_bubble_time(busy, stages, microbatches, 1)
-    assert busy + bubble == pytest.approx(length)
-    assert pipeline_bubble_fraction(stages, microbatches, 1) == pytest.approx(1 - busy / length)
-    assert microbatches_in_flight(stages, microbatches) == peak
 
 
 @pytest.mark.parametrize(
@@ -135,3 +85,18 @@ def test_growth_of_activations_under_interleaving():
     # Korthikanti et al. (2022): 1 + (p - 1) / (p v); 8 stages of 3 chunks hold 29 % more.
     assert interleaving_factor(8, 3) == pytest.approx(1 + 7 / 24)
     assert interleaving_factor(35, 3) == pytest.approx(1 + 34 / 105)
+
+
+@pytest.mark.parametrize(("stages", "chunks"), [(8, 3), (35, 3), (4, 2), (2, 5)])
+def test_chunks_in_flight_are_the_published_growth(stages, chunks):
+    growth = interleaving_factor(stages, chunks)
+    held = chunks_in_flight(stages, 2 * stages, chunks)
+    assert held == pytest.approx(growth * stages * chunks)
+
+
+def test_the_bubble_of_split_backwards():
+    # Qi et al. (2023), section 2.1: with equal passes, a third of 1F1B's bubble.
+    ours = split_backward_bubble_time(1.0, 1.0, 1.0, 8, 24)
+    assert ours == pytest.approx(7 * (1 + 1 + 1) / 3)
+    # Table 2: (p - 1)(F + B - W).
+    assert split_backward_bubble_time(18.5, 18.1, 9.3, 8, 24) == pytest.approx(7 * 27.3)

@@ -1,0 +1,138 @@
+"""What orders and times have to be before they are played through."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.schedules.orders import Order, Pass
+from mlsysim.schedules.timeline import Event, Time
+
+__all__ = ["refuse_deadlock", "shape", "stage_times", "weight_times"]
+
+
+def shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool]:
+    """Return the orders as lists, their microbatches and chunks, and if backwards are split.
+
+    Raises
+    ------
+    ConfigError
+        If there is no pass, if something is no pass, or if a stage does not run all of them once.
+    """
+    queues = [[_as_pass(step) for step in order] for order in orders]
+    steps = {step for queue in queues for step in queue}
+    if not steps:
+        raise ConfigError("orders hold no pass: give some for each stage", argument="orders")
+    microbatches = 1 + max(step.microbatch for step in steps)
+    chunks = 1 + max(step.chunk for step in steps)
+    split = any(step.kind == "W" for step in steps)
+    every = {
+        Pass(kind, i, c)
+        for kind in (("F", "B", "W") if split else ("F", "B"))
+        for i in range(microbatches)
+        for c in range(chunks)
+    }
+    for stage, queue in enumerate(queues, 1):
+        missing = every - set(queue)
+        if missing:
+            _refuse(f"the order of stage {stage} lacks {min(missing)}")
+        if len(queue) > len(every):
+            twice = min(step for step in every if queue.count(step) > 1)
+            _refuse(f"the order of stage {stage} repeats {twice}")
+    return queues, microbatches, chunks, split
+
+
+def _as_pass(step: Any) -> Pass:
+    """Return a pass, or a tuple that reads like one, as a pass."""
+    if isinstance(step, tuple) and 2 <= len(step) <= 3:
+        found = Pass(*step)
+        whole = all(isinstance(n, int) and n >= 0 for n in found[1:])
+        if found.kind in ("F", "B", "W") and whole:
+            return found
+    raise ConfigError(
+        f"orders hold {step!r}: give passes such as Pass('F', 0), of kind 'F', 'B' or 'W'",
+        argument="orders",
+    )
+
+
+def _refuse(fault: str) -> None:
+    raise ConfigError(
+        f"{fault}: each stage runs every pass of every microbatch and chunk once",
+        argument="orders",
+    )
+
+
+def refuse_deadlock(queues: list[Order], events: list[list[Event]]) -> None:
+    """Refuse orders of which some passes have not run.
+
+    Raises
+    ------
+    ConfigError
+        If there are any.
+    """
+    waiting = [
+        f"stage {stage} to run {queue[len(ran)]}"
+        for stage, (queue, ran) in enumerate(zip(queues, events, strict=True), 1)
+        if len(ran) < len(queue)
+    ]
+    if waiting:
+        raise ConfigError(
+            f"the orders wait for each other forever: {', '.join(waiting)}, which needs a pass "
+            "that stands later in one of these orders; move that one forward",
+            argument="orders",
+        )
+
+
+def stage_times(
+    name: str, given: Time | Sequence[Time], stages: int, *, zero: bool = False
+) -> list[Time]:
+    """Return one time for each stage.
+
+    Raises
+    ------
+    ConfigError
+        If there are more or fewer, or one is no finite number above zero, or `zero`.
+    """
+    if hasattr(given, "magnitude"):
+        raise ConfigError(
+            f"{name} = {given} has a unit: give plain numbers, all times in one unit of your "
+            f"choice, such as {name}.to('ms').magnitude",
+            argument=name,
+        )
+    plain: Any = given.tolist() if hasattr(given, "tolist") else given  # NumPy's
+    values = list(plain) if isinstance(plain, list | tuple) else [plain] * stages
+    if len(values) != stages:
+        raise ConfigError(
+            f"{name} has {len(values)} values for {stages} stages: give one each, or one number",
+            argument=name,
+        )
+    for value in values:
+        number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+            limit = "of zero or more" if zero else "above zero"
+            raise ConfigError(f"{name} = {value!r}: give a finite number {limit}", argument=name)
+    return values
+
+
+def weight_times(given: Time | Sequence[Time] | None, backward: list[Time]) -> list[Time]:
+    """Return the part of each stage's backward that gives gradients of weights.
+
+    Raises
+    ------
+    ConfigError
+        If one is not from zero to below the whole backward.
+    """
+    if given is None:
+        return [time * Fraction(1, 2) for time in backward]
+    parts = stage_times("weight_time", given, len(backward), zero=True)
+    for stage, (part, whole) in enumerate(zip(parts, backward, strict=True), 1):
+        if part >= whole:
+            raise ConfigError(
+                f"weight_time = {part} of stage {stage} is part of backward_time = {whole}, so it "
+                "has to be below: give less, or a longer backward_time",
+                argument="weight_time",
+            )
+    return parts

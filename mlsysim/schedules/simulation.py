@@ -1,0 +1,190 @@
+"""Playing orders through: a pass starts once its stage is free and what it needs has arrived."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import TypeAlias
+
+from mlsysim.schedules.checks import refuse_deadlock, shape, stage_times, weight_times
+from mlsysim.schedules.orders import Order, Pass, pipeline_orders
+from mlsysim.schedules.timeline import Event, Time, Timeline, exact
+
+__all__ = ["play", "simulate_pipeline"]
+
+_Key: TypeAlias = tuple[str, int, int]
+"""Kind, microbatch, and position of the chunk in the model."""
+
+
+def simulate_pipeline(
+    schedule: str = "1f1b",
+    *,
+    pp_size: int,
+    microbatch_count: int,
+    forward_time: Time | Sequence[Time] = 1,
+    backward_time: Time | Sequence[Time] = 2,
+    weight_time: Time | Sequence[Time] | None = None,
+    transfer_time: Time = 0,
+    virtual_stages: int = 1,
+) -> Timeline:
+    """Play a pipeline schedule through, pass by pass.
+
+    Parameters
+    ----------
+    schedule
+        ``"gpipe"``, ``"1f1b"`` or ``"zb-h1"``; see `pipeline_orders`.
+    pp_size
+        Stages.
+    microbatch_count
+        Microbatches per step.
+    forward_time
+        Time of a microbatch's forward pass through a stage, in any unit that all times share: one
+        number for all stages, or one for each. Chunks of a stage take equal parts of it.
+    backward_time
+        The same of the whole backward pass.
+    weight_time
+        Part of `backward_time` that gives the gradients of weights only, for which no other stage
+        waits; `None` is half of it. ``"zb-h1"`` runs it as a pass of its own, the other schedules
+        at the end of the backward.
+    transfer_time
+        Time from the end of a pass to its arrival at another stage. Stages compute meanwhile.
+    virtual_stages
+        Model chunks per stage; above 1, ``"1f1b"`` is interleaved.
+
+    Returns
+    -------
+    timeline
+        All passes with their times.
+
+    Raises
+    ------
+    ConfigError
+        If a size or a time is out of range, if times are not one for each stage, or if the
+        schedule does not exist or has no such form.
+
+    Examples
+    --------
+    >>> step = simulate_pipeline("1f1b", pp_size=4, microbatch_count=8)
+    >>> step.makespan, step.bubble_time
+    (33, 9)
+    >>> step.bubble_fraction
+    0.27
+    >>> step.peak_activations
+    (4, 3, 2, 1)
+    """
+    orders = pipeline_orders(
+        schedule,
+        pp_size=pp_size,
+        microbatch_count=microbatch_count,
+        virtual_stages=virtual_stages,
+    )
+    timeline = play(
+        orders,
+        forward_time=forward_time,
+        backward_time=backward_time,
+        weight_time=weight_time,
+        transfer_time=transfer_time,
+    )
+    return dataclasses.replace(timeline, schedule=schedule)
+
+
+def play(
+    orders: Sequence[Iterable[Pass]],
+    *,
+    forward_time: Time | Sequence[Time] = 1,
+    backward_time: Time | Sequence[Time] = 2,
+    weight_time: Time | Sequence[Time] | None = None,
+    transfer_time: Time = 0,
+) -> Timeline:
+    """Play orders of your own through: those of `pipeline_orders`, changed, or new ones.
+
+    Backwards are split where the orders have passes of kind ``"W"``.
+
+    Parameters
+    ----------
+    orders
+        For each stage the passes that it runs, one after the other.
+    forward_time, backward_time, weight_time, transfer_time
+        As for `simulate_pipeline`.
+
+    Returns
+    -------
+    timeline
+        All passes with their times.
+
+    Raises
+    ------
+    ConfigError
+        If a stage lacks a pass, has one twice or has one that no other stage has; if the orders
+        wait for each other forever; or if a time is out of range.
+
+    Examples
+    --------
+    >>> step = play([[Pass("F", 0), Pass("B", 0)], [Pass("F", 0), Pass("B", 0)]])
+    >>> step.makespan
+    6
+    """
+    queues, microbatches, chunks, split = shape(orders)
+    stages = len(queues)
+    forward = stage_times("forward_time", forward_time, stages)
+    backward = stage_times("backward_time", backward_time, stages)
+    weight = weight_times(weight_time, backward)
+    (transfer,) = stage_times("transfer_time", transfer_time, 1, zero=True)
+    durations = []
+    for f, b, w in zip(forward, backward, weight, strict=True):
+        times = {"F": f, "B": b - w if split else b, "W": w}
+        durations.append({kind: exact(time * Fraction(1, chunks)) for kind, time in times.items()})
+    events = tuple(_run(queues, durations, transfer, chunks))
+    return Timeline(
+        schedule="own",
+        pp_size=stages,
+        microbatch_count=microbatches,
+        virtual_stages=chunks,
+        events=events,
+    )
+
+
+def _run(
+    queues: list[Order], durations: list[dict[str, Time]], transfer: Time, chunks: int
+) -> Iterator[Event]:
+    """Give every pass its times, stage by stage; each runs as soon as it can."""
+    stages = len(queues)
+    ends: dict[_Key, Time] = {}
+    events: list[list[Event]] = [[] for _ in queues]
+    clock: list[Time] = [0] * stages
+    moved = True
+    while moved:
+        moved = False
+        for stage, queue in enumerate(queues):
+            while len(events[stage]) < len(queue):
+                step = queue[len(events[stage])]
+                needs = list(_needs(step, stage, stages, stages * chunks - 1))
+                if any(key not in ends for key in needs):
+                    break
+                # What lies on the stage already need not travel.
+                away = [transfer if key[2] % stages != stage else 0 for key in needs]
+                arrivals = [ends[key] + time for key, time in zip(needs, away, strict=True)]
+                start = exact(max([clock[stage], *arrivals]))
+                end = exact(start + durations[stage][step.kind])
+                clock[stage] = ends[step.kind, step.microbatch, step.chunk * stages + stage] = end
+                events[stage].append(
+                    Event(stage, step.microbatch, step.chunk, step.kind, start, end)
+                )
+                moved = True
+    refuse_deadlock(queues, events)
+    for ran in events:
+        yield from ran
+
+
+def _needs(step: Pass, stage: int, stages: int, last: int) -> Iterator[_Key]:
+    """Yield the passes that have to be over before this one."""
+    position = step.chunk * stages + stage
+    if step.kind == "F" and position > 0:
+        yield "F", step.microbatch, position - 1
+    if step.kind == "B":
+        yield "F", step.microbatch, position
+        if position < last:
+            yield "B", step.microbatch, position + 1
+    if step.kind == "W":
+        yield "B", step.microbatch, position

@@ -1,0 +1,163 @@
+"""Timelines: when each pass of a pipeline ran, and what can be read off that."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+from mlsysim.core.fields import Record, record
+from mlsysim.schedules.orders import Kind
+
+__all__ = ["Event", "Time", "Timeline", "exact"]
+
+Time: TypeAlias = float | Fraction
+"""A time in the caller's unit. Whole numbers and fractions stay exact."""
+
+
+def exact(value: Time) -> Time:
+    """Return a fraction that is whole as a whole number."""
+    whole = isinstance(value, Fraction) and value.denominator == 1
+    return int(value) if whole else value
+
+
+class Event(NamedTuple):
+    """A pass that ran.
+
+    Attributes
+    ----------
+    stage, microbatch, chunk : int
+        Where and on what it ran, counted from zero.
+    kind : str
+        ``"F"``, ``"B"`` or ``"W"``, as in `Pass`.
+    start, end : int, float or Fraction
+        When it ran, in the unit of the times that the caller gave.
+    """
+
+    stage: int
+    microbatch: int
+    chunk: int
+    kind: Kind
+    start: Time
+    end: Time
+
+    @property
+    def duration(self) -> Time:
+        """Time from start to end."""
+        return exact(self.end - self.start)
+
+
+@record
+class Timeline(Record):
+    """Every pass of one training step through a pipeline, with its start and its end.
+
+    Times are in the unit of the times that were given; whole numbers and fractions are exact.
+    Stages and microbatches count from zero here, and from one in `gantt` and in pictures.
+
+    Attributes
+    ----------
+    schedule : str
+        Name of the schedule; ``"own"`` for orders that were given.
+    pp_size, microbatch_count, virtual_stages : int
+        Stages, microbatches, and model chunks per stage.
+    events : tuple of Event
+        All passes, stage by stage, each stage's in the order in which they ran.
+    """
+
+    schedule: str
+    pp_size: int
+    microbatch_count: int
+    virtual_stages: int
+    events: tuple[Event, ...]
+
+    def __repr__(self) -> str:
+        sizes = ("pp_size", "microbatch_count", "virtual_stages")
+        return f"<Timeline {self.schedule}: {', '.join(f'{n}={getattr(self, n)}' for n in sizes)}>"
+
+    def stage(self, index: int) -> tuple[Event, ...]:
+        """Return the passes of one stage, in the order in which they ran."""
+        return tuple(event for event in self.events if event.stage == index)
+
+    @property
+    def makespan(self) -> Time:
+        """Time from the start of the first pass to the end of the last one."""
+        return max(event.end for event in self.events)
+
+    @property
+    def busy_times(self) -> tuple[Time, ...]:
+        """Time in which each stage works."""
+        busy: list[Time] = [0] * self.pp_size
+        for event in self.events:
+            busy[event.stage] += event.duration
+        return tuple(exact(time) for time in busy)
+
+    @property
+    def idle_times(self) -> tuple[Time, ...]:
+        """Time in which each stage waits, from the start of the step to its end."""
+        makespan = self.makespan
+        return tuple(exact(makespan - busy) for busy in self.busy_times)
+
+    @property
+    def bubble_time(self) -> Time:
+        """Time in which a stage waits, the mean of all stages."""
+        return exact(sum(self.idle_times) * Fraction(1, self.pp_size))
+
+    @property
+    def bubble_fraction(self) -> float:
+        """Share of all stages' time in which they wait."""
+        return float(self.bubble_time / self.makespan)
+
+    @property
+    def bubble_over_busy(self) -> float:
+        """Bubble over the time in which a stage works: the time that waiting adds."""
+        return float(self.bubble_time / (self.makespan - self.bubble_time))
+
+    @property
+    def peak_activations(self) -> tuple[int, ...]:
+        """Most microbatches whose activations each stage holds at once, counted in chunks.
+
+        A chunk's activations are held from the start of the forward to the end of the backward,
+        of its last part where backwards are split. With `virtual_stages` chunks, each of them is
+        that part of what a stage keeps of a microbatch.
+        """
+        split = any(event.kind == "W" for event in self.events)
+        held, peak = [0] * self.pp_size, [0] * self.pp_size
+        for event in self.events:
+            if event.kind == "F":
+                held[event.stage] += 1
+                peak[event.stage] = max(peak[event.stage], held[event.stage])
+            elif event.kind == ("W" if split else "B"):
+                held[event.stage] -= 1
+        return tuple(peak)
+
+    def gantt(self, tick: Time | None = None) -> str:
+        """Draw the timeline in letters: a line for each stage, a column for each tick.
+
+        A pass is named where it starts, ``F1`` or ``B1``, with a letter for its chunk where there
+        are several, and continues in dashes. Dots are the bubble.
+
+        Parameters
+        ----------
+        tick
+            Time of a column; `None` takes the longest one in which nothing is rounded, and for
+            floats the shortest pass.
+
+        Returns
+        -------
+        text
+            The lines, joined.
+
+        Raises
+        ------
+        ConfigError
+            If `tick` is not above zero, or so small that a line would not end.
+
+        Examples
+        --------
+        >>> from mlsysim.schedules import simulate_pipeline
+        >>> print(simulate_pipeline("1f1b", pp_size=2, microbatch_count=3).gantt())
+        stage 1  F1 F2 .  .  B1 -- F3 B2 -- .  B3 --
+        stage 2  .  F1 B1 -- F2 B2 -- F3 B3 -- .  .
+        """
+        from mlsysim.schedules.gantt import gantt
+
+        return gantt(self, tick)
