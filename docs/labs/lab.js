@@ -52,8 +52,11 @@ let again = false;
 let changed = false;
 let told = 0;
 let news = [];
+let unsaved = "";
 
-const say = (text) => {
+// What is not saved stays said until it is; the same words are not called out twice.
+const say = (words) => {
+  const text = words || unsaved;
   notice.hidden = !text;
   if (notice.textContent !== text) notice.textContent = text;
 };
@@ -83,14 +86,14 @@ const refresh = async () => {
       return fail("The lab stopped at an error that it does not know.", answer.broken);
     }
     if (answer.refused && !again) {
-      state = accepted;
-      say(`Not possible: ${answer.refused}`);
-      // What the reader set is set back. A first answer that is refused leaves nothing to show.
+      // What the reader set is set back. If the very first answer is refused, there is nothing to show.
       if (view === null) {
         busy = false;
         return fail("The lab could not begin.", answer.refused);
       }
+      state = accepted;
       show();
+      say(`Not possible: ${answer.refused}`);
     } else if (!answer.refused) {
       accepted = asked;
       view = answer.value;
@@ -122,12 +125,10 @@ const show = () => {
 
 const keep = () => {
   const { error } = store.save(view.ledger);
-  const words = error
-    ? `Not saved: this browser did not take it (${error}). Export the ledger as a file to keep it.`
-    : "Saved in this browser.";
-  if (saved.textContent !== words) saved.textContent = words;
+  unsaved = error ? `Not saved: this browser did not take it (${error}). Export the ledger as a file to keep it.` : "";
+  saved.textContent = unsaved || "Saved in this browser.";
   saved.classList.toggle("mls-bad", Boolean(error));
-  if (error) say(words);
+  say("");
 };
 
 const fail = (what, detail) => {

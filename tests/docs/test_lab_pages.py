@@ -410,6 +410,46 @@ def test_a_file_that_does_not_come_is_told_and_tried_again(
         fresh.compare()
 
 
+def test_what_is_refused_is_set_back_and_an_error_ends_the_lab_in_words(
+    fresh: Player, site: str, runtime: None
+) -> None:
+    """Neither can be reached by a reader, so the worker is told to answer so."""
+    trick = """view: (asked) => {
+      if (asked.text.includes('"gpus":16')) return { refused: "gpus = 16 is out of range" };
+      if (asked.text.includes('"gpus":32')) throw new Error("no such thing");
+      return honest(asked);
+    },"""
+
+    def altered(route: Any) -> None:
+        text = route.fetch().text().replace("  view:", "  honest:")
+        text = text.replace("const questions = {", f"const questions = {{\n{trick}", 1)
+        text = text.replace("return honest(", "return questions.honest(")
+        route.fulfill(body=text, content_type="text/javascript")
+
+    fresh.page.route("**/worker.js", altered)
+    fresh.open()
+    fresh.start()
+    fresh.answer("act1_prediction", "ratio")
+    slider = fresh.page.locator("#lab-gpus")
+    slider.press("ArrowRight")
+    fresh.rest()
+    notice = fresh.page.locator(".mls-notice").inner_text()
+    assert notice == "Not possible: gpus = 16 is out of range"
+    assert slider.get_attribute("aria-valuetext") == "8"
+    fresh.compare()
+    fresh.page.evaluate("document.querySelector('#lab-gpus').value = 2")
+    slider.dispatch_event("input")
+    fresh.page.wait_for_selector("[data-state=failed]")
+    words = fresh.page.locator("[data-lab] [role=alert]").inner_text()
+    assert "no such thing" in words
+    assert "stays saved" in words
+    fresh.page.unroute("**/worker.js")
+    fresh.page.get_by_role("button", name="Try again").click()
+    fresh.rest(PATIENCE)
+    assert fresh.compare()["ledger"]["state"] == {"act1_prediction": "ratio"}
+    assert fresh.visitor.troubles == []
+
+
 def test_without_scripts_the_page_says_what_it_needs(browser: Any, site: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
