@@ -338,7 +338,10 @@ def test_starting_over_asks_first(player: Player) -> None:
 
 def test_a_reload_restores_and_a_damaged_memory_is_told(fresh: Player, runtime: None) -> None:
     fresh.open()
-    fresh.start()
+    assert "14 MB" in fresh.page.locator("[data-lab]").inner_text()
+    fresh.page.get_by_role("button", name="Start the lab").click()
+    fresh.page.get_by_role("status").filter(has_text="Step 1 of 3: loading Python").wait_for()
+    fresh.rest(PATIENCE)
     play(fresh, RIGHT)
     fresh.set("gpus", 256)
     kept = fresh.ledger()
