@@ -18,6 +18,10 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(script, tmp_path):
+    if "import torch" in script.read_text(encoding="utf-8"):
+        pytest.importorskip(
+            "torch", reason="the example shows PyTorch, which mlsysim does not need"
+        )
     done = subprocess.run(
         [sys.executable, "-W", "error", script],
         cwd=tmp_path,
@@ -34,4 +38,4 @@ def test_an_example_runs(script, tmp_path):
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_short(script):
-    assert len(script.read_text(encoding="utf-8").splitlines()) <= 40
+    assert len(script.read_text(encoding="utf-8").splitlines()) <= 60
