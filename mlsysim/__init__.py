@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import (
     ConfigError,
+    ExecutorError,
     InfeasibleError,
     MLSysError,
     OOMError,
@@ -68,6 +69,7 @@ from mlsysim.viz import plot_roofline
 if TYPE_CHECKING:
     from mlsysim.config import SimulationConfig
     from mlsysim.evaluation import Scorecard, evaluate
+    from mlsysim.planner import Advice, Diagnosis, advise, contrast, diagnose
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
@@ -79,6 +81,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Accelerator",
+    "Advice",
     "Calibration",
     "Calibrations",
     "Comparison",
@@ -86,6 +89,7 @@ __all__ = [
     "ConfigError",
     "Datacenter",
     "DeploymentTier",
+    "Diagnosis",
     "DistributedModel",
     "DistributedResult",
     "DistributedSolver",
@@ -93,6 +97,7 @@ __all__ = [
     "EconomicsResult",
     "EconomicsSolver",
     "Engine",
+    "ExecutorError",
     "FixedShapeModel",
     "Fleet",
     "GridProfile",
@@ -141,6 +146,9 @@ __all__ = [
     "TransformerModel",
     "UnknownEntryError",
     "Workload",
+    "advise",
+    "contrast",
+    "diagnose",
     "evaluate",
     "plot_roofline",
     "plot_scorecard",
@@ -163,8 +171,13 @@ _LATE = {
     "SimulationConfig": "config",
     "Comparison": "validation",
     "Report": "validation",
+    "Advice": "planner",
+    "Diagnosis": "planner",
     "Sweep": "sweeps",
     "Timeline": "schedules",
+    "advise": "planner",
+    "contrast": "planner",
+    "diagnose": "planner",
     "evaluate": "evaluation",
     "plot_scorecard": "viz.scorecard",
     "plot_timeline": "viz.timeline",

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import itertools
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,14 +21,13 @@ from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import si_factor
 from mlsysim.grid import Grid
+from mlsysim.slices import Executors, Progress, evaluate
 from mlsysim.solvers.base import Solver
 
 __all__ = ["Sweep", "sweep"]
 
 _MODES = ("product", "zip")
 _INVALID = ("raise", "mark", "drop")
-# Configurations per run of the kernel: a few dozen arrays of this length stay in cache.
-_CACHED = 16_384
 
 
 class Sweep(Table):
@@ -142,6 +139,8 @@ def sweep(
     *,
     how: str = "product",
     invalid: str = "raise",
+    executor: Executors | None = None,
+    progress: Progress = False,
     **arguments: Any,
 ) -> Sweep:
     """Solve many configurations at once.
@@ -157,6 +156,15 @@ def sweep(
         What to do with configurations that make no sense, such as sizes that do not tile the
         fleet: ``"raise"`` an error that names the first, ``"mark"`` them (column ``valid`` False,
         numbers NaN), or ``"drop"`` them.
+    executor
+        Who computes the slices of a large sweep: any `concurrent.futures.Executor`, such as a pool
+        of threads or processes or the ``get_executor()`` of a Dask client, or a function that
+        makes one. Without it they are computed here, one after the other. The table is the same.
+        A slice whose worker dies is submitted again, three times in all; a pool of processes dies
+        with its worker, so that only a function can make another.
+    progress
+        True draws a bar on standard error; a function is called with the rows done and the rows
+        in all after each slice.
     **arguments
         The solver's arguments. A list, tuple, range or array is an axis.
 
@@ -170,6 +178,8 @@ def sweep(
     ConfigError
         If an argument is unknown or out of range, axes differ in length under ``"zip"``, or a
         configuration makes no sense and `invalid` is ``"raise"``.
+    ExecutorError
+        If the executor lost a slice each time that it was submitted.
 
     Examples
     --------
@@ -200,8 +210,7 @@ def sweep(
     grid = Grid(cls, _with_defaults(cls, arguments), how)
     inputs = grid.kernel_inputs(invalid)
     valid = grid.valid(inputs, invalid)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        outputs = _evaluate(grid.plan.kernel, inputs, grid.shape)
+    outputs = evaluate(grid.plan.kernel, inputs, grid.shape, executor, progress)
     table = Sweep(_columns(cls, grid, outputs, valid), cls, grid)
     return table.where(valid) if invalid == "drop" else table
 
@@ -220,40 +229,6 @@ def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict
     if missing:
         raise ConfigError(f"{missing[0]} is missing: it has no default", argument=missing[0])
     return defaults | dict(arguments)
-
-
-def _evaluate(
-    kernel: Callable[..., dict[str, Any]], inputs: Mapping[str, Any], shape: tuple[int, ...]
-) -> dict[str, Any]:
-    """Run the kernel on slices of the longest axis that fit the processor's cache.
-
-    Whole arrays of a million configurations would pass through memory once for every formula,
-    which takes several times as long as the arithmetic.
-    """
-    total = math.prod(shape)
-    if total <= _CACHED:
-        return kernel(**inputs)
-    axis = int(np.argmax(shape))
-    pieces = min(shape[axis], -(-total // _CACHED))
-    edges = np.linspace(0, shape[axis], pieces + 1).astype(int)
-    parts: dict[str, list[NDArray[Any]]] = {}
-    for start, stop in itertools.pairwise(edges):
-        piece = (*shape[:axis], stop - start, *shape[axis + 1 :])
-        for name, value in kernel(**_slice(inputs, shape, axis, slice(start, stop))).items():
-            parts.setdefault(name, []).append(np.broadcast_to(value, piece))
-    return {name: np.concatenate(values, axis) for name, values in parts.items()}
-
-
-def _slice(
-    inputs: Mapping[str, Any], shape: tuple[int, ...], axis: int, part: slice
-) -> dict[str, Any]:
-    found = dict(inputs)
-    for name, value in inputs.items():
-        # Shapes are aligned from the right, as in broadcasting.
-        place = axis - len(shape) + np.ndim(value)
-        if place >= 0 and value.shape[place] > 1:
-            found[name] = value[(*(slice(None) for _ in range(place)), part)]
-    return found
 
 
 def _columns(

@@ -9,6 +9,7 @@
       InfeasibleError                  consistent inputs, impossible physics
         OOMError                       memory
         SLAViolation                   a promised limit
+      ExecutorError                    workers that died, and died again
 
 Every message says what was asked, what the limit is and what to change.
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 __all__ = [
     "ConfigError",
+    "ExecutorError",
     "InfeasibleError",
     "MLSysError",
     "OOMError",
@@ -123,3 +125,18 @@ class SLAViolation(InfeasibleError):  # noqa: N818 - the field says "SLA violati
 
     def __init__(self, message: str, *, metric: str, value: Any, limit: Any) -> None:
         super().__init__(message, metric=metric, value=value, limit=limit)
+
+
+class ExecutorError(MLSysError):
+    """The executor of a sweep lost a slice each time that it was submitted.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        First row of the slice, and the row after its last.
+    attempts : int
+        How often it was submitted.
+    """
+
+    def __init__(self, message: str, *, rows: tuple[int, int], attempts: int) -> None:
+        super().__init__(message, rows=rows, attempts=attempts)

@@ -10,7 +10,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.units import si_factor, strip
 from mlsysim.solvers.arguments import Number, Share, is_array
 
-__all__ = ["Amount", "Portion"]
+__all__ = ["Amount", "Factor", "Portion"]
 
 
 @dataclass(frozen=True)
@@ -79,3 +79,19 @@ class Portion(Share):
     def wanted(self) -> str:
         """What to give, in words."""
         return "a number from 0 to 1"
+
+
+@dataclass(frozen=True)
+class Factor(Number):
+    """A finite factor of one or more."""
+
+    def _accepts(self, value: float) -> bool:
+        return 1 <= value < math.inf
+
+    def _accepts_array(self, values: Any) -> Any:
+        return (values >= 1) & (values < math.inf)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return "a finite number of 1 or more"

@@ -20,6 +20,7 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.registry.operations import POWER_DRAW
+from mlsysim.solvers.amounts import Factor, Portion
 from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results import DeviceStep, DistributedResult, Parallelism
@@ -57,6 +58,8 @@ class DistributedSolver(Solver[DistributedResult]):
         "recompute": Choice(options=RECOMPUTE),
         "attention": Choice(options=ATTENTION),
         "gradient_precision": PrecisionName(optional=True),
+        "gradient_compression": Factor(),
+        "gradient_overlap": Portion(optional=True),
         "seq_len": Whole(optional=True),
         "efficiency": Share(optional=True),
         "calibration": Noun(optional=True, kinds=(Calibration,), hint="Calibrations.H100_Megatron"),
@@ -91,6 +94,8 @@ class DistributedSolver(Solver[DistributedResult]):
         recompute: str = "selective",
         attention: str = "fused",
         gradient_precision: str | None = None,
+        gradient_compression: float = 1,
+        gradient_overlap: float | None = None,
         seq_len: int | None = None,
         efficiency: float | None = None,
         calibration: Calibration | None = None,
@@ -134,6 +139,13 @@ class DistributedSolver(Solver[DistributedResult]):
             ``"fused"`` (FlashAttention) or ``"unfused"``.
         gradient_precision
             Format of the gradients; `None` takes `precision`.
+        gradient_compression
+            Bytes of gradients over bytes that replicas send of them, indices of selected values
+            included: 1 sends all, 4 a quarter. Sums stay sums, as in PowerSGD; neither the time
+            to compress nor what it does to learning is counted.
+        gradient_overlap
+            Share of what the replicas exchange that runs under computation, as far as there is
+            enough of it: 0 nothing, 1 all. `None` takes the calibration's.
         seq_len
             Tokens per sequence; `None` takes the model's training length.
         efficiency
@@ -197,6 +209,8 @@ class DistributedSolver(Solver[DistributedResult]):
             recompute=recompute,
             attention=attention,
             gradient_precision=gradient_precision,
+            gradient_compression=gradient_compression,
+            gradient_overlap=gradient_overlap,
             seq_len=seq_len,
             efficiency=efficiency,
             calibration=calibration,
@@ -213,6 +227,12 @@ class DistributedSolver(Solver[DistributedResult]):
                 f"precision = {precision!r} cannot train: choose one of "
                 f"{', '.join(TRAINING_PRECISIONS)}",
                 argument="precision",
+            )
+        if arguments["efficiency"] is not None and arguments["gradient_overlap"] is not None:
+            raise ConfigError(
+                "gradient_overlap has no meaning under an efficiency, where nothing overlaps: "
+                "leave one of the two out",
+                argument="gradient_overlap",
             )
         accelerator = arguments["fleet"].node.accelerator
         accelerator.compute.rate(precision)

@@ -24,7 +24,10 @@ _GIVEN = (
     "microbatch_count",
     "virtual_stages",
     "sequence_parallel",
+    "gradient_compression",
 )
+# What replicas send while they compute: a lever of the caller's, or as the calibration has it.
+_OVERLAPS = ("gather_overlap", "gradient_overlap", "plain_overlap")
 _COUNTED = ("flops_per_mac", "mask_bytes", "statistic_bytes", "moment_bytes", "master_bytes")
 _KEPT = ("dropout", "kept_attention_width", "embedding_tables")
 _RECOMPUTE = ("matrix_share", "score_share", "kept_scores", "all_reduces_per_layer")
@@ -62,8 +65,6 @@ _CALIBRATED = (
     "elementwise_backward",
     "loss_bytes",
     "optimizer_bytes",
-    "gather_overlap",
-    "gradient_overlap",
     "gradient_scatters",
     "gemm_overhead",
     "collective_overhead",
@@ -91,6 +92,7 @@ OPERATORS = Plan(
     {
         **_ORIGINS,
         **{name: f"calibration.{name}" for name in _CALIBRATED},
+        **{name: ("gradient_overlap", f"calibration.{name}") for name in _OVERLAPS},
         "wide_peak_rate": "fleet.node.accelerator.compute.{wide_precision}",
         "memory_bandwidth": "fleet.node.accelerator.memory.bandwidth",
         "gemm_efficiency": "calibration.gemm_{precision}",

@@ -10,6 +10,7 @@ import pytest
 from mlsysim.core import errors
 from mlsysim.core.errors import (
     ConfigError,
+    ExecutorError,
     InfeasibleError,
     MLSysError,
     OOMError,
@@ -37,6 +38,7 @@ RAISED = {
         value=Q_(12, "ms"),
         limit=Q_(10, "ms"),
     ),
+    "ExecutorError": ExecutorError("lost rows 0 to 9", rows=(0, 10), attempts=3),
 }
 every_error = pytest.mark.parametrize("name", RAISED)
 

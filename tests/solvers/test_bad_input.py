@@ -28,7 +28,7 @@ from mlsysim import (
     SustainabilitySolver,
     Systems,
 )
-from mlsysim.solvers.amounts import Amount, Portion
+from mlsysim.solvers.amounts import Amount, Factor, Portion
 from mlsysim.solvers.arguments import Choice, Noun, Number, PrecisionName, Share, Switch, Whole
 from tests.core.inputs import solver_classes
 
@@ -93,6 +93,7 @@ NEVER_AN_AMOUNT = [
 ]
 BAD = {
     Amount: NEVER_AN_AMOUNT,
+    Factor: [*NEVER_A_NUMBER, 0, 0.99, -1, math.nan, math.inf, -math.inf],
     Portion: [*NEVER_A_NUMBER, *(value for value in NEVER_A_SHARE if value != 0)],
     Whole: [*NEVER_A_NUMBER, *NEVER_A_WHOLE],
     Share: [*NEVER_A_NUMBER, *NEVER_A_SHARE],

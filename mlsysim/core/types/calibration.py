@@ -46,8 +46,9 @@ class Calibration(Fitted):
         Share of the bandwidth that collectives reach within a node and between nodes.
     gather_overlap : float
         Share of the shorter of computation and weight gathers that is hidden.
-    gradient_overlap : float
-        Share of the gradient reduction that is hidden, where the optimizer is sharded.
+    gradient_overlap, plain_overlap : float
+        Share of the gradient reduction that is hidden, where the optimizer is sharded, and where
+        nothing is.
     gradient_scatters : float
         Volume of the gradients' scatter over that of one weight gather.
     collective_overhead : Quantity
@@ -108,6 +109,7 @@ class Calibration(Fitted):
     exchange_overlap: float = number(zero=True)
     tensor_overlap: float = number(zero=True)
     copies_per_node: float = number(zero=True, default=0.0)
+    plain_overlap: float = number(zero=True, default=0.0)
     step_overhead: Quantity = quantity("ms", zero=True)
     node_band_low: float | None = number(default=None)
     node_band_high: float | None = number(default=None)

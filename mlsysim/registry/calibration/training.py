@@ -53,6 +53,7 @@ _CONSTANTS: dict[str, float] = {
     "exchange_overlap": 0.0,
     "tensor_overlap": 0.0,
     "copies_per_node": 0.0,
+    "plain_overlap": 0.0,
     "step_overhead": 0.996,
 }
 

@@ -54,9 +54,16 @@ def gradients(i: SimpleNamespace, w: Work) -> tuple[Value, Value, Value, Value]:
     """Return gradients that all replicas share, those of experts, their replicas and group."""
     group = f.expert_group_size(i.tp_size, i.ep_size)
     replicas = f.data_parallel_size(w.devices, group, i.pp_size, 1)
+    # Half of the exchange, or two thirds where the weights are sharded too, carries weights.
+    weights = where(i.zero_stage >= 3, 2 / 3, where(i.zero_stage >= 1, 1 / 2, 0))
+
+    def sent(parameters: Value) -> Value:
+        size = f.tensor_size(parameters, i.gradient_bytes)
+        return f.compressed_size(size, i.gradient_compression, weights)
+
     return (
-        f.tensor_size(f.common_parameters(w.own_parameters, w.own_experts), i.gradient_bytes),
-        f.tensor_size(w.own_experts, i.gradient_bytes),
+        sent(f.common_parameters(w.own_parameters, w.own_experts)),
+        sent(w.own_experts),
         where(i.moe_layers > 0, replicas, 1),
         group,
     )
@@ -70,5 +77,5 @@ def gather_time(i: SimpleNamespace, w: Work, link: tuple[Value, Value]) -> Value
     return f.shard_traffic_time(
         f.all_gather_time(layer_size, w.replicas, *link),
         where(i.zero_stage >= 3, 2, 1),
-        i.gradient_scatters,
+        f.compressed_scatters(i.gradient_scatters, i.gradient_compression),
     )

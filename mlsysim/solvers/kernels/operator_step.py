@@ -62,6 +62,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         Ways to split the work and the states.
     microbatch_count, virtual_stages, all_forward_first : [1]
         The pipeline's schedule.
+    gradient_compression : [1]
+        Bytes of gradients over bytes that are sent of them.
     sequence_parallel : [1]
         1 if norms and dropouts are split over the tensor-parallel ranks, else 0.
     bytes_per_element, gradient_bytes, mask_bytes, moment_bytes, master_bytes : [byte]
@@ -93,7 +95,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         Memory traffic per element that is routed to experts, and to add their biases.
     expert_biases, copies_per_node : [1]
         1 if experts add biases, and if tokens go to a node once; else 0.
-    gather_overlap, gradient_overlap, exchange_overlap, tensor_overlap : [1]
+    gather_overlap, gradient_overlap, plain_overlap, exchange_overlap, tensor_overlap : [1]
         What overlaps with computation.
     gradient_scatters, launch_exposed : [1]
         What overlaps, and the volume of a gradient scatter.
@@ -184,7 +186,11 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     # Gradients that are sharded are scattered layer by layer, above.
     data = f.covered_time(
         gradient,
-        where(i.zero_stage >= 2, 1, where(i.zero_stage >= 1, i.gradient_overlap, 0)),
+        where(
+            i.zero_stage >= 2,
+            1,
+            where(i.zero_stage >= 1, i.gradient_overlap, i.plain_overlap),
+        ),
         where(i.zero_stage >= 2, gradient, f.microbatch_time(passes, i.microbatch_count)),
     )
     updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))

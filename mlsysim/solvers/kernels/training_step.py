@@ -48,6 +48,8 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         Ways to split the work and the states.
     microbatch_count, virtual_stages, all_forward_first : [1]
         The pipeline's schedule.
+    gradient_compression : [1]
+        Bytes of gradients over bytes that are sent of them.
     sequence_parallel : [1]
         1 if norms and dropouts are split over the tensor-parallel ranks, else 0.
     bytes_per_element, gradient_bytes, mask_bytes, moment_bytes, master_bytes : [byte]

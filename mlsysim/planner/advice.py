@@ -1,0 +1,196 @@
+"""What `advise` answers: the best plan, all others ranked, and what each choice would lose."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mlsysim.core.fields import record
+from mlsysim.core.table import Column, Table
+from mlsysim.core.units import Q_, format_number
+from mlsysim.planner.contrasts import compared, parts_of, spent
+from mlsysim.planner.diagnosis import Diagnosis
+from mlsysim.planner.plans import Plans
+from mlsysim.planner.search import Search
+from mlsysim.planner.space import LEVERS
+from mlsysim.solvers import DistributedResult
+
+__all__ = ["Advice", "Alternative", "alternatives"]
+
+
+@record
+class Alternative:
+    """The best that can be done with another choice of one lever, all others chosen anew.
+
+    Attributes
+    ----------
+    lever : str
+        The argument that is held.
+    value : object
+        What it is held at.
+    configuration : Mapping[str, object] or None
+        Arguments of the best such plan; `None` if none can run.
+    loss : float or None
+        How much longer a token takes than under the best plan of all.
+    words : str
+        Where that time goes, or why no such plan can run.
+    """
+
+    lever: str
+    value: Any
+    configuration: Mapping[str, Any] | None
+    loss: float | None
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.lever} = {self.value}: {self.words}"
+
+
+@record
+class Advice:
+    """Answer of `advise`.
+
+    Attributes
+    ----------
+    goal : str
+        What the plans are ranked by.
+    best : DistributedResult
+        The best plan, solved.
+    configuration : Mapping[str, object]
+        Its arguments, as `DistributedSolver.solve` takes them.
+    plans : Plans
+        All plans that can run, best first.
+    front : Plans
+        Plans that no other beats in both: time and memory, or time and cost or carbon.
+    alternatives : tuple of Alternative
+        For every lever and every other value of it, the best plan that there is.
+    diagnoses : tuple of Diagnosis
+        Anti-patterns of the best plan: what the limits forced on it.
+    searched : int
+        Configurations that were evaluated.
+    """
+
+    goal: str
+    best: DistributedResult = dataclasses.field()
+    configuration: Mapping[str, Any] = dataclasses.field()
+    plans: Plans = dataclasses.field()
+    front: Plans = dataclasses.field()
+    alternatives: tuple[Alternative, ...]
+    diagnoses: tuple[Diagnosis, ...]
+    searched: int
+
+    @property
+    def why(self) -> str:
+        """Why the winner wins: where its step goes, and what the nearest other choices lose."""
+        parts = sorted(parts_of(self.best).items(), key=lambda item: -item[1])
+        step = self.best.step_latency_total.to("s").magnitude
+        lines = [
+            f"A step takes {spent(step)}: "
+            + ", ".join(
+                f"{name} {spent(value)} ({value / step:.0%})"
+                for name, value in parts
+                if value > 0.005 * step
+            )
+            + ".",
+            f"A device holds {format_number(self.best.memory)} of "
+            f"{format_number(self.best.memory_capacity)}.",
+            "Held at another value, with all other levers chosen anew, a lever loses at least:",
+        ]
+        for lever in dict.fromkeys(item.lever for item in self.alternatives):
+            others = [item for item in self.alternatives if item.lever == lever]
+            runs = [item for item in others if item.loss is not None]
+            nearest = min(runs, key=lambda item: item.loss or 0.0) if runs else others[0]
+            lines.append(f"- {nearest} (best: {self._held(lever)})")
+        return "\n".join(lines)
+
+    @property
+    def losses(self) -> Table:
+        """The alternatives as a table: what each other value of a lever loses, and where."""
+        items = self.alternatives
+        return Table(
+            {
+                "lever": Column([item.lever for item in items]),
+                "change": Column([f"{self._held(i.lever)} → {i.value}" for i in items]),
+                "loss": Column(
+                    ["none fits" if item.loss is None else f"{item.loss:.1%}" for item in items]
+                ),
+                "where": Column([item.words.partition(": ")[2] or item.words for item in items]),
+            }
+        )
+
+    def _held(self, lever: str) -> Any:
+        value = self.configuration[lever]
+        return getattr(value, "name", value)
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name} {self.configuration[name]}" for name in LEVERS)
+        return (
+            f"Best of {self.searched:,} configurations by {self.goal}, of which "
+            f"{len(self.plans):,} can run:\n{sizes}\n{self.why}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Advice: {self.goal}, {self.searched:,} configurations>"
+
+
+def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
+    """Find the best plan for every other value of every lever that was searched."""
+    best, found = plans.row(0), []
+    for lever in ("fleet", "batch_size", *LEVERS):
+        column = np.asarray(plans[lever])
+        tried = _tried(lever, search)
+        for value in sorted(tried | set(column.tolist()), key=lambda v: (str(type(v)), v)):
+            if value == best[lever]:
+                continue
+            rows = column == value
+            if not rows.any():
+                least = format_number(Q_(_least(lever, value, search), "byte").to("GB"))
+                words = f"does not fit: at least {least} per device"
+                found.append(
+                    Alternative(
+                        lever=lever, value=value, configuration=None, loss=None, words=words
+                    )
+                )
+                continue
+            index = int(rows.argmax())
+            row = plans.row(index)
+            against = compared(row, best)
+            loss, words = against.loss, against.words
+            if search.goal.name in ("cost", "carbon"):
+                loss = float(row[search.goal.column] / best[search.goal.column]) - 1
+                words = f"{loss:.1%} more {search.goal.name}, {words}"
+            found.append(
+                Alternative(
+                    lever=lever,
+                    value=value,
+                    configuration=plans.configuration(index),
+                    loss=loss,
+                    words=words,
+                )
+            )
+    return tuple(found)
+
+
+def _tried(lever: str, search: Search) -> set[Any]:
+    values: set[Any] = set()
+    for shared, block in search.failed:
+        if lever in block:
+            values.update(np.unique(block[lever]).tolist())
+        elif block["memory"].size:
+            values.add(getattr(shared[lever], "name", shared[lever]))
+    return values
+
+
+def _least(lever: str, value: Any, search: Search) -> float:
+    least = np.inf
+    for shared, block in search.failed:
+        if lever in block:
+            memory = block["memory"][block[lever] == value]
+        else:
+            same = getattr(shared[lever], "name", shared[lever]) == value
+            memory = block["memory"] if same else block["memory"][:0]
+        least = min(least, memory.min(initial=np.inf))
+    return float(least)

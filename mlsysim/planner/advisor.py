@@ -1,0 +1,219 @@
+"""Which split of a training job is best, by exhaustive search?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.types import (
+    Calibration,
+    Datacenter,
+    Fleet,
+    GridProfile,
+    PowerCalibration,
+    TransformerModel,
+)
+from mlsysim.core.units import Quantity
+from mlsysim.planner.advice import Advice, alternatives
+from mlsysim.planner.diagnosis import diagnose
+from mlsysim.planner.goals import Goal
+from mlsysim.planner.plans import front
+from mlsysim.planner.search import Search
+from mlsysim.slices import Executors, Progress, reporter
+from mlsysim.solvers import DistributedSolver
+from mlsysim.solvers.amounts import Amount
+
+__all__ = ["advise"]
+
+
+def advise(
+    *,
+    model: TransformerModel,
+    fleet: Fleet | Sequence[Fleet],
+    batch_size: int | Sequence[int],
+    goal: str = "throughput",
+    precision: str = "fp16",
+    seq_len: int | None = None,
+    tp_size: int | Sequence[int] | None = None,
+    pp_size: int | Sequence[int] | None = None,
+    cp_size: int | Sequence[int] | None = None,
+    ep_size: int | Sequence[int] | None = None,
+    microbatch_count: int | Sequence[int] | None = None,
+    virtual_stages: int | Sequence[int] | None = None,
+    zero_stage: int | Sequence[int] | None = None,
+    sequence_parallel: bool | Sequence[bool] | None = None,
+    recompute: str | Sequence[str] | None = None,
+    attention: str = "fused",
+    gradient_precision: str | None = None,
+    gradient_compression: float = 1,
+    gradient_overlap: float | None = None,
+    efficiency: float | None = None,
+    calibration: Calibration | None = None,
+    power_calibration: PowerCalibration | None = None,
+    training_tokens: float | None = None,
+    datacenter: Datacenter | GridProfile | None = None,
+    kwh_price: float | Quantity | None = None,
+    unit_price: float | Quantity | None = None,
+    rental_price: float | Quantity | None = None,
+    memory_reserve: Quantity | None = None,
+    executor: Executors | None = None,
+    progress: Progress = False,
+) -> Advice:
+    """Find the best way to split a training job, by trying all of them.
+
+    Levers that are left out are searched over every value that makes sense; a value holds a
+    lever, a list limits it.
+
+    Parameters
+    ----------
+    model
+        A transformer.
+    fleet
+        The nodes and the network between them, or several fleets to choose from.
+    batch_size
+        Sequences in the global batch, or several sizes to choose from. A larger batch trains more
+        tokens per second, and learns less from each; the model knows only the first.
+    goal
+        ``"throughput"`` (tokens per second), ``"time"`` (of the training run), ``"cost"`` or
+        ``"carbon"`` (of the run, or of a million tokens).
+    precision
+        Number format of arithmetic, weights, gradients and activations.
+    seq_len
+        Tokens per sequence; `None` takes the model's training length.
+    tp_size, pp_size, cp_size, ep_size
+        Ranks that share a layer, stages, ranks that share a sequence, ranks that share experts.
+    microbatch_count, virtual_stages
+        The pipeline's schedule.
+    zero_stage
+        What replicas share out among them, 0 to 3.
+    sequence_parallel
+        Whether tensor-parallel ranks split norms and dropouts as well.
+    recompute
+        Activations that are computed again: ``"none"``, ``"selective"`` or ``"full"``.
+    attention
+        ``"fused"`` or ``"unfused"``.
+    gradient_precision, gradient_compression, gradient_overlap
+        What replicas send, and how much of it runs under computation, as in `DistributedSolver`.
+    efficiency
+        The textbook's constant; `None` times every operator.
+    calibration, power_calibration
+        Constants; `None` takes those fitted for the device and the plan's kind of software.
+    training_tokens
+        Tokens of the training run.
+    datacenter
+        The facility or the grid, for carbon and for the energy in the cost.
+    kwh_price, unit_price, rental_price
+        Prices of electricity, of a server and of a device's hour, as in `EconomicsSolver`. With
+        `rental_price`, the rent is the cost.
+    memory_reserve
+        Memory of a device to leave free, for what the model does not count: the driver, buffers
+        of collectives, fragmentation. `None` leaves nothing.
+    executor
+        Where slices of the search are computed, as in `sweep`.
+    progress
+        Whether to draw a bar, or a function of the configurations done and those in all.
+
+    Returns
+    -------
+    Advice
+        The best plan, all that can run in their order, the Pareto front, and reasons.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is out of range, or the goal needs one that is missing.
+    ParallelismError
+        If no sizes within the limits tile the fleet.
+    OOMError
+        If no configuration fits the memory.
+
+    Notes
+    -----
+    All microbatches are whole, chunks deal the layers out evenly, and what changes nothing is not
+    tried: sequence parallelism without a tensor group, sharding without replicas, and no
+    recomputation at all where attention is fused.
+
+    Examples
+    --------
+    >>> from mlsysim import Models, Systems, advise
+    >>> advice = advise(
+    ...     model=Models.Llama3_8B,
+    ...     fleet=Systems.Clusters.Research_256,
+    ...     batch_size=512,
+    ...     tp_size=[1, 2, 4, 8],
+    ...     cp_size=1,
+    ... )
+    >>> advice.configuration["tp_size"]
+    1
+    >>> advice.best.feasible
+    True
+    """
+    limits = {
+        "tp_size": tp_size,
+        "pp_size": pp_size,
+        "cp_size": cp_size,
+        "ep_size": ep_size,
+        "microbatch_count": microbatch_count,
+        "virtual_stages": virtual_stages,
+        "zero_stage": zero_stage,
+        "sequence_parallel": sequence_parallel,
+        "recompute": recompute,
+    }
+    fixed = {
+        "model": model,
+        "precision": precision,
+        "seq_len": seq_len,
+        "attention": attention,
+        "gradient_precision": gradient_precision,
+        "gradient_compression": gradient_compression,
+        "gradient_overlap": gradient_overlap,
+        "efficiency": efficiency,
+        "calibration": calibration,
+        "power_calibration": power_calibration,
+    }
+    fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
+    if len({item.name for item in fleets}) < len(fleets):
+        raise ConfigError("fleet: two fleets have one name; name them apart", argument="fleet")
+    for name, value in fixed.items():
+        DistributedSolver.parameters[name].admit(name, value)
+    prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
+    search = Search(
+        model=model,
+        fixed=fixed,
+        given={n: _several(n, v) for n, v in limits.items() if v is not None},
+        goal=Goal(goal, training_tokens, prices, datacenter),
+        reserve=Amount(unit="byte", zero=True, optional=True).admit(
+            "memory_reserve", memory_reserve
+        )
+        or 0.0,
+        executor=executor,
+        report=None if progress is False else reporter(progress),
+    )
+    plans = search.run(fleets, batches)
+    best = plans.result(0)
+    return Advice(
+        goal=goal,
+        best=best,
+        configuration=plans.configuration(0),
+        plans=plans,
+        front=front(plans, *search.goal.against),
+        alternatives=alternatives(plans, search),
+        diagnoses=diagnose(best),
+        searched=search.searched,
+    )
+
+
+def _several(name: str, value: Any) -> list[Any]:
+    """Return the choices for an argument, each admitted by the solver's own rules."""
+    kind = DistributedSolver.parameters[name]
+    values = [value] if isinstance(value, (str, Mapping)) or not _is_list(value) else list(value)
+    if not values:
+        raise ConfigError(f"{name} is empty: give a value, or several", argument=name)
+    for item in values:
+        kind.admit(name, item)
+    return [item.item() if hasattr(item, "item") else item for item in values]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0

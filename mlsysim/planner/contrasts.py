@@ -1,0 +1,165 @@
+"""Two plans beside each other: where one spends more time than the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import quantity, record
+from mlsysim.core.units import Q_, Quantity
+from mlsysim.solvers import DistributedResult
+
+__all__ = ["Contrast", "contrast", "parts_of", "spent"]
+
+PARTS = {
+    "tp_communication_latency": "tensor all-reduces",
+    "cp_communication_latency": "keys and values going round",
+    "ep_communication_latency": "exchanges with experts",
+    "pp_communication_latency": "stage to stage",
+    "pipeline_bubble_latency": "bubble",
+    "dp_communication_latency": "exchange between replicas",
+}
+"""Fields that add to a step, and what they are called. What is left, the update of the weights
+and launches, less what runs under other work, is "update and rest"."""
+
+# Shares of the step below which a difference is not worth a word, and how many words there are.
+_WORTH = 0.005
+_TOLD = 4
+
+
+@record
+class Contrast:
+    """One plan against another, per step of the other's batch.
+
+    Attributes
+    ----------
+    loss : float
+        How much longer a token takes: 0.1 means that the plan needs a tenth more time. Negative
+        where it is faster.
+    parts : Mapping[str, Quantity]
+        Time that each part of the step takes more, or less where negative; they add up to the
+        difference of the step times.
+    extra_memory : Quantity
+        Memory that a device needs more.
+    words : str
+        The same in words: the four largest parts.
+    """
+
+    loss: float
+    parts: Mapping[str, Quantity] = dataclasses.field()
+    extra_memory: Quantity = quantity("GB")
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def parts_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the parts of a step in seconds; they add up to the step.
+
+    Parameters
+    ----------
+    result
+        A result of `DistributedSolver`, or a row of plans.
+    """
+    step, compute = _seconds(result, "step_latency_total"), _seconds(result, "compute_latency")
+    again = compute * (1 - result["mfu"] / result["hfu"])
+    parts = {"arithmetic": compute - again, "recomputed arithmetic": again}
+    parts |= {name: _seconds(result, field) for field, name in PARTS.items()}
+    return parts | {"update and rest": step - sum(parts.values())}
+
+
+def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:
+    """Say what a plan gains or loses against another, and where.
+
+    Parameters
+    ----------
+    result
+        The plan in question.
+    against
+        The plan to compare it with; batches may differ, models and sequences should not.
+
+    Returns
+    -------
+    Contrast
+        Differences in time and memory, in numbers and in words.
+
+    Raises
+    ------
+    ConfigError
+        If one of them is no result of `DistributedSolver`.
+
+    Notes
+    -----
+    Recomputed arithmetic is told from the rest by its share of the operations.
+
+    Examples
+    --------
+    >>> from mlsysim import DistributedSolver, Models, Systems, contrast
+    >>> job = dict(
+    ...     model=Models.Llama3_70B,
+    ...     fleet=Systems.Clusters.Research_256,
+    ...     batch_size=256,
+    ...     seq_len=2048,
+    ...     tp_size=8,
+    ...     pp_size=4,
+    ...     efficiency=0.5,
+    ... )
+    >>> few = DistributedSolver.solve(microbatch_count=4, **job)
+    >>> many = DistributedSolver.solve(microbatch_count=16, **job)
+    >>> print(contrast(few, many))
+    37.6% slower: bubble +1.2 s
+    """
+    for name, value in (("result", result), ("against", against)):
+        if not isinstance(value, DistributedResult):
+            raise ConfigError(
+                f"{name} = {value!r} is no DistributedResult: give what DistributedSolver.solve "
+                "returns",
+                argument=name,
+            )
+    return compared(result, against)
+
+
+def compared(result: Mapping[str, Any], against: Mapping[str, Any]) -> Contrast:
+    """Compare two results, or two rows of plans."""
+    rates = [(r["token_throughput"].to("token/s").magnitude) for r in (result, against)]
+    loss = rates[1] / rates[0] - 1
+    step = _seconds(against, "step_latency_total")
+    scale = step * (1 + loss) / _seconds(result, "step_latency_total")
+    ours, theirs = parts_of(result), parts_of(against)
+    more = {name: scale * ours[name] - theirs[name] for name in ours}
+    return Contrast(
+        loss=loss,
+        parts={name: Q_(value, "s") for name, value in more.items()},
+        extra_memory=(result["memory"] - against["memory"]).to("GB"),
+        words=_words(loss, more, step),
+    )
+
+
+def _words(loss: float, more: Mapping[str, float], step: float) -> str:
+    if abs(loss) < 0.0005:
+        head = "as fast"
+    else:
+        head = f"{loss:.1%} slower" if loss > 0 else f"{-loss:.1%} less time"
+    ranked = sorted(more.items(), key=lambda item: -abs(item[1]))
+    told = [
+        f"{name} {'+' if value > 0 else '−'}{spent(abs(value))}"
+        for name, value in ranked[:_TOLD]
+        if abs(value) > _WORTH * step
+    ]
+    return ": ".join([head, *([", ".join(told)] if told else [])])
+
+
+def spent(seconds: float) -> str:
+    """Return a time as text of two digits, in a unit that suits it."""
+    for factor, unit in ((1, "s"), (1e3, "ms")):
+        if seconds * factor >= 1:
+            value = seconds * factor
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{seconds * 1e6:.0f} µs"
+
+
+def _seconds(result: Mapping[str, Any], field: str) -> float:
+    return float(result[field].to("s").magnitude)

@@ -1,0 +1,120 @@
+"""Anti-patterns: what a plan does that it would better not, with the change that mends it.
+
+A pattern looks at a solved plan, tries changes by solving them, and speaks only if one of them is
+faster. So its evidence and its gain are numbers of the model, not rules of thumb.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import record
+from mlsysim.planner.cases import Case
+from mlsysim.planner.patterns import PATTERNS
+from mlsysim.solvers import DistributedResult, DistributedSolver
+
+__all__ = ["Diagnosis", "diagnose"]
+
+
+@record
+class Diagnosis:
+    """An anti-pattern, found in a plan.
+
+    Attributes
+    ----------
+    name : str
+        The anti-pattern.
+    evidence : str
+        What the model says about it.
+    change : str
+        What mends it.
+    configuration : Mapping[str, object]
+        Arguments of the mended plan, as `DistributedSolver.solve` takes them.
+    gain : float
+        Tokens per second that the change adds, relative to the plan: 0.1 is a tenth more.
+    """
+
+    name: str
+    evidence: str
+    change: str
+    configuration: Mapping[str, Any] = dataclasses.field()
+    gain: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.evidence}; {self.change}: {self.gain:+.1%} tokens per second"
+
+
+def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ...]:
+    """Name the anti-patterns of a plan.
+
+    Parameters
+    ----------
+    plan
+        A result of `DistributedSolver`, or the arguments of one.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        What was found, greatest gain first; empty if no change helps.
+
+    Raises
+    ------
+    ConfigError
+        If `plan` is neither.
+
+    Notes
+    -----
+    The patterns: tensor parallelism over a slow link, groups that straddle nodes, tensor groups
+    wider than needed, a small batch on many replicas, few microbatches in a pipeline, accumulation
+    without need, and recomputation without need. A change keeps the plan feasible, and counts from
+    one percent on.
+
+    Examples
+    --------
+    >>> from mlsysim import Models, Systems, diagnose
+    >>> found = diagnose(
+    ...     {
+    ...         "model": Models.Llama3_70B,
+    ...         "fleet": Systems.Clusters.Research_256,
+    ...         "batch_size": 256,
+    ...         "seq_len": 2048,
+    ...         "tp_size": 16,
+    ...         "pp_size": 4,
+    ...         "microbatch_count": 32,
+    ...     }
+    ... )
+    >>> found[0].name
+    'tensor parallelism over a slow link'
+    """
+    if isinstance(plan, DistributedResult):
+        if "_origin" not in plan.__dict__:
+            raise ConfigError(
+                "plan was made by hand: give a result of DistributedSolver.solve, or its arguments",
+                argument="plan",
+            )
+        case = Case(dict(plan.__dict__["_origin"][1]), plan)
+    elif isinstance(plan, Mapping):
+        case = Case(dict(plan), DistributedSolver.solve(**plan))
+    else:
+        raise ConfigError(
+            f"plan = {plan!r} is no plan: give a result of DistributedSolver.solve, or its "
+            "arguments",
+            argument="plan",
+        )
+    found = []
+    for name, pattern in PATTERNS.items():
+        answer = pattern(case)
+        if answer is not None:
+            found.append(
+                Diagnosis(
+                    name=name,
+                    evidence=answer.evidence,
+                    change=answer.mended.told(case),
+                    configuration=answer.mended.given,
+                    gain=answer.mended.gain(case),
+                )
+            )
+    return tuple(sorted(found, key=lambda item: -item.gain))

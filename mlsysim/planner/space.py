@@ -1,0 +1,150 @@
+"""Every way to split a training step that a solver admits, as arrays: one row per configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ParallelismError
+from mlsysim.core.types import Fleet, TransformerModel
+
+__all__ = ["LEVERS", "Rows", "blocks", "layouts"]
+
+Rows = dict[str, NDArray[Any]]
+
+LEVERS = (
+    "tp_size",
+    "pp_size",
+    "cp_size",
+    "ep_size",
+    "microbatch_count",
+    "virtual_stages",
+    "zero_stage",
+    "sequence_parallel",
+    "recompute",
+)
+"""Arguments of `DistributedSolver` that are searched where the caller leaves them out."""
+
+
+def layouts(
+    model: TransformerModel,
+    fleet: Fleet,
+    batch_size: int,
+    seq_len: int,
+    given: Mapping[str, Sequence[Any]],
+) -> Rows:
+    """Return group sizes, microbatches and chunks that agree with each other.
+
+    Every tensor group that divides the heads, every pipeline no deeper than the model, every
+    context group that divides a sequence, every expert group that divides the experts, as far as
+    they tile the fleet and leave replicas that share the batch evenly; every number of whole
+    microbatches; and chunks of layers, as many as deal all layers out evenly, with the embedding
+    and the output as chunks of their own or without.
+
+    Raises
+    ------
+    ParallelismError
+        If nothing is left of it.
+    """
+    devices = fleet.total_accelerators
+    chunks = set(_divisors(model.layers)) | set(_divisors(model.layers + 2))
+    choices = {
+        "tp_size": [n for n in _divisors(devices) if model.heads % n == 0],
+        "pp_size": [n for n in _divisors(devices) if n <= model.layers + 2],
+        "cp_size": [n for n in _divisors(devices) if seq_len % n == 0],
+        "ep_size": _divisors(int(model.si("experts"))),
+        "microbatch_count": _divisors(batch_size),
+        "virtual_stages": sorted(chunks),
+    }
+    choices |= {name: list(given[name]) for name in choices if given.get(name) is not None}
+    rows: Rows = {}
+    for name, values in choices.items():
+        rows = _crossed(rows, name, values)
+        rows = _kept(rows, _agree(rows, name, model, devices, batch_size, seq_len))
+    if not len(rows["tp_size"]):
+        held = ", ".join(
+            f"{n} = {list(v)}" for n, v in given.items() if v is not None and n in rows
+        )
+        raise ParallelismError(
+            f"no split of {devices} devices and {batch_size} sequences is left"
+            f"{f' with {held}' if held else ''}: choose group sizes whose product divides the "
+            "devices, and a batch_size that the replicas share evenly"
+        )
+    rows["dp_size"] = devices // (rows["tp_size"] * rows["pp_size"] * rows["cp_size"])
+    return rows
+
+
+def blocks(
+    rows: Rows, model: TransformerModel, given: Mapping[str, Sequence[Any]], attention: str
+) -> Iterator[tuple[dict[str, Any], Rows]]:
+    """Yield what the rows of a block share, and the rows.
+
+    The switches and words among the levers cannot be arrays of a sweep. The sharding stage can,
+    but its later ones have constants of their own.
+    """
+    # Fused attention never keeps the scores, so computing none again is the same plan.
+    words = ["selective", "full"] if attention == "fused" else ["none", "selective", "full"]
+    stages = [int(stage) for stage in given.get("zero_stage") or range(4)]
+    for parallel in given.get("sequence_parallel") or (False, True):
+        # Alone, a rank of a tensor group has nothing to share out; alone, a replica neither.
+        layout = rows
+        if parallel and given.get("sequence_parallel") is None:
+            layout = _kept(rows, rows["tp_size"] > 1)
+        for word in given.get("recompute") or words:
+            for kind in ({0, 1}, {2, 3}):
+                parts = []
+                for stage in stages:
+                    part = layout
+                    if stage not in kind:
+                        continue
+                    if stage and given.get("zero_stage") is None:
+                        part = _kept(layout, layout["dp_size"] * layout["cp_size"] > 1)
+                    size = len(part["tp_size"])
+                    parts.append(part | {"zero_stage": np.full(size, stage)})
+                if sum(len(part["tp_size"]) for part in parts):
+                    joined = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+                    yield {"sequence_parallel": parallel, "recompute": word}, joined
+
+
+def _crossed(rows: Rows, name: str, values: Sequence[int]) -> Rows:
+    """Combine every row with every value."""
+    if not rows:
+        return {name: np.asarray(values, dtype=np.int64)}
+    size = len(next(iter(rows.values())))
+    found = {n: np.repeat(v, len(values)) for n, v in rows.items()}
+    return found | {name: np.tile(np.asarray(values, dtype=np.int64), size)}
+
+
+def _kept(rows: Rows, mask: Any) -> Rows:
+    return {name: values[mask] for name, values in rows.items()}
+
+
+def _agree(
+    r: Rows, name: str, model: TransformerModel, devices: int, batch_size: int, seq_len: int
+) -> Any:
+    """Tell which rows still agree, once `name` has joined them: the rules of the solver."""
+    split = r["tp_size"] * r.get("pp_size", 1) * r.get("cp_size", 1)
+    if name in ("tp_size", "pp_size"):
+        return (devices % split == 0) & (model.heads % r["tp_size"] == 0)
+    if name == "cp_size":
+        tiled = (devices % split == 0) & (seq_len % r["cp_size"] == 0)
+        return tiled & (batch_size * split % devices == 0)
+    if name == "ep_size":
+        spread = (r["ep_size"] == 1) | (devices % (r["pp_size"] * r["ep_size"]) == 0)
+        return spread & (model.si("experts") % r["ep_size"] == 0)
+    own = batch_size * split // devices
+    if name == "microbatch_count":
+        return own % r["microbatch_count"] == 0
+    chunks = r["pp_size"] * r["virtual_stages"]
+    even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0)
+    full = r["microbatch_count"] % r["pp_size"] == 0
+    plain = (r["virtual_stages"] == 1) & (r["pp_size"] <= model.layers)
+    return plain | ((r["virtual_stages"] > 1) & (r["pp_size"] > 1) & even & full)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})

@@ -1,0 +1,239 @@
+"""Slices of a sweep: where they are cut, who computes them, and what becomes of lost ones.
+
+A slice is a range of rows, small enough for its arrays to stay in the processor's cache. The cuts
+depend on the grid alone. So every slice is computed from the same numbers by the same operations,
+here or in another process, and the table is the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ConfigError, ExecutorError
+
+__all__ = ["Executors", "Progress", "evaluate", "reporter"]
+
+Executors: TypeAlias = Executor | Callable[[], Executor]
+"""An executor, or a function that makes one, and makes it anew when its workers have died."""
+
+Progress: TypeAlias = bool | Callable[[int, int], None]
+"""Whether to draw a bar, or what to call with the rows done and the rows in all."""
+
+_Kernel: TypeAlias = Callable[..., dict[str, Any]]
+
+# Rows of a slice: a few dozen arrays of this length stay in cache. A million rows at once would
+# pass through memory once for every formula, which takes several times as long as the arithmetic.
+_CACHED = 16_384
+# How often a slice is submitted before it counts as lost.
+_ATTEMPTS = 3
+_BAR = 40
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """A range of rows, and where they lie in the grid."""
+
+    rows: slice
+    box: tuple[slice, ...]
+    shape: tuple[int, ...]
+
+    def of(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the part of the kernel's inputs that these rows need."""
+        return {name: self._part(value) for name, value in inputs.items()}
+
+    def _part(self, value: Any) -> Any:
+        if np.ndim(value) == 0:
+            return value
+        # Shapes are aligned from the right, as in broadcasting.
+        box = self.box[len(self.box) - value.ndim :]
+        spots = [s if size > 1 else slice(None) for s, size in zip(box, value.shape, strict=True)]
+        # A copy that has been sent is contiguous; a view of the same numbers may not be, and
+        # NumPy may take another path through it.
+        return np.ascontiguousarray(value[tuple(spots)])
+
+
+def evaluate(
+    kernel: _Kernel,
+    inputs: Mapping[str, Any],
+    shape: tuple[int, ...],
+    executor: Executors | None = None,
+    progress: Progress = False,
+) -> dict[str, NDArray[Any]]:
+    """Run a kernel on all rows of a grid, slice by slice.
+
+    Raises
+    ------
+    ConfigError
+        If `executor` or `progress` is something else.
+    ExecutorError
+        If the executor lost a slice each time that it was submitted.
+    """
+    report = reporter(progress)
+    slices = _cut(shape)
+    computed = (
+        ((piece, _solve(kernel, piece.of(inputs))) for piece in slices)
+        if executor is None
+        else _submitted(_maker(executor), kernel, inputs, slices)
+    )
+    total = math.prod(shape)
+    done = 0
+    columns: dict[str, NDArray[Any]] = {}
+    for piece, outputs in computed:
+        for name, value in outputs.items():
+            _place(columns, name, total, piece, np.asarray(value))
+        done += piece.rows.stop - piece.rows.start
+        report(done, total)
+    return {name: column.reshape(shape) for name, column in columns.items()}
+
+
+def _cut(shape: tuple[int, ...]) -> list[_Slice]:
+    """Cut a grid into ranges of rows, along the first axis whose parts are small enough."""
+    axis = 0
+    while math.prod(shape[axis + 1 :]) > _CACHED:
+        axis += 1
+    length, inner = math.prod(shape[axis : axis + 1]), math.prod(shape[axis + 1 :])
+    pieces = -(-length // (_CACHED // inner))
+    edges = [length * piece // pieces for piece in range(pieces + 1)]
+    slices: list[_Slice] = []
+    start = 0
+    for outer in itertools.product(*map(range, shape[:axis])):
+        for low, high in itertools.pairwise(edges):
+            stop = start + (high - low) * inner
+            box = (*(slice(i, i + 1) for i in outer), slice(low, high))
+            box = (*box, *(slice(None) for _ in shape[axis + 1 :]))[: len(shape)]
+            size = (*(1 for _ in outer), high - low, *shape[axis + 1 :])[: len(shape)]
+            slices.append(_Slice(slice(start, stop), box, size))
+            start = stop
+    return slices
+
+
+def _place(
+    columns: dict[str, NDArray[Any]], name: str, total: int, piece: _Slice, value: NDArray[Any]
+) -> None:
+    """Write the rows of a slice to their place, in a column wide enough for them."""
+    column = columns.get(name)
+    if column is None:
+        column = np.empty(total, value.dtype)
+    # Words differ in length, and a slice may hold whole numbers only.
+    columns[name] = column = column.astype(np.result_type(column, value), copy=False)
+    column[piece.rows] = np.broadcast_to(value, piece.shape).reshape(-1)
+
+
+def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict[str, Any]:
+    """Run the kernel on one slice: the task that travels to the workers.
+
+    Dask knows tasks by their arguments, and answers one that failed with the same failure. The
+    number of the attempt makes it another task.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return kernel(**inputs)
+
+
+def _submitted(
+    make: Callable[[], Any], kernel: _Kernel, inputs: Mapping[str, Any], slices: list[_Slice]
+) -> Iterator[tuple[_Slice, dict[str, Any]]]:
+    """Compute slices on an executor, in any order, each handed back once.
+
+    An error of the kernel would have been one here too. So whatever a future raises is taken for
+    a worker that died, and its slice is submitted again once all others are through.
+    """
+    left = slices
+    fault: Exception | None = None
+    for attempt in range(_ATTEMPTS):
+        lost = []
+        with make() as executor:
+            futures: dict[Future[dict[str, Any]], _Slice] = {}
+            try:
+                for piece in left:
+                    try:
+                        future = executor.submit(_solve, kernel, piece.of(inputs), attempt)
+                        futures[future] = piece
+                    except Exception as death:
+                        fault = death
+                        lost.append(piece)
+                for future in as_completed(list(futures)):
+                    piece = futures.pop(future)
+                    try:
+                        outputs = future.result()
+                    except Exception as death:
+                        fault = death
+                        lost.append(piece)
+                        continue
+                    yield piece, outputs
+            finally:
+                for future in futures:
+                    future.cancel()
+        left = lost
+        if not left:
+            return
+    rows = min(left, key=lambda piece: piece.rows.start).rows
+    more = f", and {len(left) - 1} more slices" if len(left) > 1 else ""
+    raise ExecutorError(
+        f"the executor lost rows {rows.start} to {rows.stop - 1}{more}, submitted {_ATTEMPTS} "
+        f"times: {type(fault).__name__}: {fault}; see that workers have memory and this version "
+        "of mlsysim; a pool of processes does not outlive one of its workers, so pass a function "
+        "that makes the pool, such as functools.partial(ProcessPoolExecutor, 4)",
+        rows=(rows.start, rows.stop),
+        attempts=_ATTEMPTS,
+    ) from fault
+
+
+def _maker(executor: Executors) -> Callable[[], Any]:
+    """Return what gives the executor of an attempt: the caller's own, or a new one."""
+    if isinstance(executor, Executor):
+        return lambda: nullcontext(executor)
+    if not callable(executor):
+        raise _no_executor(executor)
+
+    def make() -> Executor:
+        made = executor()
+        if not isinstance(made, Executor):
+            raise _no_executor(made)
+        return made
+
+    return make
+
+
+def _no_executor(value: object) -> ConfigError:
+    return ConfigError(
+        f"executor = {value!r} is not a concurrent.futures.Executor: pass one such as "
+        "ProcessPoolExecutor(4), a function that makes one, or the get_executor() of a Dask client",
+        argument="executor",
+    )
+
+
+def reporter(progress: Progress) -> Callable[[int, int], None]:
+    """Return what to call with the rows done and the rows in all.
+
+    Raises
+    ------
+    ConfigError
+        If `progress` is neither a switch nor a function.
+    """
+    if callable(progress):
+        return progress
+    if not isinstance(progress, bool):
+        raise ConfigError(
+            f"progress = {progress!r} must be True, False, or a function of the rows done and the "
+            "rows in all",
+            argument="progress",
+        )
+    return _draw if progress else lambda done, total: None
+
+
+def _draw(done: int, total: int) -> None:
+    """Draw a bar over the one before, on standard error."""
+    bar = "#" * (_BAR * done // total)
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\r[{bar:<{_BAR}}] {done:,} of {total:,} rows{end}")
+    sys.stderr.flush()

@@ -1,0 +1,246 @@
+"""The advisor: the best plan is the best, and what it says of others is what the solver says."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsysim import (
+    Q_,
+    Calibrations,
+    ConfigError,
+    DistributedSolver,
+    EconomicsSolver,
+    Infra,
+    Models,
+    OOMError,
+    ParallelismError,
+    SustainabilitySolver,
+    Systems,
+    advise,
+)
+from mlsysim.planner.space import LEVERS
+
+CLUSTER = Systems.Clusters.Research_256
+SMALL = replace(CLUSTER, name="two nodes", count=2)
+FAST = replace(SMALL, name="two nodes, NDR", fabric=Systems.Fabrics.InfiniBand_NDR)
+JOB = {"model": Models.Llama3_8B, "fleet": SMALL, "batch_size": 32, "seq_len": 2048}
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return advise(**JOB)
+
+
+def test_no_plan_of_a_full_enumeration_is_faster():
+    limits = {"cp_size": [1, 2], "virtual_stages": [1, 2], "recompute": ["selective"]}
+    found = advise(**JOB, **limits)
+    best = math.inf
+    for tp, pp, cp, m, v, zero, parallel in itertools.product(
+        [1, 2, 4, 8, 16], [1, 2, 4, 8, 16], [1, 2], [1, 2, 4, 8, 16, 32], [1, 2], range(4), [0, 1]
+    ):
+        try:
+            r = DistributedSolver.solve(
+                **JOB,
+                tp_size=tp,
+                pp_size=pp,
+                cp_size=cp,
+                microbatch_count=m,
+                virtual_stages=v,
+                zero_stage=zero,
+                sequence_parallel=bool(parallel),
+            )
+        except ParallelismError:
+            continue
+        if r.feasible:
+            best = min(best, r.step_latency_total.to("s").magnitude)
+    assert found.best.step_latency_total.to("s").magnitude == pytest.approx(best, rel=1e-12)
+
+
+def test_rows_are_what_the_solver_says(advice):
+    rng = np.random.default_rng(1)
+    rows = [0, 1, len(advice.plans) - 1, *rng.integers(0, len(advice.plans), 20).tolist()]
+    for index in rows:
+        row, solved = advice.plans.row(index), advice.plans.result(index)
+        assert solved.feasible
+        for name in ("step_latency_total", "memory", "mfu", "dp_size", "microbatch_size"):
+            ours, theirs = (getattr(r[name], "magnitude", r[name]) for r in (row, solved))
+            assert ours == pytest.approx(theirs, rel=1e-12)
+    stages = set(advice.plans["zero_stage"].tolist())
+    assert stages == {0, 1, 2, 3}  # two calibrations among them
+
+
+def test_plans_are_ranked_and_the_first_is_the_answer(advice):
+    steps = advice.plans["step_latency_total"].magnitude
+    # But for rounding; then the leaner comes first, then the plan that shares fewer sequences.
+    assert (np.diff(steps) > -1e-8 * steps[1:]).all()
+    memory = advice.plans["memory"].magnitude
+    equal = np.isclose(np.diff(steps), 0, atol=1e-13) & np.isclose(np.diff(memory), 0, atol=1e-12)
+    sizes = np.stack([advice.plans[name] for name in ("cp_size", "pp_size", "tp_size")]).T
+    pairs = [tuple(map(tuple, sizes[i : i + 2])) for i in np.flatnonzero(equal)]
+    assert len(pairs) > 10
+    assert all(first <= second for first, second in pairs)
+    assert DistributedSolver.solve(**advice.configuration).step_latency_total == (
+        advice.best.step_latency_total
+    )
+    assert len(advice.plans) < advice.searched
+
+
+def test_front_is_what_no_plan_beats(advice):
+    steps, memory = (advice.plans[name].magnitude for name in ("step_latency_total", "memory"))
+    for row in advice.front:
+        step, need = row["step_latency_total"].magnitude, row["memory"].magnitude
+        assert not ((steps < step) & (memory <= need)).any()
+    assert advice.front["memory"].magnitude.min() == memory.min()
+    assert advice.front["step_latency_total"].magnitude[0] == pytest.approx(steps.min())
+
+
+def test_alternatives_are_the_best_with_another_value(advice):
+    assert {item.lever for item in advice.alternatives} >= {"tp_size", "pp_size", "zero_stage"}
+    for item in advice.alternatives:
+        assert item.value != advice.configuration[item.lever]
+        if item.configuration is None:
+            assert "does not fit: at least" in item.words
+            continue
+        assert item.configuration[item.lever] == item.value
+        again = advise(**JOB | {item.lever: item.value}).best.step_latency_total.magnitude
+        solved = DistributedSolver.solve(**item.configuration)
+        step = solved.step_latency_total.magnitude
+        if item.lever in ("zero_stage", "sequence_parallel"):
+            # Held, these include plans in which they change nothing.
+            assert step >= again
+        else:
+            assert step == pytest.approx(again, rel=1e-12)
+        ratio = (solved.step_latency_total / advice.best.step_latency_total).to("").magnitude
+        assert item.loss == pytest.approx(ratio - 1, abs=1e-9)
+
+
+def test_a_value_that_fits_nowhere_says_by_how_much():
+    found = advise(model=Models.Llama3_70B, fleet=SMALL, batch_size=16, seq_len=2048)
+    none = [item for item in found.alternatives if item.configuration is None]
+    assert none
+    for item in none:
+        if item.lever in ("zero_stage", "sequence_parallel"):
+            continue
+        least = float(item.words.split("at least ")[1].split(" GB")[0].replace(",", ""))
+        assert least > 79.9
+        with pytest.raises(OOMError):
+            advise(
+                model=Models.Llama3_70B,
+                fleet=SMALL,
+                batch_size=16,
+                seq_len=2048,
+                **{item.lever: item.value},
+            )
+
+
+def test_the_words_name_the_levers_and_the_parts(advice):
+    text = str(advice)
+    assert f"{advice.searched:,} configurations" in text
+    assert all(f"{name} {advice.configuration[name]}" in text for name in LEVERS)
+    assert "arithmetic" in advice.why
+    for lever in {item.lever for item in advice.alternatives}:
+        assert f"- {lever} = " in advice.why
+
+
+def test_goals_rank_by_what_they_count():
+    job = JOB | {"fleet": [SMALL, replace(CLUSTER, name="eight nodes", count=8)]}
+    tokens = 1e10
+    fast = advise(**job, goal="time", training_tokens=tokens)
+    assert fast.configuration["fleet"].count == 8
+    cheap = advise(**job, goal="cost", training_tokens=tokens, rental_price=2.5)
+    assert cheap.configuration["fleet"].count == 2
+    bill = EconomicsSolver.solve(
+        fleet=cheap.configuration["fleet"],
+        duration_days=cheap.plans["training_time"].magnitude[0],
+        rental_price=2.5,
+    )
+    assert cheap.plans["cost"].magnitude[0] == pytest.approx(bill.rental_cost.magnitude)
+    assert cheap.plans["cost"].magnitude[0] == cheap.plans["cost"].magnitude.min()
+
+    owned = advise(**job, goal="cost")
+    assert owned.plans.units["cost"] == "USD/Mtoken"
+    clean = advise(**job, goal="carbon", datacenter=Infra.Quebec, training_tokens=tokens)
+    days = clean.plans["training_time"].magnitude[0]
+    footprint = SustainabilitySolver.solve(
+        fleet=clean.configuration["fleet"],
+        duration_days=days,
+        datacenter=Infra.Quebec,
+        utilization=clean.best.power_utilization,
+    )
+    assert clean.plans["carbon"].magnitude[0] == pytest.approx(footprint.total_carbon.magnitude)
+    # The front of time against cost holds the fastest and the cheapest.
+    costs = cheap.front["cost"].magnitude
+    assert costs[-1] == cheap.plans["cost"].magnitude[0]
+    assert (np.diff(costs) < 0).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "argument"),
+    [
+        ({"goal": "speed"}, "goal"),
+        ({"goal": "time"}, "training_tokens"),
+        ({"goal": "carbon"}, "datacenter"),
+        ({"tp_size": []}, "tp_size"),
+        ({"tp_size": [0]}, "tp_size"),
+        ({"recompute": "some"}, "recompute"),
+        ({"fleet": [SMALL, SMALL]}, "fleet"),
+        ({"memory_reserve": 5}, "memory_reserve"),
+        ({"progress": "yes"}, "progress"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(more, argument):
+    with pytest.raises(ConfigError) as fault:
+        advise(**JOB | more)
+    assert fault.value.argument == argument
+
+
+def test_what_fits_nowhere_is_refused_with_its_memory():
+    with pytest.raises(OOMError, match="none of") as fault:
+        advise(model=Models.Llama3_405B, fleet=SMALL, batch_size=16)
+    assert fault.value.required > fault.value.available
+    assert sum(fault.value.by_component.values()).to("GB").magnitude == pytest.approx(
+        fault.value.required.to("GB").magnitude
+    )
+
+
+def test_a_reserve_keeps_memory_free():
+    tight = advise(**JOB, memory_reserve=Q_(20, "GB"))
+    assert tight.plans["memory"].to("GB").magnitude.max() <= 60
+    assert len(tight.plans) < len(advise(**JOB).plans)
+
+
+def test_executors_and_progress_change_nothing(advice):
+    told = []
+    with ThreadPoolExecutor(2) as pool:
+        found = advise(
+            **JOB, executor=pool, progress=lambda done, total: told.append((done, total))
+        )
+    assert told[-1] == (found.searched, found.searched)
+    assert sorted(told) == told
+    for name in ("step_latency_total", "memory", *LEVERS):
+        ours, theirs = found.plans[name], advice.plans[name]
+        assert (getattr(ours, "magnitude", ours) == getattr(theirs, "magnitude", theirs)).all()
+
+
+def test_the_textbook_and_other_constants_are_searched_alike():
+    for more in ({"efficiency": 0.5}, {"calibration": Calibrations.H100_Megatron}):
+        found = advise(**JOB, **more)
+        assert found.best.feasible
+        row = found.plans.row(0)
+        assert row["step_latency_total"].magnitude == pytest.approx(
+            found.best.step_latency_total.magnitude
+        )
+
+
+def test_a_faster_network_is_chosen():
+    found = advise(**JOB | {"fleet": [SMALL, FAST]})
+    assert found.configuration["fleet"] is FAST
+    slow = next(a for a in found.alternatives if a.lever == "fleet")
+    assert slow.value == SMALL.name
+    assert slow.loss >= 0

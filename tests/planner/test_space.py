@@ -1,0 +1,90 @@
+"""The space that is searched: all that the solver admits, and nothing that it refuses."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsysim import DistributedSolver, Models, ParallelismError, Systems, sweep
+from mlsysim.planner.space import blocks, layouts
+
+SIXTEEN = replace(Systems.Clusters.Research_256, name="sixteen", count=2)
+LAYOUT = ("tp_size", "pp_size", "cp_size", "ep_size", "microbatch_count", "virtual_stages")
+
+
+def rows_of(model, fleet, batch_size, seq_len):
+    found = layouts(model, fleet, batch_size, seq_len, {})
+    return set(zip(*(found[name].tolist() for name in LAYOUT), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("model", "batch_size", "seq_len"),
+    [
+        (Models.Llama3_8B, 24, 2048),
+        (Models.Llama3_8B, 16, 100),
+        (Models.Mixtral_8x7B, 16, 2048),
+    ],
+)
+def test_every_layout_that_the_solver_admits_is_there(model, batch_size, seq_len):
+    experts = [1, 2, 4, 8] if model is Models.Mixtral_8x7B else [1, 2]
+    axes = {
+        "tp_size": [1, 2, 3, 4, 8, 16],
+        "pp_size": [1, 2, 4, 8, 16],
+        "cp_size": [1, 2, 4, 5, 8, 16],
+        "ep_size": experts,
+        "microbatch_count": [1, 2, 3, 4, 6, 8, 12, 16, 24],
+        "virtual_stages": [1, 2, 3, 4, 8, 16, 17],
+    }
+    table = sweep(
+        DistributedSolver,
+        model=model,
+        fleet=SIXTEEN,
+        batch_size=batch_size,
+        seq_len=seq_len,
+        invalid="drop",
+        **axes,
+    )
+    table = table.where(np.asarray(table["whole_microbatches"]))
+    admitted = set(zip(*(np.asarray(table[name]).tolist() for name in LAYOUT), strict=True))
+    # Of the plans that deal layers out unevenly, those without chunks are kept.
+    layers = model.layers
+    even = {
+        row
+        for row in admitted
+        if row[5] == 1 or layers % (row[1] * row[5]) == 0 or (layers + 2) % (row[1] * row[5]) == 0
+    }
+    found = rows_of(model, SIXTEEN, batch_size, seq_len)
+    tried = set(itertools.product(*axes.values()))
+    assert even == found & tried
+    assert len(even) > 50
+
+
+def test_blocks_hold_each_configuration_once_and_none_that_changes_nothing():
+    rows = layouts(Models.Llama3_8B, SIXTEEN, 16, 2048, {})
+    seen = set()
+    for shared, block in blocks(rows, Models.Llama3_8B, {}, "fused"):
+        names = (*LAYOUT, "zero_stage")
+        for row in zip(*(block[name].tolist() for name in names), strict=True):
+            key = (*row, *shared.values())
+            assert key not in seen
+            seen.add(key)
+            assert not (shared["sequence_parallel"] and row[0] == 1)
+            replicas = 16 // (row[0] * row[1])
+            assert row[6] == 0 or replicas > 1
+    assert {key[-1] for key in seen} == {"selective", "full"}
+    assert {key[6] for key in seen} == {0, 1, 2, 3}
+
+
+def test_without_fused_attention_keeping_everything_is_another_plan():
+    model = Models.Llama3_8B
+    rows = layouts(model, SIXTEEN, 16, 2048, {})
+    words = {shared["recompute"] for shared, _ in blocks(rows, model, {}, "unfused")}
+    assert words == {"none", "selective", "full"}
+
+
+def test_limits_that_leave_nothing_are_refused_by_name():
+    with pytest.raises(ParallelismError, match=r"tp_size = \[3\]"):
+        layouts(Models.Llama3_8B, SIXTEEN, 16, 2048, {"tp_size": [3]})

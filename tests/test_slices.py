@@ -1,0 +1,257 @@
+"""Slices of a sweep: the same table whoever computes it, and none lost, doubled or misplaced."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import operator
+import os
+import signal
+from collections import Counter
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlsysim import (
+    Q_,
+    ConfigError,
+    DistributedSolver,
+    ExecutorError,
+    Hardware,
+    Models,
+    SingleNodeSolver,
+    Systems,
+    slices,
+    sweep,
+)
+from mlsysim.slices import evaluate
+
+PLANS = {
+    "model": Models.Llama3_70B,
+    "fleet": Systems.Clusters.Research_256,
+    "seq_len": 2048,
+    "batch_size": np.arange(1, 626) * 32,
+    "precision": ["fp16", "fp8"],
+    "tp_size": [1, 3, 8],
+    "pp_size": [1, 4, 5],
+    "microbatch_count": [4, 8, 16, 32, 64],
+    "invalid": "mark",
+}
+NETWORKS = {
+    "model": Models.ResNet50,
+    "hardware": Hardware.H100,
+    "efficiency": np.linspace(0.3, 0.7, 40_000),
+    "batch_size": np.arange(40_000) % 300 + 1,
+    "how": "zip",
+}
+threads = partial(ThreadPoolExecutor, 3)
+spawned = partial(ProcessPoolExecutor, 2, mp_context=multiprocessing.get_context("spawn"))
+
+
+def assert_same(table, other):
+    """Compare two tables row by row, bit by bit."""
+    assert list(table.columns) == list(other.columns)
+    assert table.units == other.units
+    for name in table.columns:
+        ours, theirs = (np.asarray(t._column(name).values) for t in (table, other))
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def plans():
+    table = sweep(DistributedSolver, **PLANS)
+    assert len(table) > 3 * slices._CACHED
+    return table
+
+
+@pytest.mark.parametrize("make", [threads, spawned], ids=["threads", "spawned"])
+def test_who_computes_does_not_change_a_bit(make, plans):
+    networks = sweep(SingleNodeSolver, **NETWORKS)
+    with make() as executor:
+        assert_same(sweep(DistributedSolver, **PLANS, executor=executor), plans)
+        assert_same(sweep(SingleNodeSolver, **NETWORKS, executor=executor), networks)
+    assert_same(sweep(SingleNodeSolver, **NETWORKS, executor=make), networks)
+
+
+def numbers(row, twice):
+    """Stand in for a kernel: its outputs differ in type, shape and width from slice to slice."""
+    first = float(np.asarray(row).flat[0])
+    return {
+        "row": np.asarray(row, int if first == 0 else float),
+        "twice": twice + twice,
+        "word": np.array("none" if first == 0 else "overhead"),
+    }
+
+
+@given(shape=st.lists(st.integers(1, 12), max_size=4).map(tuple), cached=st.integers(1, 200))
+@settings(deadline=None)
+def test_every_row_is_at_its_place(shape, cached):
+    """However the grid is cut, and whatever becomes of a column's type on the way."""
+    total = math.prod(shape)
+    row = np.arange(total, dtype=float).reshape(shape)
+    last = np.arange(shape[-1], dtype=float) if shape else np.array(0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "_CACHED", cached)
+        cuts = slices._cut(shape)
+        found = evaluate(numbers, {"row": row, "twice": last}, shape)
+    edges = [0, *(cut.rows.stop for cut in cuts)]
+    assert [cut.rows.start for cut in cuts] == edges[:-1]
+    assert edges[-1] == total
+    assert max(cut.rows.stop - cut.rows.start for cut in cuts) <= cached
+    assert found["row"].shape == shape
+    assert found["row"].ravel().tolist() == list(range(total))
+    assert (found["twice"] == 2 * last).all()
+    assert found["word"].ravel()[-1] == ("none" if len(cuts) == 1 else "overhead")
+
+
+class Losing(Executor):
+    """Loses slices: `losses` says how often, for each of them in the order of submission."""
+
+    def __init__(self, losses):
+        self.losses = losses
+        self.submitted = Counter()
+
+    def submit(self, task, *arguments):
+        inputs = arguments[1]
+        first = float(np.asarray(inputs["batch_size"]).flat[0])
+        self.submitted[first] += 1
+        place = list(self.submitted).index(first)
+        future = Future()
+        if self.submitted[first] > self.losses(place):
+            future.set_result(task(*arguments))
+        elif place % 2:
+            raise RuntimeError("not taken")
+        else:
+            future.set_exception(RuntimeError("worker died"))
+        return future
+
+
+def test_lost_slices_are_submitted_again(plans):
+    executor = Losing(lambda place: place % 3)
+    assert_same(sweep(DistributedSolver, **PLANS, executor=executor), plans)
+    assert sorted(executor.submitted.values()) == [1, 1, 2, 3]
+
+
+def test_slices_lost_too_often_are_an_error_that_names_the_rows():
+    executor = Losing(lambda place: 9 if place in (1, 2) else 0)
+    with pytest.raises(
+        ExecutorError, match=r"lost rows 14040 to 28079, and 1 more slices"
+    ) as caught:
+        sweep(DistributedSolver, **PLANS, executor=executor)
+    assert caught.value.rows == (14_040, 28_080)
+    assert caught.value.attempts == 3
+    assert "worker died" in str(caught.value)
+    assert sorted(executor.submitted.values()) == [1, 1, 3, 3]
+
+
+def kill_one(done, total):
+    """Kill one worker, as a machine out of memory would."""
+    workers = multiprocessing.active_children()
+    if workers:
+        os.kill(workers[0].pid, signal.SIGKILL)
+
+
+class Once:
+    """Calls a function of the progress the first time only."""
+
+    def __init__(self, action):
+        self.action = action
+        self.seen = []
+
+    def __call__(self, done, total):
+        if not self.seen:
+            self.action(done, total)
+        self.seen.append((done, total))
+
+
+LONG = PLANS | {"batch_size": np.arange(1, 10_001) * 32, "precision": "bf16"}
+
+
+def test_a_new_pool_replaces_one_whose_worker_was_killed():
+    kill = Once(kill_one)
+    made = []
+
+    def make():
+        made.append(spawned())
+        return made[-1]
+
+    table = sweep(DistributedSolver, **LONG, executor=make, progress=kill)
+    assert len(made) == 2
+    assert kill.seen[-1] == (450_000, 450_000)
+    assert_same(table, sweep(DistributedSolver, **LONG))
+
+
+def test_a_pool_of_the_callers_is_not_replaced():
+    with spawned() as executor, pytest.raises(ExecutorError, match=r"BrokenProcessPool.* function"):
+        sweep(DistributedSolver, **LONG, executor=executor, progress=Once(kill_one))
+
+
+@pytest.mark.parametrize("executor", [None, threads], ids=["here", "threads"])
+def test_progress_counts_rows_to_the_end(executor, plans):
+    seen = []
+
+    def note(done, total):
+        seen.append((done, total))
+
+    sweep(DistributedSolver, **PLANS, executor=executor, progress=note)
+    assert seen == sorted(set(seen))
+    assert len(seen) > 3
+    assert seen[-1] == (len(plans), len(plans))
+
+
+def test_a_sweep_that_is_stopped_starts_no_more_slices():
+    class EnoughError(Exception):
+        pass
+
+    def stop(done, total):
+        raise EnoughError
+
+    with ThreadPoolExecutor(1) as executor:
+        with pytest.raises(EnoughError):
+            sweep(DistributedSolver, **LONG, executor=executor, progress=stop)
+        queued = [executor._work_queue.get() for _ in range(executor._work_queue.qsize())]
+    assert queued
+    assert all(item is None or item.future.cancelled() for item in queued)
+
+
+def test_the_bar_is_drawn_on_standard_error(capsys):
+    sweep(DistributedSolver, **PLANS, progress=True)
+    drawn = capsys.readouterr()
+    assert drawn.out == ""
+    assert drawn.err.startswith("\r[####")
+    assert drawn.err.endswith("#] 56,250 of 56,250 rows\n")
+    sweep(DistributedSolver, **PLANS, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("executor", [4, "threads", lambda: 4])
+def test_what_is_no_executor_is_refused(executor):
+    with pytest.raises(ConfigError, match="pass one such as ProcessPoolExecutor") as caught:
+        sweep(DistributedSolver, **PLANS, executor=executor)
+    assert caught.value.argument == "executor"
+
+
+def test_what_is_no_progress_is_refused():
+    with pytest.raises(ConfigError, match="True, False, or a function"):
+        sweep(DistributedSolver, **PLANS, progress="yes")
+
+
+def test_rows_and_quantities_come_back_from_a_fresh_process():
+    """They belong to the same registry of units there and here."""
+    fleet = Systems.Clusters.Research_256
+    small = sweep(SingleNodeSolver, model=Models.ResNet50, hardware=[Hardware.H100])
+    capacity_of = operator.attrgetter("node.accelerator.memory.capacity")
+    first_of = operator.itemgetter(0)
+    with spawned() as executor:
+        capacity = executor.submit(capacity_of, fleet).result()
+        twin = executor.submit(first_of, [fleet]).result()
+        table = executor.submit(first_of, [small]).result()
+    assert isinstance(capacity, Q_)
+    assert capacity + Q_(1, "GB") == capacity_of(fleet) + Q_(1, "GB")
+    assert twin == fleet
+    assert table.best("throughput") == small.best("throughput")
