@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, as_completed
-from contextlib import nullcontext
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -139,6 +143,35 @@ def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict
         return kernel(**inputs)
 
 
+def _solve_to_file(folder: str, kernel: _Kernel, inputs: Mapping[str, Any], attempt: int) -> str:
+    """Run the kernel on one slice, and return the path of a file with its outputs."""
+    with NamedTemporaryFile(dir=folder, delete=False) as file:
+        pickle.dump(_solve(kernel, inputs, attempt), file)
+    return file.name
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    with Path(path).open("rb") as file:
+        outputs: dict[str, Any] = pickle.load(file)
+    Path(path).unlink()
+    return outputs
+
+
+@contextmanager
+def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[[Any], Any]]]:
+    """Choose the task, and what makes outputs of the result that comes back.
+
+    Workers of a pool share one pipe for results. One that is killed while it writes megabytes
+    leaves half of a message there, for whose rest the pool waits without end. A path is written
+    whole or not at all. Writing files takes longer; a pool of threads is faster than either.
+    """
+    if isinstance(executor, ProcessPoolExecutor):
+        with TemporaryDirectory(prefix="mlsysim-", ignore_cleanup_errors=True) as folder:
+            yield partial(_solve_to_file, folder), _from_file
+    else:
+        yield _solve, lambda outputs: outputs
+
+
 def _submitted(
     make: Callable[[], Any], kernel: _Kernel, inputs: Mapping[str, Any], slices: list[_Slice]
 ) -> Iterator[tuple[_Slice, dict[str, Any]]]:
@@ -151,12 +184,12 @@ def _submitted(
     fault: Exception | None = None
     for attempt in range(_ATTEMPTS):
         lost = []
-        with make() as executor:
-            futures: dict[Future[dict[str, Any]], _Slice] = {}
+        with make() as executor, _carrier(executor) as (task, unpacked):
+            futures: dict[Future[Any], _Slice] = {}
             try:
                 for piece in left:
                     try:
-                        future = executor.submit(_solve, kernel, piece.of(inputs), attempt)
+                        future = executor.submit(task, kernel, piece.of(inputs), attempt)
                         futures[future] = piece
                     except Exception as death:
                         fault = death
@@ -164,7 +197,7 @@ def _submitted(
                 for future in as_completed(list(futures)):
                     piece = futures.pop(future)
                     try:
-                        outputs = future.result()
+                        outputs = unpacked(future.result())
                     except Exception as death:
                         fault = death
                         lost.append(piece)

@@ -101,6 +101,6 @@ class Scenarios(Catalog):
         ),
     )
     """The interleaved pipeline is what keeps the limit. Without it, filling and draining would add
-    three eighths to the work of a stage, not three fortieths, and the month would not suffice.
-    With the optimizer's states sharded, most of the gradients' reduction hides under the passes;
-    otherwise the utilization would miss its limit."""
+    three eighths to the work of a stage, not three fortieths, and the utilization would miss its
+    limit. With the optimizer's states sharded, most of the gradients' reduction hides under the
+    passes."""

@@ -11,9 +11,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response, Route
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    Route,
+    ViewportSize,
+)
 
 from tools.dev.serving import HOST, Handler
 
@@ -29,6 +38,9 @@ FLAGS = [
 ]
 # Diagrams are drawn after the page has loaded, and a fault in one shows only then.
 DRAWN = "[...document.querySelectorAll('.mermaid')].every(one => one.querySelector('svg'))"
+
+DARK = "document.body.classList.contains('quarto-dark')"
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 def chromium() -> str | None:
@@ -99,3 +111,29 @@ def visitor(context: BrowserContext, site: str) -> Visitor:
     made = Visitor(context.new_page(), site)
     made.watch()
     return made
+
+
+def tab(browser: Any, site: str, **options: Any) -> Iterator[Visitor]:
+    context = browser.new_context(reduced_motion="reduce", **options)
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site)
+    yield visitor(context, site)
+    context.close()
+
+
+def violations(page: Any, axe: str) -> list[str]:
+    """What axe finds on a page, each with the element at fault."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe)
+    found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => r.violations)")
+    return [
+        f"{item['id']} ({item['impact']}): {item['help']}: {node['html'][:120]}"
+        for item in found
+        for node in item["nodes"][:3]
+    ]
+
+
+def toggle_theme(page: Any) -> None:
+    """Press the button for the other theme and see it come."""
+    before = page.evaluate(DARK)
+    page.locator(".quarto-color-scheme-toggle").first.click()
+    assert page.evaluate(DARK) != before

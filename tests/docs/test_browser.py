@@ -7,20 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright import sync_api
 
 from tests.conftest import ROOT
-from tests.docs.browser import DRAWN, FLAGS, Visitor, chromium, served, visitor
-from tools.preview import npm
+from tests.docs.browser import DARK, DRAWN, PHONE, Visitor, tab, toggle_theme, violations
 
 pytestmark = pytest.mark.browser
 
-AXE = {
-    ("axe-core", "4.14.1"): (
-        "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
-        ("axe.min.js",),
-    )
-}
 PAGES = sorted(
     path.relative_to(ROOT).with_suffix(".html").as_posix()
     for path in [*ROOT.glob("*.qmd"), *(ROOT / "docs").rglob("*.qmd")]
@@ -34,25 +26,6 @@ GENERATED = [
     "docs/api/Hardware.html",
     "docs/api/source/mlsysim.core.units.html",
 ]
-DARK = "document.body.classList.contains('quarto-dark')"
-PHONE: sync_api.ViewportSize = {"width": 390, "height": 844}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = chromium()
-    if program is None:
-        pytest.skip("no Chromium on this machine; set CHROMIUM to the program")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def site(built_site: Path) -> Iterator[str]:
-    with served(built_site) as address:
-        yield address
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -64,37 +37,6 @@ def themed(request: pytest.FixtureRequest, browser: Any, site: str) -> Iterator[
 @pytest.fixture
 def light(browser: Any, site: str) -> Iterator[Visitor]:
     yield from tab(browser, site, color_scheme="light")
-
-
-def tab(browser: Any, site: str, **options: Any) -> Iterator[Visitor]:
-    context = browser.new_context(reduced_motion="reduce", **options)
-    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site)
-    yield visitor(context, site)
-    context.close()
-
-
-@pytest.fixture(scope="session")
-def axe() -> str:
-    """The accessibility checker; pinned by version and hash, like the site's own scripts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(npm, "PACKAGES", AXE)
-        try:
-            (path,) = npm.files(ROOT / "build" / "npm")
-        except OSError as error:
-            pytest.skip(f"axe-core is not here and cannot be fetched: {error}")
-    return path.read_text(encoding="utf-8")
-
-
-def violations(page: Any, axe: str) -> list[str]:
-    """What axe finds on a page, each with the element at fault."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(axe)
-    found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => r.violations)")
-    return [
-        f"{item['id']} ({item['impact']}): {item['help']}: {node['html'][:120]}"
-        for item in found
-        for node in item["nodes"][:3]
-    ]
 
 
 @pytest.mark.parametrize("path", [*PAGES, *GENERATED])
@@ -151,13 +93,6 @@ def test_the_theme_follows_the_system_then_the_reader(themed: Visitor) -> None:
     toggle_theme(page)
     page = themed.open("docs/getting-started.html")
     assert page.evaluate(DARK) != system, "the choice is forgotten on the next page"
-
-
-def toggle_theme(page: Any) -> None:
-    """Press the button for the other theme and see it come."""
-    before = page.evaluate(DARK)
-    page.locator(".quarto-color-scheme-toggle").first.click()
-    assert page.evaluate(DARK) != before
 
 
 def first_with(built_site: Path, text: str) -> str:

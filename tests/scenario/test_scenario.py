@@ -149,6 +149,6 @@ def test_the_doorbell_misses_its_limit_at_the_share_that_was_measured():
 def test_the_frontier_needs_its_interleaved_pipeline():
     scenario = Scenarios.Frontier_Training
     plain = dataclasses.replace(scenario, arguments={**scenario.arguments, "virtual_stages": 1})
-    needed = scenario.limits[0]
-    assert needed.allows(scenario.solve().token_throughput)
-    assert not needed.allows(plain.solve().token_throughput)
+    needed = scenario.limits[1]
+    assert needed.allows(scenario.solve().mfu)
+    assert not needed.allows(plain.solve().mfu)

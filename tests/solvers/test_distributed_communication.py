@@ -1,8 +1,11 @@
 """What is sent besides gradients and tensor-parallel sums: by hand, and at the limits."""
 
+from dataclasses import replace
+
 import pytest
 
 from mlsysim import DistributedSolver, Models, ParallelismError, Systems
+from mlsysim.registry.calibration.training import Calibrations
 
 FLEET = Systems.Clusters.Research_256
 LONG = {
@@ -97,3 +100,98 @@ def test_gpipe_is_not_interleaved():
 def test_sequences_are_shared_in_whole_tokens():
     with pytest.raises(ParallelismError, match="does not divide the 1000 tokens"):
         DistributedSolver.solve(**LONG | {"seq_len": 1000}, cp_size=16)
+
+
+PLANS = [
+    {"model": Models.Llama3_8B, "batch_size": 256},
+    {"model": Models.Llama3_70B, "batch_size": 64, "tp_size": 8, "pp_size": 4, "cp_size": 2},
+    {"model": Models.Llama3_8B, "batch_size": 256, "zero_stage": 3, "recompute": "full"},
+    {"model": Models.DeepSeek_V3, "batch_size": 256, "tp_size": 4, "pp_size": 4, "ep_size": 8},
+    # Few tokens a device: one with all of them would read each expert once
+    {"model": Models.DeepSeek_V3, "batch_size": 256, "seq_len": 128, "ep_size": 64},
+]
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.5])
+@pytest.mark.parametrize("plan", PLANS)
+def test_parts_add_up_to_the_step(plan, efficiency):
+    """Under an efficiency exactly; from operators, to all but the update and the host's time."""
+    r = DistributedSolver.solve(fleet=FLEET, precision="bf16", efficiency=efficiency, **plan)
+    parts = r.compute_latency + r.communication_latency + r.pipeline_bubble_latency
+    rest = seconds(r.step_latency_total - parts)
+    if efficiency is not None:
+        assert rest == pytest.approx(0, abs=1e-9 * seconds(parts))
+        return
+    assert rest > 0
+    lean = replace(
+        Calibrations.H100_Megatron,
+        optimizer_bytes=1e-9 * Calibrations.H100_Megatron.optimizer_bytes,
+        **{
+            name: 0 * getattr(Calibrations.H100_Megatron, name)
+            for name in ("layer_launch", "expert_launch", "step_overhead")
+        },
+    )
+    r = DistributedSolver.solve(fleet=FLEET, precision="bf16", calibration=lean, **plan)
+    parts = r.compute_latency + r.communication_latency + r.pipeline_bubble_latency
+    assert seconds(parts) == pytest.approx(seconds(r.step_latency_total))
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.5])
+@pytest.mark.parametrize("plan", PLANS)
+def test_no_fleet_does_more_than_its_devices_would(plan, efficiency):
+    r = DistributedSolver.solve(fleet=FLEET, precision="bf16", efficiency=efficiency, **plan)
+    assert 0 < r.scaling_efficiency < 1
+
+
+def test_only_collectives_in_sight_are_counted():
+    plan = {"fleet": FLEET, "precision": "bf16", "tp_size": 8, "pp_size": 4}
+    usual = Calibrations.H100_Megatron
+    hidden, shown = (
+        DistributedSolver.solve(
+            model=Models.Llama3_70B,
+            batch_size=64,
+            calibration=replace(usual, tensor_overlap=overlap),
+            **plan,
+        )
+        for overlap in (0.75, 0.0)
+    )
+    assert hidden.tp_communication_latency / shown.tp_communication_latency == pytest.approx(0.25)
+
+
+def test_ranks_of_a_tensor_group_hold_different_experts():
+    """Liu et al. (2025): 32 experts' devices are 32 of a stage, whatever splits the rest."""
+    plan = {"model": Models.DeepSeek_V3, "fleet": FLEET, "batch_size": 256, "precision": "bf16"}
+    plan |= {"pp_size": 8, "microbatch_count": 8, "ep_size": 32}
+    one, four = (DistributedSolver.solve(**plan, tp_size=n, zero_stage=0) for n in (1, 4))
+    # What is left to split is the rest, a small part of the weights.
+    ratio = (four.weights_memory / one.weights_memory).to("").magnitude
+    assert 0.5 < ratio < 1
+    split = DistributedSolver.solve(**plan | {"ep_size": 1}, tp_size=4)
+    assert four.weights_memory < split.weights_memory / 4
+
+
+def test_experts_without_replicas_gather_nothing():
+    """All 64 devices of a stage share the experts, so only the rest has parts elsewhere."""
+    plan = {"model": Models.DeepSeek_V3, "fleet": FLEET, "batch_size": 256, "precision": "bf16"}
+    shared, whole = (
+        DistributedSolver.solve(**plan, zero_stage=3, ep_size=n, pp_size=4) for n in (64, 1)
+    )
+    assert shared.dp_communication_latency < whole.dp_communication_latency / 10
+
+
+def test_no_more_is_hidden_than_there_is_to_hide_under():
+    """On a slow network a collective outlasts the work: hiding 65% of it would be a wonder."""
+    slow = replace(
+        FLEET, fabric=Systems.Fabrics.Ethernet_10G, node=replace(FLEET.node, nics_per_node=1)
+    )
+    plan = {"model": Models.Llama3_70B, "fleet": slow, "batch_size": 64, "precision": "bf16"}
+    usual = Calibrations.H100_Megatron
+    hidden, shown = (
+        DistributedSolver.solve(
+            **plan, tp_size=16, calibration=replace(usual, tensor_overlap=overlap)
+        )
+        for overlap in (0.65, 0.0)
+    )
+    gained = seconds(shown.tp_communication_latency - hidden.tp_communication_latency)
+    assert 0 < gained <= seconds(hidden.compute_latency)
+    assert hidden.tp_communication_latency > 0.5 * shown.tp_communication_latency

@@ -12,10 +12,10 @@ CACHES = (".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")
 
 
 def generated() -> list[Path]:
-    """Files that a build writes among the sources: the API reference and the notebooks."""
-    api = ROOT / "docs" / "api"
+    """What a build writes among the sources: the API reference, notebooks, the labs' Python."""
+    api, docs = ROOT / "docs" / "api", ROOT / "docs"
     pages = [*api.glob("*.qmd"), api / "source", api / "_sidebar.yml", api / "objects.json"]
-    return [*pages, *(ROOT / "docs").rglob("*.ipynb")]
+    return [*pages, *docs.rglob("*.ipynb"), docs / "labs" / "runtime"]
 
 
 def clean(*, everything: bool) -> int:
@@ -25,7 +25,7 @@ def clean(*, everything: bool) -> int:
         if remove(ROOT / name):
             say(f"removed {name}")
     if count := sum(map(remove, generated())):
-        say(f"removed {count} generated pages and notebooks under docs/")
+        say(f"removed {count} generated files and folders under docs/")
     return 0
 
 

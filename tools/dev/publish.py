@@ -18,6 +18,7 @@ DIST = ROOT / "dist"
 API_PAGES = ROOT / "docs" / "api"
 API_CONFIG = API_PAGES / "_quartodoc.yml"
 TUTORIALS = ROOT / "docs" / "tutorials"
+LAB_RUNTIME = ROOT / "docs" / "labs" / "runtime"
 VARIABLES = ROOT / "_variables.yml"
 
 PREVIEW_INSTEAD = f"""\
@@ -71,6 +72,7 @@ def generate() -> None:
     """Everything that both renderers read and nobody writes by hand."""
     write_variables()
     build_wheel()
+    lab_runtime()
     api()
     notebooks()
 
@@ -119,6 +121,19 @@ def build_wheel() -> None:
             old.unlink()
         shutil.move(made, wheel)
     stamp.write(current)
+
+
+def lab_runtime() -> None:
+    """Put the Python that lab pages run in the browser beside them, unless nothing changed."""
+    inputs = [DIST, PYPROJECT, ROOT / "tools" / "labs", ROOT / "tools" / "preview" / "npm.py"]
+    stamp, current = Stamp("lab-runtime"), fingerprint(inputs)
+    if (LAB_RUNTIME / "manifest.json").is_file() and stamp.matches(current):
+        return
+    stamp.forget()
+    with step("bundling Python for the lab pages (the first time: 14 MB from npm)"):
+        must([PYTHON, "-m", "tools.labs"], "the lab runtime failed; its words are above")
+    if (LAB_RUNTIME / "pyodide.mjs").is_file():  # else npm is asked again next time
+        stamp.write(current)
 
 
 def api() -> int:

@@ -18,7 +18,7 @@ SCRIPTS = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
 PYPROJECT = ROOT / "pyproject.toml"
 STAMP = VENV / ".mlsysim-installed"
-EXTRAS = ("tables", "labs", "docs", "dev")
+EXTRAS = ("tables", "cluster", "labs", "docs", "dev")
 
 NO_VENV = """\
 Python could not make a virtual environment in {venv}.

@@ -9,10 +9,13 @@ import shutil
 import subprocess
 import tarfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-PACKAGES = {
+# Name and version of a package; its hash, and which of its files are wanted.
+Packages = Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]
+
+PACKAGES: Packages = {
     ("bootstrap", "5.3.8"): (
         "HP1SZDqaLDPwsNiqRqi5NcP0SSXciX2s9E+RyqJIIqGo+vJeN5AJVM98CXmW/Wux0nQ5L7jeWUdplCEf0Ee+tg==",
         ("dist/css/bootstrap.min.css", "dist/js/bootstrap.bundle.min.js"),
@@ -24,9 +27,9 @@ PACKAGES = {
 }
 
 
-def files(cache: Path) -> Iterator[Path]:
+def files(cache: Path, packages: Packages = PACKAGES) -> Iterator[Path]:
     """Yield the browser files, downloading what ``cache`` does not hold yet."""
-    for (name, version), (sha512, members) in PACKAGES.items():
+    for (name, version), (sha512, members) in packages.items():
         folder = cache / f"{name}-{version}"
         targets = {member: folder / Path(member).name for member in members}
         if not all(target.is_file() for target in targets.values()):

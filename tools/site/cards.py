@@ -25,6 +25,7 @@ BACK, LINE, TEXT, MUTED, MARK = "#15181c", "#79bfe6", "#f2f4f6", "#a0a9b3", "#ff
 SECTIONS = {
     START: "Closed-form physics of\nmachine-learning systems",
     "Tutorials": "Tutorials: predict, run, vary",
+    "Labs": "Labs: predict, then try it\nin your browser",
     "How to": "How to: one task, one page",
     "Zoo": "Hardware, models, fleets:\neach number with its source",
     "Concepts": "Concepts: equations, errors,\nterms",

@@ -5,6 +5,7 @@ from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
     "context_exchange_time",
+    "covering_time",
     "key_value_size",
     "step_share",
     "uncovered_time",
@@ -18,7 +19,9 @@ def key_value_size(
 ) -> Value:
     r"""Keys and values of one layer and one microbatch on a device.
 
-    $$ M = \frac{2\,n\,a_k\,d\,\beta}{t} $$
+    Heads are dealt out whole: a device has one at least.
+
+    $$ M = 2\,n\,d\,\beta\,\max\left(1,\; \frac{a_k}{t}\right) $$
 
     Parameters
     ----------
@@ -42,7 +45,7 @@ def key_value_size(
     ----------
     Counting.
     """
-    return 2 * tokens * kv_heads * head_dim * bytes_per_element / tp_size
+    return 2 * tokens * head_dim * bytes_per_element * maximum(1, kv_heads / tp_size)
 
 
 @formula
@@ -73,6 +76,33 @@ def context_exchange_time(size: Value, cp_size: Value, bandwidth: Value, latency
     Context, https://arxiv.org/abs/2310.01889
     """
     return (cp_size - 1) * (size / bandwidth + latency)
+
+
+@formula
+def covering_time(attention: Value, cp_size: Value) -> Value:
+    r"""Attention of a forward pass under which keys and values travel: all but that on the last.
+
+    $$ t_a = \frac{c_p - 1}{c_p}\,t_f $$
+
+    Parameters
+    ----------
+    attention : [s]
+        $t_f$, attention of the forward pass.
+    cp_size : [1]
+        $c_p$, ranks that share each sequence.
+
+    Returns
+    -------
+    time : [s]
+        $t_a$, time that covers the exchange.
+
+    References
+    ----------
+    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
+    Context, https://arxiv.org/abs/2310.01889; each of $c_p$ blocks is worked on while the next one
+    arrives, and after the last none does.
+    """
+    return attention * (cp_size - 1) / cp_size
 
 
 @formula

@@ -9,6 +9,7 @@ __all__ = [
     "expert_dispatch_time",
     "expert_exchange_time",
     "expert_group_size",
+    "expert_tp_size",
     "local_copies",
     "pairwise_latency",
     "spanned_nodes",
@@ -246,3 +247,28 @@ def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
     Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
     """
     return maximum(tp_size, ep_size)
+
+
+@formula
+def expert_tp_size(expert_group: Value, ep_size: Value) -> Value:
+    r"""Devices of a tensor-parallel group that share one expert: all, if experts are not dealt out.
+
+    $$ t_x = \frac{n_x}{e_p} $$
+
+    Parameters
+    ----------
+    expert_group : [1]
+        $n_x$, devices that hold one set of a layer's experts between them.
+    ep_size : [1]
+        $e_p$, devices that share the experts.
+
+    Returns
+    -------
+    devices : [1]
+        $t_x$, devices.
+
+    References
+    ----------
+    Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
+    """
+    return expert_group / ep_size

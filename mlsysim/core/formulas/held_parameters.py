@@ -4,7 +4,6 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum
 
 __all__ = [
-    "expert_replicas",
     "layer_stack_parameters",
     "parameters_held",
     "stage_parameters",
@@ -126,31 +125,6 @@ def stage_parameters(
     """
     layers = parameters - expert_parameters - embedding_tables * table
     return (imbalance * layers / pp_size + held_tables * table) / tp_size
-
-
-@formula
-def expert_replicas(replicas: Value, ep_size: Value) -> Value:
-    r"""Devices that hold the same experts, over which their states may be sharded.
-
-    $$ n_x = \max\left(1,\; \frac{n_r}{e_p}\right) $$
-
-    Parameters
-    ----------
-    replicas : [1]
-        $n_r$, devices that hold the same part of the rest of the model.
-    ep_size : [1]
-        $e_p$, devices over which experts are dealt out.
-
-    Returns
-    -------
-    devices : [1]
-        $n_x$, devices.
-
-    References
-    ----------
-    Counting; experts are dealt out over the data-parallel replicas.
-    """
-    return maximum(1, replicas / ep_size)
 
 
 @formula

@@ -67,10 +67,14 @@ def gemm_time(
 
 
 @formula
-def rows_per_device(tokens: Value, experts_per_token: Value) -> Value:
-    r"""Rows that a device's feed-forward products have, when experts are loaded evenly.
+def rows_per_device(
+    tokens: Value, experts_per_token: Value, tp_size: Value, expert_tp_size: Value
+) -> Value:
+    r"""Rows that the products of a device's experts have, when experts are loaded evenly.
 
-    $$ m = k_e\,T $$
+    Ranks of a tensor-parallel group that hold different experts deal out the group's tokens.
+
+    $$ m = k_e\,T\,\frac{t_x}{t} $$
 
     Parameters
     ----------
@@ -78,6 +82,10 @@ def rows_per_device(tokens: Value, experts_per_token: Value) -> Value:
         $T$, tokens of a microbatch on the device.
     experts_per_token : [1]
         $k_e$, experts that each token visits: 1 for a dense layer.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    expert_tp_size : [1]
+        $t_x$, those of them that share each expert.
 
     Returns
     -------
@@ -89,7 +97,7 @@ def rows_per_device(tokens: Value, experts_per_token: Value) -> Value:
     Fedus, Zoph and Shazeer (2021), Switch Transformers, section 2.2,
     https://arxiv.org/abs/2101.03961
     """
-    return experts_per_token * tokens
+    return experts_per_token * tokens * expert_tp_size / tp_size
 
 
 @formula

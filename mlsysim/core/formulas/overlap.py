@@ -5,7 +5,6 @@ from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
     "covered_time",
-    "exposed_time",
     "gathered_layer_time",
     "head_time",
     "launch_limited_time",
@@ -70,31 +69,6 @@ def launch_limited_time(device: Value, launch: Value, exposed: Value) -> Value:
     Counting: the device waits for its last kernel.
     """
     return maximum(device, launch) + exposed * minimum(device, launch)
-
-
-@formula
-def exposed_time(communication: Value, overlap: Value) -> Value:
-    r"""Part of a communication that no computation hides.
-
-    $$ t = (1 - \omega)\,t_m $$
-
-    Parameters
-    ----------
-    communication : [s]
-        $t_m$, time of the communication.
-    overlap : [1]
-        $\omega$, share that runs under computation.
-
-    Returns
-    -------
-    time : [s]
-        $t$, exposed time.
-
-    References
-    ----------
-    Definition of the overlapped share.
-    """
-    return (1 - overlap) * communication
 
 
 @formula

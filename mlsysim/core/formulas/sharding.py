@@ -1,4 +1,4 @@
-"""Shares: what one device holds, works on or waits for when work and states are split."""
+"""Shares: what one device holds, sends or waits for when work and states are split."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value
@@ -6,12 +6,12 @@ from mlsysim.core.numeric import Value
 __all__ = [
     "common_parameters",
     "device_layer_time",
+    "mean_all_reduces",
     "parameter_share",
     "sequences_per_rank",
     "sharded_parameters",
     "stage_share",
     "state_replicas",
-    "step_microbatches",
 ]
 
 
@@ -98,12 +98,12 @@ def sharded_parameters(
     expert_parameters: Value,
     tp_size: Value,
     pp_size: Value,
-    ep_size: Value,
+    expert_group: Value,
     imbalance: Value,
 ) -> Value:
     r"""Parameters of one tensor-, pipeline- and expert-parallel part.
 
-    $$ N_d = \frac{\iota}{t\,p}\left(N - N_x + \frac{N_x}{e_p}\right) $$
+    $$ N_d = \frac{\iota}{p}\left(\frac{N - N_x}{t} + \frac{N_x}{n_x}\right) $$
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def sharded_parameters(
         $t$, devices that share each layer.
     pp_size : [1]
         $p$, pipeline stages.
-    ep_size : [1]
-        $e_p$, devices that share the experts.
+    expert_group : [1]
+        $n_x$, devices that hold one set of a layer's experts between them.
     imbalance : [1]
         $\iota$, layers of the longest stage over the mean.
 
@@ -127,13 +127,10 @@ def sharded_parameters(
 
     References
     ----------
-    Counting; the experts are dealt out over the data-parallel replicas.
+    Counting; the experts are dealt out over tensor-parallel ranks and replicas.
     """
-    return (
-        imbalance
-        / (tp_size * pp_size)
-        * (parameters - expert_parameters + expert_parameters / ep_size)
-    )
+    common = (parameters - expert_parameters) / tp_size
+    return imbalance / pp_size * (common + expert_parameters / expert_group)
 
 
 @formula
@@ -187,31 +184,6 @@ def stage_share(head: Value, pp_size: Value) -> Value:
 
 
 @formula
-def step_microbatches(microbatch_count: Value, dp_size: Value) -> Value:
-    r"""Microbatches of all replicas together.
-
-    $$ m_d = m\,d $$
-
-    Parameters
-    ----------
-    microbatch_count : [1]
-        $m$, microbatches per replica.
-    dp_size : [1]
-        $d$, data-parallel replicas.
-
-    Returns
-    -------
-    microbatches : [1]
-        $m_d$, microbatches per step.
-
-    References
-    ----------
-    Counting.
-    """
-    return microbatch_count * dp_size
-
-
-@formula
 def common_parameters(parameters: Value, expert_parameters: Value) -> Value:
     r"""Parameters that are not experts'.
 
@@ -234,3 +206,39 @@ def common_parameters(parameters: Value, expert_parameters: Value) -> Value:
     Counting.
     """
     return parameters - expert_parameters
+
+
+@formula
+def mean_all_reduces(
+    all_reduces: Value, layers: Value, moe_layers: Value, dealt_out: Value
+) -> Value:
+    r"""All-reduces of tensor parallelism in a mean layer.
+
+    Half of them belong to attention, half to the feed-forward block. Where the ranks hold different
+    experts, whole ones, no sum is left to the latter: tokens are exchanged instead.
+
+    $$ c = c_r\left(1 - \frac{\delta\,L_x}{2\,L}\right) $$
+
+    Parameters
+    ----------
+    all_reduces : [1]
+        $c_r$, all-reduces of a dense layer.
+    layers : [1]
+        $L$, layers.
+    moe_layers : [1]
+        $L_x$, layers that have experts.
+    dealt_out : [1]
+        $\delta$, 1 if ranks hold different experts and share no other block, else 0.
+
+    Returns
+    -------
+    all_reduces : [1]
+        $c$, all-reduces.
+
+    References
+    ----------
+    Shoeybi et al. (2019), Megatron-LM, section 3 (one all-reduce per block and pass),
+    https://arxiv.org/abs/1909.08053; experts: Liu et al. (2025), MoE Parallel Folding,
+    https://arxiv.org/abs/2504.14960
+    """
+    return all_reduces * (1 - dealt_out * moe_layers / (2 * layers))

@@ -7,7 +7,6 @@ __all__ = [
     "batch_cycle_flops",
     "batch_cycle_time",
     "batch_cycle_traffic",
-    "layer_product_traffic",
     "layer_stream_time",
     "serving_pass_traffic",
     "step_traffic",
@@ -54,69 +53,22 @@ def layer_stream_time(
 
 
 @formula
-def layer_product_traffic(
-    tokens: Value,
-    hidden_dim: Value,
-    qkv: Value,
-    context: Value,
-    ffn_input: Value,
-    ffn_dim: Value,
-    parameters: Value,
-    bytes_per_element: Value,
-) -> Value:
-    r"""Bytes that a layer's matrix products read and write in a forward pass, each once.
-
-    $$ Q_w = e\,\bigl[T\,(4h + q + c + f_i + f) + N_l\bigr] $$
-
-    Parameters
-    ----------
-    tokens : [token]
-        $T$, tokens of a microbatch on the device.
-    hidden_dim : [1]
-        $h$, width of the residual stream.
-    qkv : [1]
-        $q$, width of queries, keys and values on the device.
-    context : [1]
-        $c$, width of attention's result on the device.
-    ffn_input : [1]
-        $f_i$, width of the feed-forward block's input products on the device.
-    ffn_dim : [1]
-        $f$, inner width of the block on the device.
-    parameters : [param]
-        $N_l$, weights of the layer on the device.
-    bytes_per_element : [byte]
-        $e$, bytes of one element.
-
-    Returns
-    -------
-    traffic : [byte]
-        $Q_w$, bytes.
-
-    References
-    ----------
-    Compulsory traffic, in the sense of Williams, Waterman and Patterson (2009), Roofline,
-    https://doi.org/10.1145/1498765.1498785, summed over the products of a layer
-    """
-    rows = 4 * hidden_dim + qkv + context + ffn_input + ffn_dim
-    return bytes_per_element * (tokens * rows + parameters)
-
-
-@formula
 def step_traffic(
     stage_layers: Value,
     microbatch_count: Value,
     stream_time: Value,
     bandwidth: Value,
     products: Value,
+    head: Value,
     matrix_share: Value,
     update: Value,
 ) -> Value:
     r"""Bytes that a device moves through its memory in a training step.
 
     Products are read and written three times, once forward and twice for the gradients. The
-    embedding and the output layer are left out.
+    embedding is left out.
 
-    $$ Q = m\,L_p\,\bigl[B\,t_s + (3 + r_w)\,Q_w\bigr] + Q_u $$
+    $$ Q = m\,B\,\bigl(L_p\,\bigl[t_s + (3 + r_w)\,t_w\bigr] + t_v\bigr) + Q_u $$
 
     Parameters
     ----------
@@ -128,8 +80,10 @@ def step_traffic(
         $t_s$, time in which a layer streams, per microbatch.
     bandwidth : [byte/s]
         $B$, bandwidth at which it does.
-    products : [byte]
-        $Q_w$, traffic of a layer's products in a forward pass.
+    products : [s]
+        $t_w$, time in which a layer's products would stream in a forward pass, arithmetic apart.
+    head : [s]
+        $t_v$, time in which output projection and loss would stream, in a mean stage.
     matrix_share : [1]
         $r_w$, share of the layer that is recomputed.
     update : [byte]
@@ -145,8 +99,8 @@ def step_traffic(
     Counting; three passes: Narayanan et al. (2021), Efficient Large-Scale Language Model Training
     on GPU Clusters Using Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
     """
-    layer = bandwidth * stream_time + (3 + matrix_share) * products
-    return microbatch_count * stage_layers * layer + update
+    streamed = stream_time + (3 + matrix_share) * products
+    return microbatch_count * bandwidth * (stage_layers * streamed + head) + update
 
 
 @formula

@@ -135,8 +135,7 @@ def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_log
 
 @formula
 def routing_traffic(
-    tokens: Value,
-    experts_per_token: Value,
+    rows: Value,
     hidden_dim: Value,
     layers: Value,
     moe_layers: Value,
@@ -149,14 +148,12 @@ def routing_traffic(
     Per mean layer: only layers with experts route. Each copy of a token is converted to a narrow
     format on its own, on the way to an expert and on the way back.
 
-    $$ Q_x = \frac{L_x}{L}\,k_e\,T\,h\,(q_x + 2q_c + q_b) $$
+    $$ Q_x = \frac{L_x}{L}\,m\,h\,(q_x + 2q_c + q_b) $$
 
     Parameters
     ----------
-    tokens : [token]
-        $T$, tokens of a microbatch on the device.
-    experts_per_token : [1]
-        $k_e$, experts that each token visits.
+    rows : [1]
+        $m$, rows of the device's experts: a copy of each token for each expert that it visits.
     hidden_dim : [1]
         $h$, width of the residual stream.
     layers : [1]
@@ -181,4 +178,4 @@ def routing_traffic(
     (permutation of tokens), https://arxiv.org/abs/2211.15841
     """
     moved = routing_bytes + 2 * cast_bytes + bias_bytes
-    return moe_layers / layers * experts_per_token * tokens * hidden_dim * moved
+    return moe_layers / layers * rows * hidden_dim * moved

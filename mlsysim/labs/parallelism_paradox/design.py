@@ -145,7 +145,7 @@ def best(name: str) -> Outcome:
     """Return the best that an option can do.
 
     The optimizer is sharded, and the microbatches have 1, 2, 4, 8 or 16 sequences: of those that
-    fit the memory the fastest, of those that do not the smallest.
+    keep every limit the fastest, else of those that fit the memory the fastest, else the smallest.
     """
     option = OPTIONS[name]
     counts = {
@@ -154,9 +154,9 @@ def best(name: str) -> Outcome:
     return max((solve(Design(option.tp, option.pp, m, True)) for m in counts), key=_rank)
 
 
-def _rank(outcome: Outcome) -> tuple[bool, float]:
+def _rank(outcome: Outcome) -> tuple[bool, bool, float]:
     result = outcome.result
     if result is None:
-        return False, float("-inf")
+        return False, False, float("-inf")
     need: float = result.memory.to("GB").magnitude
-    return (True, result.mfu) if result.feasible else (False, -need)
+    return outcome.accepted, result.feasible, result.mfu if result.feasible else -need

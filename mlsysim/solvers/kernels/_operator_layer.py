@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
 
-__all__ = ["Rates", "attention_time", "head", "layer", "layer_traffic", "rates"]
+__all__ = ["Layer", "Products", "Rates", "attention_time", "head", "layer", "rates"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,20 @@ def rates(i: SimpleNamespace) -> Rates:
     )
 
 
+@dataclass(frozen=True)
+class Products:
+    """Time of matrix products, and the time in which they would only stream."""
+
+    time: Value
+    memory: Value
+
+
+def _joined(formula: Callable[..., Value], *parts: Products) -> Products:
+    return Products(
+        formula(*[part.time for part in parts]), formula(*[part.memory for part in parts])
+    )
+
+
 def _product(
     i: SimpleNamespace,
     r: Rates,
@@ -43,17 +58,21 @@ def _product(
     matrices: Value = 1,
     *,
     rate: Value = None,
-) -> Value:
-    return f.gemm_time(
+) -> Products:
+    each = i.bytes_per_element
+    time = f.gemm_time(
         rows,
         inner,
         columns,
         matrices,
         r.product if rate is None else rate,
         r.memory,
-        i.bytes_per_element,
+        each,
         i.flops_per_mac,
         i.gemm_overhead,
+    )
+    return Products(
+        time, f.product_memory_time(rows, inner, columns, matrices, r.memory, each, each)
     )
 
 
@@ -64,12 +83,15 @@ def _block(
     width: Value,
     matrices: Value = 1,
     *,
+    shards: Value = None,
     rate: Value = None,
-) -> Value:
+) -> Products:
     """Return the products of a feed-forward block, in and out."""
-    into = f.sharded_width(f.ffn_input_width(width, i.mlp_matrices), i.tp_size)
-    out_of = f.sharded_width(width, i.tp_size)
-    return f.time_sum(
+    shards = i.tp_size if shards is None else shards
+    into = f.sharded_width(f.ffn_input_width(width, i.mlp_matrices), shards)
+    out_of = f.sharded_width(width, shards)
+    return _joined(
+        f.time_sum,
         _product(i, r, rows, i.hidden_dim, into, matrices, rate=rate),
         _product(i, r, rows, out_of, i.hidden_dim, matrices, rate=rate),
     )
@@ -92,27 +114,48 @@ def attention_time(i: SimpleNamespace, tokens: Value) -> Value:
     )
 
 
-def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> tuple[Value, Value]:
-    """Return the time of a layer's passes on the device, and the part that only streams."""
+@dataclass(frozen=True)
+class Layer:
+    """A mean layer on one microbatch."""
+
+    time: Value
+    """Its passes on the device."""
+    streamed: Value
+    """The part of them that only streams."""
+    products: Value
+    """The time in which its products would stream, forward."""
+
+
+def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> Layer:
+    """Return the times of a layer."""
     qkv = f.sharded_width(f.qkv_width(i.heads, i.kv_heads, i.head_dim), i.tp_size)
     context = f.sharded_width(f.attention_width(i.heads, i.head_dim), i.tp_size)
-    projections = f.time_sum(
+    projections = _joined(
+        f.time_sum,
         _product(i, r, tokens, i.hidden_dim, qkv),
         _product(i, r, tokens, context, i.hidden_dim),
     )
-    routed = f.rows_per_device(tokens, i.experts_per_token)
-    experts = f.time_sum(
+    sharers = f.expert_tp_size(f.expert_group_size(i.tp_size, i.ep_size), i.ep_size)
+    routed = f.rows_per_device(tokens, i.experts_per_token, i.tp_size, sharers)
+    experts = _joined(
+        f.time_sum,
         _block(
             i,
             r,
             routed,
             i.expert_ffn_dim,
             f.local_experts(i.experts, i.ep_size),
+            shards=sharers,
             rate=f.reached_rate(r.product, i.expert_efficiency),
         ),
         _block(i, r, tokens, i.shared_ffn_dim),
     )
-    ffn = f.mixed_layer_value(_block(i, r, tokens, i.ffn_dim), experts, i.layers, i.moe_layers)
+    ffn = _joined(
+        lambda dense, expert: f.mixed_layer_value(dense, expert, i.layers, i.moe_layers),
+        _block(i, r, tokens, i.ffn_dim),
+        experts,
+    )
+    products = _joined(f.time_sum, projections, ffn)
     attention = attention_time(i, tokens)
     score = f.memory_time(
         f.score_traffic(sequences, i.heads, i.seq_len, i.tp_size, i.written_scores, i.score_bytes),
@@ -120,8 +163,7 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> tupl
     )
     routing = f.memory_time(
         f.routing_traffic(
-            tokens,
-            i.experts_per_token,
+            routed,
             i.hidden_dim,
             i.layers,
             i.moe_layers,
@@ -147,7 +189,7 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> tupl
     streamed = f.time_sum(elementwise, routing)
     score_share = where(i.fused_attention > 0, i.matrix_share, i.score_share)
     time = f.layer_time(
-        f.time_sum(projections, ffn),
+        products.time,
         attention,
         score,
         streamed,
@@ -156,8 +198,10 @@ def layer(i: SimpleNamespace, r: Rates, tokens: Value, sequences: Value) -> tupl
         i.matrix_share,
         score_share,
     )
-    return time, f.layer_stream_time(
-        score, streamed, i.elementwise_backward, i.matrix_share, score_share
+    return Layer(
+        time,
+        f.layer_stream_time(score, streamed, i.elementwise_backward, i.matrix_share, score_share),
+        products.memory,
     )
 
 
@@ -173,33 +217,9 @@ def _inner(i: SimpleNamespace) -> Value:
     )
 
 
-def layer_traffic(i: SimpleNamespace, parameters: Value, layers: Value, tokens: Value) -> Value:
-    """Return the bytes that the products of one of a stage's layers move in a forward pass."""
-    inner = _inner(i)
-    return f.layer_product_traffic(
-        tokens,
-        i.hidden_dim,
-        f.sharded_width(f.qkv_width(i.heads, i.kv_heads, i.head_dim), i.tp_size),
-        f.sharded_width(f.attention_width(i.heads, i.head_dim), i.tp_size),
-        f.sharded_width(f.ffn_input_width(inner, i.mlp_matrices), i.tp_size),
-        f.sharded_width(inner, i.tp_size),
-        f.parameter_share(parameters, layers),
-        i.bytes_per_element,
-    )
-
-
-def head(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
-    """Return the time of the output projection and the loss, forward and backward."""
-    product = f.gemm_time(
-        tokens,
-        i.hidden_dim,
-        f.sharded_width(i.vocab_size, i.tp_size),
-        1,
-        r.wide,
-        r.memory,
-        i.bytes_per_element,
-        i.flops_per_mac,
-        i.gemm_overhead,
-    )
+def head(i: SimpleNamespace, r: Rates, tokens: Value) -> Products:
+    """Return the output projection and the loss, forward and backward."""
+    columns = f.sharded_width(i.vocab_size, i.tp_size)
+    product = _product(i, r, tokens, i.hidden_dim, columns, rate=r.wide)
     loss = f.memory_time(f.loss_traffic(tokens, i.vocab_size, i.tp_size, i.loss_bytes), r.memory)
-    return f.head_time(product, loss)
+    return Products(f.head_time(product.time, loss), f.head_time(product.memory, loss))

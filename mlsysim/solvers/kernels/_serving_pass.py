@@ -97,7 +97,7 @@ def _products(i: SimpleNamespace, r: Rates, tokens: Value) -> Work:
     """Return the products of a mean layer."""
     qkv = f.sharded_width(f.qkv_width(i.heads, i.kv_heads, i.head_dim), i.tp_size)
     context = f.sharded_width(f.attention_width(i.heads, i.head_dim), i.tp_size)
-    routed = f.rows_per_device(tokens, i.experts_per_token)
+    routed = f.rows_per_device(tokens, i.experts_per_token, i.tp_size, i.tp_size)
     visited = f.experts_visited(i.experts, i.experts_per_token, tokens)
     experts = _joined(
         f.time_sum,
@@ -127,7 +127,15 @@ def head(i: SimpleNamespace, r: Rates, rows: Value) -> Work:
 
 
 def _elementwise(i: SimpleNamespace, r: Rates, tokens: Value) -> Value:
-    width = f.ffn_input_width(i.ffn_dim, i.mlp_matrices)
+    inner = f.mean_ffn_dim(
+        i.ffn_dim,
+        i.expert_ffn_dim,
+        i.shared_ffn_dim,
+        i.experts_per_token,
+        i.layers,
+        i.moe_layers,
+    )
+    width = f.ffn_input_width(inner, i.mlp_matrices)
     return f.memory_time(
         f.inference_elementwise_traffic(
             tokens, i.hidden_dim, width, i.tp_size, i.hidden_bytes, i.ffn_bytes

@@ -10,10 +10,11 @@ from mlsysim.solvers.kernels._training_work import Work
 
 __all__: list[str] = []  # parts of a kernel, no kernel of their own
 
+Link = tuple[Value, Value]
+"""Bandwidth and latency."""
 
-def ring(
-    i: SimpleNamespace, local: Value, remote: Value, ranks: Value, stride: Value
-) -> tuple[Value, Value]:
+
+def ring(i: SimpleNamespace, local: Value, remote: Value, ranks: Value, stride: Value) -> Link:
     """Return bandwidth and latency of a ring through the nodes that a group spans."""
     near = f.local_ranks(ranks, f.node_slots(i.devices_per_node, stride))
     inside = near >= ranks
@@ -21,7 +22,13 @@ def ring(
     return bandwidth, where(inside, i.local_latency, i.nic_latency)
 
 
-def round_time(i: SimpleNamespace, tokens: Value, link: tuple[Value, Value]) -> Value:
+def all_reduces(i: SimpleNamespace, w: Work) -> Value:
+    """Return the tensor-parallel all-reduces of a mean layer."""
+    whole = (w.expert_group <= i.ep_size) & (i.shared_ffn_dim == 0)
+    return f.mean_all_reduces(i.all_reduces_per_layer, i.layers, i.moe_layers, where(whole, 1, 0))
+
+
+def round_time(i: SimpleNamespace, tokens: Value, link: Link) -> Value:
     """Return the time in which keys and values go round the ranks that share a sequence."""
     return f.context_exchange_time(
         f.key_value_size(tokens, i.kv_heads, i.head_dim, i.tp_size, i.bytes_per_element),
@@ -50,10 +57,13 @@ def dispatch_time(
     )
 
 
-def gradients(i: SimpleNamespace, w: Work) -> tuple[Value, Value, Value, Value]:
-    """Return gradients that all replicas share, those of experts, their replicas and group."""
-    group = f.expert_group_size(i.tp_size, i.ep_size)
-    replicas = f.data_parallel_size(w.devices, group, i.pp_size, 1)
+def expert_ring_size(i: SimpleNamespace, w: Work) -> Value:
+    """Return the replicas of experts that exchange anything: one where there are no experts."""
+    return where(i.moe_layers > 0, w.expert_replicas, 1)
+
+
+def gradients(i: SimpleNamespace, w: Work) -> tuple[Value, Value]:
+    """Return what is sent of the gradients that all replicas share, and of those of experts."""
     # Half of the exchange, or two thirds where the weights are sharded too, carries weights.
     weights = where(i.zero_stage >= 3, 2 / 3, where(i.zero_stage >= 1, 1 / 2, 0))
 
@@ -64,18 +74,21 @@ def gradients(i: SimpleNamespace, w: Work) -> tuple[Value, Value, Value, Value]:
     return (
         sent(f.common_parameters(w.own_parameters, w.own_experts)),
         sent(w.own_experts),
-        where(i.moe_layers > 0, replicas, 1),
-        group,
     )
 
 
-def gather_time(i: SimpleNamespace, w: Work, link: tuple[Value, Value]) -> Value:
+def gather_time(i: SimpleNamespace, w: Work, link: Link, expert_link: Link) -> Value:
     """Return the time of a layer's weight gathers and gradient scatter, per microbatch."""
-    layer_size = f.tensor_size(
-        f.parameter_share(w.own_parameters, w.stage_layers), i.bytes_per_element
-    )
+
+    def gather(parameters: Value, ranks: Value, ring: Link) -> Value:
+        layer = f.parameter_share(parameters, w.stage_layers)
+        return f.all_gather_time(f.tensor_size(layer, i.bytes_per_element), ranks, *ring)
+
     return f.shard_traffic_time(
-        f.all_gather_time(layer_size, w.replicas, *link),
+        f.time_sum(
+            gather(f.common_parameters(w.own_parameters, w.own_experts), w.replicas, link),
+            gather(w.own_experts, expert_ring_size(i, w), expert_link),
+        ),
         where(i.zero_stage >= 3, 2, 1),
         f.compressed_scatters(i.gradient_scatters, i.gradient_compression),
     )

@@ -124,7 +124,7 @@ def _stage(
         in_flight=where(i.all_forward_first > 0, i.microbatch_count, in_flight),
         interleaving=interleaving,
         parameters=parameters,
-        experts=f.parameter_share(f.parameter_share(experts, i.tp_size), i.ep_size),
+        experts=f.parameter_share(experts, w.expert_group),
     )
 
 
@@ -132,14 +132,13 @@ def _held(
     i: SimpleNamespace, w: Work, n: _Parameters, kept: _Kept, stage: _Stage
 ) -> dict[str, Any]:
     """Return the memory of one device of a stage, by what it is for."""
-    copies = f.expert_replicas(w.replicas, i.ep_size)
 
     def share(zero_stage: int) -> Value:
         # Experts have fewer replicas than the rest.
         sharded = i.zero_stage >= zero_stage
         return f.parameters_held(
             f.parameter_share(stage.parameters, where(sharded, w.replicas, 1)),
-            f.parameter_share(stage.experts, where(sharded, copies, 1)),
+            f.parameter_share(stage.experts, where(sharded, w.expert_replicas, 1)),
         )
 
     weights = f.tensor_size(share(3), i.bytes_per_element)

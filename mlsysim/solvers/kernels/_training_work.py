@@ -33,9 +33,13 @@ class Work:
     hardware_flops: Value
     device_flops: Value
     hidden_state: Value
+    expert_group: Value
+    """Devices that hold one set of a layer's experts between them."""
+    expert_replicas: Value
+    """Devices that hold the same experts."""
     own_parameters: Value
     own_experts: Value
-    """Those of them that belong to experts, and have fewer replicas."""
+    """Those of them that belong to experts."""
 
 
 def training_work(i: SimpleNamespace) -> Work:
@@ -56,6 +60,7 @@ def training_work(i: SimpleNamespace) -> Work:
     experts = f.expert_parameters(
         i.moe_layers, i.experts, i.mlp_matrices, i.hidden_dim, i.expert_ffn_dim
     )
+    group = f.expert_group_size(i.tp_size, i.ep_size)
     return Work(
         devices=devices,
         dp_size=dp_size,
@@ -70,12 +75,12 @@ def training_work(i: SimpleNamespace) -> Work:
         hidden_state=f.hidden_state_size(
             i.seq_len, own_sequences, i.hidden_dim, i.bytes_per_element
         ),
+        expert_group=group,
+        expert_replicas=f.data_parallel_size(devices, group, i.pp_size, 1),
         own_parameters=f.sharded_parameters(
-            i.parameters, experts, i.tp_size, i.pp_size, i.ep_size, imbalance
+            i.parameters, experts, i.tp_size, i.pp_size, group, imbalance
         ),
-        own_experts=f.sharded_parameters(
-            experts, experts, i.tp_size, i.pp_size, i.ep_size, imbalance
-        ),
+        own_experts=f.sharded_parameters(experts, experts, i.tp_size, i.pp_size, group, imbalance),
     )
 
 

@@ -12,11 +12,12 @@ from mlsysim.solvers.kernels._operator_layer import (
     attention_time,
     head,
     layer,
-    layer_traffic,
     rates,
 )
 from mlsysim.solvers.kernels._training_links import (
+    all_reduces,
     dispatch_time,
+    expert_ring_size,
     gather_time,
     gradients,
     ring,
@@ -117,22 +118,29 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     tokens = f.token_count(w.own_sequences, i.seq_len)
 
     # One layer on one microbatch
-    computed, stream = layer(i, r, tokens, w.own_sequences)
+    one = layer(i, r, tokens, w.own_sequences)
     all_reduce = f.time_sum(
         f.ring_all_reduce_time(
             w.hidden_state, i.tp_size, *ring(i, r.local, r.remote, i.tp_size, 1)
         ),
         where(i.tp_size > 1, i.collective_overhead, 0),
     )
-    tensor = f.layer_all_reduce_time(all_reduce, i.all_reduces_per_layer, 1, 1)
-    exchange = f.exposed_time(
-        dispatch_time(i, w, r.local, r.remote, i.copies_per_node), i.exchange_overlap
+    # No more is hidden than a layer has work to hide it under.
+    tensor = f.covered_time(
+        f.layer_all_reduce_time(all_reduce, all_reduces(i, w), 1, 1), i.tensor_overlap, one.time
+    )
+    exchange = f.covered_time(
+        f.expert_exchange_time(
+            dispatch_time(i, w, r.local, r.remote, i.copies_per_node), i.layers, i.moe_layers
+        ),
+        i.exchange_overlap,
+        one.time,
     )
     on_device = f.launch_limited_time(
         f.device_layer_time(
-            computed,
-            f.exposed_time(tensor, i.tensor_overlap),
-            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
+            one.time,
+            tensor,
+            exchange,
         ),
         f.layer_launch_time(
             i.layer_launch,
@@ -148,13 +156,14 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
     sharers = ring(i, r.local, r.remote, i.cp_size, i.tp_size)
     context = f.uncovered_time(
         round_time(i, tokens, sharers),
-        where(i.cp_size > 1, attention_time(i, tokens), 0),
+        f.covering_time(attention_time(i, tokens), i.cp_size),
         i.matrix_share,
     )
     on_device = f.time_sum(on_device, context)
     # Weights gathered layer by layer, where they are sharded
     link = ring(i, r.local, r.remote, w.replicas, i.tp_size)
-    gathers = gather_time(i, w, link)
+    expert_link = ring(i, r.local, r.remote, expert_ring_size(i, w), w.expert_group)
+    gathers = gather_time(i, w, link, expert_link)
     per_layer = where(
         i.zero_stage >= 2,
         f.gathered_layer_time(on_device, gathers, i.gather_overlap),
@@ -173,15 +182,19 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         i.virtual_stages,
         i.pp_size,
     )
-    passes = f.pipeline_pass_time(per_layer, w.stage_layers, last, i.microbatch_count)
+    passes = f.pipeline_pass_time(per_layer, w.stage_layers, last.time, i.microbatch_count)
     # A stage that waits for the others waits for mean ones, which have their part of the head.
     mean = f.pipeline_pass_time(
-        per_layer, w.stage_layers, f.stage_share(last, i.pp_size), i.microbatch_count
+        per_layer, w.stage_layers, f.stage_share(last.time, i.pp_size), i.microbatch_count
     )
     bubble = f.pipeline_bubble_time(mean, i.pp_size, i.microbatch_count, i.virtual_stages)
 
     # Once per step
-    gradient = f.time_sum(*_reductions(i, r, w, link))
+    common, experts = gradients(i, w)
+    gradient = f.time_sum(
+        f.ring_all_reduce_time(common, w.replicas, *link),
+        f.ring_all_reduce_time(experts, expert_ring_size(i, w), *expert_link),
+    )
     # The reduction follows the last microbatch's backward pass, the gathers the first's forward.
     # Gradients that are sharded are scattered layer by layer, above.
     data = f.covered_time(
@@ -193,16 +206,23 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         where(i.zero_stage >= 2, gradient, f.microbatch_time(passes, i.microbatch_count)),
     )
-    updated = f.parameter_share(w.own_parameters, where(i.zero_stage >= 1, w.replicas, 1))
+    sharded = i.zero_stage >= 1
+    updated = f.parameters_held(
+        f.parameter_share(
+            f.common_parameters(w.own_parameters, w.own_experts), where(sharded, w.replicas, 1)
+        ),
+        f.parameter_share(w.own_experts, where(sharded, w.expert_replicas, 1)),
+    )
     written = f.tensor_size(updated, i.optimizer_bytes)
     update = f.memory_time(written, r.memory)
     step = f.operator_step_time(f.time_sum(passes, transfer), bubble, data, update, i.step_overhead)
     traffic = f.step_traffic(
         w.stage_layers,
         i.microbatch_count,
-        stream,
+        one.streamed,
         r.memory,
-        layer_traffic(i, w.own_parameters, w.stage_layers, tokens),
+        one.products,
+        f.stage_share(last.memory, i.pp_size),
         i.matrix_share,
         written,
     )
@@ -213,7 +233,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         training_memory(i, w),
         step=step,
         alone=_alone(i, r, w),
-        compute=f.pipeline_pass_time(computed, w.stage_layers, last, i.microbatch_count),
+        compute=f.pipeline_pass_time(one.time, w.stage_layers, last.time, i.microbatch_count),
         # Sharded gradients wait with the layers instead of at the end.
         data=where(
             i.zero_stage >= 2,
@@ -225,47 +245,29 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
             data,
         ),
         context=f.step_share(context, w.stage_layers, i.microbatch_count),
-        exchange=f.step_share(
-            f.expert_exchange_time(exchange, i.layers, i.moe_layers),
-            w.stage_layers,
-            i.microbatch_count,
-        ),
-        tensor=f.layer_all_reduce_time(
-            all_reduce, i.all_reduces_per_layer, w.stage_layers, i.microbatch_count
-        ),
+        exchange=f.step_share(exchange, w.stage_layers, i.microbatch_count),
+        tensor=f.step_share(tensor, w.stage_layers, i.microbatch_count),
         pipeline=transfer,
         bubble=bubble,
         mbu=mbu,
     )
-    several, experts = i.nodes > 1, i.moe_layers > 0
+    several, mixed = i.nodes > 1, i.moe_layers > 0
     low = where(several, i.fleet_band_low, i.node_band_low)
     high = where(several, i.fleet_band_high, i.node_band_high)
     return outputs | {
         "mbu": mbu,
-        "step_latency_low": f.band_edge(step, where(experts, i.expert_band_low, low)),
-        "step_latency_high": f.band_edge(step, where(experts, i.expert_band_high, high)),
+        "step_latency_low": f.band_edge(step, where(mixed, i.expert_band_low, low)),
+        "step_latency_high": f.band_edge(step, where(mixed, i.expert_band_high, high)),
     }
 
 
-def _reductions(
-    i: SimpleNamespace, r: Rates, w: Work, link: tuple[Value, Value]
-) -> tuple[Value, Value]:
-    """Return the times to reduce the gradients that all replicas share, and those of experts."""
-    common, experts, replicas, group = gradients(i, w)
-    return (
-        f.ring_all_reduce_time(common, w.replicas, *link),
-        f.ring_all_reduce_time(experts, replicas, *ring(i, r.local, r.remote, replicas, group)),
-    )
-
-
 def _alone(i: SimpleNamespace, r: Rates, w: Work) -> Value:
-    """Return the time of the whole step on one device that could hold it all."""
+    """Return the time of the whole step on one device that holds it all, and needs no microbatches.
+
+    Every operator has all its rows at once, so that no fleet is faster than its devices.
+    """
     whole = {"tp_size": 1, "ep_size": 1, "sequence_parallel": 0, "matrix_share": 0}
     one = SimpleNamespace(**{**vars(i), **whole, "score_share": 0})
-    tokens = f.token_count(w.sequences, i.seq_len)
     return f.pipeline_pass_time(
-        layer(one, r, tokens, w.sequences)[0],
-        i.layers,
-        head(one, r, tokens),
-        f.step_microbatches(i.microbatch_count, w.dp_size),
+        layer(one, r, w.tokens, i.batch_size).time, i.layers, head(one, r, w.tokens).time, 1
     )

@@ -7,7 +7,14 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels._training_links import dispatch_time, gradients, round_time
+from mlsysim.solvers.kernels._training_links import (
+    Link,
+    all_reduces,
+    dispatch_time,
+    expert_ring_size,
+    gradients,
+    round_time,
+)
 from mlsysim.solvers.kernels._training_memory import training_memory
 from mlsysim.solvers.kernels._training_work import answer, training_work
 
@@ -81,7 +88,7 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         f.hierarchical_all_reduce_time(
             w.hidden_state, i.tp_size, f.local_ranks(i.tp_size, i.devices_per_node), *links
         ),
-        i.all_reduces_per_layer,
+        all_reduces(i, w),
         w.stage_layers,
         i.microbatch_count,
     )
@@ -112,13 +119,16 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         w.stage_layers,
         i.microbatch_count,
     )
-    common, experts, replicas, group = gradients(i, w)
+    common, experts = gradients(i, w)
+    replicas = expert_ring_size(i, w)
     data = f.gradient_exchange_time(
         f.time_sum(
             f.hierarchical_all_reduce_time(
                 common, w.replicas, _near(i, w.replicas, i.tp_size), *links
             ),
-            f.hierarchical_all_reduce_time(experts, replicas, _near(i, replicas, group), *links),
+            f.hierarchical_all_reduce_time(
+                experts, replicas, _near(i, replicas, w.expert_group), *links
+            ),
         ),
         # The third stage gathers the weights a second time: half as much again.
         where(i.zero_stage >= 3, 1.5, 1),
@@ -148,7 +158,7 @@ def _near(i: SimpleNamespace, ranks: Value, stride: Value) -> Value:
     return f.local_ranks(ranks, f.node_slots(i.devices_per_node, stride))
 
 
-def _link(i: SimpleNamespace, remote: Value, ranks: Value, stride: Value) -> tuple[Value, Value]:
+def _link(i: SimpleNamespace, remote: Value, ranks: Value, stride: Value) -> Link:
     """Return bandwidth and latency of the slowest link between two ranks of a group."""
     inside = _near(i, ranks, stride) >= ranks
     return where(inside, i.local_bandwidth, remote), where(inside, i.local_latency, i.nic_latency)

@@ -47,8 +47,9 @@ class DistributedResult(Result):
     aliases: ClassVar[Mapping[str, str]] = {"node_profile": "node_performance"}
 
     step_latency_total: Quantity = quantity("s")
-    """Time of the step. Under an `efficiency`, the sum of compute, communication and bubble; from
-    operators, parts of it hide under others."""
+    """Time of the step: compute, communication and bubble, and under an `efficiency` nothing else.
+    From operators, the update of the parameters, waits for the host that launches kernels, and a
+    fixed time come on top."""
     step_latency_low: Quantity | None = quantity("s")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
     step_latency_high: Quantity | None = quantity("s")
@@ -60,7 +61,8 @@ class DistributedResult(Result):
     token_throughput: Quantity = quantity("token/s")
     """Tokens per second."""
     scaling_efficiency: float = number()
-    """Time one device of unlimited memory would need, over the device time that is spent."""
+    """Time one device of unlimited memory would need, which has no use for microbatches, over the
+    device time that is spent; at most 1."""
     mfu: float = number()
     """Model FLOPs utilization: the model's own operations over what the devices could do."""
     hfu: float = number()
@@ -86,13 +88,13 @@ class DistributedResult(Result):
     """Gradients reduced between the replicas, and weights gathered from them, as far as nothing
     hides it."""
     tp_communication_latency: Quantity = quantity("s")
-    """Activation all-reduces within the tensor-parallel groups."""
+    """Activation all-reduces within the tensor-parallel groups, as far as nothing hides them."""
     pp_communication_latency: Quantity = quantity("s")
     """Activations and gradients handed between pipeline stages."""
     cp_communication_latency: Quantity = quantity("s")
     """Waiting for keys and values of the ranks that share a sequence."""
     ep_communication_latency: Quantity = quantity("s")
-    """Tokens sent to their experts and back."""
+    """Tokens sent to their experts and back, as far as nothing hides them."""
     pipeline_bubble_latency: Quantity = quantity("s")
     """Time that filling and draining the pipeline adds."""
     bubble_fraction: float = number()

@@ -14,7 +14,6 @@ from mlsysim.core.formulas import (
     backward_width,
     buffered_parameters,
     copied_context_width,
-    expert_replicas,
     first_stage_moe_layers,
     gathered_weights_size,
     head_working_memory,
@@ -164,8 +163,6 @@ def test_experts_keep_copies_of_their_tokens():
     """DeepSeek-V3: eight experts of 2,048 and a shared one."""
     assert kept_expert_width(8, 7168, 2048, 2048, 3) == 8 * (7168 + 3 * 2048) + 3 * 2048
     assert backward_width(8, 7168, 2048, 3) == 8 * (2 * 2048 + 7168)
-    assert expert_replicas(64, 8) == 8
-    assert expert_replicas(4, 8) == 1
 
 
 def test_layers_with_experts_come_last():

@@ -13,7 +13,6 @@ from mlsysim.core.formulas import (
     batch_cycle_traffic,
     device_power,
     devices_energy,
-    layer_product_traffic,
     layer_stream_time,
     power_utilization,
     served_batch_energy_per_token,
@@ -78,16 +77,10 @@ def test_a_decode_step_of_one_sequence_reads_the_weights():
     assert read == pytest.approx(17e9)
 
 
-def test_products_move_their_operands_once():
-    # One token of a width of 8 through square products: inputs and outputs of four, and weights.
-    moved = layer_product_traffic(1, 8, 24, 8, 16, 8, 100, 2)
-    assert moved == 2 * ((8 + 24) + (8 + 8) + (8 + 16) + (8 + 8) + 100)
-
-
 def test_recomputation_streams_again():
     assert layer_stream_time(1, 10, 1.5, 0, 0) == pytest.approx(2.5 + 25)
     assert layer_stream_time(1, 10, 1.5, 1, 1) == pytest.approx(3.5 + 35)
 
 
 def test_a_step_moves_every_layer_of_every_microbatch_and_the_update():
-    assert step_traffic(10, 4, 2.0, 5.0, 7.0, 0, 3.0) == 4 * 10 * (10 + 21) + 3
+    assert step_traffic(10, 4, 2.0, 5.0, 7.0, 6.0, 0, 3.0) == 4 * 5 * (10 * (2 + 21) + 6) + 3

@@ -1,0 +1,157 @@
+// Draws the blocks of a lab's view, each kind once. Only blocks that changed are drawn again.
+import { chart } from "./chart.js";
+import { make, table } from "./dom.js";
+
+const SIGNS = { good: "✓", warn: "!", bad: "✗" };
+const SPOKEN = { good: "good: ", warn: "mind: ", bad: "bad: " };
+const paragraphs = (texts) => texts.map((text) => make("p", {}, text));
+// A tone is a colour, a sign for those who do not see colours, and a word for those who listen.
+const sign = (tone) => (SIGNS[tone]
+  ? make("span", { class: "mls-sign" }, make("span", { "aria-hidden": "true" }, SIGNS[tone]), make("span", { class: "visually-hidden" }, SPOKEN[tone]))
+  : null);
+
+const KINDS = {
+  heading: (block) => make(`h${Math.min(4, Math.max(2, block.level))}`, {}, block.text),
+  text: (block) => make("div", {}, ...paragraphs(block.paragraphs)),
+  message: (block) => make("figure", { class: "mls-mail" },
+    make("figcaption", {}, "From: ", make("strong", {}, block.from)), make("blockquote", {}, ...paragraphs(block.paragraphs))),
+  locked: (block) => make("p", { class: "mls-locked" }, block.text),
+  // Called out when it comes; while it stays, its numbers change in silence.
+  alert: (block, act, old) => make("div", { class: "mls-alert", "data-tone": block.tone, role: old ? null : block.tone === "info" ? "status" : "alert" },
+    make("strong", {}, sign(block.tone), block.title), make("p", {}, block.text)),
+  readouts: (block) => make("dl", { class: "mls-readouts" }, ...block.items.map((item) => make("div", { "data-tone": item.tone },
+    make("dt", {}, item.label),
+    make("dd", {}, sign(item.tone), make("b", {}, item.value), item.unit ? ` ${item.unit}` : null),
+    item.hint ? make("dd", { class: "mls-hint" }, item.hint) : null))),
+  table: (block) => table(block),
+  chart,
+  question: (block, act) => question(block, act),
+  controls: (block, act) => controls(block, act),
+  derivation: (block, act) => derivation(block, act),
+};
+
+const question = (block, act) => {
+  const answered = block.verdict !== null && block.verdict !== undefined;
+  const options = block.options.map((option, i) => {
+    const id = `lab-${block.id}-${i}`;
+    const checked = option.value === block.selected;
+    const radio = make("input", { type: "radio", name: `lab-${block.id}`, id, value: i, checked, disabled: block.locked, "data-focus": id });
+    return make("div", { class: "mls-option", "data-chosen": checked && answered }, radio, make("label", { for: id }, option.label));
+  });
+  const ask = make("p", { class: "mls-ask", role: "alert" });
+  const button = make("button", { type: "button", class: "mls-button mls-first", "data-focus": `${block.id}:answer` }, answered ? "Change my answer" : block.locks ? "Lock in my answer" : "Answer");
+  button.addEventListener("click", () => {
+    const chosen = options.findIndex((option) => option.querySelector("input").checked);
+    if (chosen < 0) ask.textContent = "Choose one of the answers first.";
+    else act.choose(block.id, block.options[chosen].value);
+  });
+  const right = block.verdict === "right";
+  return make("div", { class: "mls-question" },
+    make("fieldset", {}, make("legend", {}, block.prompt), ...options),
+    block.locked ? null : make("p", {}, button), block.locked ? null : ask,
+    answered ? make("div", { class: "mls-verdict", "data-tone": right ? "good" : "bad", "data-arrive": true, tabindex: -1 },
+      make("p", {}, sign(right ? "good" : "bad"), make("strong", {}, right ? "Right." : "Not so."), block.locked ? " Your answer is locked now." : null),
+      ...[block.explanation ?? []].flat().map((text) => make("p", {}, text))) : null);
+};
+
+const words = (item, value) => `${typeof value === "number" ? value.toLocaleString("en-US") : value}${item.unit ? ` ${item.unit}` : ""}`;
+const places = (item) => item.values ?? null;
+
+const controls = (block, act) => make("div", { class: "mls-controls" }, ...block.items.map((item) => {
+  const id = `lab-${item.id}`;
+  const given = { id, "data-focus": id, "data-control": item.id, disabled: Boolean(item.disabled) };
+  if (item.kind === "choice") {
+    const select = make("select", given, ...item.options.map((option, i) => make("option", { value: i }, option.label)));
+    select.addEventListener("change", () => act.choose(item.id, item.options[Number(select.value)].value));
+    return make("div", { class: "mls-control" }, make("label", { for: id }, item.label), select);
+  }
+  const values = places(item);
+  const range = values ? { min: 0, max: values.length - 1, step: 1 } : { min: item.min, max: item.max, step: item.step };
+  const input = make("input", { type: "range", ...given, ...range });
+  const output = make("output", { for: id });
+  input.addEventListener("input", () => {
+    const value = values ? values[Number(input.value)] : Number(input.value);
+    say(input, output, item, value);
+    act.choose(item.id, value);
+  });
+  return make("div", { class: "mls-control" }, make("label", { for: id }, item.label), output, input);
+}));
+
+const say = (input, output, item, value) => {
+  output.textContent = words(item, value);
+  input.setAttribute("aria-valuetext", words(item, value));
+};
+
+// The reader may have moved on while this answer was computed: what was done last stays.
+const setControls = (node, block, act) => block.items.forEach((item) => {
+  const control = node.querySelector(`[data-control="${CSS.escape(item.id)}"]`);
+  const value = act.value(item.id, item.value);
+  const list = item.kind === "choice" ? item.options.map((option) => option.value) : places(item);
+  control.value = list ? list.indexOf(value) : value;
+  if (item.kind !== "choice") say(control, control.previousElementSibling, item, value);
+});
+const frame = (block) => JSON.stringify({ ...block, items: block.items.map((item) => ({ ...item, value: null })) });
+
+const derivation = (block, act) => {
+  const steps = block.steps.map((step) => make("li", {},
+    make("code", {}, step.equation_text), make("code", {}, step.numbers_text),
+    make("p", {}, "= ", make("strong", {}, step.value_text)),
+    step.source ? make("p", { class: "mls-hint" }, `Source: ${step.source}`) : null));
+  const details = make("details", { class: "mls-derivation", open: block.open },
+    make("summary", { "data-focus": `${block.id}:summary` }, block.title), make("ol", {}, ...steps));
+  details.addEventListener("toggle", () => {
+    if (details.open !== act.value(block.id, block.open)) act.choose(block.id, details.open);
+  });
+  return details;
+};
+
+// Draws views into a box; says which readouts changed, for those who listen.
+export const drawing = (box, act) => {
+  let shown = new Map();
+  const place = (block) => {
+    const old = shown.get(block.id);
+    const text = JSON.stringify(block);
+    if (old?.text === text && block.type !== "controls") return old;
+    if (old && block.type === "controls" && block.type === old.block.type && frame(old.block) === frame(block)) {
+      setControls(old.node, block, act);
+      return { ...old, text, block };
+    }
+    if (!KINDS[block.type]) throw new Error(`this page cannot draw a block of the type ${block.type}`);
+    const node = KINDS[block.type](block, act, old);
+    node.dataset.block = block.id;
+    if (block.type === "controls") setControls(node, block, act);
+    return { node, text, block, fresh: true };
+  };
+  return (blocks) => {
+    const active = box.contains(document.activeElement) ? document.activeElement : null;
+    const [focus, from] = [active?.dataset.focus, active?.closest("[data-block]")?.dataset.block];
+    const next = new Map(blocks.map((block) => [block.id, place(block)]));
+    if (next.size !== blocks.length) throw new Error("two blocks of the lab have the same name");
+    const kept = new Set([...next.values()].map((one) => one.node));
+    [...box.children].filter((node) => !kept.has(node)).forEach((node) => node.remove());
+    let at = box.firstElementChild;
+    next.forEach(({ node }) => {
+      if (node === at) at = at.nextElementSibling;
+      else box.insertBefore(node, at);
+    });
+    const said = changes(shown, next);
+    shown = next;
+    if (active && !box.contains(document.activeElement)) land(box, focus, from);
+    return said;
+  };
+};
+
+// The focus goes to what took its place; after an answer, to what is said about it.
+const land = (box, focus, from) => {
+  const block = box.querySelector(`[data-block="${CSS.escape(from ?? "")}"]`);
+  const same = focus && box.querySelector(`[data-focus="${CSS.escape(focus)}"]:not(:disabled)`);
+  const target = block?.querySelector("[data-arrive]") ?? same ?? block ?? box;
+  if (!target.matches("button, input, select, summary, [tabindex]")) target.tabIndex = -1;
+  target.focus();
+};
+
+const changes = (old, next) => [...next.values()].filter(({ block, fresh }) => block.type === "readouts" && fresh).flatMap(({ block }) => {
+  const before = new Map((old.get(block.id)?.block.items ?? []).map((item) => [item.label, item.value]));
+  return block.items.filter((item) => before.size && before.get(item.label) !== item.value)
+    .map((item) => `${item.label}: ${item.value} ${item.unit ?? ""}`.trim());
+});

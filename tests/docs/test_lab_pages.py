@@ -1,0 +1,461 @@
+"""The lab's page, played in a real browser: it shows what the package says, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mlsysim.labs.parallelism_paradox import view
+from tests.docs.browser import PHONE, tab, toggle_theme, violations
+from tests.docs.player import KEY, PATH, PATIENCE, Player
+from tools.dev.serving import HOST
+
+pytestmark = pytest.mark.browser
+
+RIGHT = {
+    "act1_prediction": "ratio",
+    "act1_reflection": "overlap",
+    "act2_prediction": "balanced",
+    "act2_reflection": "every_layer",
+}
+WRONG = {
+    "act1_prediction": "software",
+    "act1_reflection": "faster",
+    "act2_prediction": "deep",
+    "act2_reflection": "numerics",
+}
+# What the mail of the second act asks for, reached.
+DESIGN = {"zero": "sharded", "pp": 4, "microbatches": 48}
+PREDICTED = {"act1_prediction": "volume", "act2_prediction": "wide"}
+FAILURES: dict[str, dict[str, Any]] = {
+    "a1_memory": {"model": "65b"},
+    "a1_batch": {"gpus": 1024},
+    "a1_wall": {"gpus": 512},
+    "a2_memory": {"zero": "replicated"},
+    "a2_sizes": {"tp": 3},
+    "a2_microbatches": {"microbatches": 192},
+    "a2_servers": {"tp": 16},
+    "a2_bubble": {"pp": 8},
+    "a2_layers": {"pp": 64},
+}
+REFUSING = """
+Storage.prototype.setItem = function () {
+  throw new DOMException("no room", "QuotaExceededError");
+};
+"""
+CLOSED = """
+Object.defineProperty(window, "localStorage", {
+  get() { throw new DOMException("closed", "SecurityError"); },
+});
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Any, site: str, runtime: None) -> Iterator[Player]:
+    """One lab that is started once, since that takes seconds."""
+    for visitor in tab(browser, site):
+        player = Player(visitor)
+        player.open()
+        player.start()
+        yield player
+
+
+@pytest.fixture
+def player(shared: Player) -> Iterator[Player]:
+    """That lab, begun anew."""
+    shared.visitor.troubles.clear()
+    shared.page.once("dialog", lambda dialog: dialog.accept())
+    shared.page.get_by_role("button", name="Start over").click()
+    shared.rest()
+    assert shared.ledger() == {"state": {}}
+    yield shared
+    assert shared.visitor.troubles == []
+
+
+@pytest.fixture
+def fresh(browser: Any, site: str) -> Iterator[Player]:
+    """A tab of its own, in a browser without memories, before the lab is opened."""
+    for visitor in tab(browser, site):
+        yield Player(visitor)
+
+
+@pytest.fixture(scope="module")
+def runtime(built_site: Path) -> None:
+    path = built_site / "docs/labs/runtime/manifest.json"
+    if missing := json.loads(path.read_text(encoding="utf-8"))["missing"]:
+        pytest.skip(missing)
+
+
+def play(player: Player, answers: dict[str, str]) -> dict[str, Any]:
+    """Answer everything, comparing the page with the package at each step."""
+    for name, value in answers.items():
+        player.answer(name, value)
+        player.compare()
+        assert "mls-verdict" in player.page.evaluate("document.activeElement.className")
+    return player.compare()
+
+
+def test_right_answers_and_a_good_design(player: Player) -> None:
+    assert player.page.locator(".mls-locked").count() == 1
+    play(player, RIGHT)
+    assert player.page.locator(".mls-locked").count() == 0
+    for name, value in DESIGN.items():
+        player.set(name, value)
+    end = player.compare()
+    assert end["ledger"]["tier"] == "optimal"
+    assert player.ledger() == end["ledger"]
+    assert player.page.locator(".mls-verdict[data-tone=good]").count() == len(RIGHT)
+    assert player.block("a2_accepted").is_visible()
+
+
+def test_wrong_answers(player: Player) -> None:
+    end = play(player, WRONG)
+    assert end["ledger"]["tier"] == "developing"
+    assert player.page.locator(".mls-verdict[data-tone=bad]").count() == len(WRONG)
+
+
+def test_a_prediction_locks_and_a_reflection_does_not(player: Player) -> None:
+    player.answer("act1_prediction", "memory")
+    question = player.block("act1_prediction")
+    assert question.locator("input:enabled").count() == 0
+    assert question.get_by_role("button").count() == 0
+    player.answer("act1_reflection", "batch")
+    player.answer("act1_reflection", "overlap")
+    assert player.block("act1_reflection").locator(".mls-verdict[data-tone=good]").count() == 1
+    player.compare()
+
+
+def test_a_question_wants_a_choice(player: Player) -> None:
+    player.block("act1_prediction").get_by_role("button").click()
+    assert player.block("act1_prediction").get_by_role("alert").inner_text().startswith("Choose")
+    assert player.ledger() == {"state": {}}
+
+
+@pytest.mark.parametrize("alert", FAILURES)
+def test_every_failure_state_is_told(alert: str, player: Player) -> None:
+    for name, value in PREDICTED.items():
+        player.answer(name, value)
+    before = DESIGN if alert.startswith("a2") else {}
+    for name, value in before.items():
+        player.set(name, value)
+    assert player.block(alert).count() == 0
+    for name, value in FAILURES[alert].items():
+        player.set(name, value)
+    expected = next(block for block in player.compare()["blocks"] if block["id"] == alert)
+    assert player.block(alert).get_attribute("data-tone") == expected["tone"]
+
+
+def test_an_alert_is_called_out_when_it_comes_and_only_then(player: Player) -> None:
+    for name, value in {**PREDICTED, **DESIGN}.items():
+        (player.answer if name in PREDICTED else player.set)(name, value)
+    player.set("zero", "replicated")
+    alert = player.block("a2_memory")
+    first = alert.inner_text()
+    assert alert.get_attribute("role") == "alert"
+    player.page.locator("#lab-microbatches").press("ArrowLeft")
+    player.rest()
+    assert alert.inner_text() != first
+    assert alert.get_attribute("role") is None
+    player.set("zero", "sharded")
+    player.set("zero", "replicated")
+    assert alert.get_attribute("role") == "alert"
+
+
+def test_charts_and_derivations(player: Player) -> None:
+    for name, value in RIGHT.items():
+        player.answer(name, value)
+    for summary in player.page.locator(".mls-derivation > summary").all():
+        summary.focus()
+        player.page.keyboard.press("Enter")
+        player.page.wait_for_timeout(100)
+        player.rest()
+    drawn = 0
+    for block in player.compare()["blocks"]:
+        shown = player.block(block["id"])
+        if block["type"] == "chart":
+            picture = shown.locator("svg[role=img]")
+            assert picture.get_attribute("aria-label") == block["alt"]
+            assert picture.locator("polyline").count() == len(block["series"])
+            assert picture.locator("circle:not(.marker)").count() == sum(
+                len(one["points"]) for one in block["series"]
+            )
+            drawn += 1
+        if block["type"] == "derivation":
+            steps = shown.locator("li")
+            assert steps.count() == len(block["steps"]) > 3
+            for step, text in zip(block["steps"], steps.all_text_contents(), strict=True):
+                assert step["equation_text"] in text
+                assert step["value_text"] in text
+            drawn += 1
+    assert drawn == 4
+
+
+def test_the_keyboard_is_enough_and_what_has_the_focus_is_seen(player: Player) -> None:
+    """From the first question to the last button; nothing lies under the bar at the bottom."""
+    page = player.page
+    page.locator("#lab-act1_prediction-0").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    player.rest()
+    assert player.ledger()["predictions"]["act1_prediction"]["answer"] == "ratio"
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate("document.activeElement.id || document.activeElement.textContent")
+        )
+        if reached[-1] == "Start over":
+            break
+        covered = page.evaluate("""() => {
+            const box = document.activeElement.getBoundingClientRect();
+            const bar = document.querySelector('.mls-status').getBoundingClientRect();
+            return box.bottom > bar.top + 1 || box.top < 0;
+        }""")
+        assert not covered, reached[-1]
+    assert {"lab-model", "lab-gpus", "lab-fabric", "lab-act2_prediction-0"} <= set(reached)
+    assert reached[-1] == "Start over"
+
+
+def test_a_slider_keeps_the_focus_and_says_its_value(player: Player) -> None:
+    player.answer("act1_prediction", "ratio")
+    slider = player.page.locator("#lab-gpus")
+    slider.focus()
+    for value in player.item("gpus")["values"][1:]:
+        player.page.keyboard.press("ArrowRight")
+        player.rest()
+        assert player.page.evaluate("document.activeElement.id") == "lab-gpus"
+        assert slider.get_attribute("aria-valuetext") == f"{value:,}"
+        assert player.ledger()["state"]["gpus"] == value
+    player.page.wait_for_function(
+        "document.querySelector('[data-lab] > [role=status]').textContent"
+    )
+    assert "MFU: " in player.page.locator("[data-lab] > [role=status]").text_content()
+
+
+def test_answers_come_at_once(player: Player) -> None:
+    """From the event to the changed page; the best of a few, since other programs run as well."""
+    for name, value in RIGHT.items():
+        player.answer(name, value)
+    times: dict[str, list[float]] = {"gpus": [], "pp": []}
+    for name, found in times.items():
+        player.page.locator(f"#lab-{name}").press("Home")
+        for _ in range(7):
+            player.page.keyboard.press("ArrowRight")
+            player.rest()
+            found.append(float(player.page.get_attribute("[data-lab]", "data-milliseconds")))
+    assert min(times["gpus"]) < 50, times
+    assert min(times["pp"]) < 50, times
+
+
+def test_accessible_in_both_themes_and_on_a_phone(player: Player, axe: str) -> None:
+    found = [f"begin: {text}" for text in violations(player.page, axe)]
+    play(player, WRONG)
+    player.set("tp", 16)
+    for summary in player.page.locator("[data-block] summary").all():
+        summary.click()
+        player.rest()
+    found += [f"played: {text}" for text in violations(player.page, axe)]
+    toggle_theme(player.page)
+    found += [f"other theme: {text}" for text in violations(player.page, axe)]
+    before = player.page.viewport_size
+    player.page.set_viewport_size(PHONE)
+    player.page.wait_for_timeout(100)
+    if player.page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+        found.append("wider than a phone")
+    bar = player.page.locator(".mls-status").bounding_box()["height"]
+    if bar > PHONE["height"] / 5:
+        found.append(f"the bar takes {bar} px of a phone")
+    found += [f"phone: {text}" for text in violations(player.page, axe)]
+    player.page.set_viewport_size(before)
+    toggle_theme(player.page)
+    assert found == []
+
+
+def test_no_request_leaves_the_site_and_none_is_needed_after_the_start(
+    player: Player, shared: Player
+) -> None:
+    hosts = {urlsplit(url).hostname for url in shared.asked if url.startswith(("http", "ws"))}
+    assert hosts == {HOST}
+    assert any(url.endswith("pyodide.asm.wasm") for url in shared.asked)
+    count = len(shared.asked)
+    player.page.context.set_offline(True)
+    try:
+        play(player, RIGHT)
+    finally:
+        player.page.context.set_offline(False)
+    assert [url for url in shared.asked[count:] if not url.startswith("blob:")] == []
+
+
+def test_the_ledger_as_a_file(player: Player, tmp_path: Path) -> None:
+    play(player, RIGHT)
+    with player.page.expect_download() as waiting:
+        player.page.get_by_role("button", name="Export").click()
+    file = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    assert file.name == "parallelism-paradox-ledger.json"
+    exported = json.loads(file.read_text(encoding="utf-8"))
+    assert exported == player.ledger() == view(exported["state"])["ledger"]
+    player.page.once("dialog", lambda dialog: dialog.accept())
+    player.page.get_by_role("button", name="Start over").click()
+    player.rest()
+    assert player.block("act2_prediction").count() == 0
+    player.page.locator("input[type=file]").set_input_files(file)
+    player.page.get_by_text("It is the ledger of").wait_for()
+    assert player.ledger() == exported
+    player.compare()
+
+
+@pytest.mark.parametrize(
+    "text", ["no JSON", "{}", '{"lab": "parallelism_paradox", "format": 1, "state": {"tp": 5}}']
+)
+def test_a_damaged_file_is_refused_in_words(text: str, player: Player, tmp_path: Path) -> None:
+    player.answer("act1_prediction", "ratio")
+    before = player.ledger()
+    file = tmp_path / "mine.json"
+    file.write_text(text, encoding="utf-8")
+    player.page.locator("input[type=file]").set_input_files(file)
+    notice = player.page.locator(".mls-notice")
+    notice.wait_for()
+    assert notice.inner_text().startswith("mine.json is not taken: ")
+    assert player.ledger() == before
+    player.compare()
+
+
+def test_starting_over_asks_first(player: Player) -> None:
+    player.answer("act1_prediction", "ratio")
+    player.page.once("dialog", lambda dialog: dialog.dismiss())
+    player.page.get_by_role("button", name="Start over").click()
+    assert player.ledger()["state"] == {"act1_prediction": "ratio"}
+    player.compare()
+
+
+def test_a_reload_restores_and_a_damaged_memory_is_told(fresh: Player, runtime: None) -> None:
+    fresh.open()
+    assert "14 MB" in fresh.page.locator("[data-lab]").inner_text()
+    fresh.page.get_by_role("button", name="Start the lab").click()
+    fresh.page.get_by_role("status").filter(has_text="Step 1 of 3: loading Python").wait_for()
+    fresh.rest(PATIENCE)
+    play(fresh, RIGHT)
+    fresh.set("gpus", 256)
+    kept = fresh.ledger()
+    fresh.page.reload()
+    fresh.page.get_by_role("button", name="Continue the lab").click()
+    fresh.rest(PATIENCE)
+    fresh.compare()
+    assert fresh.ledger() == kept
+    assert fresh.page.locator("#lab-gpus").get_attribute("aria-valuetext") == "256"
+    fresh.page.evaluate(f"localStorage.setItem({KEY!r}, '{{')")
+    fresh.page.reload()
+    fresh.start()
+    notice = fresh.page.locator(".mls-notice").inner_text()
+    assert notice.startswith("What this browser had saved cannot be read: ")
+    assert fresh.block("act1_prediction").locator("input:enabled").count() == 4
+    assert fresh.visitor.troubles == []
+
+
+@pytest.mark.parametrize(("script", "name"), [(REFUSING, "QuotaExceeded"), (CLOSED, "Security")])
+def test_what_cannot_be_saved_is_said(
+    script: str, name: str, fresh: Player, runtime: None, tmp_path: Path
+) -> None:
+    fresh.page.add_init_script(script)
+    fresh.open()
+    fresh.start()
+    label = view({})["blocks"][3]["options"][1]["label"]
+    fresh.page.get_by_label(label).check()
+    fresh.page.get_by_role("button", name="Lock in my answer").click()
+    fresh.rest()
+    notice = fresh.page.locator(".mls-notice")
+    assert notice.inner_text().startswith(f"Not saved: this browser did not take it ({name}Error).")
+    with fresh.page.expect_download() as waiting:
+        fresh.page.get_by_role("button", name="Export").click()
+    waiting.value.save_as(tmp_path / "saved.json")
+    exported = json.loads((tmp_path / "saved.json").read_text(encoding="utf-8"))
+    assert exported["state"] == {"act1_prediction": "ratio"}
+    assert fresh.visitor.troubles == []
+
+
+def test_a_build_without_python_says_so(fresh: Player) -> None:
+    missing = {"missing": "Pyodide could not be fetched.", "wheel": "x.whl"}
+    fresh.page.route("**/manifest.json", lambda route: route.fulfill(json=missing))
+    fresh.visitor.open(PATH)
+    fresh.page.wait_for_selector("[data-state=missing]")
+    words = fresh.page.locator("[data-lab]").inner_text()
+    assert missing["missing"] in words
+    assert "your own machine" in words
+    assert fresh.page.locator("[data-lab] button").count() == 0
+    assert fresh.visitor.troubles == []
+
+
+@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.asm.wasm", "requirements.zip", "*.whl"])
+def test_a_file_that_does_not_come_is_told_and_tried_again(
+    file: str, fresh: Player, runtime: None
+) -> None:
+    fresh.open()
+    fresh.page.route(f"**/{file}", lambda route: route.abort())
+    fresh.page.get_by_role("button", name="Start the lab").click()
+    fresh.page.wait_for_selector("[data-state=failed]", timeout=PATIENCE)
+    words = fresh.page.get_by_role("alert").inner_text()
+    assert "The lab could not be loaded." in words
+    assert file.replace("*", "-none-any") in words
+    again = fresh.page.get_by_role("button", name="Try again")
+    assert again.evaluate("one => one === document.activeElement")
+    if file == "pyodide.mjs":
+        fresh.page.unroute(f"**/{file}")
+        again.click()
+        fresh.rest(PATIENCE)
+        fresh.compare()
+
+
+def test_what_is_refused_is_set_back_and_an_error_ends_the_lab_in_words(
+    fresh: Player, site: str, runtime: None
+) -> None:
+    """Neither can be reached by a reader, so the worker is told to answer so."""
+    trick = """view: (asked) => {
+      if (asked.text.includes('"gpus":16')) return { refused: "gpus = 16 is out of range" };
+      if (asked.text.includes('"gpus":32')) throw new Error("no such thing");
+      return honest(asked);
+    },"""
+
+    def altered(route: Any) -> None:
+        text = route.fetch().text().replace("  view:", "  honest:")
+        text = text.replace("const questions = {", f"const questions = {{\n{trick}", 1)
+        text = text.replace("return honest(", "return questions.honest(")
+        route.fulfill(body=text, content_type="text/javascript")
+
+    fresh.page.route("**/worker.js", altered)
+    fresh.open()
+    fresh.start()
+    fresh.answer("act1_prediction", "ratio")
+    slider = fresh.page.locator("#lab-gpus")
+    slider.press("ArrowRight")
+    fresh.rest()
+    notice = fresh.page.locator(".mls-notice").inner_text()
+    assert notice == "Not possible: gpus = 16 is out of range"
+    assert slider.get_attribute("aria-valuetext") == "8"
+    fresh.compare()
+    fresh.page.evaluate("document.querySelector('#lab-gpus').value = 2")
+    slider.dispatch_event("input")
+    fresh.page.wait_for_selector("[data-state=failed]")
+    words = fresh.page.locator("[data-lab] [role=alert]").inner_text()
+    assert "no such thing" in words
+    assert "stays saved" in words
+    fresh.page.unroute("**/worker.js")
+    fresh.page.get_by_role("button", name="Try again").click()
+    fresh.rest(PATIENCE)
+    assert fresh.compare()["ledger"]["state"] == {"act1_prediction": "ratio"}
+    assert fresh.visitor.troubles == []
+
+
+def test_without_scripts_the_page_says_what_it_needs(browser: Any, site: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/{PATH}")
+    assert re.search(r"needs JavaScript", page.locator("[data-lab]").inner_text())
+    context.close()

@@ -1,0 +1,72 @@
+"""The folder that lab pages run on: the same from the same input, honest when it is not whole."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tools.labs import runtime
+from tools.preview import npm
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    path = tmp_path / "mlsysim-1.0-py3-none-any.whl"
+    path.write_bytes(b"wheel")
+    return path
+
+
+def unreachable(*_: object) -> Iterator[Path]:
+    raise OSError("no network")
+    yield
+
+
+def test_a_build_without_npm_says_what_is_missing(
+    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npm, "files", unreachable)
+    folder = tmp_path / "runtime"
+    manifest = runtime.build(folder, wheel, tmp_path)
+    assert "npm" in manifest["missing"]
+    assert [path.name for path in folder.iterdir()] == [runtime.MANIFEST]
+    assert json.loads((folder / runtime.MANIFEST).read_text(encoding="utf-8")) == manifest
+
+
+def test_the_runtime_is_whole_and_the_same_each_time(
+    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With stand-ins for the files from npm: their hashes are checked where they are fetched."""
+    source = tmp_path / "pyodide.mjs"
+    source.write_text("export {}", encoding="utf-8")
+    monkeypatch.setattr(npm, "files", lambda *_: iter([source]))
+    first, second = tmp_path / "one", tmp_path / "two"
+    manifest = runtime.build(first, wheel, tmp_path)
+    runtime.build(second, wheel, tmp_path)
+    assert manifest["missing"] is None
+    for path in first.iterdir():
+        assert path.read_bytes() == (second / path.name).read_bytes()
+    files = [path for path in first.iterdir() if path.name != runtime.MANIFEST]
+    assert manifest["bytes"] == sum(path.stat().st_size for path in [*files, wheel])
+    names = zipfile.ZipFile(first / runtime.ARCHIVE).namelist()
+    for requirement in runtime.REQUIREMENTS:
+        assert any(name.startswith((f"{requirement}/", f"{requirement}.py")) for name in names)
+        licences = [name for name in names if name.startswith(f"{requirement}-")]
+        assert any("LICENSE" in name for name in licences), requirement
+    assert not [name for name in names if "testsuite" in name or name.endswith(".pyc")]
+
+
+def test_a_download_with_another_hash_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npm, "_download", lambda name, version: b"something else")
+    with pytest.raises(RuntimeError, match="pyodide"):
+        list(npm.files(tmp_path, runtime.PYODIDE))
+
+
+def test_the_runtime_is_not_kept_in_the_repository() -> None:
+    assert "docs/labs/runtime/" in (ROOT / ".gitignore").read_text(encoding="utf-8").split("\n")

@@ -1,0 +1,20 @@
+"""``python -m tools.labs``: write docs/labs/runtime, or say why its Python is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.labs.runtime import build
+
+
+def main() -> None:
+    """Run the command line."""
+    root = Path()
+    (wheel,) = (root / "dist").glob("*.whl")
+    manifest = build(root / "docs/labs/runtime", wheel, root / "build/npm")
+    if manifest["missing"]:
+        print(f"    The lab pages will not run in this build: {manifest['missing']}")
+
+
+if __name__ == "__main__":
+    main()
