@@ -71,7 +71,6 @@ _SECOND = Exercise(
 
 _THIRD = Exercise("strategy-3", {"microbatches": MICROBATCHES})
 
-_WITH_SHARDING = "That is the winner with a sharded optimizer."
 _FOURTH = Exercise(
     "strategy-4",
     {
@@ -85,11 +84,9 @@ _FOURTH = Exercise(
             truth=lambda: found.bare().parallelism.pp,
             hint="How many GPUs do the states of the model fill?",
             roads=(
-                Road(lambda: found.sharded().parallelism.pp, _WITH_SHARDING),
                 Road(
-                    lambda: found.bare(sequence_parallel=False).parallelism.pp,
-                    "So it is where every GPU of a layer holds all tokens between the blocks. "
-                    "Sequence parallelism is allowed.",
+                    lambda: found.sharded().parallelism.pp,
+                    "That is the winner with a sharded optimizer.",
                 ),
             ),
         ),
