@@ -6,6 +6,7 @@ they do not compare across machines.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -32,6 +33,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.core.formulas import ring_all_reduce_time
+from mlsysim.labs import parallelism_paradox
 
 _CONFIGURATION: dict[str, Any] = {
     "model": Models.Llama3_70B,
@@ -43,6 +45,8 @@ _CONFIGURATION: dict[str, Any] = {
     "microbatch_count": 16,
 }
 _MILLION = 1_000_000
+# No two the same in a run of the benchmark: a lab remembers what it was asked last.
+_MOVES = itertools.product((256, 512, 1024, 2048, 4096), (8, 16, 32, 64, 128, 256, 512, 1024))
 
 
 def best(
@@ -148,6 +152,13 @@ def frontier_advice() -> Advice:
     )
 
 
+def lab_view() -> object:
+    """Show a lab whose every instrument is open, after two sliders have moved."""
+    batch, gpus = next(_MOVES)
+    answered = {"act1_prediction": "ratio", "act2_prediction": "balanced"}
+    return parallelism_paradox.view(answered | {"global_batch": batch, "gpus": gpus})
+
+
 def main() -> None:
     """Run all benchmarks and print the report."""
     pint_import = import_time("pint")
@@ -166,6 +177,7 @@ def main() -> None:
             "operator_pass_solve": microseconds(operator_pass_solve, 200),
             "distributed_solve": microseconds(distributed_solve, 200),
             "explain": microseconds(distributed_solve().explain, 5),
+            "lab_view": microseconds(lab_view, 5),
         },
         "sweep_configurations_per_s": {
             "dense": round(_MILLION / best(dense_sweep, 5)),

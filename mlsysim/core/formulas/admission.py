@@ -14,7 +14,7 @@ __all__ = [
 def kv_budget(capacity: Value, weights: Value, share: Value) -> Value:
     r"""Memory that an engine lets weights, keys and values take.
 
-    $$ M_1 = M_w + \phi\,(M_0 - M_w) $$
+    $$ M_1 = \phi\,M_0 + (1 - \phi)\,M_w $$
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def kv_budget(capacity: Value, weights: Value, share: Value) -> Value:
     weights : [byte]
         $M_w$, weights on it.
     share : [1]
-        $\phi$, share of the rest that keys and values may take.
+        $\phi$, share of the rest, $M_0 - M_w$, that keys and values may take.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def kv_budget(capacity: Value, weights: Value, share: Value) -> Value:
     Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with
     PagedAttention, section 4.2, https://arxiv.org/abs/2309.06180
     """
-    return weights + share * (capacity - weights)
+    return share * capacity + (1 - share) * weights
 
 
 @formula
