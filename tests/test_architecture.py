@@ -99,11 +99,11 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        # Pint loads Dask where there is one.
-        if name.split(".")[0] in {"numpy", "matplotlib", "pandas", "dask"}:
+        if name.split(".")[0] in {"numpy", "matplotlib", "pandas"}:
             raise ModuleNotFoundError(f"{name} is blocked")
 
 sys.meta_path.insert(0, Blocked())
+sys.modules["dask"] = None  # Pint loads it where there is one
 from mlsysim import DistributedSolver, Hardware, Models, SingleNodeSolver, Systems
 
 step = DistributedSolver.solve(
