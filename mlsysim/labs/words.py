@@ -26,9 +26,9 @@ def ratio(part: Quantity, whole: Quantity) -> float:
     return float((part / whole).m_as(_ONE))
 
 
-def milliseconds(time: Quantity) -> str:
+def milliseconds(time: Quantity, digits: int = 0) -> str:
     """Print a time in milliseconds."""
-    return f"{1e3 * time.m_as(_S):,.0f} ms"
+    return f"{1e3 * time.m_as(_S):,.{digits}f} ms"
 
 
 def seconds(time: Quantity) -> str:

@@ -180,18 +180,40 @@ def test_experts_without_replicas_gather_nothing():
 
 
 def test_no_more_is_hidden_than_there_is_to_hide_under():
-    """On a slow network a collective outlasts the work: hiding 65% of it would be a wonder."""
-    slow = replace(
-        FLEET, fabric=Systems.Fabrics.Ethernet_10G, node=replace(FLEET.node, nics_per_node=1)
-    )
+    """Over slow links a collective outlasts the work: hiding 65% of it would be a wonder."""
+    slow = replace(FLEET, node=replace(FLEET.node, scale_up=Systems.Fabrics.Ethernet_10G))
     plan = {"model": Models.Llama3_70B, "fleet": slow, "batch_size": 64, "precision": "bf16"}
     usual = Calibrations.H100_Megatron
     hidden, shown = (
         DistributedSolver.solve(
-            **plan, tp_size=16, calibration=replace(usual, tensor_overlap=overlap)
+            **plan, tp_size=8, calibration=replace(usual, tensor_overlap=overlap)
         )
         for overlap in (0.65, 0.0)
     )
     gained = seconds(shown.tp_communication_latency - hidden.tp_communication_latency)
     assert 0 < gained <= seconds(hidden.compute_latency)
     assert hidden.tp_communication_latency > 0.5 * shown.tp_communication_latency
+
+
+@pytest.mark.parametrize(("ranks", "less"), [(8, True), (16, False)])
+def test_collectives_that_leave_the_server_are_not_hidden(ranks, less):
+    plan = {"model": Models.Llama3_70B, "fleet": FLEET, "batch_size": 64, "precision": "bf16"}
+    hidden, shown = (
+        DistributedSolver.solve(
+            **plan,
+            tp_size=ranks,
+            calibration=replace(Calibrations.H100_Megatron, tensor_overlap=overlap),
+        )
+        for overlap in (0.65, 0.0)
+    )
+    assert (hidden.tp_communication_latency < shown.tp_communication_latency) == less
+
+
+@pytest.mark.parametrize(("stage", "exchanges"), [(1, 1), (2, 2.5), (3, 6)])
+def test_textbook_shards_are_exchanged_for_every_microbatch(stage, exchanges):
+    plan = {"model": Models.Llama3_8B, "fleet": FLEET, "batch_size": 1024, "efficiency": 0.5}
+    whole, shards = (
+        DistributedSolver.solve(**plan, microbatch_count=4, zero_stage=n) for n in (0, stage)
+    )
+    times = seconds(shards.dp_communication_latency) / seconds(whole.dp_communication_latency)
+    assert times == pytest.approx(exchanges)

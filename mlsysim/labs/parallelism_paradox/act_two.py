@@ -73,7 +73,8 @@ def _letter() -> tuple[str, ...]:
         "Split it: over the GPUs of a layer, over the stages of a pipeline, and over replicas. The "
         f"global batch is {BATCH:,} sequences of {MODEL.seq_len:,} tokens. I want an MFU of at "
         f"least {percent(TARGET_MFU, 0)}, no GPU out of memory, and a pipeline that idles for at "
-        f"most {percent(BUBBLE_CEILING, 0)} of its time.",
+        f"most {percent(BUBBLE_CEILING, 0)} of its time. And no layer is shared by GPUs of several "
+        "servers: the network is for pipelines and replicas.",
     )
 
 
@@ -81,7 +82,8 @@ def _framing() -> Block:
     return text(
         "a2_framing",
         "Tensor parallelism (TP) shares every layer among some GPUs: four all-reduces for each "
-        "layer and microbatch, and the layer waits for them. Pipeline parallelism (PP) makes "
+        "layer and microbatch. Part of their time hides under the layer's own work, and the layer "
+        "waits for the rest. Pipeline parallelism (PP) makes "
         "stages of the layers: little to send, but stages wait while the pipeline fills and "
         "drains. That is the bubble, a share (p − 1) / (m + p − 1) of the time for p stages and m "
         "microbatches. Data parallelism (DP) takes the rest: "

@@ -40,7 +40,7 @@ def _lessons() -> tuple[str, ...]:
         f"{milliseconds(few.compute_latency)} to {milliseconds(many.compute_latency)} in Act I, "
         f"for an exchange of {milliseconds(few.dp_communication_latency)} and "
         f"{milliseconds(many.dp_communication_latency)}. A larger batch, a faster network and an "
-        "exchange that hides under the backward pass all help; none of them helps without limit.",
+        "exchange that hides under the passes all help; none of them helps without limit.",
         "Tensor parallelism belongs inside a server, where each layer's all-reduces run over "
         f"NVLink.{lost} Between servers go the stages of a pipeline, which send little, and the "
         "gradients of the replicas, which are sent once in a step.",

@@ -90,7 +90,7 @@ def _explained(design: Design) -> Derivation | None:
 def _readouts(found: Outcome) -> Block:
     result, design = found.result, found.design
     if result is None:
-        names = ("MFU", "Memory per GPU", "Bubble", "Replicas (DP)", "Tensor all-reduces", "Step")
+        names = ("MFU", "Memory per GPU", "Bubble", "Replicas (DP)", "All-reduces in sight", "Step")
         return readouts("a2_readouts", *(readout(name, "–", tone="bad") for name in names))
     full = ratio(result.memory, result.memory_capacity)
     idles = result.bubble_fraction > BUBBLE_CEILING
@@ -125,7 +125,7 @@ def _readouts(found: Outcome) -> Block:
             f"{count(result.microbatch_size, 'sequence')} per microbatch",
         ),
         readout(
-            "Tensor all-reduces",
+            "All-reduces in sight",
             seconds(result.tp_communication_latency),
             tone="bad" if design.spans_servers else "plain",
             hint=f"{percent(waits, 0)} of the step",
@@ -160,7 +160,7 @@ def _alerts(found: Outcome) -> list[Block]:
                 "warn",
                 "Tensor parallelism over several servers",
                 f"A group of {design.tp} GPUs spans {-(-design.tp // each)} servers of {each}. "
-                "Every all-reduce of every layer crosses the network: "
+                "Every all-reduce of every layer crosses the network, and nothing hides it: "
                 f"{seconds(result.tp_communication_latency)} of a step of "
                 f"{seconds(result.step_latency_total)}. Take {each} or fewer.",
             )

@@ -78,7 +78,7 @@ def _tone(mfu: float) -> str:
 def _readouts(chosen: Run, result: DistributedResult) -> Block:
     exchange, compute = result.dp_communication_latency, result.compute_latency
     waits = ratio(exchange, compute)
-    hidden = "what the backward pass does not hide" if chosen.hides else "nothing hides it"
+    hidden = "what the passes do not hide" if chosen.hides else "nothing hides it"
     return readouts(
         "a1_readouts",
         readout("MFU", f"{100 * result.mfu:.1f}", "%", _tone(result.mfu), "of the dense peak rate"),
@@ -162,7 +162,7 @@ def _chart(state: Mapping[str, Any], chosen: Run, result: DistributedResult) -> 
         alt=f"MFU between {least:.0f}% and {most:.0f}% for {points[0][0]} to {points[-1][0]:,} "
         f"GPUs; {100 * result.mfu:.0f}% on the {chosen.gpus:,} that are set.",
         x={"label": "GPUs", "scale": "log2", "ticks": list(GPUS)},
-        y={"label": "MFU (%)", "min": 0, "max": 60},
+        y={"label": "MFU (%)", "min": 0, "max": 70},
         lines=[series("Your setting", points), series("The mail", mail, "warn")],
         marker={"x": chosen.gpus, "y": 100 * result.mfu, "label": percent(result.mfu)},
     )

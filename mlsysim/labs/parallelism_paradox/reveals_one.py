@@ -66,8 +66,9 @@ def _ratio() -> str:
         f"{milliseconds(few.compute_latency)} to {milliseconds(many.compute_latency)} per step. "
         f"The exchange of gradients does not shrink with it: "
         f"{milliseconds(few.dp_communication_latency)}, then "
-        f"{milliseconds(many.dp_communication_latency)}. It got slower once, from "
-        f"{milliseconds(one.dp_communication_latency)}, when it left the server and its NVLink. "
+        f"{milliseconds(many.dp_communication_latency)}. It got much slower once, from "
+        f"{milliseconds(one.dp_communication_latency)}, when it left the server and its NVLink; "
+        "after that only waits are added. "
         f"If each GPU kept the {MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, "
         f"the MFU on {MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That needs a "
         "global batch of "
@@ -109,10 +110,13 @@ def _overlap() -> str:
     some = solve(dataclasses.replace(MAIL.on(64), hides=True))
     return (
         f"On 64 GPUs the MFU rises from {_mfu(solve(MAIL.on(64)))} to {_mfu(some)}, on {MAIL.gpus} "
-        f"from {_mfu(_large())} to {_mfu(now)}. No more: there, an exchange of "
-        f"{milliseconds(_large().dp_communication_latency)} has only "
-        f"{milliseconds(now.compute_latency)} of arithmetic to hide behind. How much a framework "
-        "hides where there is enough to hide behind is a constant that no published run told us; "
+        f"from {_mfu(_large())} to {_mfu(now)}. No more: there, a GPU is busy for "
+        f"{milliseconds(_large().dp_communication_latency - now.dp_communication_latency)} in a "
+        "step, and of an exchange of "
+        f"{milliseconds(_large().dp_communication_latency)} no more can hide. (The sums of "
+        "gradients hide under the backward pass, the new weights that follow them under the next "
+        "forward pass.) How much a framework hides where there is enough to hide behind is a "
+        "constant that no published run told us; "
         f"the package takes {percent(HIDING.gradient_overlap, 0)} and marks it as an estimate."
     )
 
@@ -129,10 +133,11 @@ def _batch() -> str:
 
 def _quantize() -> str:
     return (
-        f"It helps: half the bytes give an MFU of {_mfu(undone(MAIL, 'bytes'))} on {MAIL.gpus} "
-        f"GPUs instead of {_mfu(_large())}. But it hides nothing: it makes the exchange shorter, "
-        "and the optimizer gets other numbers than before. Whether the model still learns as well "
-        "has to be tried."
+        f"It helps: gradients half as wide give an MFU of {_mfu(undone(MAIL, 'bytes'))} on "
+        f"{MAIL.gpus} GPUs instead of {_mfu(_large())}. Only half of the exchange shrinks: "
+        "replicas that share out the optimizer's state also gather the new weights, in 16 bits. "
+        "And it hides nothing: it makes the exchange shorter, and the optimizer gets other numbers "
+        "than before. Whether the model still learns as well has to be tried."
     )
 
 

@@ -16,7 +16,7 @@ from mlsysim.labs.parallelism_paradox.design import (
     best,
     solve,
 )
-from mlsysim.labs.words import gigabytes, percent, ratio, seconds
+from mlsysim.labs.words import gigabytes, milliseconds, percent, ratio, seconds
 from mlsysim.solvers import DistributedResult
 
 __all__ = ["options", "prediction", "reflection"]
@@ -53,10 +53,10 @@ def _wide() -> str:
     servers = OPTIONS["wide"].tp // FLEET.node.accelerators_per_node
     return (
         f"It runs: it needs {gigabytes(here.memory)}. But a group of {OPTIONS['wide'].tp} GPUs "
-        f"spans {servers} servers, and all of its all-reduces cross the network. They take "
+        f"spans {servers} servers, and all of its all-reduces cross the network. In sight are "
         f"{_share(here)}. The MFU is {percent(here.mfu)} at best, and "
         f"{percent(right.mfu)} for TP {OPTIONS['balanced'].tp} × PP {OPTIONS['balanced'].pp}, "
-        f"where they take {_share(right)}."
+        f"where {_share(right)} are in sight."
     )
 
 
@@ -108,18 +108,24 @@ def _software() -> str:
 
 def _every_layer() -> str:
     inside, across = _pair()
-    times = ratio(across.tp_communication_latency, inside.tp_communication_latency)
     first, second = _PAIR
     return (
-        f"Four all-reduces for each layer and microbatch, two forward and two backward, and the "
-        f"next operator waits for each. With TP {first.tp} × PP {first.pp} they take "
-        f"{seconds(inside.tp_communication_latency)} of a step on NVLink. With TP {second.tp} × "
-        f"PP {second.pp}, as many GPUs to a replica, they take "
-        f"{seconds(across.tp_communication_latency)} over the network, {times:.1f} times as long, "
-        f"and the MFU falls from {percent(inside.mfu)} to {percent(across.mfu)}."
+        "Four all-reduces for each layer and microbatch, two forward and two backward. Within a "
+        f"server most of their time hides under the layer's products: TP {first.tp} × PP "
+        f"{first.pp} waits {_wait(first, inside)} for a layer and microbatch. Over two servers "
+        f"nothing hides them: TP {second.tp} × PP {second.pp}, as many GPUs to a replica, waits "
+        f"{_wait(second, across)}. The MFU falls from {percent(inside.mfu)} to "
+        f"{percent(across.mfu)}."
     )
 
 
+def _wait(design: Design, result: DistributedResult) -> str:
+    """Return how long a layer waits for its all-reduces, for one microbatch."""
+    layers = MODEL.layers // design.pp
+    return milliseconds(result.tp_communication_latency / (layers * design.microbatches), 2)
+
+
+# As many GPUs to a replica, and as many sequences to a microbatch.
 _PAIR = (Design(8, 8, 96, True), Design(16, 4, 96, True))
 
 
@@ -130,7 +136,7 @@ def _pair() -> tuple[DistributedResult, DistributedResult]:
 def _shared_memory() -> str:
     return (
         "It does not. Each GPU has its part of every matrix in its own memory, and sends partial "
-        "results as messages, over NVLink or over a network. What differs is the time: "
+        "results as messages, over NVLink or over a network. What differs is the time in sight: "
         f"{_share(_pair()[0])} within a server, {_share(_pair()[1])} over two."
     )
 

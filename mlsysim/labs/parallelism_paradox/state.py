@@ -58,8 +58,8 @@ REFLECTION_2 = Question(
     label="Reflection: why does tensor parallelism stay within one server?",
     options={
         "software": "The frameworks cannot run it over several servers.",
-        "every_layer": "Every layer waits for its all-reduces, and between servers each of them "
-        "is much slower.",
+        "every_layer": "Every layer waits for its all-reduces, and between servers they are "
+        "slower and nothing hides them.",
         "shared_memory": "It needs memory that all GPUs of a group share, which only a server has.",
         "numerics": "Sums that cross the network are rounded differently, and training becomes "
         "unstable.",

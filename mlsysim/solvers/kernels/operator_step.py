@@ -125,9 +125,13 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         where(i.tp_size > 1, i.collective_overhead, 0),
     )
-    # No more is hidden than a layer has work to hide it under.
+    # Products hide a collective over a node's own links: no framework hides one that leaves the
+    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work.
+    inside = f.local_ranks(i.tp_size, i.devices_per_node) >= i.tp_size
     tensor = f.covered_time(
-        f.layer_all_reduce_time(all_reduce, all_reduces(i, w), 1, 1), i.tensor_overlap, one.time
+        f.layer_all_reduce_time(all_reduce, all_reduces(i, w), 1, 1),
+        where(inside, i.tensor_overlap, 0),
+        one.time,
     )
     exchange = f.covered_time(
         f.expert_exchange_time(

@@ -130,8 +130,13 @@ def training_step(**inputs: Value) -> dict[str, Any]:
                 experts, replicas, _near(i, replicas, w.expert_group), *links
             ),
         ),
-        # The third stage gathers the weights a second time: half as much again.
-        where(i.zero_stage >= 3, 1.5, 1),
+        # Later stages exchange for every microbatch: the second scatters gradients, the third
+        # scatters them and gathers the weights twice.
+        where(
+            i.zero_stage >= 3,
+            1.5 * i.microbatch_count,
+            where(i.zero_stage >= 2, (1 + i.microbatch_count) / 2, 1),
+        ),
     )
 
     busy = f.busy_time(compute, f.time_sum(tensor, f.time_sum(context, exchange)), pipeline)
