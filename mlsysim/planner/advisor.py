@@ -21,7 +21,7 @@ from mlsysim.planner.goals import Goal
 from mlsysim.planner.plans import front
 from mlsysim.planner.search import Search
 from mlsysim.slices import Executors, Progress, reporter
-from mlsysim.solvers import DistributedSolver
+from mlsysim.solvers import DistributedSolver, EconomicsSolver
 from mlsysim.solvers.amounts import Amount
 
 __all__ = ["advise"]
@@ -178,11 +178,21 @@ def advise(
     for name, value in fixed.items():
         DistributedSolver.parameters[name].admit(name, value)
     prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
+    admitted = {
+        name: EconomicsSolver.parameters[name].admit(name, value)
+        for name, value in (prices | {"training_tokens": training_tokens}).items()
+    }
+    if goal == "cost" and admitted["rental_price"] == 0:
+        raise ConfigError(
+            "rental_price = 0 makes all plans cost nothing: give a price above zero, or leave it "
+            "out to count the cost of owning",
+            argument="rental_price",
+        )
     search = Search(
         model=model,
         fixed=fixed,
         given={n: _several(n, v) for n, v in limits.items() if v is not None},
-        goal=Goal(goal, training_tokens, prices, datacenter),
+        goal=Goal(goal, admitted["training_tokens"], prices, datacenter),
         reserve=Amount(unit="byte", zero=True, optional=True).admit(
             "memory_reserve", memory_reserve
         )

@@ -142,11 +142,16 @@ class Search:
             if self.reserve
             else ""
         )
+        spare = lean.memory_capacity - lean.memory
+        way_out = (
+            f"reserve at most {format_number(spare)} (memory_reserve)"
+            if spare.magnitude > 0
+            else "choose more devices, or a smaller model, batch or sequence"
+        )
         return OOMError(
             f"none of {self.searched:,} configurations fits: the leanest needs "
             f"{format_number(lean.memory)} per device and has "
-            f"{format_number(lean.memory_capacity)}{reserved}; choose more devices, or a "
-            "smaller model, batch or sequence",
+            f"{format_number(lean.memory_capacity)}{reserved}; {way_out}",
             required=lean.memory,
             available=lean.memory_capacity,
             by_component={n: lean[f"{n}_memory"] for n in _COMPONENTS},

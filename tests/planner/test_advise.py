@@ -244,3 +244,27 @@ def test_a_faster_network_is_chosen():
     slow = next(a for a in found.alternatives if a.lever == "fleet")
     assert slow.value == SMALL.name
     assert slow.loss >= 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"training_tokens": -5}, "training_tokens"),
+        ({"training_tokens": "1e9"}, "training_tokens"),
+        ({"kwh_price": -1}, "kwh_price"),
+        ({"goal": "cost", "rental_price": 0}, "rental_price = 0"),
+    ],
+)
+def test_amounts_are_checked_whatever_the_goal(given, says):
+    with pytest.raises(ConfigError, match=says):
+        advise(**JOB, **given)
+
+
+def test_tokens_may_have_their_unit():
+    plain = advise(**JOB, goal="time", training_tokens=1e9)
+    assert advise(**JOB, goal="time", training_tokens=Q_(1e9, "token")).best == plain.best
+
+
+def test_a_reserve_that_leaves_nothing_names_the_most_there_is():
+    with pytest.raises(OOMError, match=r"reserve at most .* \(memory_reserve\)"):
+        advise(**JOB, memory_reserve=Q_(79, "GB"))

@@ -96,7 +96,7 @@ def _fleet(run: Run) -> Fleet:
     return Fleet(name=f"{run.gpus} H100", node=_NODE, count=count, fabric=FABRICS[run.fabric])
 
 
-def _step(run: Run, fleet: Fleet, **levers: float) -> DistributedResult:
+def _step(run: Run, fleet: Fleet, compression: float = 1) -> DistributedResult:
     return DistributedSolver.solve(
         model=MODELS[run.model],
         fleet=fleet,
@@ -105,7 +105,7 @@ def _step(run: Run, fleet: Fleet, **levers: float) -> DistributedResult:
         microbatch_count=max(1, run.batch // run.gpus),
         zero_stage=1,
         calibration=HIDING if run.hides else WAITING,
-        **levers,
+        gradient_compression=compression,
     )
 
 
@@ -134,7 +134,7 @@ def undone(run: Run, cause: str) -> DistributedResult:
     if cause == "volume":
         return _step(run, _wired(fleet, speed=all_reduce_volume(run.gpus) / _LEAST))
     if cause == "bytes":
-        return _step(run, fleet, gradient_compression=2.0)
+        return _step(run, fleet, compression=2)
     gpu = fleet.node.accelerator
     if cause == "memory":
         memory = dataclasses.replace(gpu.memory, bandwidth=10 * gpu.memory.bandwidth)
