@@ -12,6 +12,14 @@ def answer(lab, question, text):
     except MLSysError as error:
         return json.dumps({"refused": str(error)})
     return json.dumps({"value": value}, allow_nan=False)
+
+def prepare(lab):
+    """Answer each prediction once: what a reveal needs is then computed before it is asked for."""
+    view, state, open_ = import_module("mlsysim.labs." + lab).view, {}, True
+    while open_:
+        asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
+        open_ = [block for block in asked if block["locks"] and block["selected"] is None]
+        state |= {block["id"]: block["options"][0]["value"] for block in open_}
 `;
 const here = (path) => new URL(path, import.meta.url).href;
 const tell = (progress) => postMessage({ progress });
@@ -52,6 +60,7 @@ const questions = {
     loaded.unpackArchive(wheel, "zip", { extractDir });
     tell("Step 3 of 3: computing the first answer.");
     loaded.runPython(BRIDGE);
+    loaded.globals.get("prepare")(lab);
     python = loaded.globals.get("answer");
     return { value: loaded.runPython("import sys; sys.version.split()[0]") };
   },
