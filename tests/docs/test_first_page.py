@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright import sync_api
 
-from tests.docs.browser import FLAGS, Visitor, chromium, served, visitor
+from tests.docs.browser import Visitor, visitor
 
 pytestmark = pytest.mark.browser
 
 WIDTHS = (390, 768, 1440)
 CURRENT = ".mls-tabs [aria-current]"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = chromium()
-    if program is None:
-        pytest.skip("no Chromium on this machine; set CHROMIUM to the program")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def site(built_site: Path) -> Iterator[str]:
-    with served(built_site) as address:
-        yield address
 
 
 def tab(browser: Any, site: str, **options: Any) -> Visitor:

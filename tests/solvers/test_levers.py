@@ -32,11 +32,12 @@ def test_plain_gradients_shrink_by_the_ratio_but_for_latency(efficiency):
     assert least < 0.01 * whole
 
 
-@pytest.mark.parametrize(("stage", "kept"), [(1, 1 / 2), (2, 1 / 2), (3, 2 / 3)])
+# Of 16 microbatches the second stage scatters the gradients of each, and gathers weights once.
+@pytest.mark.parametrize(("stage", "kept"), [(1, 1 / 2), (2, 1 / 17), (3, 2 / 3)])
 def test_weights_that_are_handed_out_stay_whole(stage, kept):
     whole = exchange(efficiency=0.5, zero_stage=stage)
     least = exchange(efficiency=0.5, zero_stage=stage, gradient_compression=1e12)
-    assert least == pytest.approx(kept * whole, rel=0.01)
+    assert least == pytest.approx(kept * whole, rel=0.03)  # and messages of no size take time
 
 
 def test_memory_holds_gradients_whole():

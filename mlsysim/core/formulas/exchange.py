@@ -3,7 +3,14 @@
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value
 
-__all__ = ["compressed_scatters", "compressed_size", "gradient_exchange_time"]
+__all__ = [
+    "compressed_scatters",
+    "compressed_size",
+    "exchange_volume",
+    "gradient_exchange_time",
+    "weight_gathers",
+    "weights_share",
+]
 
 
 @formula
@@ -73,7 +80,7 @@ def gradient_exchange_time(all_reduce: Value, volume: Value) -> Value:
     all_reduce : [s]
         $t_1$, time of the gradients' all-reduce.
     volume : [1]
-        $\nu$, 1 up to the second stage of state sharding, 1.5 with sharded weights.
+        $\nu$, exchanges of a step in volumes of one all-reduce.
 
     Returns
     -------
@@ -86,3 +93,77 @@ def gradient_exchange_time(all_reduce: Value, volume: Value) -> Value:
     Models, section 7, https://arxiv.org/abs/1910.02054
     """
     return volume * all_reduce
+
+
+@formula
+def weight_gathers(microbatch_count: Value) -> Value:
+    r"""Gathers of sharded weights in a step.
+
+    $$ g = 2\,m $$
+
+    Parameters
+    ----------
+    microbatch_count : [1]
+        $m$, microbatches, each with a forward and a backward pass.
+
+    Returns
+    -------
+    gathers : [1]
+        $g$, gathers.
+
+    References
+    ----------
+    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter
+    Models, section 7, https://arxiv.org/abs/1910.02054
+    """
+    return 2 * microbatch_count
+
+
+@formula
+def exchange_volume(scatters: Value, gathers: Value) -> Value:
+    r"""Volume of a step's exchanges, in all-reduces.
+
+    $$ \nu = \frac{s + g}{2} $$
+
+    Parameters
+    ----------
+    scatters : [1]
+        $s$, reduce-scatters of the gradients.
+    gathers : [1]
+        $g$, all-gathers.
+
+    Returns
+    -------
+    volume : [1]
+        $\nu$, all-reduces of the same volume.
+
+    References
+    ----------
+    Counting: an all-reduce is a reduce-scatter and an all-gather.
+    """
+    return (scatters + gathers) / 2
+
+
+@formula
+def weights_share(scatters: Value, gathers: Value) -> Value:
+    r"""Share of a sharded exchange that carries weights.
+
+    $$ w = \frac{g}{s + g} $$
+
+    Parameters
+    ----------
+    scatters : [1]
+        $s$, reduce-scatters of the gradients.
+    gathers : [1]
+        $g$, all-gathers of the weights.
+
+    Returns
+    -------
+    share : [1]
+        $w$, share.
+
+    References
+    ----------
+    Counting: both move as much.
+    """
+    return gathers / (scatters + gathers)

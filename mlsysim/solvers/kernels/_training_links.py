@@ -62,10 +62,18 @@ def expert_ring_size(i: SimpleNamespace, w: Work) -> Value:
     return where(i.moe_layers > 0, w.expert_replicas, 1)
 
 
+def exchanges(i: SimpleNamespace) -> tuple[Value, Value]:
+    """Return a step's scatters of gradients, and gathers: one of each make an all-reduce."""
+    return (
+        where(i.zero_stage >= 2, i.microbatch_count, 1),
+        where(i.zero_stage >= 3, f.weight_gathers(i.microbatch_count), 1),
+    )
+
+
 def gradients(i: SimpleNamespace, w: Work) -> tuple[Value, Value]:
     """Return what is sent of the gradients that all replicas share, and of those of experts."""
-    # Half of the exchange, or two thirds where the weights are sharded too, carries weights.
-    weights = where(i.zero_stage >= 3, 2 / 3, where(i.zero_stage >= 1, 1 / 2, 0))
+    # Replicas that each update all weights gather gradients; the others gather weights.
+    weights = where(i.zero_stage >= 1, f.weights_share(*exchanges(i)), 0)
 
     def sent(parameters: Value) -> Value:
         size = f.tensor_size(parameters, i.gradient_bytes)

@@ -11,6 +11,7 @@ from mlsysim.solvers.kernels._training_links import (
     Link,
     all_reduces,
     dispatch_time,
+    exchanges,
     expert_ring_size,
     gradients,
     round_time,
@@ -130,13 +131,7 @@ def training_step(**inputs: Value) -> dict[str, Any]:
                 experts, replicas, _near(i, replicas, w.expert_group), *links
             ),
         ),
-        # Later stages exchange for every microbatch: the second scatters gradients, the third
-        # scatters them and gathers the weights twice.
-        where(
-            i.zero_stage >= 3,
-            1.5 * i.microbatch_count,
-            where(i.zero_stage >= 2, (1 + i.microbatch_count) / 2, 1),
-        ),
+        f.exchange_volume(*exchanges(i)),
     )
 
     busy = f.busy_time(compute, f.time_sum(tensor, f.time_sum(context, exchange)), pipeline)
