@@ -1,6 +1,48 @@
-// What both renderers' pages do beyond reading: sorting and filtering tables, keys for callouts.
+// What pages do beyond reading, with either renderer: landmarks, sortable tables, keys for callouts.
 "use strict";
 (() => {
+  const main = document.getElementById("quarto-document-content");
+  const make = (name, properties = {}, ...content) => {
+    const made = Object.assign(document.createElement(name), properties);
+    made.append(...content);
+    return made;
+  };
+
+  // The first Tab stop leads past the navigation.
+  if (main) {
+    main.tabIndex = -1;
+    document.body.prepend(make("a", { className: "mls-skip", href: `#${main.id}` }, "Skip to the content"));
+  }
+
+  // Quarto gives its landmarks no names, so a screen reader would list five of "navigation".
+  Object.entries({
+    "#quarto-header > nav.navbar": "Site",
+    "nav.quarto-secondary-nav": "This page",
+    "#quarto-sidebar": "Section",
+    ".page-navigation": "Previous and next page",
+    "nav.quarto-secondary-nav .quarto-page-breadcrumbs": "Breadcrumbs, short",
+    "#title-block-header .quarto-page-breadcrumbs": "Breadcrumbs",
+  }).forEach(([place, name]) => {
+    document.querySelectorAll(place).forEach((landmark) => landmark.setAttribute("aria-label", name));
+  });
+
+  // Where the margin has no room for the table of contents, it is folded below the title.
+  const contents = document.querySelector("#TOC > ul, #toc-box > ul");
+  const title = document.getElementById("title-block-header");
+  if (contents && title) {
+    const list = contents.cloneNode(true);
+    list.querySelectorAll("[id]").forEach((item) => item.removeAttribute("id"));
+    list.querySelectorAll("a").forEach((link) => link.classList.remove("nav-link", "active"));
+    title.after(make("details", { className: "mls-toc" }, make("summary", {}, "On this page"), list));
+  }
+
+  // Long names may break after a dot or an underscore, or before a capital, and nowhere else.
+  document.querySelectorAll("main :is(td, th) code").forEach((code) => {
+    if (code.childElementCount || code.textContent.length < 12) return;
+    const pieces = code.textContent.split(/(?<=[._/])|(?<=[a-z])(?=[A-Z])/);
+    code.replaceChildren(...pieces.flatMap((piece) => [piece, make("wbr")]).slice(0, -1));
+  });
+
   const value = (cell) => {
     const text = (cell?.dataset.sort ?? cell?.textContent ?? "").trim();
     if (text === "" || text === "–") return null;
@@ -18,10 +60,7 @@
     const body = table.tBodies[0];
     const heads = [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])];
     heads.forEach((head, column) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "mls-sort";
-      button.append(...head.childNodes);
+      const button = make("button", { type: "button", className: "mls-sort" }, ...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => {
         const down = head.getAttribute("aria-sort") === "ascending";
@@ -35,14 +74,9 @@
   };
 
   const filterable = (table, box) => {
-    const label = document.createElement("label");
-    const input = document.createElement("input");
-    const count = document.createElement("span");
-    label.className = "mls-filter";
-    input.type = "search";
-    count.setAttribute("aria-live", "polite");
-    label.append("Filter", input, count);
-    box.before(label);
+    const input = make("input", { type: "search" });
+    const count = make("span", { ariaLive: "polite" });
+    box.before(make("label", { className: "mls-filter" }, "Filter", input, count));
     input.addEventListener("input", () => {
       const words = input.value.toLowerCase().split(/\s+/);
       const rows = [...table.tBodies[0].rows];
@@ -56,13 +90,12 @@
 
   // The corner above row names heads nothing, so it is no header.
   document.querySelectorAll("main thead th:empty").forEach((corner) => {
-    corner.replaceWith(document.createElement("td"));
+    corner.replaceWith(make("td"));
   });
 
   // A wide table scrolls in a box of its own, which the keyboard reaches too.
   document.querySelectorAll("main table").forEach((table, i) => {
-    const box = document.createElement("div");
-    box.className = "mls-scroll";
+    const box = make("div", { className: "mls-scroll" });
     table.before(box);
     box.append(table);
     const words = table.closest("figure")?.querySelector("figcaption") ?? table.caption;
@@ -107,18 +140,18 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   if (hero) {
     const states = JSON.parse(hero.dataset.mlsHero);
-    const paths = [hero.querySelector(".roof"), hero.querySelector(".half")];
+    const roof = hero.querySelector(".roof");
     const chips = hero.querySelector(".mls-chips");
-    let shown = states[chips.querySelector("input:checked").value].lines;
+    let shown = states[chips.querySelector("input:checked").value].line;
     let frame = 0;
-    const draw = (lines) => lines.forEach((p, i) => paths[i].setAttribute("d", `M${p[0]} ${p[1]}L${p[2]} ${p[3]}L${p[4]} ${p[5]}`));
+    const draw = (p) => roof.setAttribute("d", `M${p[0]} ${p[1]}L${p[2]} ${p[3]}L${p[4]} ${p[5]}`);
     const move = (target) => {
       const from = shown;
       const begin = performance.now();
       const step = (now) => {
         const t = calm.matches ? 1 : Math.min(1, (now - begin) / 700);
         const ease = 1 - (1 - t) ** 3;
-        shown = from.map((line, i) => line.map((value, j) => value + (target[i][j] - value) * ease));
+        shown = from.map((value, i) => value + (target[i] - value) * ease);
         draw(shown);
         if (t < 1) frame = requestAnimationFrame(step);
       };
@@ -128,7 +161,7 @@
     chips.hidden = false;
     chips.addEventListener("change", (event) => {
       const state = states[event.target.value];
-      move(state.lines);
+      move(state.line);
       hero.querySelectorAll(".point").forEach((point, i) => {
         point.style.transform = `translate(${state.points[i][0]}px, ${state.points[i][1]}px)`;
       });
@@ -138,54 +171,4 @@
       hero.querySelector("figcaption").textContent = state.words;
     });
   }
-
-  // Cards one at a time. They turn by themselves until somebody pauses, chooses or asks for calm.
-  document.querySelectorAll(".mls-carousel").forEach((track) => {
-    const cards = [...track.children];
-    const button = (words, press) => {
-      const made = document.createElement("button");
-      made.type = "button";
-      made.textContent = words;
-      made.addEventListener("click", press);
-      return made;
-    };
-    const go = (i) => track.scrollTo({ left: cards[i].offsetLeft - cards[0].offsetLeft, behavior: calm.matches ? "auto" : "smooth" });
-    const place = () => Math.round(track.scrollLeft / track.clientWidth);
-    let turning = !calm.matches;
-    let busy = false;
-    let seen = false;
-    const pause = button("", () => turn(!turning));
-    const turn = (on) => {
-      turning = on;
-      pause.textContent = on ? "Pause" : "Play";
-      track.setAttribute("aria-live", on ? "off" : "polite");
-    };
-    pause.className = "mls-pause";
-    const tabs = cards.map((card, i) => button(card.getAttribute("aria-label"), () => { turn(false); go(i); }));
-    const bar = document.createElement("div");
-    bar.className = "mls-tabs";
-    bar.append(pause, ...tabs);
-    track.before(bar);
-    turn(turning);
-    track.setAttribute("aria-roledescription", "carousel");
-    track.tabIndex = 0;
-    cards.forEach((card) => card.setAttribute("aria-roledescription", "slide"));
-    const mark = () => tabs.forEach((tab, i) => (i === place() ? tab.setAttribute("aria-current", "true") : tab.removeAttribute("aria-current")));
-    mark();
-    track.addEventListener("scroll", mark, { passive: true });
-    track.addEventListener("keydown", (event) => {
-      const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!way || event.target !== track) return;
-      event.preventDefault();
-      turn(false);
-      go(Math.max(0, Math.min(cards.length - 1, place() + way)));
-    });
-    // Reading a card, by mouse, finger or keyboard, holds it.
-    ["pointerenter", "focusin"].forEach((name) => track.addEventListener(name, () => { busy = true; }));
-    ["pointerleave", "focusout"].forEach((name) => track.addEventListener(name, () => { busy = false; }));
-    track.addEventListener("touchstart", () => turn(false), { passive: true });
-    calm.addEventListener("change", () => { if (calm.matches) turn(false); });
-    new IntersectionObserver(([entry]) => { seen = entry.isIntersecting; }, { threshold: 0.6 }).observe(track);
-    setInterval(() => { if (turning && seen && !busy && !document.hidden) go((place() + 1) % cards.length); }, 8000);
-  });
 })();
