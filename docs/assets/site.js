@@ -26,6 +26,15 @@
     document.querySelectorAll(place).forEach((landmark) => landmark.setAttribute("aria-label", name));
   });
 
+  // Quarto calls the headings that fold its sidebar landmarks; they are buttons.
+  document.querySelectorAll("a[role=navigation]").forEach((link) => link.setAttribute("role", "button"));
+
+  // Fonts and wrapped tables move the text after the browser has jumped to an anchor.
+  addEventListener("load", async () => {
+    await document.fonts.ready;
+    document.querySelector(":target")?.scrollIntoView();
+  });
+
   // Where the margin has no room for the table of contents, it is folded below the title.
   const contents = document.querySelector("#TOC > ul, #toc-box > ul");
   const title = document.getElementById("title-block-header");
