@@ -22,6 +22,8 @@ from mlsysim.core.docstring import Documentation, read_docstring
 __all__ = ["FORMULAS", "Call", "Formula", "formula", "trace"]
 
 _ADDRESS = re.compile(r"https?://[^\s;<>]+[^\s;<>,.)]")
+# What is said of a publication, up to its address. A semicolon parts it from what is said before.
+_CITED = re.compile(rf"([^;]*?),? *({_ADDRESS.pattern})")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,6 +65,11 @@ class Formula:
             end = match.end()
         return found
 
+    @property
+    def references(self) -> str:
+        """What it rests on, as Markdown: the words that name a publication link to its address."""
+        return _CITED.sub(_link, self.documentation.references)
+
     def to_markdown(self) -> str:
         """Write the data sheet: equation, symbols with their units, notes and references."""
         manual = self.documentation
@@ -73,9 +80,8 @@ class Formula:
             unit = "–" if item.unit in ("", "1") else item.unit
             text = item.text[:1].upper() + item.text[1:]
             table.append(f"| ${item.latex}$ | {name} | {unit} | {text} |")
-        references = _ADDRESS.sub(lambda address: f"<{address[0]}>", manual.references)
         blocks = [manual.summary, f"$$ {manual.equation} $$", manual.notes, "\n".join(table)]
-        return "\n\n".join(filter(None, [*blocks, f"*Source:* {references}"]))
+        return "\n\n".join(filter(None, [*blocks, f"*Source:* {self.references}"]))
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
@@ -84,6 +90,11 @@ class Formula:
     def signature(self) -> inspect.Signature:
         """The function's parameters."""
         return inspect.signature(self.function)
+
+
+def _link(cited: re.Match[str]) -> str:
+    words = cited[1].lstrip()
+    return f"{cited[1][: -len(words)]}[{words}]({cited[2]})" if words else f"<{cited[2]}>"
 
 
 FORMULAS: dict[str, Formula] = {}

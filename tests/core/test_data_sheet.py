@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
@@ -41,7 +42,20 @@ def test_addresses_are_links_without_the_full_stop() -> None:
     (address,) = item.works
     assert address == "https://doi.org/10.1145/1498765.1498785"
     assert item.works[address].startswith("Williams")
-    assert f"<{address}>" in item.to_markdown()
+    assert f"]({address})" in item.to_markdown()
+
+
+@SHEETS
+def test_every_publication_with_an_address_is_a_link(item: Formula) -> None:
+    linked = re.findall(r"\]\(([^)]*)\)", item.references)
+    assert linked == list(item.works)
+
+
+def test_the_words_of_one_publication_are_the_link() -> None:
+    item = FORMULAS["activation_memory_per_layer"]
+    first, second, _ = item.references.split("; ")
+    assert first.startswith("[Korthikanti")
+    assert second.startswith("[fused attention: Dao")
 
 
 def test_works_are_gathered_over_formulas() -> None:
