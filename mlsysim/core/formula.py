@@ -36,25 +36,10 @@ class Formula:
     name: str
     function: Callable[..., Any]
 
-    @property
-    def module(self) -> str:
-        """The topic that the formula belongs to: the name of its module."""
-        return self.function.__module__.rsplit(".", 1)[-1]
-
     @functools.cached_property
     def documentation(self) -> Documentation:
         """Equation, symbols, units and references."""
         return read_docstring(self.function)
-
-    @property
-    def topic(self) -> str:
-        """What the formula's module says about itself."""
-        return inspect.getdoc(inspect.getmodule(self.function)) or ""
-
-    @property
-    def line(self) -> int:
-        """Line of the module on which the function begins."""
-        return inspect.getsourcelines(self.function)[1]
 
     @property
     def works(self) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 
 import pytest
@@ -24,17 +23,6 @@ def test_a_sheet_has_equation_symbols_and_source(item: Formula) -> None:
     assert len(rows) == len(item.signature.parameters) + 1
     assert "*result*" in rows[-1]
     assert all(row.count("|") == 5 for row in rows)
-
-
-@SHEETS
-def test_its_line_is_where_it_begins(item: Formula) -> None:
-    source = inspect.getsource(inspect.getmodule(item.function))  # type: ignore[arg-type]
-    assert source.splitlines()[item.line - 1 :][0] == "@formula"
-
-
-@SHEETS
-def test_its_topic_is_what_its_module_says(item: Formula) -> None:
-    assert item.topic
 
 
 def test_addresses_are_links_without_the_full_stop() -> None:

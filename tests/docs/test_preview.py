@@ -220,7 +220,7 @@ def test_everything_that_pages_use(site: Path) -> None:
     assert (site / "out/docs/one_files/1.svg").read_text().lstrip().startswith("<?xml")
     index = (site / "out/site_libs/search-index.js").read_text()
     entries = json.loads(index.removeprefix("window.searchIndex = ").rstrip(";\n"))
-    assert ["docs/two.html", "Two", "there", "There", "End."] in entries
+    assert ["docs/two.html", "Two", "there", "There", "End.", []] in entries
 
 
 def test_nothing_runs_again_until_something_changes(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.pages.faults import Fault
 from tools.pages.project import load
-from tools.site import cards, head, lists
+from tools.site import cards, copies, head, lists, search
 from tools.site.entries import entries
 
 
@@ -27,6 +27,8 @@ def main() -> int:
     base = f"{given.rstrip('/')}/" if given else ""
     found = entries(project)
     cards.write(project, options.folder)
+    copies.write(found, project, options.folder)
+    search.write(found, options.folder)
     for entry in found:
         head.write(entry, project, options.folder, base)
     lists.write(found, project, options.folder, base)
