@@ -41,7 +41,9 @@ def _sections(body: str) -> Iterator[list[Any]]:
         yield [anchor, _words(title), _words(TERM.sub("", text)), []]
         for head, meaning in TERM.findall(text):
             names = _names(head)
-            yield [NAME.findall(head)[0][0], ", ".join(names), _words(meaning), names]
+            # The names of formulas, which end an entry, are found where the formulas are.
+            words = _words(meaning).partition(" Formula:")[0]
+            yield [NAME.findall(head)[0][0], ", ".join(names), words, names]
 
 
 def _names(head: str) -> list[str]:
@@ -56,4 +58,5 @@ def _names(head: str) -> list[str]:
 
 
 def _words(text: str | None) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text or "")).split())[:LONGEST]
+    words = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text or "")).split())
+    return re.sub(r" (?=[.,;:)])", "", words)[:LONGEST]

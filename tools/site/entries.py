@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.pages.links import html_path
-from tools.pages.project import Item, Project, title_of
+from tools.pages.project import Project, title_of
 
 REFERENCE = "API reference"
 START = "Start"
@@ -50,12 +50,10 @@ def _sections(project: Project) -> Iterator[tuple[str, str]]:
     for item in project.navbar:
         if item.href and item.href.count("/") < 2:
             yield item.href, START
-    pages, *references = project.sidebars
-    for item in pages.contents:
-        yield from ((page.href, _name(item)) for page in item.pages() if page.href)
-    for bar in references:
-        yield from ((page.href, REFERENCE) for page in bar.pages() if page.href)
-
-
-def _name(item: Item) -> str:
-    return item.text if item.contents else START
+    for bar in project.sidebars:
+        for item in bar.contents:
+            for page in item.pages():
+                if page.href and page.href.startswith("docs/api/"):
+                    yield page.href, REFERENCE
+                elif page.href:
+                    yield page.href, item.text if item.contents else START
