@@ -161,7 +161,8 @@ def explain(
             "name": item.name,
             "value": plain(item.value),
             "origin": item.origin,
-            "source": item.source,
+            "source": str(item.source or ""),
+            "address": item.source.url if item.source else "",
             "estimated": item.estimated,
         }
         for item in derivation.inputs

@@ -19,6 +19,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.formula import Call, Formula
+from mlsysim.core.types import Source
 from mlsysim.core.units import Q_, format_number
 
 __all__ = ["Derivation", "Input", "Step", "expression"]
@@ -33,8 +34,8 @@ class Input:
     unit: str
     origin: str
     """Where the solver took it from: an argument, or a field of a registry row."""
-    source: str = ""
-    """The publication that states it; empty for what the caller gave."""
+    source: Source | None = None
+    """The publication that states it; `None` for what the caller gave."""
     estimated: bool = False
 
 
@@ -193,11 +194,15 @@ class Derivation:
         numbers = {id(step): index for index, step in enumerate(self.steps, 1)}
         blocks = [_markdown_step(step, numbers) for step in self.steps]
         rows = [
-            f"| {item.name} | {_value(item)} | `{item.origin}` | {item.source} |"
+            f"| {item.name} | {_value(item)} | `{item.origin}` | {_cited(item)} |"
             for item in self.inputs
         ]
         head = ["| Input | Value | From | Source |", "|:---|---:|:---|:---|"]
         return "\n\n".join([*blocks, "\n".join([*head, *rows])])
+
+
+def _cited(item: Input) -> str:
+    return item.source.to_markdown() if item.source else ""
 
 
 def _number(value: Any, unit: str) -> str:
@@ -260,7 +265,7 @@ def _markdown_step(step: Step, numbers: Mapping[int, int]) -> str:
         [
             f"**\\[{numbers[id(step)]}\\] `{step.name}` = {_value(step)}.** {manual.summary}",
             f"$$ {manual.equation} $$",
-            f"with {', '.join(terms)}. *{manual.references}*",
+            f"with {', '.join(terms)}. *{step.formula.references}*",
         ]
     )
 

@@ -22,6 +22,8 @@ from mlsysim.core.docstring import Documentation, read_docstring
 __all__ = ["FORMULAS", "Call", "Formula", "formula", "trace"]
 
 _ADDRESS = re.compile(r"https?://[^\s;<>]+[^\s;<>,.)]")
+# What is said of a publication, up to its address. A semicolon parts it from what is said before.
+_CITED = re.compile(rf"([^;]*?),? *({_ADDRESS.pattern})")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,25 +36,10 @@ class Formula:
     name: str
     function: Callable[..., Any]
 
-    @property
-    def module(self) -> str:
-        """The topic that the formula belongs to: the name of its module."""
-        return self.function.__module__.rsplit(".", 1)[-1]
-
     @functools.cached_property
     def documentation(self) -> Documentation:
         """Equation, symbols, units and references."""
         return read_docstring(self.function)
-
-    @property
-    def topic(self) -> str:
-        """What the formula's module says about itself."""
-        return inspect.getdoc(inspect.getmodule(self.function)) or ""
-
-    @property
-    def line(self) -> int:
-        """Line of the module on which the function begins."""
-        return inspect.getsourcelines(self.function)[1]
 
     @property
     def works(self) -> dict[str, str]:
@@ -62,6 +49,11 @@ class Formula:
             found[match[0]] = text[end : match.start()].strip(" ;,.")
             end = match.end()
         return found
+
+    @property
+    def references(self) -> str:
+        """What it rests on, as Markdown: the words that name a publication link to its address."""
+        return _CITED.sub(_link, self.documentation.references)
 
     def to_markdown(self) -> str:
         """Write the data sheet: equation, symbols with their units, notes and references."""
@@ -73,9 +65,8 @@ class Formula:
             unit = "–" if item.unit in ("", "1") else item.unit
             text = item.text[:1].upper() + item.text[1:]
             table.append(f"| ${item.latex}$ | {name} | {unit} | {text} |")
-        references = _ADDRESS.sub(lambda address: f"<{address[0]}>", manual.references)
         blocks = [manual.summary, f"$$ {manual.equation} $$", manual.notes, "\n".join(table)]
-        return "\n\n".join(filter(None, [*blocks, f"*Source:* {references}"]))
+        return "\n\n".join(filter(None, [*blocks, f"*Source:* {self.references}"]))
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
@@ -84,6 +75,11 @@ class Formula:
     def signature(self) -> inspect.Signature:
         """The function's parameters."""
         return inspect.signature(self.function)
+
+
+def _link(cited: re.Match[str]) -> str:
+    words = cited[1].lstrip()
+    return f"{cited[1][: -len(words)]}[{words}]({cited[2]})" if words else f"<{cited[2]}>"
 
 
 FORMULAS: dict[str, Formula] = {}

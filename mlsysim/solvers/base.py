@@ -160,9 +160,9 @@ class _Located:
         if self.entry is None:
             return Input(name, value, unit, self.path)
         try:
-            source = str(self.entry.source_of(self.field))
+            source = self.entry.source_of(self.field)
         except LookupError:  # a derived field, such as a count of matrices
-            source = str(self.entry.source)
+            source = self.entry.source
         return Input(name, value, unit, self.path, source, self.entry.is_estimated(self.field))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import re
 
 import pytest
 
@@ -25,23 +25,25 @@ def test_a_sheet_has_equation_symbols_and_source(item: Formula) -> None:
     assert all(row.count("|") == 5 for row in rows)
 
 
-@SHEETS
-def test_its_line_is_where_it_begins(item: Formula) -> None:
-    source = inspect.getsource(inspect.getmodule(item.function))  # type: ignore[arg-type]
-    assert source.splitlines()[item.line - 1 :][0] == "@formula"
-
-
-@SHEETS
-def test_its_topic_is_what_its_module_says(item: Formula) -> None:
-    assert item.topic
-
-
 def test_addresses_are_links_without_the_full_stop() -> None:
     item = FORMULAS["ridge_point"]
     (address,) = item.works
     assert address == "https://doi.org/10.1145/1498765.1498785"
     assert item.works[address].startswith("Williams")
-    assert f"<{address}>" in item.to_markdown()
+    assert f"]({address})" in item.to_markdown()
+
+
+@SHEETS
+def test_every_publication_with_an_address_is_a_link(item: Formula) -> None:
+    linked = re.findall(r"\]\(([^)]*)\)", item.references)
+    assert linked == list(item.works)
+
+
+def test_the_words_of_one_publication_are_the_link() -> None:
+    item = FORMULAS["activation_memory_per_layer"]
+    first, second, _ = item.references.split("; ")
+    assert first.startswith("[Korthikanti")
+    assert second.startswith("[fused attention: Dao")
 
 
 def test_works_are_gathered_over_formulas() -> None:

@@ -200,6 +200,13 @@ def test_asking_for_the_source_of_nothing():
 def test_a_source_prints_title_and_place():
     assert str(SHEET) == "A data sheet, Table 1"
     assert str(Source(title="An assumption")) == "An assumption"
+
+
+def test_a_source_in_markdown_links_its_title_and_escapes_marks():
+    assert SHEET.to_markdown() == "[A data sheet](https://example.org/sheet), Table 1"
+    assert PAPER.to_markdown() == "A paper, section 2"
+    odd = Source(title="a_b [c] | d*", locator="--arch-*")
+    assert odd.to_markdown() == r"a\_b \[c\] \| d\*, -\-arch-\*"
     assert repr(SHEET) == "<Source A data sheet, Table 1>"
 
 

@@ -39,6 +39,14 @@ FLAGS = [
 # Diagrams are drawn after the page has loaded, and a fault in one shows only then.
 DRAWN = "[...document.querySelectorAll('.mermaid')].every(one => one.querySelector('svg'))"
 
+GLOSSARY = "docs/concepts/glossary.html"
+# What readers look up, spelled as they may type it.
+TERMS = (
+    "MFU", "ttft", "KV cache", "bubble", "roofline", "ridge point", "arithmetic intensity", "PUE",
+    "all-reduce", "prefill", "decode", "goodput", "MTBF", "ZeRO", "MoE", "1F1B", "itl", "token",
+    "tensor parallelism", "time to first token",
+)  # fmt: skip
+
 DARK = "document.body.classList.contains('quarto-dark')"
 PHONE: ViewportSize = {"width": 390, "height": 844}
 

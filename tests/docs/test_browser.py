@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.docs.browser import DARK, DRAWN, PHONE, Visitor, tab, toggle_theme, violations
+from tests.docs.browser import (
+    DARK,
+    DRAWN,
+    GLOSSARY,
+    PHONE,
+    TERMS,
+    Visitor,
+    tab,
+    toggle_theme,
+    violations,
+)
+from tools.pages.scan import scan
 
 pytestmark = pytest.mark.browser
 
@@ -21,11 +32,20 @@ PAGES = sorted(
 # The reference is made by one program from one template: a few of its pages stand for all.
 GENERATED = [
     "docs/api/index.html",
-    "docs/api/Accelerator.html",
+    "docs/api/devices.html",
     "docs/api/formulas-collectives.html",
     "docs/api/Hardware.html",
-    "docs/api/source/mlsysim.core.units.html",
+    "docs/api/SingleNodeSolver.html",
 ]
+
+
+# Types each name into the search and returns the address of its first hit.
+FIRST_HITS = """names => Object.fromEntries(names.map(name => {
+  const input = document.querySelector("#search-input");
+  input.value = name;
+  input.dispatchEvent(new Event("input"));
+  return [name, document.querySelector("#search-results a")?.href ?? ""];
+}))"""
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -76,6 +96,32 @@ def test_search_finds(light: Visitor) -> None:
     page.wait_for_load_state("load")
     assert "bubble" in page.locator("main").inner_text().lower()
     assert light.troubles == []
+
+
+def test_the_name_of_a_term_finds_the_glossary_first(light: Visitor, built_site: Path) -> None:
+    html = (built_site / GLOSSARY).read_text(encoding="utf-8")
+    terms = {name: row[0] for row in scan(html)["sections"] for name in row[3]}
+    assert {name.lower() for name in terms} >= {name.lower() for name in TERMS}
+    page = light.open("index.html")
+    page.keyboard.press("/")
+    page.wait_for_function("window.searchIndex")
+    first = page.evaluate(FIRST_HITS, list(terms))
+    wrong = {
+        name: first[name]
+        for name, anchor in terms.items()
+        if not first[name].endswith(f"{GLOSSARY}#{anchor}")
+    }
+    assert not wrong
+
+
+def test_code_in_a_fold_opens_and_is_not_searched(light: Visitor, built_site: Path) -> None:
+    page = light.open("docs/api/formulas-roofline.html")
+    fold = page.locator("details.source").first
+    assert not fold.locator("pre").is_visible()
+    fold.locator("summary").click()
+    assert "return " in fold.locator("pre").inner_text()
+    index = (built_site / "site_libs/search-index.js").read_text(encoding="utf-8")
+    assert "@formula" not in index
 
 
 def test_search_says_when_it_finds_nothing(light: Visitor) -> None:

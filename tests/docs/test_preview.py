@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 pytest.importorskip("pypandoc", reason="the docs extra is not installed")
 pytest.importorskip("jinja2", reason="the docs extra is not installed")
 
+from tests.conftest import ROOT
+from tools.pages.execute import PROFILE, execute
 from tools.pages.faults import Fault
 from tools.pages.pages import Cell, Text, read_page
 from tools.pages.project import load
@@ -217,7 +220,7 @@ def test_everything_that_pages_use(site: Path) -> None:
     assert (site / "out/docs/one_files/1.svg").read_text().lstrip().startswith("<?xml")
     index = (site / "out/site_libs/search-index.js").read_text()
     entries = json.loads(index.removeprefix("window.searchIndex = ").rstrip(";\n"))
-    assert ["docs/two.html", "Two", "there", "There", "End."] in entries
+    assert ["docs/two.html", "Two", "there", "There", "End.", []] in entries
 
 
 def test_nothing_runs_again_until_something_changes(
@@ -245,6 +248,51 @@ def test_a_change_in_the_package_runs_the_cells_again(site: Path) -> None:
     cache._digest.cache_clear()
     assert render(site) == []
     assert "12345" in (site / "out/docs/one.html").read_text()
+
+
+OUTPUTS = """\
+```{python}
+class Shown:
+    def _repr_html_(self): return "<b data-sort='1'>```</b>"
+    def _repr_markdown_(self): return "**worse**"
+Shown()
+```
+
+```{python}
+display(Shown(), Shown())
+```
+
+```{python}
+#| error: true
+1 / 0
+```
+
+```{python}
+import sys
+for line in ("| a |", "|---|", "| 1 |"):
+    print(line)
+    sys.stdout.flush()
+```
+"""
+
+
+def test_kernels_send_what_both_renderers_can_show(tmp_path: Path) -> None:
+    """No HTML, for which Quarto loads scripts; no paths of this machine; streams in one piece."""
+    (tmp_path / "p.qmd").write_text(OUTPUTS)
+    ran = asyncio.run(execute(read_page(Path("p.qmd"), tmp_path), tmp_path))
+    (last,), displayed, (error,), (printed,) = (outputs for outputs in ran.values() if outputs)
+    for output in (last, *displayed):
+        assert "text/html" not in output["data"]
+        assert output["data"]["text/markdown"] == "````{=html}\n<b data-sort='1'>```</b>\n````"
+    assert (error["ename"], error["evalue"]) == ("ZeroDivisionError", "division by zero")
+    assert error["traceback"] == []
+    assert printed["text"] == "| a |\n|---|\n| 1 |\n"
+
+
+def test_quarto_reads_the_same_profile_from_the_projects_environment() -> None:
+    name, _, folder = (ROOT / "_environment").read_text().strip().partition("=")
+    assert name == "IPYTHONDIR"
+    assert (ROOT / folder).resolve() == PROFILE.resolve()
 
 
 MISTAKES = {

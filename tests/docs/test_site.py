@@ -10,6 +10,13 @@ from pathlib import Path
 import pytest
 
 import mlsysim
+from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
+from mlsysim.core.formula import FORMULAS
+
+SOURCE = re.compile(
+    r"<summary>Code: <code>([\w/.]+)</code>, lines? (\d+)(?:\u2013(\d+))?</summary>"
+    r'\s*<div class="sourceCode" id="(\w+)-source"'
+)
 
 
 def shown(root: Path) -> dict[str, str]:
@@ -29,6 +36,32 @@ def test_the_site_builds(site_build: subprocess.CompletedProcess[str]) -> None:
 def test_every_public_name_has_a_page(built_site: Path, root: Path) -> None:
     missing = set(mlsysim.__all__) - shown(root).keys()
     assert not missing, f"add to docs/api/_quartodoc.yml: {sorted(missing)}"
+
+
+def test_every_formula_has_its_place_in_one_topic(root: Path) -> None:
+    text = (root / "docs" / "api" / "topics.json").read_text(encoding="utf-8")
+    parts = [part for topic in json.loads(text) for part in topic["parts"]]
+    shown_formulas = sorted(name for part in parts for name in part["formulas"])
+    assert shown_formulas == sorted(FORMULAS), "docs/api/_quartodoc.yml says what each topic has"
+
+
+def test_every_name_has_its_code_in_a_fold(built_site: Path, root: Path) -> None:
+    """The summary says where it is, and the lines that it names hold its definition."""
+    pages = {address.partition("#")[0] for address in shown(root).values()}
+    found = {}
+    for page in pages:
+        html = (built_site / "docs/api" / page.replace(".qmd", ".html")).read_text(encoding="utf-8")
+        for path, first, last, name in SOURCE.findall(html):
+            lines = (root / path).read_text(encoding="utf-8").splitlines()
+            text = "\n".join(lines[int(first) - 1 : int(last or first)])
+            assert re.search(rf"^(?:def |class )?{name}\b", text, re.MULTILINE), f"{page}#{name}"
+            found[name] = path
+    assert found.keys() >= shown(root).keys()
+
+
+def test_the_site_stays_small(built_site: Path) -> None:
+    """Each page costs Quarto about a second: the reference groups what belongs together."""
+    assert len(list(built_site.rglob("*.html"))) < 120
 
 
 def test_every_address_exists(built_site: Path, root: Path) -> None:

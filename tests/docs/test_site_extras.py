@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tools.pages.project import load
-from tools.site import cards
+from tools.site import cards, copies
+from tools.site.built import requests
 from tools.site.entries import Entry, entries
 
 BASE = "https://example.org/course/"
@@ -60,6 +62,7 @@ def published(built_site: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         kept = [line for line in text.split("\n") if "og:" not in line]
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("\n".join(kept), encoding="utf-8")
+    (folder / "search.json").write_text("[]", encoding="utf-8")  # as Quarto leaves one
     finish(folder, MLSYSIM_SITE_URL=BASE)
     return folder
 
@@ -119,7 +122,36 @@ def test_the_list_for_language_models(listed: list[Entry], built_site: Path) -> 
         assert (built_site / target).is_file(), target
         assert description.endswith((".", "?")), f"{title}: {target}"
     targets = {target for _, target, _ in links}
-    assert {entry.path for entry in listed if "/source/" not in entry.path} == targets
+    assert {copies.path(entry) for entry in listed} == targets
+
+
+def test_every_page_has_a_copy_as_markdown(listed: list[Entry], built_site: Path) -> None:
+    for entry in listed:
+        page = (built_site / entry.path).read_text(encoding="utf-8")
+        (copy,) = re.findall(r'<link rel="alternate" type="text/markdown" href="([^"]*)">', page)
+        text = (built_site / urljoin(entry.path, copy)).read_text(encoding="utf-8")
+        assert text.startswith(f"# {entry.title}\n\n> {entry.description}\n\n")
+        assert not re.search(r"</?(?:div|span|section|svg)\b", text), entry.path
+        sections = len(re.findall(r"<section\b[^>]*\bid=", page))
+        assert len(re.findall(r"^##+ ", text, re.MULTILINE)) >= sections, entry.path
+
+
+def test_copies_show_outputs_equations_and_sources(built_site: Path) -> None:
+    text = (built_site / "docs/how-to/explain.md").read_text(encoding="utf-8")
+    assert "``` python\n" in text
+    assert "``` math\n" in text
+    assert re.search(r"^\| peak_rate \|.*\]\(https://", text, re.MULTILINE)
+
+
+def test_requests_to_other_hosts_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<link rel="canonical" href="https://a.org/"><a href="https://b.org">b</a>'
+        '<script src="site.js"></script><script defer src="https://c.org/c.js"></script>'
+        '<link href="//d.org/d.css" rel="stylesheet"><img alt="" src="http://e.org/e.png">'
+    )
+    found = ["https://c.org/c.js", "//d.org/d.css", "http://e.org/e.png"]
+    assert requests(page) == found
 
 
 def test_robots_are_let_in(built_site: Path) -> None:
@@ -136,6 +168,15 @@ def test_with_an_address_everything_is_absolute(published: Path) -> None:
     assert f"Sitemap: {BASE}sitemap.xml" in (published / "robots.txt").read_text(encoding="utf-8")
     tree = ElementTree.parse(published / "sitemap.xml")
     assert all((n.text or "").startswith(BASE) for n in tree.findall("s:url/s:loc", SPACE))
+
+
+def test_quartos_search_gets_an_index_of_the_pages_that_are_there(published: Path) -> None:
+    items = json.loads((published / "search.json").read_text(encoding="utf-8"))
+    assert {item["href"].split("#")[0] for item in items} == {
+        "index.html", "docs/getting-started.html",
+    }  # fmt: skip
+    assert len({item["objectID"] for item in items}) == len(items)
+    assert all(isinstance(item["text"], str) and "<" not in item["text"] for item in items)
 
 
 def test_finishing_twice_changes_nothing(published: Path, tmp_path: Path) -> None:

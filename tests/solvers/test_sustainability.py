@@ -72,8 +72,8 @@ def test_a_facility_takes_the_place_of_its_grids_typical_one():
 def test_a_grid_keeps_its_sources_and_estimates():
     derivation = solve(datacenter=Infra.Norway).explain("total_energy", "water_usage")
     found = {item.name: item for item in derivation.inputs}
-    assert found["pue"].source == str(Infra.Norway.source_of("pue"))
-    assert found["wue"].source == str(Infra.Norway.source_of("wue"))
+    assert found["pue"].source == Infra.Norway.source_of("pue")
+    assert found["wue"].source == Infra.Norway.source_of("wue")
     assert found["pue"].estimated
     assert not {
         item.name: item for item in solve(datacenter=Infra.US_Avg).explain("total_energy").inputs

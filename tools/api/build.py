@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,60 +10,30 @@ from typing import Any
 import yaml
 from quartodoc import blueprint, layout
 
-from tools.api.docstrings import definition, summary
-from tools.api.renderer import Renderer, front_matter, join
-from tools.api.sources import write_sources
+from tools.api.docstrings import definition, topic
+from tools.api.renderer import Renderer, front_matter, join, members
 
 CONFIG_NAME = "_quartodoc.yml"
 SIDEBAR_NAME = "_sidebar.yml"
+FORMULAS = "Formulas"
 
 
 def build(root: Path) -> int:
-    """Write everything; return the number of pages."""
+    """Write everything; return the number of files."""
     folder = root / "docs" / "api"
     config = yaml.safe_load((folder / CONFIG_NAME).read_text(encoding="utf-8"))["quartodoc"]
     plan = {key: config[key] for key in ("package", "options")}
-    groups = [expanded(section, root / config["package"]) for section in config["sections"]]
-    sections = blueprint(layout.Layout(**plan, sections=groups))
-    shorten_paths(sections)
+    sections = blueprint(layout.Layout(**plan, sections=config["sections"]))
     names = dict(reversed([*shown_names(sections)]))  # the first place of a name counts
-    renderer = Renderer(names)
+    renderer = Renderer(root, names)
     written = {folder / "index.qmd": index(config, sections)}
     for page in pages(sections):
         written[folder / f"{page.path}.qmd"] = renderer.page(page)
-    written |= write_sources(root, folder / "source")
     written[folder / SIDEBAR_NAME] = sidebar(config, sections)
     written[folder / "objects.json"] = json.dumps(names, indent=1, sort_keys=True)
+    written[folder / "topics.json"] = json.dumps(topics(sections), indent=1)
     replace(folder, written)
     return len(written)
-
-
-def expanded(section: dict[str, Any], package: Path) -> dict[str, Any]:
-    """Put a page for each module where the configuration says ``each_module_of``."""
-    contents: list[Any] = []
-    for item in section["contents"]:
-        name = item.get("each_module_of") if isinstance(item, dict) else None
-        if name is None:
-            contents.append(item)
-            continue
-        folder = package.joinpath(*name.split("."))
-        for path in sorted(folder.glob("[!_]*.py")):
-            contents.append(module_page(f"{name}.{path.stem}", path))
-    return section | {"contents": contents}
-
-
-def module_page(name: str, path: Path) -> dict[str, Any]:
-    """A page for one module, titled with the first words of its docstring."""
-    about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or path.stem
-    title, _, _ = re.split(r"[:.]", about, maxsplit=1)[0].partition("\n")
-    prefix, _, stem = name.rpartition(".")
-    address = f"{prefix.rpartition('.')[2]}-{stem}".replace("_", "-")
-    return {
-        "kind": "page",
-        "path": address,
-        "summary": {"name": title, "desc": ""},
-        "contents": [name],
-    }
 
 
 def pages(sections: Any) -> Iterator[Any]:
@@ -74,36 +42,44 @@ def pages(sections: Any) -> Iterator[Any]:
         yield from section.contents
 
 
-def shorten_paths(sections: Any) -> None:
-    """Name the page of a lone object after the object, wherever the object lives."""
-    for page in pages(sections):
-        if not page.summary:
-            page.path = page.contents[0].obj.name
-
-
 def shown_names(sections: Any) -> Iterator[tuple[str, str]]:
     """Each name on a page, with the address of its place there."""
     for page in pages(sections):
-        for doc in page.contents:
-            lone = not page.summary
-            if doc.obj.kind.value == "module":
-                for member in doc.members:
-                    yield member.obj.name, f"{page.path}.qmd#{member.obj.name}"
-            else:
-                yield doc.obj.name, f"{page.path}.qmd" + ("" if lone else f"#{doc.obj.name}")
+        for doc in members(page):
+            yield doc.obj.name, f"{page.path}.qmd#{doc.obj.name}"
 
 
 def index(config: Any, sections: Any) -> str:
-    """The first page: every object with the first sentence about it."""
+    """The first page: every page with what it is about and the names on it."""
     blocks = [front_matter(config["title"], config["description"])]
     for section in sections.sections:
         blocks += [f"## {section.title}", section.desc or ""]
         for page in section.contents:
-            name = page.summary.name if page.summary else f"`{title_of(page)}`"
-            about = (page.summary and page.summary.desc) or summary(page.contents[0].obj)
-            blocks.append(definition(f"[{name}]({page.path}.qmd)", about))
-    listings = "Every module, as it is installed: [source listings](source/index.qmd)."
-    return join(*blocks, "## Source", listings)
+            address = f"{page.path}.qmd"
+            names = [f"[`{doc.obj.name}`]({address}#{doc.obj.name})" for doc in members(page)]
+            about = join(page.summary.desc, ", ".join(names))
+            blocks.append(definition(f"[{page.summary.name}]({address})", about))
+    return join(*blocks)
+
+
+def topics(sections: Any) -> list[dict[str, Any]]:
+    """What the page on the foundations lists: each topic, its page and its formulas by module."""
+    (formulas,) = (section for section in sections.sections if section.title == FORMULAS)
+    return [
+        {
+            "title": page.summary.name,
+            "about": page.summary.desc,
+            "page": f"{page.path}.qmd",
+            "parts": [
+                {
+                    "title": topic(doc.obj)[0],
+                    "formulas": [member.obj.name for member in doc.members],
+                }
+                for doc in page.contents
+            ],
+        }
+        for page in formulas.contents
+    ]
 
 
 def sidebar(config: Any, sections: Any) -> str:
@@ -111,19 +87,13 @@ def sidebar(config: Any, sections: Any) -> str:
     contents: list[Any] = ["docs/api/index.qmd"]
     for section in sections.sections:
         links = [
-            {"text": title_of(page), "href": f"docs/api/{page.path}.qmd"}
+            {"text": page.summary.name, "href": f"docs/api/{page.path}.qmd"}
             for page in section.contents
         ]
         contents.append({"section": section.title, "contents": links})
-    contents.append("docs/api/source/index.qmd")
     entry = {"id": "api", "title": config["title"], "style": "docked", "contents": contents}
     head = "# Generated by tools/api; do not edit.\n"
     return head + yaml.safe_dump({"website": {"sidebar": [entry]}}, sort_keys=False)
-
-
-def title_of(page: Any) -> str:
-    """The title that a page gives itself."""
-    return str(page.summary.name if page.summary else page.contents[0].obj.name)
 
 
 def replace(folder: Path, written: dict[Path, str]) -> None:
@@ -133,5 +103,5 @@ def replace(folder: Path, written: dict[Path, str]) -> None:
         content = text.rstrip("\n") + "\n"
         if not path.is_file() or path.read_text(encoding="utf-8") != content:
             path.write_text(content, encoding="utf-8")
-    for old in {*folder.glob("*.qmd"), *folder.glob("source/*.qmd")} - written.keys():
+    for old in {*folder.rglob("*.qmd")} - written.keys():
         old.unlink()

@@ -25,11 +25,12 @@ TITLES = {
 }
 
 
-def summary(obj: Any) -> str:
-    """The first paragraph of an object's docstring, on one line; empty when there is none."""
-    if obj.docstring is None:
-        return ""
-    return " ".join(obj.docstring.value.split("\n\n")[0].split())
+def topic(module: Any) -> tuple[str, str]:
+    """What a module's docstring calls its topic, and what it says about it."""
+    head, _, rest = module.docstring.value.partition("\n\n")
+    title, *after = re.split(r"[:.]\s+|\.$", head, maxsplit=1)
+    about = "".join(after)
+    return title, "\n\n".join(filter(None, [f"{about[:1].upper()}{about[1:]}", rest]))
 
 
 def prose(text: str) -> str:

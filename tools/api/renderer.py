@@ -4,55 +4,63 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
+from mlsysim.core.formula import FORMULAS
 from tools.api import docstrings
 from tools.api.docstrings import definition
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 WIDTH = 88
 PRIVATE = {"self", "cls"}
+FENCE = "`" * 6
+FORMULAS_PACKAGE = "mlsysim.core.formulas."
 
 
 class Renderer:
     """Renders layout elements of quartodoc; ``pages`` tells where each public name is shown."""
 
-    def __init__(self, pages: dict[str, str]) -> None:
-        self.pages = pages
+    def __init__(self, root: Path, pages: dict[str, str]) -> None:
+        self.root, self.pages = root, pages
 
     # --- pages -------------------------------------------------------------------------------
 
     def page(self, page: Any) -> str:
-        """A whole page: one object with its members, or several under a title of their own."""
-        if page.summary:
-            front = front_matter(page.summary.name, page.summary.desc)
-            return join(front, *(self.part(doc) for doc in page.contents))
-        (doc,) = page.contents
-        return join(front_matter(doc.obj.name), self.details(doc, 1, prefix=""))
+        """A whole page: objects, and modules with their members."""
+        several = sum(is_module(doc) for doc in page.contents) > 1
+        front = front_matter(page.summary.name, page.summary.desc)
+        return join(front, *(self.part(doc, headed=several) for doc in page.contents))
 
-    def part(self, doc: Any) -> str:
-        """One of several objects on a page; a module gives its members to the page."""
-        return self.details(doc, 1, "") if is_module(doc) else self.entry(doc, 2)
+    def part(self, doc: Any, *, headed: bool) -> str:
+        """An object, or a module: the only one of a page gives the page its members."""
+        if not is_module(doc):
+            return self.entry(doc, 2)
+        level, about = 2, docstrings.body(doc.obj, self.link)
+        if headed:
+            title, about = docstrings.topic(doc.obj)
+            slug = doc.obj.name.replace("_", "-")
+            level, about = 3, join(f"## {title} {{#topic-{slug}}}", docstrings.prose(about))
+        return join(about, *(self.entry(member, level) for member in doc.members))
 
     def entry(self, doc: Any, level: int, prefix: str = "") -> str:
         """An object under a heading of its own, whose id is unique on the page."""
         name = doc.obj.name
         heading = f"{'#' * level} `{name}` {{#{prefix}{name}}}"
-        return join(heading, self.details(doc, level, f"{prefix}{name}."))
+        return join(heading, self.details(doc, level, prefix), self.source(doc.obj, prefix))
 
     def details(self, doc: Any, level: int, prefix: str) -> str:
         """What stands below the title of an object."""
         kind = doc.obj.kind.value
-        if is_module(doc):
-            members = (self.entry(member, level + 1) for member in doc.members)
-            return join(self.source(doc.obj), docstrings.body(doc.obj, self.link), *members)
         if kind == "class":
-            return self.class_details(doc, level, prefix)
-        if kind == "function":
-            return join(
-                self.signature(doc.obj), self.source(doc.obj), docstrings.body(doc.obj, self.link)
-            )
-        return self.attribute_details(doc.obj)
+            return self.class_details(doc, level, f"{prefix}{doc.obj.name}.")
+        if kind != "function":
+            return self.attribute_details(doc.obj)
+        if doc.obj.module.path.startswith(FORMULAS_PACKAGE):
+            return join(self.signature(doc.obj), FORMULAS[doc.obj.name].to_markdown())
+        return join(self.signature(doc.obj), docstrings.body(doc.obj, self.link))
 
     def class_details(self, doc: Any, level: int, prefix: str) -> str:
         """Bases, constructor, docstring, fields, properties, then methods and inner classes."""
@@ -69,7 +77,6 @@ class Renderer:
         attributes = frozenset({"attributes"})
         return join(
             self.constructor(obj),
-            self.source(obj),
             self.bases(obj),
             docstrings.body(obj, self.link, without=attributes),
             self.fields(obj, fields),
@@ -82,7 +89,7 @@ class Renderer:
         target = str(obj.value or "")
         known = self.pages.get(target.rpartition(".")[2]) if target else None
         other = f"Another name for {self.link(target)}." if known else ""
-        return join(other, self.source(obj), docstrings.body(obj, self.link))
+        return join(other, docstrings.body(obj, self.link))
 
     # --- parts -------------------------------------------------------------------------------
 
@@ -101,7 +108,7 @@ class Renderer:
             text = item.description if item is not None else ""
             if name in own:
                 text = own[name].docstring.value
-                kind = join_words(kind, self.source(own[name]) if is_catalog else "")
+                kind = join_words(kind, source_line(own[name], obj.name) if is_catalog else "")
             lines.append(definition(join_words(f"`{name}`", kind), text))
         return join("**Rows**" if is_catalog else "**Fields**", *lines) if lines else ""
 
@@ -138,9 +145,26 @@ class Renderer:
         returns = f" -> {obj.returns}" if obj.returns is not None and not name else ""
         return code(layout_call(name or obj.name, arguments, returns))
 
-    def source(self, obj: Any) -> str:
-        """A link to the line where an object is written."""
-        return f"[[source]](source/{obj.module.path}.qmd#src-{obj.lineno or 1}){{.source-link}}"
+    def source(self, obj: Any, prefix: str) -> str:
+        """The source of an object in a fold; of a member, a link into the fold of its class."""
+        if prefix:
+            return source_line(obj, prefix.split(".")[0])
+        path, first, last = (
+            obj.filepath.relative_to(self.root).as_posix(),
+            obj.lineno,
+            obj.endlineno,
+        )
+        lines = dict(enumerate(obj.lines_collection[obj.filepath][first - 1 : last], first))
+        attributes = f'{{#{obj.name}-source .python startFrom="{first}"}}'
+        if obj.kind.value == "function":
+            # Its docstring is what the page has just shown, and often longer than its code.
+            attributes = f"{{#{obj.name}-source .python}}"
+            for line in range(obj.docstring.lineno, obj.docstring.endlineno + 1):
+                del lines[line]
+        where = f"line {first}" if first == last else f"lines {first}\N{EN DASH}{last}"
+        summary = f"<summary>Code: <code>{path}</code>, {where}</summary>"
+        block = f"{FENCE}{attributes}\n{chr(10).join(lines.values()).rstrip()}\n{FENCE}"
+        return join(raw(f'<details class="code-fold source">{summary}'), block, raw("</details>"))
 
     def link(self, text: str) -> str:
         """A type as code, each public name in it a link to its page."""
@@ -151,6 +175,17 @@ class Renderer:
                 pieces += [as_code(text[last : match.start()]), f"[`{match[0]}`]({page})"]
                 last = match.end()
         return "".join([*pieces, as_code(text[last:])])
+
+
+def members(page: Any) -> Iterator[Any]:
+    """The objects of a page, a module's one by one."""
+    for doc in page.contents:
+        yield from doc.members if is_module(doc) else [doc]
+
+
+def source_line(obj: Any, name: str) -> str:
+    """A link to the line where a member begins, in the fold of the object that it belongs to."""
+    return f"[[source]](#{name}-source-{obj.lineno}){{.source-link}}"
 
 
 def is_module(doc: Any) -> bool:
@@ -219,11 +254,9 @@ def layout_call(name: str, arguments: list[str], returns: str = "") -> str:
     return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), f"){returns}"])
 
 
-def front_matter(title: str, description: str = "", *, search: bool = True) -> str:
+def front_matter(title: str, description: str = "") -> str:
     """The head of a page; renderers show the description below the title."""
     lines = [f"title: {json.dumps(title)}"]
-    if not search:
-        lines.append("search: false")
     if description:
         lines.append(f"description: {json.dumps(description)}")
     return "\n".join(["---", *lines, "---"])
@@ -232,6 +265,11 @@ def front_matter(title: str, description: str = "", *, search: bool = True) -> s
 def code(text: str) -> str:
     """A block of Python that shows and does not run."""
     return f"```python\n{text}\n```"
+
+
+def raw(html: str) -> str:
+    """HTML as it is."""
+    return f"```{{=html}}\n{html}\n```"
 
 
 def as_code(text: str) -> str:

@@ -14,7 +14,7 @@ CACHES = (".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")
 def generated() -> list[Path]:
     """What a build writes among the sources: the API reference, notebooks, the labs' Python."""
     api, docs = ROOT / "docs" / "api", ROOT / "docs"
-    pages = [*api.glob("*.qmd"), api / "source", api / "_sidebar.yml", api / "objects.json"]
+    pages = [*api.rglob("*.qmd"), *api.glob("*.json"), api / "_sidebar.yml"]
     return [*pages, *docs.rglob("*.ipynb"), docs / "labs" / "runtime"]
 
 

@@ -55,4 +55,6 @@ def run(page: Page, root: Path) -> dict[str, list[Any]]:
         return asyncio.run(execute(page, root))
 
     rests_on = [_digest(root / name) for name in ("mlsysim", "docs/data")]
+    # Pages read where the reference shows a name, and which works there are.
+    rests_on += [_digest(root / "docs/api", "*.json"), _digest(root / "docs", "*.bib")]
     return remember(root, ["run", str(page.path), page.source, *rests_on], make)

@@ -19,6 +19,7 @@ from tools.pages.faults import Fault
 from tools.pages.pages import INLINE, Cell, Page, Text
 
 SECONDS = 180
+PROFILE = Path(__file__).with_name("ipython")
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 KERNEL_OPTIONS = [
     "--InlineBackend.figure_formats={'svg'}",
@@ -50,7 +51,7 @@ async def execute(page: Page, root: Path) -> dict[str, list[Any]]:
             shutdown_kernel="immediate",
         )
         client.resources = {"metadata": {"path": str(root)}}
-        environment = {**os.environ, **ENVIRONMENT}
+        environment = {**os.environ, **ENVIRONMENT, "IPYTHONDIR": str(PROFILE)}
         async with client.async_setup_kernel(cleanup_kc=True, env=environment):
             for i, part in parts.items():
                 run = _values if isinstance(part, Text) else _outputs
@@ -68,7 +69,18 @@ async def _run(client: NotebookClient, code: str, *tags: str) -> list[Any]:
     cell = new_code_cell(code, metadata={"tags": tags})  # type: ignore[no-untyped-call]
     client.nb.cells.append(cell)
     await client.async_execute_cell(cell, len(client.nb.cells) - 1)
-    return list(cell.outputs)
+    return _joined(cell.outputs)
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """Put together what the kernel sent in pieces: it empties a stream every fifth of a second."""
+    joined: list[Any] = []
+    for output in outputs:
+        if joined and "name" in output and joined[-1].get("name") == output["name"]:
+            joined[-1]["text"] += output["text"]
+        else:
+            joined.append(output)
+    return joined
 
 
 async def _outputs(page: Page, cell: Cell, client: NotebookClient) -> list[Any]:

@@ -1,4 +1,9 @@
-"""``python -m tools.pages.notebooks``: each tutorial as a notebook to download."""
+"""``python -m tools.pages.notebooks``: each tutorial as a notebook to download.
+
+A downloaded notebook knows the address of its site only where ``MLSYSIM_SITE_URL`` or ``site-url``
+says it. It then links to the site and installs the package from there. Without it, links within
+the site are plain text, and the package comes from its wheel, which lies next to the notebook.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,7 @@ from nbformat import v4, validate, write
 
 from tools.pages.cache import run
 from tools.pages.faults import Fault
+from tools.pages.links import html_path
 from tools.pages.lint import insert
 from tools.pages.pages import INLINE, Cell, Page
 from tools.pages.project import Project, load
@@ -26,29 +32,38 @@ CALLOUT = re.compile(
     r"(?:^#+ (?P<heading>.*)\n)?",
     re.MULTILINE,
 )
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s:#]*)(#[^)\s]*)?\)")
+DOWNLOAD = re.compile(r"^Download this page .*?\.(?:\n|$)", re.DOTALL | re.MULTILINE)
 INSTALL = "%pip install --quiet {site}dist/{wheel}"
-INSTALLED = """\
-# Install the package that this page was written with once, from the site that the page is on:
-#     %pip install ADDRESS-OF-THE-SITE/dist/{wheel}
-import mlsysim
+INSTALL_FILE = """\
+from pathlib import Path
 
+wheel = Path("{wheel}")
+if wheel.exists():
+    %pip install --quiet {{wheel}}
+try:
+    import mlsysim
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        f"Download {{wheel}} from the page that this notebook is from, "
+        f"put it into {{Path.cwd()}} and run this cell again."
+    ) from None
 print("mlsysim", mlsysim.__version__)"""
+UNLINKED = (
+    "*This copy does not know the address of its site: links to its other pages are left out.*"
+)
 
 
 def notebook(page: Page, project: Project) -> Any:
     """Return the page as a notebook; its sentences keep the numbers of the page's own run."""
     address = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url")
-    site = (address or "../" * (len(page.path.parts) - 1)).rstrip("/") + "/"
+    site = f"{address.rstrip('/')}/" if address else ""
     numbers = _numbers(page)
     results = run(page, project.root)
-    about = f"# {page.meta.get('title', '')}\n\n{page.meta.get('subtitle', '')}".strip()
-    sources = [
-        (
-            "code",
-            (INSTALL if address else INSTALLED).format(site=site, wheel=project.variables["wheel"]),
-        )
-    ]
-    sources.append(("markdown", about))
+    install = (INSTALL if site else INSTALL_FILE).format(site=site, **project.variables)
+    about = [f"# {page.meta.get('title', '')}", page.meta.get("subtitle", "")]
+    about += [] if site else [UNLINKED]
+    sources = [("code", install), ("markdown", "\n\n".join(filter(None, about)))]
     for i, part in enumerate(page.parts):
         if isinstance(part, Cell):
             language, caption = part.language, part.options.get("fig-cap")
@@ -62,7 +77,7 @@ def notebook(page: Page, project: Project) -> Any:
             values = results.get(str(i), [])
             text = "".join(a + b for a, b in zip(pieces[::2], values, strict=True)) + last
             text = insert(project.variables, text)
-            sources.append(("markdown", _markdown(text, numbers, page.path.parent, site)))
+            sources.append(("markdown", _markdown(text, numbers, page.path, site)))
     return _notebook([(kind, text.strip("\n")) for kind, text in sources if text.strip()])
 
 
@@ -75,17 +90,20 @@ def _numbers(page: Page) -> dict[str, str]:
     return numbers
 
 
-def _markdown(text: str, numbers: dict[str, str], folder: Path, site: str) -> str:
+def _markdown(text: str, numbers: dict[str, str], page: Path, site: str) -> str:
     """Write Quarto's Markdown as a notebook shows it."""
 
     def title(found: re.Match[str]) -> str:
         return f"**{found[1].capitalize()}: {found['title'] or found['heading'] or ''}**\n\n"
 
-    def address(found: re.Match[str]) -> str:
-        path = posixpath.normpath(posixpath.join(folder.as_posix(), found[1].lstrip("/")))
-        return f"]({site}{path}.html{found[2] or ''})"
+    def link(found: re.Match[str]) -> str:
+        words, target, anchor = found.groups("")
+        if not site:
+            return words
+        path = posixpath.normpath(posixpath.join("/", page.parent, target or page.name))[1:]
+        return f"[{words}]({site}{html_path(path)}{anchor})"
 
-    text = re.sub(r"^\[Download this page[^\n]*\n", "", text, flags=re.MULTILINE)
+    text = DOWNLOAD.sub("", text)
     text = CALLOUT.sub(title, text).replace(": **", "**")
     text = re.sub(r"^:{3,}.*\n?", "", text, flags=re.MULTILINE)
     text = re.sub(
@@ -94,7 +112,7 @@ def _markdown(text: str, numbers: dict[str, str], folder: Path, site: str) -> st
     text = re.sub(r"@((?:fig|tbl|eq)-[\w-]+)", lambda n: numbers.get(n[1], n[1]), text)
     text = re.sub(r"[ \t]*\{[#.][^}\n]*\}", "", text)
     text = re.sub(r"\[@([\w-]+)[^]]*\]", r"(\1)", text)
-    return re.sub(r"\]\(([^)\s:]+)\.qmd(#[^)]*)?\)", address, text)
+    return LINK.sub(link, text)
 
 
 def _notebook(sources: list[tuple[str, str]]) -> Any:

@@ -104,7 +104,8 @@ def _read(root: Path, name: Path, kind: str, report: list[Fault]) -> dict[str, A
 def _glob(root: Path, patterns: list[str], report: list[Fault]) -> list[str]:
     names: list[str] = []
     for pattern in patterns:
-        found = sorted(path for path in root.glob(pattern) if path.is_file())
+        # As in a .gitignore, a slash in front means the project's folder and no other.
+        found = sorted(path for path in root.glob(pattern.lstrip("/")) if path.is_file())
         names += [path.relative_to(root).as_posix() for path in found if path.name[0] != "_"]
         if not found and "*" not in pattern:
             report.append(Fault(CONFIG, _line(root, CONFIG, pattern), f"there is no {pattern}"))

@@ -70,8 +70,7 @@ def _write(project: Project, done: dict[str, dict[str, Any]], out: Path) -> None
         for name, data in value["images"].items():
             (target.parent / name).parent.mkdir(exist_ok=True)
             (target.parent / name).write_bytes(base64.b64decode(data))
-        if page.meta.get("search", True):
-            index += [[html_path(href), title_of(page), *part] for part in value["sections"]]
+        index += [[html_path(href), title_of(page), *part] for part in value["sections"]]
     script = f"window.searchIndex = {json.dumps(index, ensure_ascii=False)};\n"
     (out / "site_libs/search-index.js").write_text(script, encoding="utf-8")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tools.pages.faults import Fault
 from tools.pages.project import load
-from tools.site import cards, head, lists
+from tools.site import cards, copies, head, lists, search
+from tools.site.built import requests
 from tools.site.entries import entries
 
 
@@ -21,15 +22,19 @@ def main() -> int:
     options = parser.parse_args()
     faults: list[Fault] = []
     project = load(options.root.resolve(), faults)
-    for fault in faults:
-        print(fault, file=sys.stderr)
     given = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url") or ""
     base = f"{given.rstrip('/')}/" if given else ""
     found = entries(project)
+    for page in sorted(options.folder.rglob("*.html")):
+        faults += [Fault(page, 1, f"a request to another host: {url}") for url in requests(page)]
     cards.write(project, options.folder)
+    copies.write(found, project, options.folder)
+    search.write(found, options.folder)
     for entry in found:
         head.write(entry, project, options.folder, base)
     lists.write(found, project, options.folder, base)
+    for fault in faults:
+        print(fault, file=sys.stderr)
     return 1 if faults else 0
 
 

@@ -29,7 +29,7 @@ SECTIONS = {
     "How to": "How to: one task, one page",
     "Zoo": "Hardware, models, fleets:\neach number with its source",
     "Concepts": "Concepts: equations, errors,\nterms",
-    "Project": "The project: design,\nreferences",
+    "About": "The project: design,\nreferences",
     REFERENCE: "API reference",
 }
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.pages.links import html_path
-from tools.pages.pages import Page
-from tools.pages.project import Item, Project, title_of
+from tools.pages.project import Project, title_of
 
 REFERENCE = "API reference"
 START = "Start"
-SENTENCE = re.compile(r".+?[.?](?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ def entries(project: Project) -> list[Entry]:
         Entry(
             html_path(href),
             title_of(project.pages[href]),
-            describe(project.pages[href]),
+            str(project.pages[href].meta["description"]),
             sections.get(href, REFERENCE),
         )
         for href in hrefs
@@ -53,32 +50,10 @@ def _sections(project: Project) -> Iterator[tuple[str, str]]:
     for item in project.navbar:
         if item.href and item.href.count("/") < 2:
             yield item.href, START
-    pages, *references = project.sidebars
-    for item in pages.contents:
-        yield from ((page.href, _name(item)) for page in item.pages() if page.href)
-    for bar in references:
-        yield from ((page.href, REFERENCE) for page in bar.pages() if page.href)
-
-
-def _name(item: Item) -> str:
-    return item.text if item.contents else START
-
-
-def describe(page: Page) -> str:
-    """Return the page's description; of a generated page, its first sentence."""
-    if text := page.meta.get("description"):
-        return str(text)
-    if "source" in page.path.parts:
-        return f"Source code of the module {title_of(page)}."
-    for text in page.texts:
-        for paragraph in text.prose.split("\n\n"):
-            words = " ".join(paragraph.split())
-            if re.match(r"(?!Extends )`?[A-Z]", words):
-                sentence = SENTENCE.match(_plain(words))
-                return sentence[0] if sentence else _plain(words).rstrip(":") + "."
-    return f"{title_of(page)}, in the API reference of mlsysim."
-
-
-def _plain(markdown: str) -> str:
-    """Drop the marks of links, code and emphasis."""
-    return re.sub(r"[`*]|\{[^}]*\}", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown))
+    for bar in project.sidebars:
+        for item in bar.contents:
+            for page in item.pages():
+                if page.href and page.href.startswith("docs/api/"):
+                    yield page.href, REFERENCE
+                elif page.href:
+                    yield page.href, item.text if item.contents else START

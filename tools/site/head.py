@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from tools.pages.project import Project
-from tools.site import cards
+from tools.site import cards, copies
 from tools.site.entries import Entry
 
 MARK = '<meta property="og:title"'
@@ -46,6 +46,8 @@ def tags(entry: Entry, project: Project, base: str) -> str:
         _tag("property", "og:image:alt", cards.words(section)),
         _tag("name", "twitter:card", "summary_large_image"),
     ]
+    copy = copies.path(entry).rpartition("/")[2]
+    found.append(f'<link rel="alternate" type="text/markdown" href="{escape(copy, quote=True)}">\n')
     if base:
         address = escape(address_of(entry, base), quote=True)
         found.append(f'<link rel="canonical" href="{address}">\n')

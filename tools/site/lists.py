@@ -6,13 +6,14 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from tools.pages.project import Project
+from tools.site.copies import path
 from tools.site.entries import REFERENCE, Entry
 from tools.site.head import address_of
 
 NOTE = """\
 Python package with a site whose every number was computed when it was built. Another package is
 published under this name on the public index: install the wheel that the page "Getting started"
-offers. Each tutorial is also a notebook, beside its page under the same name with .ipynb."""
+offers. These links lead to Markdown; each page is also there as .html, each tutorial as .ipynb."""
 
 
 def write(entries: list[Entry], project: Project, folder: Path, base: str) -> None:
@@ -47,8 +48,8 @@ def llms(entries: list[Entry], project: Project, base: str) -> str:
         # What may be left out stands last, under a name that the proposal reserves for it.
         lines += ["", f"## {'Optional' if section == REFERENCE else section}", ""]
         lines += [
-            f"- [{entry.title}]({base}{entry.path}): {entry.description}"
+            f"- [{entry.title}]({base}{path(entry)}): {entry.description}"
             for entry in entries
-            if entry.section == section and "/source/" not in entry.path
+            if entry.section == section
         ]
     return "\n".join([*lines, ""])

@@ -85,11 +85,12 @@ def attention_score_flops(
 
     References
     ----------
-    Kaplan et al. (2020), Scaling Laws for Neural Language Models, Table 1 (scores alone); Narayanan
-    et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM,
-    appendix (scores and values, not halved), https://arxiv.org/abs/2104.04473; causal half: Dao
-    (2023), FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691; PaLM's model FLOPs do
-    not halve: Chowdhery et al. (2022), appendix B, https://arxiv.org/abs/2204.02311
+    Kaplan et al. (2020), Scaling Laws for Neural Language Models, Table 1 (scores alone),
+    https://arxiv.org/abs/2001.08361; Narayanan et al. (2021), Efficient Large-Scale Language Model
+    Training on GPU Clusters Using Megatron-LM, appendix (scores and values, not halved),
+    https://arxiv.org/abs/2104.04473; causal half: Dao (2023), FlashAttention-2, section 4.1,
+    https://arxiv.org/abs/2307.08691; PaLM's model FLOPs do not halve: Chowdhery et al. (2022),
+    appendix B, https://arxiv.org/abs/2204.02311
     """
     return 2 * flops_per_mac * layers * heads * head_dim * seq_len * attended_fraction
 

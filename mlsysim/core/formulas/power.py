@@ -36,8 +36,8 @@ def bandwidth_utilization(traffic: Value, time: Value, bandwidth: Value) -> Valu
 
     References
     ----------
-    Definition; the name is that of Databricks, LLM Inference Performance Engineering: Best
-    Practices.
+    Definition; the name is that of Databricks (2023), LLM Inference Performance Engineering: Best
+    Practices, https://www.databricks.com/blog/llm-inference-performance-engineering-best-practices
     """
     return traffic / (bandwidth * time)
 

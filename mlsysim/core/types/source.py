@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,9 @@ from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import Record, record, require
 
 __all__ = ["Entry", "Source"]
+
+# What Markdown, in a cell of a table too, would take for a mark; "--" would become a dash.
+_MARK = re.compile(r"[\\`*_\[\]<>|$~^]|(?<=-)-")
 
 
 @record
@@ -41,6 +45,12 @@ class Source(Record):
 
     def __str__(self) -> str:
         return ", ".join(part for part in (self.title, self.locator) if part)
+
+    def to_markdown(self) -> str:
+        """Write title and place as Markdown; the title links to the address, if there is one."""
+        title, locator = (_MARK.sub(r"\\\g<0>", text) for text in (self.title, self.locator))
+        linked = f"[{title}]({self.url})" if self.url else title
+        return ", ".join(part for part in (linked, locator) if part)
 
 
 @record

@@ -88,13 +88,16 @@
     return [from ? "…" : "", text.slice(from, at), mark, text.slice(at + word.length, at + 90)];
   };
   const find = () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean), whole = words.join(" ");
     if (!words.length || !window.searchIndex) return results.replaceChildren();
-    const hits = window.searchIndex.flatMap(([href, page, id, section, text]) => {
+    const hits = window.searchIndex.flatMap(([href, page, id, section, text, names]) => {
       const [title, head, body] = [page, section, text].map((part) => part.toLowerCase());
       const scores = words.map((word) =>
         (title.includes(word) ? 4 : 0) + (head.includes(word) ? 6 : 0) + (body.includes(word) ? 1 : 0));
-      const score = Math.min(...scores) && scores.reduce((a, b) => a + b);
+      // Who types the name of a term, or begins to, is looking for its definition.
+      const named = names.map((name) => name.toLowerCase());
+      const bonus = named.includes(whole) ? 1000 : named.some((name) => name.startsWith(whole)) ? 20 : 0;
+      const score = Math.min(...scores) && scores.reduce((a, b) => a + b, bonus);
       return score ? [{ score, href, id, page, section, text }] : [];
     });
     hits.sort((a, b) => b.score - a.score);

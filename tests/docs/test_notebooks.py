@@ -1,0 +1,104 @@
+"""Downloaded notebooks work without an address of their site, and link to it if they have one."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("nbformat", reason="the docs extra is not installed")
+
+from IPython.core.inputtransformer2 import TransformerManager
+
+from tests.conftest import ROOT
+from tools.pages.notebooks import notebook
+from tools.pages.pages import read_page
+
+WHEEL = "mlsysim-9.8.7-py3-none-any.whl"
+PAGE = """\
+---
+title: One
+---
+
+Download this page [as a notebook](one.ipynb) and, into
+the same folder, [the package](/dist/{{< var wheel >}}).
+
+See [two](two.qmd#there), [`three`](../api/three.qmd), [here](#below), [four](/docs/four.qmd) and
+[a paper](https://example.org/paper).
+"""
+WITHIN = re.compile(r"\]\((?!https://)[^)]*\)")
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Any:
+    folder = tmp_path / "docs" / "tutorials"
+    folder.mkdir(parents=True)
+    (folder / "one.qmd").write_text(PAGE, encoding="utf-8")
+    return read_page(Path("docs/tutorials/one.qmd"), tmp_path)
+
+
+def sources(page: Any, root: Path) -> list[str]:
+    project = SimpleNamespace(root=root, website={}, variables={"wheel": WHEEL, "version": "9.8.7"})
+    return [cell.source for cell in notebook(page, project).cells]  # type: ignore[arg-type]
+
+
+def test_without_an_address_no_link_stays_within_the_site(
+    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLSYSIM_SITE_URL", raising=False)
+    _, about, text = sources(page, tmp_path)
+    assert not WITHIN.search(text)
+    assert "See two, `three`, here, four and\n[a paper](https://example.org/paper)." in text
+    assert "Download" not in text
+    assert "left out" in about
+
+
+def test_with_an_address_every_link_is_absolute(
+    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLSYSIM_SITE_URL", "https://example.org/course")
+    install, about, text = sources(page, tmp_path)
+    assert install.endswith(f" https://example.org/course/dist/{WHEEL}")
+    assert not WITHIN.search(text)
+    for address in (
+        "tutorials/two.html#there", "api/three.html", "tutorials/one.html#below", "four.html",
+    ):  # fmt: skip
+        assert f"](https://example.org/course/docs/{address})" in text
+    assert "left out" not in about
+
+
+@pytest.mark.parametrize(("there", "importable"), [(False, False), (False, True), (True, True)])
+def test_the_first_cell_installs_the_wheel_or_says_what_to_do(
+    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool, importable: bool
+) -> None:
+    monkeypatch.delenv("MLSYSIM_SITE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    if there:
+        (tmp_path / WHEEL).touch()
+    if not importable:
+        monkeypatch.setitem(sys.modules, "mlsysim", None)
+    ran: list[tuple[str, str]] = []
+    shell = SimpleNamespace(run_line_magic=lambda name, line: ran.append((name, line)))
+    code = TransformerManager().transform_cell(sources(page, tmp_path)[0])
+    namespace = {"get_ipython": lambda: shell}
+    if importable:
+        exec(code, namespace)
+    else:
+        with pytest.raises(ModuleNotFoundError) as caught:
+            exec(code, namespace)
+        assert WHEEL in str(caught.value)
+        assert os.fspath(tmp_path) in str(caught.value)
+    assert ran == ([("pip", "install --quiet {wheel}")] if there else [])
+
+
+def test_every_tutorial_offers_both_files() -> None:
+    for path in sorted((ROOT / "docs" / "tutorials").glob("*.qmd")):
+        if path.stem != "index":
+            text = path.read_text(encoding="utf-8")
+            assert f"]({path.stem}.ipynb)" in text, path
+            assert "](/dist/{{< var wheel >}})" in text, path
