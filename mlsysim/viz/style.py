@@ -37,8 +37,8 @@ _GAP = 6.0
 def label_lines(ax: Axes) -> list[Annotation]:
     """Write the label of each line at its last visible point, in place of a legend.
 
-    Labels that would overlap move apart, up and down. Call it when the axes have their final limits
-    and scales.
+    Labels that would overlap move apart, up and down. A line outside the axes gets none. Call it
+    when the axes have their final limits and scales.
 
     Parameters
     ----------

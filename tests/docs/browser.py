@@ -36,9 +36,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# Diagrams are drawn after the page has loaded, and a fault in one shows only then.
-DRAWN = "[...document.querySelectorAll('.mermaid')].every(one => one.querySelector('svg'))"
-
 DARK = "document.body.classList.contains('quarto-dark')"
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -80,10 +77,9 @@ class Visitor:
         self.page.route("**/*", self._route)
 
     def open(self, path: str) -> Page:
-        """Open a page of the site and wait until it is at rest."""
+        """Open a page of the site and wait until it has loaded."""
         self.troubles.clear()
         self.page.goto(f"{self.site}/{path}", wait_until="load")
-        self.page.wait_for_function(DRAWN)
         return self.page
 
     def _console(self, message: ConsoleMessage) -> None:

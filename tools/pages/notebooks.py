@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import base64
+import html
 import os
 import posixpath
 import re
@@ -26,12 +28,24 @@ CALLOUT = re.compile(
     r"(?:^#+ (?P<heading>.*)\n)?",
     re.MULTILINE,
 )
-INSTALL = "%pip install --quiet {site}dist/{wheel}"
+DIAGRAM = re.compile(
+    r"^::: \{#(?P<label>fig-[\w-]+)\}\n+```\{=html\}\n(?P<svg><svg .*?</svg>)\n```\n+"
+    r"(?P<caption>.*?)\n:::$",
+    re.MULTILINE | re.DOTALL,
+)
+INSTALL = """\
+%pip install --quiet {site}dist/{wheel}
+import matplotlib.pyplot as plt
+
+plt.style.use("mlsysim.viz.figures")"""
 INSTALLED = """\
 # Install the package that this page was written with once, from the site that the page is on:
 #     %pip install ADDRESS-OF-THE-SITE/dist/{wheel}
+import matplotlib.pyplot as plt
+
 import mlsysim
 
+plt.style.use("mlsysim.viz.figures")
 print("mlsysim", mlsysim.__version__)"""
 
 
@@ -51,10 +65,8 @@ def notebook(page: Page, project: Project) -> Any:
     sources.append(("markdown", about))
     for i, part in enumerate(page.parts):
         if isinstance(part, Cell):
-            language, caption = part.language, part.options.get("fig-cap")
-            shown = f"```mermaid\n{part.code}\n```"
-            sources.append(("markdown", shown) if language == "mermaid" else ("code", part.code))
-            if caption:
+            sources.append(("code", part.code))
+            if caption := part.options.get("fig-cap"):
                 number = numbers.get(part.options.get("label", ""), "")
                 sources.append(("markdown", f"*{number}: {caption}*"))
         else:
@@ -85,6 +97,16 @@ def _markdown(text: str, numbers: dict[str, str], folder: Path, site: str) -> st
         path = posixpath.normpath(posixpath.join(folder.as_posix(), found[1].lstrip("/")))
         return f"]({site}{path}.html{found[2] or ''})"
 
+    def diagram(found: re.Match[str]) -> str:
+        # Notebooks show no SVG among their words, but a picture with its own background.
+        words = re.search(r'aria-label="([^"]*)"', found["svg"])
+        root = '<svg xmlns="http://www.w3.org/2000/svg" style="background: #fdfdfc" width="440" '
+        picture = base64.b64encode(found["svg"].replace("<svg ", root, 1).encode()).decode()
+        caption = f"*{numbers[found['label']]}: {found['caption']}*"
+        alt = html.unescape(words[1]) if words else ""
+        return f"![{alt}](data:image/svg+xml;base64,{picture})\n\n{caption}"
+
+    text = DIAGRAM.sub(diagram, text)
     text = re.sub(r"^\[Download this page[^\n]*\n", "", text, flags=re.MULTILINE)
     text = CALLOUT.sub(title, text).replace(": **", "**")
     text = re.sub(r"^:{3,}.*\n?", "", text, flags=re.MULTILINE)

@@ -8,7 +8,7 @@ from typing import Any
 
 LINK = re.compile(r'<(a|img|script|link|iframe)\b[^>]*?\s(?:href|src)="([^"]*)"')
 IMAGE = re.compile(r"<img\b[^>]*>")
-SILENT = re.compile(r'<(script|style|math)\b.*?</\1>|<pre class="mermaid.*?</pre>', re.DOTALL)
+SILENT = re.compile(r"<(script|style|math|svg)\b.*?</\1>", re.DOTALL)
 SECTION = re.compile(r'<section id="([^"]*)"[^>]*>\s*(?:<h\d[^>]*>(.*?)</h\d>)?', re.DOTALL)
 LONGEST = 2000
 
