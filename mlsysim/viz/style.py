@@ -27,7 +27,12 @@ COLORS: Mapping[str, str] = MappingProxyType(
         "measured": "C6",
     }
 )
-"""Colors by what they stand for, in the style ``mlsysim.viz.figures``."""
+"""Colors by what they mean: `compute`, `communication`, `memory`, `idle`, `measured`, and the kinds
+of parallelism `data`, `tensor`, `pipeline`, `context` and `expert`.
+
+Each is a color of the current cycle, such as `"C0"`. Those of the site's figures come with
+`plt.style.use("mlsysim.viz.figures")`.
+"""
 
 # So much of the text's color is mixed into a line's color: letters need more contrast than lines.
 _INK = 0.3
