@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -95,17 +96,16 @@ def label_lines(ax: Axes) -> list[Annotation]:
 
 def _apart(middles: list[float], heights: list[float]) -> list[float]:
     """Return middles, in rising order, moved as little as possible until no two labels overlap."""
-    above = [0.0]
-    for low, high in zip(heights, heights[1:], strict=False):
-        above.append(above[-1] + (low + high) / 2)
+    steps = ((low + high) / 2 for low, high in itertools.pairwise(heights))
+    above = list(itertools.accumulate(steps, initial=0.0))[: len(heights)]
     # Each group of labels that touch sits at the mean of the places that they would have alone.
     groups: list[list[float]] = []
-    for middle, offset in zip(middles, above, strict=False):
+    for middle, offset in zip(middles, above, strict=True):
         groups.append([middle - offset])
         while len(groups) > 1 and _mean(groups[-2]) > _mean(groups[-1]):
             groups[-2:] = [groups[-2] + groups[-1]]
     bases = [_mean(group) for group in groups for _ in group]
-    return [base + offset for base, offset in zip(bases, above, strict=False)]
+    return [base + offset for base, offset in zip(bases, above, strict=True)]
 
 
 def _mean(values: list[float]) -> float:
