@@ -81,7 +81,7 @@ def plot_roofline(
     low = min([ridge / 100, *(x / 3 for _, x, _ in points)])
     high = max([ridge * 30, *(x * 3 for _, x, _ in points)])
     ax.plot([low, ridge, high], [low * bandwidth / _TERA, peak / _TERA, peak / _TERA], lw=2)
-    ax.axvline(ridge, ls=":", lw=1, color="0.5")
+    ax.axvline(ridge, ls=":", lw=1.5, color="0.5")
     ax.annotate(
         f"ridge point\n{ridge:.0f} FLOP/B",
         (ridge, low * bandwidth / _TERA),
