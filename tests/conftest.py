@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tools.dev import quarto
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,10 +27,20 @@ def root() -> Path:
     return ROOT
 
 
+QUARTO = quarto.present()
+
+
+@pytest.fixture(scope="session", params=["_preview", "_site"] if QUARTO else ["_preview"])
+def renderer(request: pytest.FixtureRequest) -> str:
+    """The folder of the preview; and where there is a Quarto, that of the published site."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
-def site_build() -> subprocess.CompletedProcess[str]:
-    """One build of the site's preview from the present sources; a fresh one is left as it is."""
-    code = "from tools.dev import publish; publish.build(None)"
+def site_build(renderer: str) -> subprocess.CompletedProcess[str]:
+    """One build of the site from the present sources; a fresh one is left as it is."""
+    program = f"Path({str(QUARTO)!r})" if renderer == "_site" else None
+    code = f"from pathlib import Path; from tools.dev import publish; publish.build({program})"
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -40,8 +52,8 @@ def site_build() -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="session")
-def built_site(site_build: subprocess.CompletedProcess[str]) -> Path:
-    """The folder of the built preview. Why it does not build is told once, by test_site.py."""
+def built_site(site_build: subprocess.CompletedProcess[str], renderer: str) -> Path:
+    """The folder of the built site. test_site.py reports once why it does not build."""
     if site_build.returncode != 0:
         pytest.skip("the site does not build: see test_the_site_builds")
-    return ROOT / "_preview"
+    return ROOT / renderer

@@ -24,11 +24,6 @@ class Item:
     href: str | None
     contents: tuple[Item, ...] = ()
 
-    @property
-    def folder(self) -> str:
-        """The folder of its page, which a bar's entry stands for."""
-        return (self.href or "").rpartition("/")[0]
-
     def pages(self) -> Iterator[Item]:
         """Yield the pages in reading order."""
         if self.href:

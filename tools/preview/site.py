@@ -96,7 +96,6 @@ def _frame(project: Project, page: Page, href: str) -> dict[str, Any]:
     return {
         "root": root,
         "href": href,
-        "page_folder": page.path.parent.as_posix(),
         "meta": page.meta,
         "title": title_of(page),
         "address": lambda target: root + html_path(target),
