@@ -12,11 +12,12 @@ import math
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, TypeAlias
 
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, ExecutorError
 
-__all__ = ["Executors", "Progress", "evaluate", "reporter"]
+__all__ = ["Chosen", "Executors", "Progress", "evaluate", "reporter"]
 
 Executors: TypeAlias = Executor | Callable[[], Executor]
 """An executor, or a function that makes one, and makes it anew when its workers have died."""
@@ -44,6 +45,14 @@ _BAR = 40
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """An input of few values: which of them each row has. Slices look them up by themselves."""
+
+    values: NDArray[Any]
+    case: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
 class _Slice:
     """A range of rows, and where they lie in the grid."""
 
@@ -56,6 +65,8 @@ class _Slice:
         return {name: self._part(value) for name, value in inputs.items()}
 
     def _part(self, value: Any) -> Any:
+        if isinstance(value, Chosen):
+            return value.values[self._part(value.case)]
         if np.ndim(value) == 0:
             return value
         # Shapes are aligned from the right, as in broadcasting.
@@ -92,11 +103,12 @@ def evaluate(
     total = math.prod(shape)
     done = 0
     columns: dict[str, NDArray[Any]] = {}
-    for piece, outputs in computed:
-        for name, value in outputs.items():
-            _place(columns, name, total, piece, np.asarray(value))
-        done += piece.rows.stop - piece.rows.start
-        report(done, total)
+    with closing(computed):  # what workers hold is let go of at once, whatever happens here
+        for piece, outputs in computed:
+            for name, value in outputs.items():
+                _place(columns, name, total, piece, np.asarray(value))
+            done += piece.rows.stop - piece.rows.start
+            report(done, total)
     return {name: column.reshape(shape) for name, column in columns.items()}
 
 
@@ -139,7 +151,7 @@ def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict
     Dask knows tasks by their arguments, and answers one that failed with the same failure. The
     number of the attempt makes it another task.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return kernel(**inputs)
 
 
@@ -158,18 +170,24 @@ def _from_file(path: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[[Any], Any]]]:
+def _carrier(
+    executor: Executor, futures: Mapping[Future[Any], _Slice]
+) -> Iterator[tuple[Callable[..., Any], Callable[[Any], Any]]]:
     """Choose the task, and what makes outputs of the result that comes back.
 
     Workers of a pool share one pipe for results. One that is killed while it writes megabytes
     leaves half of a message there, for whose rest the pool waits without end. A path is written
     whole or not at all. Writing files takes longer; a pool of threads is faster than either.
     """
-    if isinstance(executor, ProcessPoolExecutor):
-        with TemporaryDirectory(prefix="mlsysim-", ignore_cleanup_errors=True) as folder:
-            yield partial(_solve_to_file, folder), _from_file
-    else:
+    if not isinstance(executor, ProcessPoolExecutor):
         yield _solve, lambda outputs: outputs
+        return
+    with TemporaryDirectory(prefix="mlsysim-", ignore_cleanup_errors=True) as folder:
+        try:
+            yield partial(_solve_to_file, folder), _from_file
+        finally:
+            # A worker that still writes would keep the folder from being removed.
+            wait([future for future in futures if not future.cancel()])
 
 
 def _submitted(
@@ -184,17 +202,22 @@ def _submitted(
     fault: Exception | None = None
     for attempt in range(_ATTEMPTS):
         lost = []
-        with make() as executor, _carrier(executor) as (task, unpacked):
-            futures: dict[Future[Any], _Slice] = {}
+        futures: dict[Future[Any], _Slice] = {}
+        # Futures report themselves here when they are cancelled, too: `as_completed` waits without
+        # end for those that a pool cancels as it shuts down.
+        ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        with make() as executor, _carrier(executor, futures) as (task, unpacked):
             try:
                 for piece in left:
                     try:
                         future = executor.submit(task, kernel, piece.of(inputs), attempt)
                         futures[future] = piece
+                        future.add_done_callback(ended.put)
                     except Exception as death:
                         fault = death
                         lost.append(piece)
-                for future in as_completed(list(futures)):
+                while futures:
+                    future = ended.get()
                     piece = futures.pop(future)
                     try:
                         outputs = unpacked(future.result())

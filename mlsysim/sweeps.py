@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import units_of
+from mlsysim.core.fields import units_of, whole_fields
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import si_factor
-from mlsysim.grid import Grid
-from mlsysim.slices import Executors, Progress, evaluate
+from mlsysim.grid import Grid, Part
+from mlsysim.slices import Executors, Progress, evaluate, reporter
 from mlsysim.solvers.base import Solver
 
 __all__ = ["Sweep", "sweep"]
@@ -45,6 +46,20 @@ class Sweep(Table):
         super().__init__(columns)
         self.solver = solver
         self._grid = grid
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Return one row by name, as `solve` answers: with units, and `None` for what is unknown.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such row.
+        """
+        whole = whole_fields(self.solver.result)
+        return {
+            name: int(value) if name in whole and value is not None else value
+            for name, value in super().row(index).items()
+        }
 
     def result(self, index: int) -> Result:
         """Solve one row again, for its reasons and its derivation.
@@ -208,9 +223,13 @@ def sweep(
                 f"{name} = {value!r} is unknown: choose one of {', '.join(known)}", argument=name
             )
     grid = Grid(cls, _with_defaults(cls, arguments), how)
-    inputs = grid.kernel_inputs(invalid)
-    valid = grid.valid(inputs, invalid)
-    outputs = evaluate(grid.plan.kernel, inputs, grid.shape, executor, progress)
+    parts = grid.parts()
+    valid = np.zeros(grid.size, bool)
+    for part in parts:
+        valid[part.rows] = part.valid
+    if invalid == "raise" and not valid.all():
+        grid.refuse(valid)
+    outputs = _outputs(cls, grid.size, parts, executor, progress)
     table = Sweep(_columns(cls, grid, outputs, valid), cls, grid)
     return table.where(valid) if invalid == "drop" else table
 
@@ -231,21 +250,65 @@ def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict
     return defaults | dict(arguments)
 
 
+def _outputs(
+    cls: type[Solver[Any]],
+    size: int,
+    parts: list[Part],
+    executor: Executors | None,
+    progress: Progress,
+) -> dict[str, NDArray[Any]]:
+    """Run the kernels. Where a row's kernel has no such output, or it has none, that is unknown."""
+    report = reporter(progress)
+    found: dict[str, NDArray[Any]] = {}
+    done, total = 0, sum(len(part.valid) for part in parts)
+    for part in parts:
+        before = done
+        outputs = evaluate(
+            part.kernel,
+            part.inputs,
+            part.shape,
+            executor,
+            lambda now, _, before=before: report(before + now, total),
+        )
+        done += len(part.valid)
+        for name, values in outputs.items():
+            flat = values.reshape(-1)
+            if flat.dtype.kind in "iu":
+                flat = flat.astype(float)
+            if len(parts) > 1:
+                column = found.get(name, _unknown(size, flat.dtype))
+                column[part.rows] = flat
+                flat = column
+            found[name] = flat
+    if not parts:
+        found = {name: _unknown(size, np.dtype(float)) for name, _, _ in units_of(cls.result)}
+    return found
+
+
+def _unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return a column in which nothing is known: NaN, False, or `None` in place of a word."""
+    if kind.kind in "fb":
+        return np.full(size, math.nan if kind.kind == "f" else False)
+    return np.full(size, None, object)
+
+
 def _columns(
-    cls: type[Solver[Any]], grid: Grid, outputs: Mapping[str, Any], valid: NDArray[np.bool_]
+    cls: type[Solver[Any]], grid: Grid, outputs: dict[str, NDArray[Any]], valid: NDArray[np.bool_]
 ) -> dict[str, Column]:
     columns = grid.columns()
     units = {name: unit for name, unit, plain in units_of(cls.result) if not plain}
     every = bool(valid.all())
-    for name, value in outputs.items():
-        unit = units.get(name, "")
-        scaled = value / si_factor(unit) if unit and si_factor(unit) != 1 else value
-        flat = np.broadcast_to(scaled, grid.shape).reshape(-1)
-        if not every and flat.dtype.kind == "f":
-            flat = np.where(valid, flat, np.nan)
-        elif not every and flat.dtype.kind == "b":
-            flat = flat & valid
-        if name not in columns:
-            columns[name] = Column(flat, unit)
+    while outputs:  # one after the other, or every number would be in memory twice
+        name = next(iter(outputs))
+        values, unit = outputs.pop(name), units.get(name, "")
+        if unit and si_factor(unit) != 1:
+            values /= si_factor(unit)
+        if not every and name in columns:  # an argument that the result repeats
+            values[~valid] = grid.numbers(name)[~valid] / (si_factor(unit) if unit else 1)
+        elif not every:
+            unknown = _unknown(1, values.dtype)
+            values = values.astype(unknown.dtype, copy=False)
+            values[~valid] = unknown[0]
+        columns[name] = Column(values, unit)
     columns["valid"] = Column(valid)
     return columns
