@@ -72,16 +72,14 @@ class Axis:
     def column(self) -> tuple[NDArray[Any], str]:
         """Return the values as they are shown, and their unit."""
         given = self._given
-        if hasattr(given, "magnitude"):
-            return given.magnitude, f"{given.units:~P}"
         if isinstance(given, np.ndarray):
             return given, ""
-        if all(type(value) in _PLAIN for value in given):
+        if not hasattr(given, "magnitude") and all(type(value) in _PLAIN for value in given):
             plain = np.asarray(given)
             return (plain if plain.dtype.kind in "iuf" else plain.astype(float)), ""
         if not (isinstance(self._kind, Number) and self._kind.numeric):
             return _objects([getattr(value, "name", value) for value in given]), ""
-        if isinstance(self._kind, Amount):
+        if isinstance(self._kind, Amount):  # quantities may differ in unit; they share this one
             return self.numbers / si_factor(self._kind.unit), f"{unit(self._kind.unit):~P}"
         return self.numbers, ""
 
@@ -118,7 +116,7 @@ class Axis:
             for v in given
         ]
         self.codes = np.array([known.setdefault(key, len(known)) for key in keys], np.intp)
-        firsts = {key: value for key, value in zip(reversed(keys), reversed(given), strict=True)}
+        firsts = dict(zip(reversed(keys), reversed(given), strict=True))
         self.picks = [firsts[key] for key in known]
 
 

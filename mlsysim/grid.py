@@ -7,6 +7,7 @@ values by case, or the numbers of an axis.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from mlsysim.axes import Axis, is_axis
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column
+from mlsysim.memory import check_room
 from mlsysim.slices import Chosen
 from mlsysim.solvers.arguments import Varying
 from mlsysim.solvers.base import Kernel, Solver
@@ -68,13 +70,17 @@ class Part:
 class Grid:
     """The configurations of a sweep."""
 
-    def __init__(self, cls: type[Solver[Any]], arguments: Mapping[str, Any], how: str) -> None:
+    def __init__(
+        self, cls: type[Solver[Any]], arguments: Mapping[str, Any], how: str, copies: int
+    ) -> None:
         self.cls = cls
         lengths = {name: len(value) for name, value in arguments.items() if is_axis(value)}
         if how == "zip" and len(set(lengths.values())) > 1:
             raise ConfigError(f'how="zip" needs axes of equal length, got {lengths}')
         shape = tuple(lengths.values())
         self.shape = shape[:1] if how == "zip" else shape
+        columns = len(lengths) + len(dataclasses.fields(cls.result))
+        check_room(lengths, self.size, copies * columns * np.dtype(float).itemsize)
         axes: dict[str, Axis] = {}
         for name, kind in cls.parameters.items():  # in the order in which `solve` refuses them
             if name in lengths:
@@ -182,7 +188,7 @@ class Grid:
         names = {value.name for value in values if isinstance(value, Varying)}
         if not names:
             first = values[0]
-            if all(value == first or math.isnan(value) and math.isnan(first) for value in values):
+            if all(value == first or (math.isnan(value) and math.isnan(first)) for value in values):
                 return first
             return Chosen(np.array(values), layout.case)
         numbers = {name: self._axes[name].numbers[layout.index[name]] for name in names}
@@ -210,9 +216,7 @@ class Grid:
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return the numbers of an axis, row by row, in SI."""
-        return np.broadcast_to(
-            self._axes[name].numbers[self._index[name]], self.shape
-        ).reshape(-1)
+        return np.broadcast_to(self._axes[name].numbers[self._index[name]], self.shape).reshape(-1)
 
     def columns(self) -> dict[str, Column]:
         """Return the axes as columns."""

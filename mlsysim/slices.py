@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ _Kernel: TypeAlias = Callable[..., dict[str, Any]]
 _CACHED = 16_384
 # How often a slice is submitted before it counts as lost.
 _ATTEMPTS = 3
+# Seconds that running slices get to end once a sweep is given up.
+_PATIENCE = 5.0
 _BAR = 40
 
 
@@ -95,7 +98,7 @@ def evaluate(
     """
     report = reporter(progress)
     slices = _cut(shape)
-    computed = (
+    computed: Generator[tuple[_Slice, dict[str, Any]]] = (
         ((piece, _solve(kernel, piece.of(inputs))) for piece in slices)
         if executor is None
         else _submitted(_maker(executor), kernel, inputs, slices)
@@ -156,7 +159,12 @@ def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict
 
 
 def _solve_to_file(folder: str, kernel: _Kernel, inputs: Mapping[str, Any], attempt: int) -> str:
-    """Run the kernel on one slice, and return the path of a file with its outputs."""
+    """Run the kernel on one slice, and return the path of a file with its outputs.
+
+    Ctrl-C reaches workers too. One that it interrupts while a result is handed back can leave the
+    pool's pipe locked for good, so workers leave Ctrl-C to the process that sweeps.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
         pickle.dump(_solve(kernel, inputs, attempt), file)
     return file.name
@@ -170,29 +178,23 @@ def _from_file(path: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _carrier(
-    executor: Executor, futures: Mapping[Future[Any], _Slice]
-) -> Iterator[tuple[Callable[..., Any], Callable[[Any], Any]]]:
+def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[[Any], Any]]]:
     """Choose the task, and what makes outputs of the result that comes back.
 
     Workers of a pool share one pipe for results. One that is killed while it writes megabytes
     leaves half of a message there, for whose rest the pool waits without end. A path is written
     whole or not at all. Writing files takes longer; a pool of threads is faster than either.
     """
-    if not isinstance(executor, ProcessPoolExecutor):
-        yield _solve, lambda outputs: outputs
-        return
-    with TemporaryDirectory(prefix="mlsysim-", ignore_cleanup_errors=True) as folder:
-        try:
+    if isinstance(executor, ProcessPoolExecutor):
+        with TemporaryDirectory(prefix="mlsysim-", ignore_cleanup_errors=True) as folder:
             yield partial(_solve_to_file, folder), _from_file
-        finally:
-            # A worker that still writes would keep the folder from being removed.
-            wait([future for future in futures if not future.cancel()])
+    else:
+        yield _solve, lambda outputs: outputs
 
 
 def _submitted(
     make: Callable[[], Any], kernel: _Kernel, inputs: Mapping[str, Any], slices: list[_Slice]
-) -> Iterator[tuple[_Slice, dict[str, Any]]]:
+) -> Generator[tuple[_Slice, dict[str, Any]]]:
     """Compute slices on an executor, in any order, each handed back once.
 
     An error of the kernel would have been one here too. So whatever a future raises is taken for
@@ -206,7 +208,7 @@ def _submitted(
         # Futures report themselves here when they are cancelled, too: `as_completed` waits without
         # end for those that a pool cancels as it shuts down.
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
-        with make() as executor, _carrier(executor, futures) as (task, unpacked):
+        with make() as executor, _carrier(executor) as (task, unpacked):
             try:
                 for piece in left:
                     try:
@@ -227,8 +229,10 @@ def _submitted(
                         continue
                     yield piece, outputs
             finally:
-                for future in futures:
-                    future.cancel()
+                running = [future for future in futures if not future.cancel()]
+                if isinstance(executor, ProcessPoolExecutor):
+                    # A worker that still writes would keep the folder from being removed.
+                    wait(running, _PATIENCE)
         left = lost
         if not left:
             return

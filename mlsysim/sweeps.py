@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsysim.columns import columns_of, outputs_of
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import units_of, whole_fields
+from mlsysim.core.fields import whole_fields
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
-from mlsysim.core.units import si_factor
-from mlsysim.grid import Grid, Part
-from mlsysim.slices import Executors, Progress, evaluate, reporter
+from mlsysim.grid import Grid
+from mlsysim.slices import Executors, Progress
 from mlsysim.solvers.base import Solver
 
 __all__ = ["Sweep", "sweep"]
@@ -222,15 +221,26 @@ def sweep(
             raise ConfigError(
                 f"{name} = {value!r} is unknown: choose one of {', '.join(known)}", argument=name
             )
-    grid = Grid(cls, _with_defaults(cls, arguments), how)
+    # What is dropped is dropped from a whole table.
+    grid = Grid(cls, _with_defaults(cls, arguments), how, copies=2 if invalid == "drop" else 1)
+    try:
+        return _computed(grid, invalid, executor, progress)
+    except MemoryError as fault:
+        raise ConfigError(
+            f"{grid.size:,} rows are too many for the memory: cut an axis into parts, and sweep "
+            "each of them"
+        ) from fault
+
+
+def _computed(grid: Grid, invalid: str, executor: Executors | None, progress: Progress) -> Sweep:
     parts = grid.parts()
     valid = np.zeros(grid.size, bool)
     for part in parts:
         valid[part.rows] = part.valid
     if invalid == "raise" and not valid.all():
         grid.refuse(valid)
-    outputs = _outputs(cls, grid.size, parts, executor, progress)
-    table = Sweep(_columns(cls, grid, outputs, valid), cls, grid)
+    outputs = outputs_of(grid, parts, executor, progress)
+    table = Sweep(columns_of(grid, outputs, valid), grid.cls, grid)
     return table.where(valid) if invalid == "drop" else table
 
 
@@ -248,67 +258,3 @@ def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict
     if missing:
         raise ConfigError(f"{missing[0]} is missing: it has no default", argument=missing[0])
     return defaults | dict(arguments)
-
-
-def _outputs(
-    cls: type[Solver[Any]],
-    size: int,
-    parts: list[Part],
-    executor: Executors | None,
-    progress: Progress,
-) -> dict[str, NDArray[Any]]:
-    """Run the kernels. Where a row's kernel has no such output, or it has none, that is unknown."""
-    report = reporter(progress)
-    found: dict[str, NDArray[Any]] = {}
-    done, total = 0, sum(len(part.valid) for part in parts)
-    for part in parts:
-        before = done
-        outputs = evaluate(
-            part.kernel,
-            part.inputs,
-            part.shape,
-            executor,
-            lambda now, _, before=before: report(before + now, total),
-        )
-        done += len(part.valid)
-        for name, values in outputs.items():
-            flat = values.reshape(-1)
-            if flat.dtype.kind in "iu":
-                flat = flat.astype(float)
-            if len(parts) > 1:
-                column = found.get(name, _unknown(size, flat.dtype))
-                column[part.rows] = flat
-                flat = column
-            found[name] = flat
-    if not parts:
-        found = {name: _unknown(size, np.dtype(float)) for name, _, _ in units_of(cls.result)}
-    return found
-
-
-def _unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return a column in which nothing is known: NaN, False, or `None` in place of a word."""
-    if kind.kind in "fb":
-        return np.full(size, math.nan if kind.kind == "f" else False)
-    return np.full(size, None, object)
-
-
-def _columns(
-    cls: type[Solver[Any]], grid: Grid, outputs: dict[str, NDArray[Any]], valid: NDArray[np.bool_]
-) -> dict[str, Column]:
-    columns = grid.columns()
-    units = {name: unit for name, unit, plain in units_of(cls.result) if not plain}
-    every = bool(valid.all())
-    while outputs:  # one after the other, or every number would be in memory twice
-        name = next(iter(outputs))
-        values, unit = outputs.pop(name), units.get(name, "")
-        if unit and si_factor(unit) != 1:
-            values /= si_factor(unit)
-        if not every and name in columns:  # an argument that the result repeats
-            values[~valid] = grid.numbers(name)[~valid] / (si_factor(unit) if unit else 1)
-        elif not every:
-            unknown = _unknown(1, values.dtype)
-            values = values.astype(unknown.dtype, copy=False)
-            values[~valid] = unknown[0]
-        columns[name] = Column(values, unit)
-    columns["valid"] = Column(valid)
-    return columns

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, TypeVar, dataclass_transform
 
 from mlsysim.core.errors import ConfigError
@@ -84,7 +83,6 @@ def field_unit(cls: type[Any], name: str) -> str:
     return next(unit for field, unit, _ in units_of(cls) if field == name)
 
 
-@cache
 def whole_fields(cls: type[Any]) -> frozenset[str]:
     """Return the fields of a record class that hold whole numbers."""
     return frozenset(item.name for item in dataclasses.fields(cls) if item.metadata.get("whole"))

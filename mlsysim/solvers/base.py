@@ -9,6 +9,7 @@ through the kernel, `sweep` arrays, `explain` quantities.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 from mlsysim.core.derivation import Derivation, Input
 from mlsysim.core.docstring import read_docstring
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import units_of, whole_fields
 from mlsysim.core.formula import trace
 from mlsysim.core.result import Result
 from mlsysim.core.types import Entry
@@ -139,16 +139,16 @@ class Solver(Generic[R]):
     def dressed(cls, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """Give the kernel's plain numbers the units that the result declares."""
         values = dict(outputs)
-        for name, unit, plain in units_of(cls.result):
-            if name not in values:
+        for item in dataclasses.fields(cls.result):
+            if item.name not in values or "unit" not in item.metadata:
                 continue
-            value = float(values[name])
+            value = float(values[item.name])
             if math.isnan(value):
-                values[name] = None
-            elif not plain:
-                values[name] = dress(value, unit)
+                values[item.name] = None
+            elif not item.metadata["plain"]:
+                values[item.name] = dress(value, item.metadata["unit"])
             else:
-                values[name] = int(value) if name in whole_fields(cls.result) else value
+                values[item.name] = int(value) if item.metadata["whole"] else value
         return values
 
     @classmethod
