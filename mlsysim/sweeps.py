@@ -22,6 +22,7 @@ from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
 from mlsysim.grid import Grid
 from mlsysim.slices import Executors, Progress
+from mlsysim.solvers.arguments import Whole
 from mlsysim.solvers.base import Solver
 
 __all__ = ["Sweep", "sweep"]
@@ -54,7 +55,8 @@ class Sweep(Table):
         ConfigError
             If there is no such row.
         """
-        whole = whole_fields(self.solver.result)
+        whole = {n for n, kind in self.solver.parameters.items() if isinstance(kind, Whole)}
+        whole |= whole_fields(self.solver.result)
         return {
             name: int(value) if name in whole and value is not None else value
             for name, value in super().row(index).items()
@@ -167,31 +169,36 @@ def sweep(
         ``"product"`` combines every value of every axis with every other; ``"zip"`` reads axes of
         equal length side by side, one configuration per position.
     invalid
-        What to do with configurations that make no sense, such as sizes that do not tile the
-        fleet: ``"raise"`` an error that names the first, ``"mark"`` them (column ``valid`` False,
-        numbers NaN), or ``"drop"`` them.
+        What to do with configurations that `solve` refuses, such as sizes that do not tile the
+        fleet: ``"raise"`` the error of the first, ``"mark"`` them (column ``valid`` is False and
+        numbers are NaN), or ``"drop"`` them. A value that is wrong in every configuration, such
+        as a negative size, is always an error.
     executor
         Who computes the slices of a large sweep: any `concurrent.futures.Executor`, such as a pool
         of threads or processes or the ``get_executor()`` of a Dask client, or a function that
         makes one. Without it they are computed here, one after the other. The table is the same.
         A slice whose worker dies is submitted again, three times in all; a pool of processes dies
-        with its worker, so that only a function can make another.
+        with its worker, so that only a function can make another. Workers of a pool of processes
+        ignore Ctrl-C from then on: the process that sweeps stops them.
     progress
         True draws a bar on standard error; a function is called with the rows done and the rows
         in all after each slice.
     **arguments
-        The solver's arguments. A list, tuple, range or array is an axis.
+        The solver's arguments. A list, tuple, range or array is an axis, and may have `None` among
+        its values where the solver takes `None`.
 
     Returns
     -------
     Sweep
-        One row per configuration: axes, then the solver's fields.
+        One row per configuration: axes, then the solver's fields. Each row equals what `solve`
+        returns for its arguments.
 
     Raises
     ------
     ConfigError
-        If an argument is unknown or out of range, axes differ in length under ``"zip"``, or a
-        configuration makes no sense and `invalid` is ``"raise"``.
+        If an argument is unknown or out of range, axes differ in length under ``"zip"``, a
+        configuration makes no sense and `invalid` is ``"raise"``, or the table would not fit in
+        memory.
     ExecutorError
         If the executor lost a slice each time that it was submitted.
 

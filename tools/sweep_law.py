@@ -10,16 +10,17 @@ import math
 import random
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 from unittest.mock import patch
 
 from mlsysim import Q_, ConfigError, slices, sweep
+from mlsysim.solvers.arguments import Number
 from mlsysim.solvers.base import Solver
 from tools.sweep_questions import Question, question, values_of
 
-__all__ = ["Tally", "broken", "check"]
+__all__ = ["Tally", "check", "try_sweeps"]
 
 _TOLERANCE = 1e-12
 _SKIPPED = frozenset(
@@ -34,7 +35,7 @@ _SKIPPED = frozenset(
 )
 """Fields in words, or made of several: `Sweep.result` has them."""
 _OWN = frozenset(("model", "fleet", "hardware", "precision", "recompute", "schedule", "attention"))
-"""Arguments that no result repeats: their columns show what was given."""
+"""Arguments whose columns show the names that were given."""
 _COUNT = re.compile(r" \([0-9]+ of [0-9]+ configurations; .*\)$")
 """What a sweep adds to the words of `solve`."""
 
@@ -49,19 +50,23 @@ class Tally:
     exact: int = 0
 
 
-def broken(least: int, seed: int = 0, every: float = 10.0) -> Iterator[Tally | str]:
-    """Try sweeps until so many cells are compared; yield the tally, and what breaks the law."""
+def try_sweeps(
+    cells: int, seed: int, report: Callable[[Tally], None], every: float = 10.0
+) -> Tally:
+    """Check random sweeps until so many cells are compared; report from time to time.
+
+    Raises
+    ------
+    AssertionError
+        If the law is broken.
+    """
     tally, shown = Tally(), time.monotonic()
-    while tally.cells < least:
-        try:
-            check(question(random.Random(f"{seed} {tally.sweeps}").choice), tally)
-        except AssertionError as fault:
-            yield str(fault)
-            return
+    while tally.cells < cells:
+        check(question(random.Random(f"{seed} {tally.sweeps}").choice), tally)
         if time.monotonic() - shown > every:
             shown = time.monotonic()
-            yield tally
-    yield tally
+            report(tally)
+    return tally
 
 
 def check(asked: Question, tally: Tally) -> None:
@@ -106,8 +111,13 @@ def _pairs(
     """Yield each field as the row has it, and as it should be."""
     refused = isinstance(answer, ConfigError)
     yield "valid", row["valid"], not refused
-    for name in _OWN & set(row):
-        yield name, row[name], getattr(given[name], "name", given[name])
+    for name in asked.axes:
+        kind = asked.solver.parameters[name]
+        if name in _OWN & set(row):
+            yield name, row[name], getattr(given[name], "name", given[name])
+        elif name in row and isinstance(kind, Number) and given[name] is not None:
+            # A quantity may come back in another unit.
+            yield name, math.isclose(*(kind.admit(name, v) for v in (row[name], given[name]))), True
     for item in fields(asked.solver.result):
         name = item.name
         if name in _SKIPPED or (refused and (name in given or name not in row)):

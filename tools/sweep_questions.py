@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,13 @@ _NOUNS: Mapping[str, Sequence[Any]] = {
     "power_calibration": list(PowerCalibrations),
 }
 _ONE: Mapping[type[Solver[Any]], Mapping[str, Any]] = {
-    DistributedSolver: {"model": Models.Llama3_8B, "fleet": _FLEETS[0], "batch_size": 512},
+    DistributedSolver: {
+        "model": Models.Llama3_8B,
+        "fleet": _FLEETS[0],
+        "batch_size": 512,
+        "tp_size": 8,
+        "microbatch_count": 8,
+    },
     ServingSolver: {"model": Models.Llama3_8B, "hardware": Systems.Nodes.DGX_H100},
     SingleNodeSolver: {"model": Models.Llama3_8B, "hardware": Hardware.H100},
     ReliabilitySolver: {"fleet": _FLEETS[0], "job_duration_hours": 720, "checkpoint_time_s": 60},
@@ -98,7 +105,6 @@ _SHARES = (0.5, 1, 0.25, 0.33, 1e-9)
 _FACTORS = (1, 4, 1.5, 2**53 + 1, 1e30)
 _AMOUNTS = (1, 2.5, 30, 365, 0.1, 1e-6, 1e12, 2**53 + 1, 10**20)
 _WRONG = (0, -1, 1.5, math.nan, math.inf, 10**400, "8", True, 1j, Q_(1, "GB"), object())
-_CONTAINERS = (list, tuple, np.array)
 _WIDTHS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64")
 
 
@@ -120,17 +126,18 @@ class Question:
             f"    how={self.how!r},\n    invalid={self.invalid!r},\n)"
         )
 
+    @cached_property
+    def axes(self) -> dict[str, list[Any]]:
+        """The values of each axis, in the order of the solver's arguments."""
+        known = inspect.signature(self.solver.solve).parameters
+        values = {n: values_of(self.arguments[n]) for n in known if n in self.arguments}
+        return {name: several for name, several in values.items() if several is not None}
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the arguments of every row, worked out without the sweep."""
-        values = {
-            name: values_of(self.arguments[name])
-            for name in inspect.signature(self.solver.solve).parameters
-            if name in self.arguments
-        }
-        axes = {name: several for name, several in values.items() if several is not None}
         combine = itertools.product if self.how == "product" else _side_by_side
-        for row in combine(*axes.values()):
-            yield {**self.arguments, **dict(zip(axes, row, strict=True))}
+        for row in combine(*self.axes.values()):
+            yield {**self.arguments, **dict(zip(self.axes, row, strict=True))}
 
 
 def _side_by_side(*axes: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -175,17 +182,28 @@ def question(choose: Choose) -> Question:
 
 
 def _axis(choose: Choose, name: str, kind: Argument, size: int, wrong: bool) -> Any:
+    """Return an axis in one of the containers that hold its values."""
     values = [_value(choose, name, kind) for _ in range(size)]
     if wrong:
         values[choose(range(size))] = choose(_WRONG)
+    elif isinstance(kind, Whole) and choose((False,) * 9 + (True,)):
+        return range(kind.minimum, kind.minimum + size)
+    several: list[Callable[[], Any]] = [lambda: values, lambda: tuple(values)]
     if all(type(value) in (int, float) and abs(value) < 2**63 for value in values):
-        if choose((False, True)):
-            return _array(choose, values)
-        if isinstance(kind, Amount) and not wrong:
-            return Q_(np.array(values), kind.unit)
-    elif kind.numeric:
-        return choose((list, tuple))(values)
-    return choose(_CONTAINERS if all(isinstance(v, str) for v in values) else (list, tuple))(values)
+        several.append(lambda: _array(choose, values))
+        if isinstance(kind, Amount):
+            several.append(lambda: Q_(np.array(values), kind.unit))
+    elif all(isinstance(value, (str, bool)) for value in values):
+        several.append(lambda: np.array(values))
+    else:
+        several.append(lambda: _objects(values))
+    return choose(several)()
+
+
+def _objects(values: list[Any]) -> Any:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def _array(choose: Choose, values: list[Any]) -> Any:
@@ -215,7 +233,8 @@ def _number(choose: Choose, name: str, kind: Argument) -> Any:
         if kind.maximum < 10:
             return choose(range(kind.minimum, int(kind.maximum) + 1))
         plain = choose(_SMALL if name.endswith(("_size", "_stages", "_count")) else _SIZES)
-        return choose((plain, plain, plain, plain, float(plain), Decimal(plain), Q_(plain, "")))
+        others = (float(plain), np.int64(plain), np.float64(plain), Decimal(plain), Q_(plain, ""))
+        return choose((plain,) * 8 + others)
     if isinstance(kind, Amount):
         plain = choose((*_AMOUNTS, 0) if kind.zero else _AMOUNTS)
         return choose((plain, Q_(plain, kind.unit))) if kind.plain else Q_(plain, kind.unit)
