@@ -1,49 +1,107 @@
-"""The configurations of a sweep: axes, broadcast against each other or read side by side."""
+"""The configurations of a sweep: axes, broadcast against each other or read side by side.
+
+What a solver chooses by its arguments, a plan or constants, it chooses once for each combination
+of names, objects and stages that occurs: a case. Every kernel input becomes a small table of its
+values by case, or the numbers of an axis.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsysim.axes import Axis, is_axis
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column
-from mlsysim.core.units import dress, strip
-from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, is_array
-from mlsysim.solvers.base import Plan, Solver
+from mlsysim.memory import check_room
+from mlsysim.slices import Chosen
+from mlsysim.solvers.arguments import Varying
+from mlsysim.solvers.base import Kernel, Solver
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "Part"]
 
-_AXIS_TYPES = (list, tuple, range, np.ndarray)
-_PLAIN = (int, float)
+
+@dataclass(frozen=True)
+class _Case:
+    """What a solver makes of one combination of names, objects and stages."""
+
+    kernel: Kernel
+    inputs: Mapping[str, Any]
+    limits: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Rows, and for each axis the positions of their values, which broadcast to the shape."""
+
+    shape: tuple[int, ...]
+    index: Mapping[str, NDArray[np.intp]]
+    case: NDArray[np.intp]
+
+    def picked(self, rows: NDArray[np.intp]) -> _Layout:
+        """Return some rows, one after the other."""
+        spots = np.unravel_index(rows, self.shape)
+
+        def pick(positions: NDArray[np.intp]) -> NDArray[np.intp]:
+            return np.broadcast_to(positions, self.shape)[spots]
+
+        index = {name: pick(positions) for name, positions in self.index.items()}
+        return _Layout((len(rows),), index, pick(self.case))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that one kernel answers, and which of them make sense."""
+
+    kernel: Kernel
+    inputs: Mapping[str, Any]
+    shape: tuple[int, ...]
+    rows: NDArray[np.intp] | slice
+    valid: NDArray[np.bool_]
 
 
 class Grid:
-    """The configurations of a sweep, as axes that are broadcast against each other."""
+    """The configurations of a sweep."""
 
-    def __init__(self, cls: type[Solver[Any]], arguments: Mapping[str, Any], how: str) -> None:
+    def __init__(
+        self, cls: type[Solver[Any]], arguments: Mapping[str, Any], how: str, copies: int
+    ) -> None:
         self.cls = cls
-        axes = {n: v for n, v in arguments.items() if _is_axis(v)}
-        self._fixed = {n: v for n, v in arguments.items() if n not in axes}
-        self._axes = {n: _axis(n, v, cls.parameters[n]) for n, v in axes.items()}
-        lengths = {n: len(v) for n, v in self._axes.items()}
+        lengths = {name: len(value) for name, value in arguments.items() if is_axis(value)}
         if how == "zip" and len(set(lengths.values())) > 1:
             raise ConfigError(f'how="zip" needs axes of equal length, got {lengths}')
-        self.shape: tuple[int, ...] = tuple(lengths.values())
-        index = [np.arange(size) for size in self.shape]
-        if how == "zip":
-            self.shape = self.shape[:1]
-            index = [np.arange(size) for size in lengths.values()]
-        else:
-            index = list(np.ix_(*index)) if index else []
-        self._index = dict(zip(lengths, index, strict=True))
+        shape = tuple(lengths.values())
+        self.shape = shape[:1] if how == "zip" else shape
+        columns = len(lengths) + len(dataclasses.fields(cls.result))
+        check_room(lengths, self.size, copies * columns * np.dtype(float).itemsize)
+        axes: dict[str, Axis] = {}
+        for name, kind in cls.parameters.items():  # in the order in which `solve` refuses them
+            if name in lengths:
+                axes[name] = Axis(name, arguments[name], kind)
+            else:
+                kind.admit(name, arguments[name])
+        self._fixed = {name: arguments[name] for name in cls.parameters if name not in axes}
+        self._axes = {name: axes[name] for name in lengths}
+        places = [np.arange(size) for size in shape]
+        if how == "product" and places:
+            places = list(np.ix_(*places))
+        self._index = dict(zip(self._axes, places, strict=True))
+        combinations, case = (self._zipped if how == "zip" else self._crossed)()
+        self._layout = _Layout(self.shape, self._index, case)
+        self._cases = [self._case(picks) for picks in combinations]
         self._rows: NDArray[Any] | None = None
-        self._admitted: NDArray[np.bool_]
-        self.plan: Plan
+
+    @property
+    def size(self) -> int:
+        """Number of configurations."""
+        return math.prod(self.shape)
 
     def picked(self, rows: NDArray[Any]) -> Grid:
         """Return the same configurations, of which the table holds some rows only."""
@@ -55,163 +113,120 @@ class Grid:
     def arguments(self, row: int) -> dict[str, Any]:
         """Return the arguments of one row."""
         number = row if self._rows is None else int(self._rows[row])
-        spots = np.unravel_index(number, self.shape) if self.shape else ()
+        spot = np.unravel_index(number, self.shape)
         chosen = dict(self._fixed)
-        for axis, (name, values) in enumerate(self._axes.items()):
-            spot = spots[axis if len(self.shape) > 1 or len(self._axes) == 1 else 0]
-            value = values[int(spot)]
-            chosen[name] = _plain(value) if isinstance(value, np.generic) else value
+        for name, axis in self._axes.items():
+            position = np.broadcast_to(self._index[name], self.shape)[spot]
+            chosen[name] = axis.value(int(position))
         return chosen
 
-    def kernel_inputs(self, invalid: str) -> dict[str, Any]:
-        """Return every input of the kernel, as a number or an array.
+    def _crossed(self) -> tuple[Iterator[tuple[Any, ...]], NDArray[np.intp]]:
+        """Return every combination of picks, and which of them each row has."""
+        axes = self._choosing()
+        case = np.zeros((1,) * len(self.shape), np.intp)
+        for name, axis in axes.items():
+            case = case * len(axis.picks) + axis.codes[self._index[name]]
+        return itertools.product(*(axis.picks for axis in axes.values())), case
 
-        Names and objects that contradict each other, such as a precision that one of several
-        devices lacks, are refused or passed over as `invalid` says; a value that is wrong in
-        itself is always refused.
-        """
-        numeric = {n: self._spread(n) for n, v in self._axes.items() if not isinstance(v, list)}
-        named = {n: v for n, v in self._axes.items() if n not in numeric}
-        cases: list[dict[str, Any] | None] = []
-        faults: list[ConfigError] = []
-        for choice in itertools.product(*(range(len(v)) for v in named.values())):
-            picks = {n: named[n][i] for n, i in zip(named, choice, strict=True)}
-            given = {**self._fixed, **numeric, **picks}
-            self.cls.each(given)
-            try:
-                arguments = self.cls.admit(given)
-            except ConfigError as fault:
-                if invalid == "raise":
-                    raise
-                faults.append(fault)
-                cases.append(None)
+    def _zipped(self) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
+        """Return the combinations of picks that occur, and which of them each row has."""
+        found: list[tuple[Any, ...]] = [()]
+        case = np.zeros(self.shape, np.intp)
+        for axis in self._choosing().values():
+            count = len(axis.picks)
+            if count == 1:
+                found = [(*before, axis.picks[0]) for before in found]
                 continue
-            plan = self.cls.plan(arguments)
-            if any(cases) and plan.kernel is not self.plan.kernel:
-                raise ConfigError(
-                    "model: a sweep takes models of one kind; sweep transformers and models of "
-                    "fixed shape apart",
-                    argument="model",
-                )
-            self.plan = plan
-            cases.append(self.cls.inputs(arguments))
-        case = np.zeros((), dtype=int)
-        for name, values in named.items():
-            case = case * len(values) + self._index[name]
-        good = [found for found in cases if found is not None]
-        if not good:
-            raise faults[0]
-        self._admitted = np.array([found is not None for found in cases])[case]
+            pairs, case = np.unique(case * count + axis.codes, return_inverse=True)
+            found = [(*found[pair // count], axis.picks[pair % count]) for pair in pairs.tolist()]
+        return found, case
+
+    def _choosing(self) -> dict[str, Axis]:
+        return {name: axis for name, axis in self._axes.items() if axis.chooses}
+
+    def _case(self, picks: tuple[Any, ...]) -> _Case | None:
+        """Ask the solver about a combination; `None` where it contradicts itself."""
+        stand_ins = {name: axis.picks[0] for name, axis in self._axes.items()}
+        chosen = dict(zip(self._choosing(), picks, strict=True))
+        try:
+            arguments = self.cls.admit(self._fixed | stand_ins | chosen)
+        except ConfigError:
+            return None
+        plan = self.cls.plan(arguments)
+        return _Case(plan.kernel, self.cls.inputs(arguments), self.cls.limits(arguments))
+
+    def parts(self) -> list[Part]:
+        """Return all rows that have a kernel, by kernel."""
+        kernels = {case.kernel: None for case in self._cases if case is not None}
+        if len(kernels) == 1:
+            return [self._part(kernel, self._layout, slice(None)) for kernel in kernels]
+        parts = []
+        for kernel in kernels:
+            own = np.array([case is not None and case.kernel is kernel for case in self._cases])
+            rows = np.flatnonzero(np.broadcast_to(own[self._layout.case], self.shape))
+            parts.append(self._part(kernel, self._layout.picked(rows), rows))
+        return parts
+
+    def _part(self, kernel: Kernel, layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
+        cases = [case if case and case.kernel is kernel else None for case in self._cases]
+        first = next(case for case in cases if case is not None)
         # What is passed over takes any numbers: its row is marked, and they are never shown.
-        filled = [good[0] if found is None else found for found in cases]
-        return {name: _gathered([c[name] for c in filled], case) for name in good[0]}
-
-    def _spread(self, name: str) -> Any:
-        """Lay a numeric axis along its dimension of the grid, as float64.
-
-        Fixed-width integers wrap around in silence, from 32 bits on within a realistic model.
-        """
-        axis = self._axes[name]
-        return (axis if _is_quantity(axis) else axis.astype(float))[self._index[name]]
-
-    def valid(self, inputs: Mapping[str, Any], invalid: str) -> NDArray[np.bool_]:
-        """Evaluate the solver's rules, and refuse what breaks them if so asked."""
-        valid = np.broadcast_to(self._admitted, self.shape).copy()
+        filled = [first if case is None else case for case in cases]
+        inputs, limits = (
+            {n: self._gathered([vars(c)[kind][n] for c in filled], layout) for n in names}
+            for kind, names in (("inputs", first.inputs), ("limits", first.limits))
+        )
+        good = np.array([case is not None for case in cases])
+        valid = np.broadcast_to(good[layout.case], layout.shape).copy()
+        known = {name: _spread(value) for name, value in (inputs | limits).items()}
         for rule in self.cls.rules:
-            holds = np.broadcast_to(rule.holds(inputs), self.shape)
-            if invalid == "raise" and not holds.all():
-                first = tuple(np.argwhere(~holds)[0]) if self.shape else ()
-                case = {n: _plain(np.broadcast_to(v, self.shape)[first]) for n, v in inputs.items()}
-                fault = rule.fault(case)
-                fault.message += (
-                    f' ({int((~holds).sum())} of {holds.size} configurations; invalid="mark" or '
-                    '"drop" goes on without them)'
-                )
-                raise fault
-            valid &= holds
-        return valid.ravel()
+            valid &= rule.holds(known)
+        return Part(kernel, inputs, layout.shape, rows, valid.reshape(-1))
+
+    def _gathered(self, values: list[Any], layout: _Layout) -> Any:
+        """Join one input over all cases: a number, an array, or a table by case."""
+        names = {value.name for value in values if isinstance(value, Varying)}
+        if not names:
+            first = values[0]
+            if all(value == first or (math.isnan(value) and math.isnan(first)) for value in values):
+                return first
+            return Chosen(np.array(values), layout.case)
+        numbers = {name: self._axes[name].numbers[layout.index[name]] for name in names}
+        if all(isinstance(value, Varying) for value in values) and len(names) == 1:
+            return numbers.popitem()[1]
+        plain = np.array([math.nan if isinstance(v, Varying) else v for v in values])
+        joined = plain[layout.case]
+        for name, own in numbers.items():
+            takes = np.array([isinstance(v, Varying) and v.name == name for v in values])
+            joined = np.where(takes[layout.case], own, joined)
+        return joined
+
+    def refuse(self, valid: NDArray[np.bool_]) -> None:
+        """Raise what `solve` raises for the first configuration that makes no sense."""
+        missing, first = self.size - int(valid.sum()), int(valid.argmin())
+        try:
+            self.cls.solve(**self.arguments(first))
+        except ConfigError as fault:
+            fault.message += (
+                f' ({missing} of {self.size} configurations; invalid="mark" or "drop" goes on '
+                "without them)"
+            )
+            raise
+        raise RuntimeError(f"solve answers row {first}, which sweep refuses")
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return the numbers of an axis, row by row, in SI."""
+        return np.broadcast_to(self._axes[name].numbers[self._index[name]], self.shape).reshape(-1)
 
     def columns(self) -> dict[str, Column]:
         """Return the axes as columns."""
         found = {}
-        for name, values in self._axes.items():
-            plain: Any = np.array(_labels(values), object) if isinstance(values, list) else values
-            unit = f"{plain.units:~P}" if _is_quantity(plain) else ""
-            plain = plain.magnitude if unit else plain
-            spread = np.broadcast_to(plain[self._index[name]], self.shape)
+        for name, axis in self._axes.items():
+            values, unit = axis.column()
+            spread = np.broadcast_to(values[self._index[name]], self.shape)
             found[name] = Column(spread.reshape(-1), unit)
         return found
 
 
-def _is_quantity(value: Any) -> bool:
-    return hasattr(value, "magnitude")
-
-
-def _is_axis(value: Any) -> bool:
-    several = _is_quantity(value) and np.ndim(value.magnitude) > 0
-    return several or isinstance(value, _AXIS_TYPES) or is_array(value)
-
-
-def _axis(name: str, values: Any, kind: Argument) -> Any:
-    """Return an axis of objects as a list, of numbers as an array, of quantities as one of these.
-
-    Raises
-    ------
-    ConfigError
-        If the axis is empty or nested, or holds quantities of another dimension.
-    """
-    axis: Any
-    if not kind.numeric:
-        axis = [_plain(v) if isinstance(v, np.generic) else v for v in values]
-    elif isinstance(kind, Amount) and any(map(_is_quantity, values)):
-        # Quantities in a list may differ in unit; they share the argument's.
-        axis = dress(np.array([strip(value, kind.unit, name) for value in values]), kind.unit)
-    else:
-        axis = _numbers(name, values, kind)
-    flat = isinstance(axis, list) or getattr(axis, "magnitude", axis).ndim == 1
-    if not flat or len(axis) == 0:
-        raise ConfigError(f"{name} must be a flat axis of at least one value", argument=name)
-    return axis
-
-
-def _numbers(name: str, values: Any, kind: Argument) -> NDArray[Any]:
-    """Return plain numbers as an array; values of a list are refused in the words of `solve`."""
-    if _is_quantity(values):
-        if not values.dimensionless:
-            kind.admit(name, values[0])  # refuses, and says what to give
-        values = values.to("").magnitude
-    if np.ma.is_masked(values):
-        raise ConfigError(f"{name} has masked values: leave them out", argument=name)
-    if isinstance(values, (list, tuple)) and not all(type(value) in _PLAIN for value in values):
-        if any(np.ndim(value) for value in values if not _is_quantity(value)):
-            raise ConfigError(f"{name} must be a flat axis of numbers", argument=name)
-        admitted = [kind.admit(name, value) for value in values]
-        if None in admitted:
-            raise ConfigError(
-                f"{name} has None among its values: give numbers, or leave {name} out",
-                argument=name,
-            )
-        values = values if isinstance(kind, Amount) else admitted
-    axis = np.asarray(values)
-    if axis.dtype.kind not in "iuf":
-        for value in values if axis.ndim == 1 else ():
-            kind.admit(name, value)  # says more about the value at fault
-        raise ConfigError(f"{name} must hold numbers, not {axis.dtype}", argument=name)
-    return axis
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's; a whole float as a whole number."""
-    number = value.item()
-    return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-def _gathered(values: list[Any], case: NDArray[Any]) -> Any:
-    """Join one kernel input over all cases of the named axes."""
-    if isinstance(values[0], np.ndarray) or all(value == values[0] for value in values):
-        return values[0]
-    return np.array(values)[case]
-
-
-def _labels(values: list[Any]) -> list[Any]:
-    return [getattr(value, "name", value) for value in values]
+def _spread(value: Any) -> Any:
+    return value.values[value.case] if isinstance(value, Chosen) else value

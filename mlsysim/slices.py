@@ -10,13 +10,15 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, TypeAlias
 
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, ExecutorError
 
-__all__ = ["Executors", "Progress", "evaluate", "reporter"]
+__all__ = ["Chosen", "Executors", "Progress", "evaluate", "reporter"]
 
 Executors: TypeAlias = Executor | Callable[[], Executor]
 """An executor, or a function that makes one, and makes it anew when its workers have died."""
@@ -40,7 +42,17 @@ _Kernel: TypeAlias = Callable[..., dict[str, Any]]
 _CACHED = 16_384
 # How often a slice is submitted before it counts as lost.
 _ATTEMPTS = 3
+# Seconds that running slices get to end once a sweep is given up.
+_PATIENCE = 5.0
 _BAR = 40
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An input of few values: which of them each row has. Slices look them up by themselves."""
+
+    values: NDArray[Any]
+    case: NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,8 @@ class _Slice:
         return {name: self._part(value) for name, value in inputs.items()}
 
     def _part(self, value: Any) -> Any:
+        if isinstance(value, Chosen):
+            return value.values[self._part(value.case)]
         if np.ndim(value) == 0:
             return value
         # Shapes are aligned from the right, as in broadcasting.
@@ -84,7 +98,7 @@ def evaluate(
     """
     report = reporter(progress)
     slices = _cut(shape)
-    computed = (
+    computed: Generator[tuple[_Slice, dict[str, Any]]] = (
         ((piece, _solve(kernel, piece.of(inputs))) for piece in slices)
         if executor is None
         else _submitted(_maker(executor), kernel, inputs, slices)
@@ -92,11 +106,12 @@ def evaluate(
     total = math.prod(shape)
     done = 0
     columns: dict[str, NDArray[Any]] = {}
-    for piece, outputs in computed:
-        for name, value in outputs.items():
-            _place(columns, name, total, piece, np.asarray(value))
-        done += piece.rows.stop - piece.rows.start
-        report(done, total)
+    with closing(computed):  # what workers hold is let go of at once, whatever happens here
+        for piece, outputs in computed:
+            for name, value in outputs.items():
+                _place(columns, name, total, piece, np.asarray(value))
+            done += piece.rows.stop - piece.rows.start
+            report(done, total)
     return {name: column.reshape(shape) for name, column in columns.items()}
 
 
@@ -139,12 +154,17 @@ def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict
     Dask knows tasks by their arguments, and answers one that failed with the same failure. The
     number of the attempt makes it another task.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return kernel(**inputs)
 
 
 def _solve_to_file(folder: str, kernel: _Kernel, inputs: Mapping[str, Any], attempt: int) -> str:
-    """Run the kernel on one slice, and return the path of a file with its outputs."""
+    """Run the kernel on one slice, and return the path of a file with its outputs.
+
+    Ctrl-C reaches workers too. One that it interrupts while a result is handed back can leave the
+    pool's pipe locked for good, so workers leave Ctrl-C to the process that sweeps.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
         pickle.dump(_solve(kernel, inputs, attempt), file)
     return file.name
@@ -174,7 +194,7 @@ def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[
 
 def _submitted(
     make: Callable[[], Any], kernel: _Kernel, inputs: Mapping[str, Any], slices: list[_Slice]
-) -> Iterator[tuple[_Slice, dict[str, Any]]]:
+) -> Generator[tuple[_Slice, dict[str, Any]]]:
     """Compute slices on an executor, in any order, each handed back once.
 
     An error of the kernel would have been one here too. So whatever a future raises is taken for
@@ -184,17 +204,22 @@ def _submitted(
     fault: Exception | None = None
     for attempt in range(_ATTEMPTS):
         lost = []
+        futures: dict[Future[Any], _Slice] = {}
+        # Futures report themselves here when they are cancelled, too: `as_completed` waits without
+        # end for those that a pool cancels as it shuts down.
+        ended: SimpleQueue[Future[Any]] = SimpleQueue()
         with make() as executor, _carrier(executor) as (task, unpacked):
-            futures: dict[Future[Any], _Slice] = {}
             try:
                 for piece in left:
                     try:
                         future = executor.submit(task, kernel, piece.of(inputs), attempt)
                         futures[future] = piece
+                        future.add_done_callback(ended.put)
                     except Exception as death:
                         fault = death
                         lost.append(piece)
-                for future in as_completed(list(futures)):
+                while futures:
+                    future = ended.get()
                     piece = futures.pop(future)
                     try:
                         outputs = unpacked(future.result())
@@ -204,8 +229,10 @@ def _submitted(
                         continue
                     yield piece, outputs
             finally:
-                for future in futures:
-                    future.cancel()
+                running = [future for future in futures if not future.cancel()]
+                if isinstance(executor, ProcessPoolExecutor):
+                    # A worker that still writes would keep the folder from being removed.
+                    wait(running, _PATIENCE)
         left = lost
         if not left:
             return

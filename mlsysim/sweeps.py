@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsysim.columns import columns_of, outputs_of
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import units_of
+from mlsysim.core.fields import whole_fields
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
-from mlsysim.core.units import si_factor
 from mlsysim.grid import Grid
-from mlsysim.slices import Executors, Progress, evaluate
+from mlsysim.slices import Executors, Progress
+from mlsysim.solvers.arguments import Whole
 from mlsysim.solvers.base import Solver
 
 __all__ = ["Sweep", "sweep"]
@@ -45,6 +46,21 @@ class Sweep(Table):
         super().__init__(columns)
         self.solver = solver
         self._grid = grid
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Return one row by name, as `solve` answers: with units, and `None` for what is unknown.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such row.
+        """
+        whole = {n for n, kind in self.solver.parameters.items() if isinstance(kind, Whole)}
+        whole |= whole_fields(self.solver.result)
+        return {
+            name: int(value) if name in whole and value is not None else value
+            for name, value in super().row(index).items()
+        }
 
     def result(self, index: int) -> Result:
         """Solve one row again, for its reasons and its derivation.
@@ -153,31 +169,36 @@ def sweep(
         ``"product"`` combines every value of every axis with every other; ``"zip"`` reads axes of
         equal length side by side, one configuration per position.
     invalid
-        What to do with configurations that make no sense, such as sizes that do not tile the
-        fleet: ``"raise"`` an error that names the first, ``"mark"`` them (column ``valid`` False,
-        numbers NaN), or ``"drop"`` them.
+        What to do with configurations that `solve` refuses, such as sizes that do not tile the
+        fleet: ``"raise"`` the error of the first, ``"mark"`` them (column ``valid`` is False and
+        numbers are NaN), or ``"drop"`` them. A value that is wrong in every configuration, such
+        as a negative size, is always an error.
     executor
         Who computes the slices of a large sweep: any `concurrent.futures.Executor`, such as a pool
         of threads or processes or the ``get_executor()`` of a Dask client, or a function that
         makes one. Without it they are computed here, one after the other. The table is the same.
         A slice whose worker dies is submitted again, three times in all; a pool of processes dies
-        with its worker, so that only a function can make another.
+        with its worker, so that only a function can make another. Workers of a pool of processes
+        ignore Ctrl-C from then on: the process that sweeps stops them.
     progress
         True draws a bar on standard error; a function is called with the rows done and the rows
         in all after each slice.
     **arguments
-        The solver's arguments. A list, tuple, range or array is an axis.
+        The solver's arguments. A list, tuple, range or array is an axis, and may have `None` among
+        its values where the solver takes `None`.
 
     Returns
     -------
     Sweep
-        One row per configuration: axes, then the solver's fields.
+        One row per configuration: axes, then the solver's fields. Each row equals what `solve`
+        returns for its arguments.
 
     Raises
     ------
     ConfigError
-        If an argument is unknown or out of range, axes differ in length under ``"zip"``, or a
-        configuration makes no sense and `invalid` is ``"raise"``.
+        If an argument is unknown or out of range, axes differ in length under ``"zip"``, a
+        configuration makes no sense and `invalid` is ``"raise"``, or the table would not fit in
+        memory.
     ExecutorError
         If the executor lost a slice each time that it was submitted.
 
@@ -207,11 +228,26 @@ def sweep(
             raise ConfigError(
                 f"{name} = {value!r} is unknown: choose one of {', '.join(known)}", argument=name
             )
-    grid = Grid(cls, _with_defaults(cls, arguments), how)
-    inputs = grid.kernel_inputs(invalid)
-    valid = grid.valid(inputs, invalid)
-    outputs = evaluate(grid.plan.kernel, inputs, grid.shape, executor, progress)
-    table = Sweep(_columns(cls, grid, outputs, valid), cls, grid)
+    # What is dropped is dropped from a whole table.
+    grid = Grid(cls, _with_defaults(cls, arguments), how, copies=2 if invalid == "drop" else 1)
+    try:
+        return _computed(grid, invalid, executor, progress)
+    except MemoryError as fault:
+        raise ConfigError(
+            f"{grid.size:,} rows are too many for the memory: cut an axis into parts, and sweep "
+            "each of them"
+        ) from fault
+
+
+def _computed(grid: Grid, invalid: str, executor: Executors | None, progress: Progress) -> Sweep:
+    parts = grid.parts()
+    valid = np.zeros(grid.size, bool)
+    for part in parts:
+        valid[part.rows] = part.valid
+    if invalid == "raise" and not valid.all():
+        grid.refuse(valid)
+    outputs = outputs_of(grid, parts, executor, progress)
+    table = Sweep(columns_of(grid, outputs, valid), grid.cls, grid)
     return table.where(valid) if invalid == "drop" else table
 
 
@@ -229,23 +265,3 @@ def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict
     if missing:
         raise ConfigError(f"{missing[0]} is missing: it has no default", argument=missing[0])
     return defaults | dict(arguments)
-
-
-def _columns(
-    cls: type[Solver[Any]], grid: Grid, outputs: Mapping[str, Any], valid: NDArray[np.bool_]
-) -> dict[str, Column]:
-    columns = grid.columns()
-    units = {name: unit for name, unit, plain in units_of(cls.result) if not plain}
-    every = bool(valid.all())
-    for name, value in outputs.items():
-        unit = units.get(name, "")
-        scaled = value / si_factor(unit) if unit and si_factor(unit) != 1 else value
-        flat = np.broadcast_to(scaled, grid.shape).reshape(-1)
-        if not every and flat.dtype.kind == "f":
-            flat = np.where(valid, flat, np.nan)
-        elif not every and flat.dtype.kind == "b":
-            flat = flat & valid
-        if name not in columns:
-            columns[name] = Column(flat, unit)
-    columns["valid"] = Column(valid)
-    return columns

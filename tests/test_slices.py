@@ -7,9 +7,14 @@ import multiprocessing
 import operator
 import os
 import signal
+import subprocess
+import sys
+import tempfile
+import time
 from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -217,6 +222,91 @@ def test_a_sweep_that_is_stopped_starts_no_more_slices():
         queued = [executor._work_queue.get() for _ in range(executor._work_queue.qsize())]
     assert queued
     assert all(item is None or item.future.cancelled() for item in queued)
+
+
+@pytest.mark.parametrize("make", [partial(ThreadPoolExecutor, 1), spawned], ids=["thread", "pool"])
+def test_a_pool_that_is_shut_down_is_an_error(make):
+    """`as_completed` would wait without end for the slices that it cancels."""
+    executor = make()
+    shut = Once(lambda done, total: executor.shutdown(wait=False, cancel_futures=True))
+    with pytest.raises(ExecutorError, match="after shutdown") as caught:
+        sweep(DistributedSolver, **LONG, executor=executor, progress=shut)
+    assert 0 < caught.value.rows[0] < caught.value.rows[1] <= 450_000
+
+
+def slowly(rows, diary):
+    """Stand in for a kernel that takes its time, and notes when it begins and ends."""
+    own = Path(diary) / f"{rows[0]:g}"
+    own.with_suffix(".begun").touch()
+    time.sleep(0.3)
+    own.with_suffix(".ended").touch()
+    return {"rows": rows}
+
+
+def test_what_is_stopped_leaves_no_folder(tmp_path, monkeypatch):
+    """Neither a folder of results, nor a worker that still writes into it."""
+    diary, folder = tmp_path / "diary", tmp_path / "folder"
+    diary.mkdir()
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(slices, "_CACHED", 1)
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    inputs = {"rows": np.arange(20.0), "diary": str(diary)}
+    with spawned() as executor:
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(slowly, inputs, (20,), executor, stop)
+        assert list(folder.iterdir()) == []
+        begun, ended = (list(diary.glob(f"*.{what}")) for what in ("begun", "ended"))
+        assert 1 < len(begun) == len(ended) < 20
+
+
+SWEPT = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+import numpy as np
+from mlsysim import DistributedSolver, Models, Systems, sweep
+
+if __name__ == "__main__":
+    sweep(
+        DistributedSolver,
+        model=Models.Llama3_70B,
+        fleet=Systems.Clusters.Research_256,
+        batch_size=np.arange(1, 50_001) * 32,
+        tp_size=[1, 8],
+        pp_size=[1, 4],
+        microbatch_count=[4, 8, 16, 32, 64],
+        invalid="mark",
+        executor=partial(ProcessPoolExecutor, 2),
+        progress=lambda done, total: print(done, flush=True),
+    )
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="process groups are POSIX's")
+def test_ctrl_c_ends_all_and_leaves_no_folder(tmp_path):
+    """A terminal sends it to the workers as well."""
+    script, folder = tmp_path / "swept.py", tmp_path / "folder"
+    script.write_text(SWEPT)
+    folder.mkdir()
+    root = str(Path(slices.__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        env=os.environ | {"TMPDIR": str(folder), "PYTHONPATH": root},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        running.stdout.readline()
+        os.killpg(running.pid, signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGINT
+    assert "KeyboardInterrupt" in errors
+    assert list(folder.iterdir()) == []
 
 
 def test_the_bar_is_drawn_on_standard_error(capsys):

@@ -210,10 +210,19 @@ def test_devices_and_nodes_stand_side_by_side():
     assert table["itl"][0] == table["itl"][1]
 
 
-def test_kinds_of_models_are_swept_apart():
-    kinds = [Models.ResNet50, Models.Llama3_8B]
-    with pytest.raises(ConfigError, match="models of one kind"):
-        sweep(SingleNodeSolver, model=kinds, hardware=Hardware.H100)
+def test_kinds_of_models_are_swept_together():
+    """They have kernels of their own, and rows where these belong."""
+    models = [Models.ResNet50, Models.Llama3_8B, Models.DLRM]
+    table = sweep(SingleNodeSolver, model=models, hardware=Hardware.H100, batch_size=[1, 8])
+    assert table["model"].tolist() == [model.name for model in models for _ in range(2)]
+    answers = [
+        SingleNodeSolver.solve(model=model, hardware=Hardware.H100, batch_size=size)
+        for model in models
+        for size in (1, 8)
+    ]
+    times = [answer.latency.magnitude for answer in answers]
+    assert table["latency"].magnitude.tolist() == times
+    assert [row["overhead_time"] for row in table] == [a.overhead_time for a in answers]
 
 
 def test_names_that_contradict_each_other_can_be_passed_over():

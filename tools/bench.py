@@ -1,11 +1,13 @@
 """Benchmarks: how fast the package imports, solves and sweeps. Prints JSON.
 
 Times are minima over several runs in one process tree, so that figures of one report compare;
-they do not compare across machines.
+they do not compare across machines. `--law CELLS` compares so many fields of random sweeps with
+`solve` instead, and exits with 1 and the sweep that differs if one does.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -34,6 +36,7 @@ from mlsysim import (
 )
 from mlsysim.core.formulas import ring_all_reduce_time
 from mlsysim.labs import parallelism_paradox
+from tools.sweep_law import Tally, try_sweeps
 
 _CONFIGURATION: dict[str, Any] = {
     "model": Models.Llama3_70B,
@@ -159,12 +162,44 @@ def lab_view() -> object:
     return parallelism_paradox.view(answered | {"global_batch": batch, "gpus": gpus})
 
 
-def main() -> None:
+def law(cells: int, seed: int) -> int:
+    """Compare random sweeps with `solve`; return 1 if a row differs."""
+    start = time.perf_counter()
+
+    def show(tally: Tally) -> None:
+        took = time.perf_counter() - start
+        print(
+            f"{tally.cells:,} of {cells:,} cells, {tally.exact:,} equal to the last bit: "
+            f"{tally.sweeps:,} sweeps, {tally.rows:,} rows, {took:.0f} s",
+            flush=True,
+        )
+
+    try:
+        show(try_sweeps(cells, seed, show))
+    except AssertionError as fault:
+        print(fault)
+        return 1
+    return 0
+
+
+def main() -> int:
     """Run all benchmarks and print the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--law", type=int, metavar="CELLS", help="compare sweeps with solve")
+    parser.add_argument("--seed", type=int, default=0, help="which random sweeps to compare")
+    options = parser.parse_args()
+    if options.law is not None:
+        return law(options.law, options.seed)
+    report()
+    return 0
+
+
+def report() -> None:
+    """Time everything, and print the times."""
     pint_import = import_time("pint")
     own_import = import_time("mlsysim")
     grid = grid_sweep()
-    report = {
+    figures = {
         "machine": {"python": platform.python_version(), "platform": platform.machine()},
         "import_s": {
             "pint": round(pint_import, 4),
@@ -188,8 +223,8 @@ def main() -> None:
             "processor_s": round(best(frontier_advice, 5, clock=time.process_time), 3),
         },
     }
-    print(json.dumps(report, indent=2))
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

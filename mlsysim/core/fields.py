@@ -14,7 +14,16 @@ from typing import Any, TypeVar, dataclass_transform
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.units import strip
 
-__all__ = ["Record", "field_unit", "number", "quantity", "record", "require", "units_of"]
+__all__ = [
+    "Record",
+    "field_unit",
+    "number",
+    "quantity",
+    "record",
+    "require",
+    "units_of",
+    "whole_fields",
+]
 
 T = TypeVar("T")
 
@@ -72,6 +81,11 @@ def units_of(cls: type[Any]) -> Iterator[tuple[str, str, bool]]:
 def field_unit(cls: type[Any], name: str) -> str:
     """Return the unit that field `name` of a record class is declared with."""
     return next(unit for field, unit, _ in units_of(cls) if field == name)
+
+
+def whole_fields(cls: type[Any]) -> frozenset[str]:
+    """Return the fields of a record class that hold whole numbers."""
+    return frozenset(item.name for item in dataclasses.fields(cls) if item.metadata.get("whole"))
 
 
 @record

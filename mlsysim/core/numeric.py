@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from typing import Any, TypeAlias
 
 __all__ = [
@@ -91,14 +92,37 @@ def _elementwise(value: Any, scalar: Any, name: str) -> Any:
     return scalar(value)
 
 
+def _one_by_one(value: Any, scalar: Any) -> Any:
+    """Apply a function to each element of an array.
+
+    NumPy's own exponentials differ from Python's in the last digit, and from one processor to
+    another. What is left after a subtraction from one may differ in all digits.
+    """
+    if _is_array(value):
+        import numpy
+
+        return numpy.array([scalar(item) for item in value.ravel().tolist()]).reshape(value.shape)
+    return _elementwise(value, scalar, "")
+
+
+def _whole_float(scalar: Any, value: Any) -> Any:
+    """Round a number as NumPy does: floats stay floats, and what is not finite stays what it is."""
+    if not isinstance(value, float):
+        return scalar(value)
+    return float(scalar(value)) if math.isfinite(value) else value
+
+
+_CEIL, _FLOOR = partial(_whole_float, math.ceil), partial(_whole_float, math.floor)
+
+
 def ceil(value: Any) -> Any:
     """Smallest whole number that is not below `value`."""
-    return _elementwise(value, math.ceil, "ceil")
+    return _elementwise(value, _CEIL, "ceil")
 
 
 def floor(value: Any) -> Any:
     """Largest whole number that is not above `value`."""
-    return _elementwise(value, math.floor, "floor")
+    return _elementwise(value, _FLOOR, "floor")
 
 
 def log2(value: Any) -> Any:
@@ -108,12 +132,12 @@ def log2(value: Any) -> Any:
 
 def exp(value: Any) -> Any:
     """Exponential function."""
-    return _elementwise(value, math.exp, "exp")
+    return _one_by_one(value, math.exp)
 
 
 def expm1(value: Any) -> Any:
     """Exponential function less one, exact for small values."""
-    return _elementwise(value, math.expm1, "expm1")
+    return _one_by_one(value, math.expm1)
 
 
 def sqrt(value: Any) -> Any:
@@ -122,7 +146,8 @@ def sqrt(value: Any) -> Any:
         import numpy
 
         return numpy.sqrt(value)
-    return value**0.5
+    # Rounded correctly, as NumPy's: a power of one half may be off by the last digit.
+    return math.sqrt(value) if isinstance(value, float) else value**0.5
 
 
 def gcd(a: Any, b: Any) -> Any:
@@ -130,9 +155,23 @@ def gcd(a: Any, b: Any) -> Any:
     if _is_array(a, b):
         import numpy
 
-        return numpy.gcd(numpy.asarray(a).astype(int), numpy.asarray(b).astype(int))
-    return _like(math.gcd(_whole(a), _whole(b)), a, b)
+        a, b = numpy.broadcast_arrays(numpy.asarray(a, float), numpy.asarray(b, float))
+        if (a < _INT64).all() and (b < _INT64).all():
+            return numpy.gcd(a.astype(numpy.int64), b.astype(numpy.int64)).astype(float)
+        with numpy.errstate(invalid="ignore"):  # Euclid's: floats do not wrap around
+            while (b > 0).any():
+                a, b = numpy.where(b > 0, b, a), numpy.where(b > 0, numpy.fmod(a, b), b)
+        return a
+    return _like(_gcd(_plain(a), _plain(b)), a, b)
 
 
-def _whole(value: Any) -> int:
-    return int(value.to("").magnitude if hasattr(value, "magnitude") else value)
+_INT64 = 2.0**63
+
+
+def _gcd(a: Any, b: Any) -> Any:
+    common = math.gcd(int(a), int(b))
+    return float(common) if isinstance(a, float) or isinstance(b, float) else common
+
+
+def _plain(value: Any) -> Any:
+    return value.to("").magnitude if hasattr(value, "magnitude") else value

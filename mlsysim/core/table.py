@@ -85,7 +85,7 @@ class Table:
         return self._columns[name]
 
     def row(self, index: int) -> dict[str, Any]:
-        """Return one row by name, with units.
+        """Return one row by name, with units; what is not known is `None`.
 
         Raises
         ------
@@ -100,8 +100,7 @@ class Table:
         return {name: self._cell(column, index) for name, column in self._columns.items()}
 
     def _cell(self, column: Column, index: int) -> Any:
-        value = column.values[index]
-        value = value.item() if hasattr(value, "item") else value
+        value = _plain(column, index)
         return Q_(value, unit(column.unit)) if column.unit and value is not None else value
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

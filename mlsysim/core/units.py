@@ -132,7 +132,10 @@ def strip(value: Any, expected: str, argument: str) -> Any:
             f'Q_(1, "{expected}")',
             argument=argument,
         )
-    return value.magnitude * factor
+    magnitude = value.magnitude
+    if getattr(getattr(magnitude, "dtype", None), "kind", "") in ("i", "u", "f"):
+        magnitude = magnitude.astype(float)  # narrow numbers overflow, or lose digits
+    return magnitude * factor
 
 
 def dress(value: Any, name: str) -> Any:

@@ -82,8 +82,7 @@ def blocks(
 ) -> Iterator[tuple[dict[str, Any], Rows]]:
     """Yield what the rows of a block share, and the rows.
 
-    The switches and words among the levers cannot be arrays of a sweep. The sharding stage can,
-    but its later ones have constants of their own.
+    The switches and words among the levers cannot be arrays.
     """
     # Fused attention never keeps the scores, so computing none again is the same plan.
     words = ["selective", "full"] if attention == "fused" else ["none", "selective", "full"]
@@ -94,19 +93,15 @@ def blocks(
         if parallel and given.get("sequence_parallel") is None:
             layout = _kept(rows, rows["tp_size"] > 1)
         for word in given.get("recompute") or words:
-            for kind in ({0, 1}, {2, 3}):
-                parts = []
-                for stage in stages:
-                    part = layout
-                    if stage not in kind:
-                        continue
-                    if stage and given.get("zero_stage") is None:
-                        part = _kept(layout, layout["dp_size"] * layout["cp_size"] > 1)
-                    size = len(part["tp_size"])
-                    parts.append(part | {"zero_stage": np.full(size, stage)})
-                if sum(len(part["tp_size"]) for part in parts):
-                    joined = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
-                    yield {"sequence_parallel": parallel, "recompute": word}, joined
+            parts = []
+            for stage in stages:
+                part = layout
+                if stage and given.get("zero_stage") is None:
+                    part = _kept(layout, layout["dp_size"] * layout["cp_size"] > 1)
+                parts.append(part | {"zero_stage": np.full(len(part["tp_size"]), stage)})
+            if sum(len(part["tp_size"]) for part in parts):
+                joined = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+                yield {"sequence_parallel": parallel, "recompute": word}, joined
 
 
 def _crossed(rows: Rows, name: str, values: Sequence[int]) -> Rows:

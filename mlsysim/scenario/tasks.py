@@ -106,9 +106,7 @@ class Task:
         except ConfigError as fault:
             yield fault
             return
-        for rule in self.solver.rules:
-            if not rule.holds(inputs):
-                yield rule.fault(inputs)
+        yield from self.solver.faults(admitted, inputs)
 
     def faults(
         self, workload: Workload, system: System, arguments: Mapping[str, Any]

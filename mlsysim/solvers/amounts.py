@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.units import si_factor, strip
-from mlsysim.solvers.arguments import Number, Share, is_array
+from mlsysim.solvers.arguments import Number, Share, Varying, is_array
 
 __all__ = ["Amount", "Factor", "Portion"]
 
@@ -27,35 +27,39 @@ class Amount(Number):
     zero: bool = False
 
     def _admit(self, name: str, value: Any) -> Any:
+        if isinstance(value, Varying):
+            return value
         if hasattr(value, "units"):
             return self._stripped(name, value)
         if not self.plain:
             raise ConfigError(f"{name} = {value!r} has no unit: give {self.wanted}", argument=name)
-        if is_array(value):
-            self._admit_array(name, value)
-            return value * si_factor(self.unit)
         return super()._admit(name, value) * si_factor(self.unit)
 
-    def _stripped(self, name: str, value: Any) -> Any:
+    def _stripped(self, name: str, value: Any) -> float:
+        if is_array(value.magnitude):
+            raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
         try:
-            number = strip(value, self.unit, name)
+            number = float(strip(value, self.unit, name))
         except ConfigError:
             raise ConfigError(
                 f"{name} = {value} has the wrong dimension: give {self.wanted}", argument=name
             ) from None
-        if is_array(number):
-            self._admit_array(name, number)
-        elif not self._accepts(float(number)):
+        if not self._accepts(number):
             raise ConfigError(
                 f"{name} = {value} is out of range: give {self.wanted}", argument=name
             )
         return number
 
-    def _accepts(self, value: float) -> bool:
-        return 0 <= value < math.inf if self.zero else 0 < value < math.inf
+    def _as_floats(self, values: Any) -> Any:
+        if hasattr(values, "units"):
+            try:
+                return strip(values, self.unit, "")
+            except ConfigError:
+                return values.magnitude * math.nan
+        return values.astype(float) * (si_factor(self.unit) if self.plain else math.nan)
 
-    def _accepts_array(self, values: Any) -> Any:
-        return ((values >= 0) if self.zero else (values > 0)) & (values < math.inf)
+    def _accepts(self, value: Any) -> Any:
+        return ((value >= 0) if self.zero else (value > 0)) & (value < math.inf)
 
     @property
     def wanted(self) -> str:
@@ -69,11 +73,8 @@ class Amount(Number):
 class Portion(Share):
     """A share that may be zero."""
 
-    def _accepts(self, value: float) -> bool:
-        return 0 <= value <= 1
-
-    def _accepts_array(self, values: Any) -> Any:
-        return (values >= 0) & (values <= 1)
+    def _accepts(self, value: Any) -> Any:
+        return (value >= 0) & (value <= 1)
 
     @property
     def wanted(self) -> str:
@@ -85,11 +86,8 @@ class Portion(Share):
 class Factor(Number):
     """A finite factor of one or more."""
 
-    def _accepts(self, value: float) -> bool:
-        return 1 <= value < math.inf
-
-    def _accepts_array(self, values: Any) -> Any:
-        return (values >= 1) & (values < math.inf)
+    def _accepts(self, value: Any) -> Any:
+        return (value >= 1) & (value < math.inf)
 
     @property
     def wanted(self) -> str:

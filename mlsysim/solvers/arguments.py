@@ -1,6 +1,6 @@
 """Arguments of solvers: what each accepts, and what it says when it does not.
 
-Every solver declares its parameters with these kinds. The same declaration admits a scalar in
+Every solver declares its parameters with these kinds. The same declaration admits a number in
 `solve` and an array in `sweep`, so both refuse the same values with the same words.
 """
 
@@ -15,10 +15,37 @@ from typing import Any
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import find_precision
 
-__all__ = ["Argument", "Choice", "Noun", "PrecisionName", "Share", "Whole", "is_array"]
+__all__ = [
+    "Argument",
+    "Choice",
+    "Noun",
+    "PrecisionName",
+    "Share",
+    "Stage",
+    "Varying",
+    "Whole",
+    "is_array",
+]
 
 
 _MOST = 10**15
+
+
+class Varying:
+    """Takes the place of a number that differs from row to row, while a sweep chooses constants.
+
+    It cannot be compared or converted: a solver that chose by the values of an axis would choose
+    the same for all its rows. A number by which something is chosen is a `Stage`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _refuse(self, *_: object) -> Any:
+        raise TypeError(f"{self.name} differs from row to row: nothing can be chosen by it")
+
+    __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
 
 
 def is_array(value: Any) -> bool:
@@ -40,7 +67,7 @@ def _as_float(value: Any) -> float:
 
 @dataclass(frozen=True)
 class Argument:
-    """Base of the kinds: `numeric` ones may be arrays in a sweep."""
+    """Base of the kinds. In a sweep, the values of `numeric` ones become arrays."""
 
     optional: bool = False
 
@@ -93,9 +120,10 @@ class Number(Argument):
         raise NotImplementedError
 
     def _admit(self, name: str, value: Any) -> Any:
-        if is_array(value):
-            self._admit_array(name, value)
+        if isinstance(value, Varying):
             return value
+        if is_array(value):
+            raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
         if hasattr(value, "magnitude"):
             if not value.dimensionless:
                 raise ConfigError(
@@ -111,17 +139,27 @@ class Number(Argument):
             raise self._refusal(name, value)
         return self._convert(value)
 
-    def _admit_array(self, name: str, values: Any) -> None:
-        if values.dtype.kind not in "iuf":
-            raise ConfigError(f"{name} must hold numbers, not {values.dtype}", argument=name)
-        bad = values[~self._accepts_array(values)]
-        if bad.size:
-            raise self._refusal(name, bad.flat[0].item())
+    def admit_array(self, values: Any) -> tuple[Any, Any]:
+        """Admit an array of numbers, or a quantity of one.
 
-    def _accepts(self, value: float) -> bool:
-        raise NotImplementedError
+        Returns
+        -------
+        numbers, good : array
+            The numbers as `admit` returns them, as floats, and which of them `admit` accepts.
+        """
+        numbers = self._as_floats(values)
+        return numbers, self._accepts(numbers)
 
-    def _accepts_array(self, values: Any) -> Any:
+    def _as_floats(self, values: Any) -> Any:
+        """Convert an array; what cannot be converted becomes NaN, which nothing accepts."""
+        if hasattr(values, "magnitude"):
+            if not values.dimensionless:
+                return values.magnitude * math.nan
+            values = values.to("").magnitude
+        return values.astype(float)
+
+    def _accepts(self, value: Any) -> Any:
+        """Tell whether a number is in range, or which numbers of an array are."""
         raise NotImplementedError
 
     def _convert(self, value: Any) -> Any:
@@ -141,12 +179,8 @@ class Whole(Number):
     minimum: int = 1
     maximum: float = _MOST
 
-    def _accepts(self, value: float) -> bool:
-        return self.minimum <= value <= self.maximum and value == int(value)
-
-    def _accepts_array(self, values: Any) -> Any:
-        bounded = (values >= self.minimum) & (values <= self.maximum)
-        return bounded & (values == values // 1)
+    def _accepts(self, value: Any) -> Any:
+        return (value >= self.minimum) & (value <= self.maximum) & (value == value // 1)
 
     def _convert(self, value: Any) -> int:
         return int(value)
@@ -167,14 +201,21 @@ class Whole(Number):
 
 
 @dataclass(frozen=True)
+class Stage(Whole):
+    """A number out of a few that are kinds rather than amounts: constants may depend on it.
+
+    A sweep handles each of its values by itself, like a name.
+    """
+
+    numeric = False
+
+
+@dataclass(frozen=True)
 class Share(Number):
     """A share: above zero, and at most one."""
 
-    def _accepts(self, value: float) -> bool:
-        return 0 < value <= 1
-
-    def _accepts_array(self, values: Any) -> Any:
-        return (values > 0) & (values <= 1)
+    def _accepts(self, value: Any) -> Any:
+        return (value > 0) & (value <= 1)
 
     @property
     def wanted(self) -> str:

@@ -9,22 +9,22 @@ through the kernel, `sweep` arrays, `explain` quantities.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from mlsysim.core.derivation import Derivation, Input
 from mlsysim.core.docstring import read_docstring
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import units_of
 from mlsysim.core.formula import trace
 from mlsysim.core.result import Result
 from mlsysim.core.types import Entry
 from mlsysim.core.units import Q_, dress, has_dimension
-from mlsysim.solvers.arguments import Argument, is_array
+from mlsysim.solvers.arguments import Argument, Varying, is_array
 
-__all__ = ["Plan", "Rule", "Solver"]
+__all__ = ["Kernel", "Plan", "Rule", "Solver"]
 
 R = TypeVar("R", bound=Result)
 Kernel = Callable[..., dict[str, Any]]
@@ -34,7 +34,8 @@ Kernel = Callable[..., dict[str, Any]]
 class Rule:
     """A condition on the kernel's inputs without which there is no answer at all.
 
-    `holds` is evaluated on numbers and on arrays alike; `message` words the fault of one case.
+    `holds` is evaluated on numbers and on arrays alike; `message` words the fault of one case, in
+    which whole numbers are whole.
     """
 
     argument: str
@@ -44,7 +45,8 @@ class Rule:
 
     def fault(self, inputs: Mapping[str, Any]) -> ConfigError:
         """Compose the error for scalar inputs that break the rule."""
-        return self.error(self.message(inputs), argument=self.argument)
+        whole = {n: int(v) if v.is_integer() else v for n, v in inputs.items()}
+        return self.error(self.message(whole), argument=self.argument)
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,13 @@ class Plan:
 
     An origin is a dotted path from an argument, such as ``"model.layers"``; a tuple of paths
     means the first that is not `None`. Braces at the end of a part stand for the name of
-    another argument, as in ``"hardware.compute.{precision}"``.
+    another argument, as in ``"hardware.compute.{precision}"``. `limits` has the origins of what
+    only the rules look at.
     """
 
     kernel: Kernel
     origins: Mapping[str, str | tuple[str, ...]]
+    limits: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
 
 class Solver(Generic[R]):
@@ -93,9 +97,25 @@ class Solver(Generic[R]):
 
     @classmethod
     def inputs(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Look up the kernel's inputs, as plain SI numbers or arrays of them."""
-        origins = cls.plan(arguments).origins
-        return {name: _locate(arguments, path).value for name, path in origins.items()}
+        """Look up the kernel's inputs, as plain SI numbers.
+
+        All of them are floats, as in the arrays of a sweep. Whole numbers of Python are exact
+        where those of NumPy wrap around, and `solve` and `sweep` would part.
+        """
+        return _values(arguments, cls.plan(arguments).origins)
+
+    @classmethod
+    def limits(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Look up what the rules compare, besides the kernel's inputs."""
+        return _values(arguments, cls.plan(arguments).limits)
+
+    @classmethod
+    def faults(
+        cls, arguments: Mapping[str, Any], inputs: Mapping[str, Any]
+    ) -> Iterator[ConfigError]:
+        """Yield a fault for each rule that admitted arguments break."""
+        known = {**inputs, **cls.limits(arguments)}
+        return (rule.fault(known) for rule in cls.rules if not rule.holds(known))
 
     @classmethod
     def _run(cls, **given: Any) -> R:
@@ -108,9 +128,8 @@ class Solver(Generic[R]):
         arguments = cls.admit(given)
         plan = cls.plan(arguments)
         inputs = cls.inputs(arguments)
-        for rule in cls.rules:
-            if not rule.holds(inputs):
-                raise rule.fault(inputs)
+        for fault in cls.faults(arguments, inputs):
+            raise fault
         outputs = plan.kernel(**inputs)
         answer: R = cls.result(**cls.finish(cls.dressed(outputs), arguments))
         answer._from(cls, given)
@@ -120,14 +139,16 @@ class Solver(Generic[R]):
     def dressed(cls, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """Give the kernel's plain numbers the units that the result declares."""
         values = dict(outputs)
-        for name, unit, plain in units_of(cls.result):
-            value = values.get(name)
-            if name not in values:
+        for item in dataclasses.fields(cls.result):
+            if item.name not in values or "unit" not in item.metadata:
                 continue
-            if isinstance(value, float) and math.isnan(value):
-                values[name] = None
-            elif not plain:
-                values[name] = dress(value, unit)
+            value = float(values[item.name])
+            if math.isnan(value):
+                values[item.name] = None
+            elif not item.metadata["plain"]:
+                values[item.name] = dress(value, item.metadata["unit"])
+            else:
+                values[item.name] = int(value) if item.metadata["whole"] else value
         return values
 
     @classmethod
@@ -166,6 +187,12 @@ class _Located:
         return Input(name, value, unit, self.path, source, self.entry.is_estimated(self.field))
 
 
+def _values(
+    arguments: Mapping[str, Any], origins: Mapping[str, str | tuple[str, ...]]
+) -> dict[str, Any]:
+    return {name: _locate(arguments, path).value for name, path in origins.items()}
+
+
 def _locate(arguments: Mapping[str, Any], path: str | tuple[str, ...]) -> _Located:
     """Follow a path from an argument to a number, noting the last registry row on the way."""
     if isinstance(path, tuple):
@@ -180,11 +207,12 @@ def _locate(arguments: Mapping[str, Any], path: str | tuple[str, ...]) -> _Locat
             parts[index] = before + arguments[rest[:-1]].name
         if index == len(parts) - 1:
             field = ".".join(parts[since:])
-            return _Located(node.si(field.split(".")[-1]), ".".join([root, *parts]), entry, field)
+            value = float(node.si(field.split(".")[-1]))
+            return _Located(value, ".".join([root, *parts]), entry, field)
         node = getattr(node, part)
         if isinstance(node, Entry):
             entry, since = node, index + 1
-    return _Located(int(node) if isinstance(node, bool) else node, root)
+    return _Located(node if isinstance(node, Varying) else float(node), root)
 
 
 def _present(arguments: Mapping[str, Any], path: str) -> bool:

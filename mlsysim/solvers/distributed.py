@@ -21,7 +21,16 @@ from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers.amounts import Factor, Portion
-from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
+from mlsysim.solvers.arguments import (
+    Argument,
+    Choice,
+    Noun,
+    PrecisionName,
+    Share,
+    Stage,
+    Switch,
+    Whole,
+)
 from mlsysim.solvers.base import Plan, Solver
 from mlsysim.solvers.results import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training_plans import OPERATORS, RULES, TEXTBOOK
@@ -53,7 +62,7 @@ class DistributedSolver(Solver[DistributedResult]):
         "schedule": Choice(options=SCHEDULES),
         "cp_size": Whole(),
         "ep_size": Whole(),
-        "zero_stage": Whole(minimum=0, maximum=3),
+        "zero_stage": Stage(minimum=0, maximum=3),
         "sequence_parallel": Switch(),
         "recompute": Choice(options=RECOMPUTE),
         "attention": Choice(options=ATTENTION),
@@ -244,7 +253,7 @@ class DistributedSolver(Solver[DistributedResult]):
             arguments["calibration"] = calibration_for(
                 accelerator,
                 fused=arguments["attention"].name == "fused",
-                sharded=_least(arguments["zero_stage"]) >= 2,
+                sharded=arguments["zero_stage"] >= 2,
                 narrow=arguments["precision"].bits < 16,
             )
         arguments["calibration"] = arguments["calibration"].in_format(precision)
@@ -258,7 +267,6 @@ class DistributedSolver(Solver[DistributedResult]):
     @classmethod
     def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Add the nested parts and the reasons."""
-        values["dp_size"] = int(values["dp_size"])
         return {
             "step_latency_low": None,
             "step_latency_high": None,
@@ -277,10 +285,6 @@ class DistributedSolver(Solver[DistributedResult]):
                 memory=values["memory"],
             ),
         }
-
-
-def _least(value: Any) -> int:
-    return int(value.min() if hasattr(value, "min") else value)
 
 
 def _basis(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:

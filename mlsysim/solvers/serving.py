@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mlsysim.core.errors import ConfigError, ParallelismError
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
     MoETransformerModel,
@@ -76,6 +76,7 @@ class ServingSolver(Solver[ServingResult]):
         "conventions": CONVENTIONS,
         "power_draw": POWER_DRAW,
         "alone": 0,
+        "one": 1,
         "endless": math.inf,
     }
     result = ServingResult
@@ -221,14 +222,6 @@ class ServingSolver(Solver[ServingResult]):
                 "pass with SingleNodeSolver",
                 argument="model",
             )
-        most = hardware.accelerators_per_node if isinstance(hardware, Node) else 1
-        if _largest(arguments["tp_size"]) > most:
-            advice = "at most that" if most > 1 else "or pass a node such as Systems.Nodes.DGX_H100"
-            raise ParallelismError(
-                f"tp_size = {_largest(arguments['tp_size'])} is more than the {most} device(s) of "
-                f"{hardware.name}: choose {advice}",
-                argument="tp_size",
-            )
         return arguments
 
     @classmethod
@@ -260,9 +253,6 @@ class ServingSolver(Solver[ServingResult]):
             **values,
             "calibration": _basis(values, arguments),
             "power_calibration": arguments["power_calibration"].name,
-            "running_batch_size": int(values["running_batch_size"]),
-            "max_batch_size": int(values["max_batch_size"]),
-            "max_seq_len": int(values["max_seq_len"]),
             "reasons": reasons,
         }
 
@@ -293,7 +283,3 @@ def _check_rate(device: Accelerator, precision: Any) -> None:
             "weight_precision= or kv_precision="
         )
         raise
-
-
-def _largest(value: Any) -> int:
-    return int(value.max() if hasattr(value, "max") else value)

@@ -71,6 +71,8 @@ def _on(device: str) -> dict[str, str | tuple[str, ...]]:
     }
 
 
+_ONE = {"devices": "one"}
+_ALL = {"devices": "hardware.accelerators_per_node"}
 # A device alone talks to nobody: any link gives the same zero.
 _ALONE = "hardware.memory.bandwidth"
 _WITHIN = "hardware.scale_up.bandwidth"
@@ -78,6 +80,7 @@ _WIDE = "compute.{wide_precision}"
 TEXTBOOK_DEVICE = Plan(
     serve,
     {**_TEXTBOOK, **_on("hardware"), "link_bandwidth": _ALONE, "link_latency": "alone"},
+    _ONE,
 )
 TEXTBOOK_NODE = Plan(
     serve,
@@ -87,6 +90,7 @@ TEXTBOOK_NODE = Plan(
         "link_bandwidth": _WITHIN,
         "link_latency": "hardware.scale_up.latency",
     },
+    _ALL,
 )
 DEVICE = Plan(
     serve_operators,
@@ -96,6 +100,7 @@ DEVICE = Plan(
         "wide_peak_rate": f"hardware.{_WIDE}",
         "link_bandwidth": _ALONE,
     },
+    _ONE,
 )
 NODE = Plan(
     serve_operators,
@@ -105,10 +110,21 @@ NODE = Plan(
         "wide_peak_rate": f"hardware.accelerator.{_WIDE}",
         "link_bandwidth": _WITHIN,
     },
+    _ALL,
 )
 
 
 RULES = (
+    Rule(
+        "tp_size",
+        lambda i: i["tp_size"] <= i["devices"],
+        lambda i: (
+            f"tp_size = {i['tp_size']} is more than the {i['devices']} device(s) that the "
+            f"hardware has: choose at most {i['devices']}, or pass a node that has more, such as "
+            "Systems.Nodes.DGX_H100"
+        ),
+        ParallelismError,
+    ),
     Rule(
         "tp_size",
         lambda i: i["heads"] % i["tp_size"] == 0,

@@ -29,7 +29,16 @@ from mlsysim import (
     Systems,
 )
 from mlsysim.solvers.amounts import Amount, Factor, Portion
-from mlsysim.solvers.arguments import Choice, Noun, Number, PrecisionName, Share, Switch, Whole
+from mlsysim.solvers.arguments import (
+    Choice,
+    Noun,
+    Number,
+    PrecisionName,
+    Share,
+    Stage,
+    Switch,
+    Whole,
+)
 from tests.core.inputs import solver_classes
 
 GOOD = {
@@ -97,6 +106,7 @@ BAD = {
     Portion: [*NEVER_A_NUMBER, *(value for value in NEVER_A_SHARE if value != 0)],
     Whole: [*NEVER_A_NUMBER, *NEVER_A_WHOLE],
     Share: [*NEVER_A_NUMBER, *NEVER_A_SHARE],
+    Stage: [*NEVER_A_NUMBER, *NEVER_A_WHOLE, 4],
     Switch: [0, 1, "yes", "True", [], math.nan],
     Choice: ["ful", "FULL", "", 1, 0, [], {}, math.nan],
     PrecisionName: ["fp17", "FP16", "float16", "", 16, [], {}, math.nan],

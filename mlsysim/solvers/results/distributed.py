@@ -103,7 +103,7 @@ class DistributedResult(Result):
     """The model's operations per step, on all devices."""
     device_flops: Quantity = quantity("TFLOP")
     """Operations of the busiest device, recomputed ones included."""
-    dp_size: int = number()
+    dp_size: int = number(whole=True)
     """Data-parallel replicas."""
     microbatch_size: float = number()
     """Sequences in one microbatch; a schedule needs a whole number."""

@@ -63,7 +63,7 @@ class ServingResult(Result):
     """Hardware FLOPs utilization under continuous batching."""
     mbu: float = number()
     """Model bandwidth utilization: memory traffic over what a device's bandwidth allows."""
-    running_batch_size: int = number()
+    running_batch_size: int = number(whole=True)
     """Sequences that are decoded at once; the others in flight wait for memory."""
     model_weights_size: Quantity = quantity("GB")
     """Weights of the whole model."""
@@ -75,9 +75,9 @@ class ServingResult(Result):
     """Memory that each device has."""
     memory_utilization: float = number()
     """Memory needed over memory there; above 1 it does not fit."""
-    max_batch_size: int = number()
+    max_batch_size: int = number(whole=True)
     """Most sequences of this length that fit."""
-    max_seq_len: int = number()
+    max_seq_len: int = number(whole=True)
     """Most tokens, prompt and output together, that each sequence of this batch may hold."""
     feasible: bool
     """Whether weights, keys and values fit."""

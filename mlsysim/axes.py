@@ -1,0 +1,152 @@
+"""One axis of a sweep: its values as they were given, and as the kernel takes them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.units import Q_, si_factor, unit
+from mlsysim.solvers.amounts import Amount
+from mlsysim.solvers.arguments import Argument, Number, Varying, is_array
+
+__all__ = ["Axis", "is_axis"]
+
+_SEQUENCES = (list, tuple, range)
+_PLAIN = (int, float)
+
+
+def is_axis(value: Any) -> bool:
+    """Tell whether an argument holds several values."""
+    return isinstance(value, _SEQUENCES) or is_array(value)
+
+
+class Axis:
+    """The values of one argument.
+
+    Attributes
+    ----------
+    picks : list
+        What `Solver.admit` gets for the values: names and objects by themselves, each once; for
+        numbers, one stand-in for all of them; and `None`.
+    codes : ndarray
+        Which pick each value is.
+    numbers : ndarray
+        Numeric values as the kernel takes them, in SI; NaN where the value is `None`.
+    """
+
+    def __init__(self, name: str, values: Any, kind: Argument) -> None:
+        self.name = name
+        self._kind = kind
+        self._given = _flat(name, values)
+        self.codes: NDArray[np.intp] = np.zeros(len(self._given), np.intp)
+        self.picks: list[Any]
+        if isinstance(kind, Number) and kind.numeric:
+            self.numbers = self._as_numbers(kind)
+            unknown = np.isnan(self.numbers)
+            self.picks = [Varying(name)] * (not unknown.all()) + [None] * bool(unknown.any())
+            self.codes[unknown] = len(self.picks) - 1
+        else:
+            self._collect()
+            for pick in self.picks:
+                kind.admit(name, pick)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether plans and constants may depend on the value."""
+        return len(self.picks) > 1 or not isinstance(self.picks[0], Varying)
+
+    def value(self, position: int) -> Any:
+        """Return one value as `solve` takes it."""
+        value = self._given[position]
+        if hasattr(value, "magnitude") and hasattr(value.magnitude, "item"):
+            return Q_(value.magnitude.item(), value.units)
+        return value.item() if isinstance(value, np.generic) else value
+
+    def column(self) -> tuple[NDArray[Any], str]:
+        """Return the values as they are shown, and their unit."""
+        given = self._given
+        if isinstance(given, np.ndarray):
+            return given, ""
+        if not hasattr(given, "magnitude") and all(type(value) in _PLAIN for value in given):
+            plain = np.asarray(given)
+            return (plain if plain.dtype.kind in "iuf" else plain.astype(float)), ""
+        if not (isinstance(self._kind, Number) and self._kind.numeric):
+            return _objects([getattr(value, "name", value) for value in given]), ""
+        if isinstance(self._kind, Amount):  # quantities may differ in unit; they share this one
+            return self.numbers / si_factor(self._kind.unit), f"{unit(self._kind.unit):~P}"
+        return self.numbers, ""
+
+    def _as_numbers(self, kind: Number) -> NDArray[np.float64]:
+        """Return the values as floats; those that `solve` refuses are refused in its words."""
+        given = self._given
+        if isinstance(given, _SEQUENCES):
+            if not all(type(value) in _PLAIN for value in given):
+                return self._one_by_one(kind)
+            try:
+                given = np.array(given, float)
+            except OverflowError:
+                return self._one_by_one(kind)
+        with np.errstate(invalid="ignore", over="ignore"):
+            numbers, good = kind.admit_array(given)
+        if not good.all():
+            kind.admit(self.name, self.value(int(np.flatnonzero(~good)[0])))
+        return np.asarray(numbers)
+
+    def _one_by_one(self, kind: Number) -> NDArray[np.float64]:
+        admitted = [kind.admit(self.name, value) for value in self._given]
+        return np.array([math.nan if value is None else value for value in admitted], float)
+
+    def _collect(self) -> None:
+        """Collect the values that differ, by what they are or, for objects, by which."""
+        if isinstance(self._given, np.ndarray):
+            different, self.codes = np.unique(self._given, return_inverse=True)
+            self.picks = different.tolist()
+            return
+        given = [self.value(position) for position in range(len(self))]
+        known: dict[Any, int] = {}
+        keys = [
+            (type(v), v) if v is None or isinstance(v, (str, bool, int, float)) else id(v)
+            for v in given
+        ]
+        self.codes = np.array([known.setdefault(key, len(known)) for key in keys], np.intp)
+        firsts = dict(zip(reversed(keys), reversed(given), strict=True))
+        self.picks = [firsts[key] for key in known]
+
+
+def _flat(name: str, values: Any) -> Any:
+    """Return the values as a sequence, or as a flat array or quantity of numbers.
+
+    Raises
+    ------
+    ConfigError
+        If the axis is empty or nested, or has values masked.
+    """
+    plain = getattr(values, "magnitude", values)
+    if np.ma.is_masked(plain):
+        raise ConfigError(f"{name} has masked values: leave them out", argument=name)
+    if isinstance(values, _SEQUENCES):
+        nested = not isinstance(values, range) and any(map(is_axis, values))
+    else:
+        array = np.asarray(plain)
+        nested = array.ndim != 1
+        units = getattr(values, "units", None)
+        if array.dtype.kind not in "iuf" and not nested:
+            values = [value if units is None else Q_(value, units) for value in array.tolist()]
+        elif units is None:
+            values = array
+    if nested or len(values) == 0:
+        raise ConfigError(f"{name} must be a flat axis of at least one value", argument=name)
+    return values
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column

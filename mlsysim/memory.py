@@ -1,0 +1,68 @@
+"""How much memory there is, and which sweeps are too large for it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.units import Q_, format_number
+
+__all__ = ["check_room", "free_memory"]
+
+_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# A sweep smaller than this is not worth the look.
+_SMALL = 64e6
+
+
+def check_room(lengths: Mapping[str, int], rows: int, bytes_per_row: float) -> None:
+    """Refuse a sweep that is too large for the memory, before any of it is taken.
+
+    Parameters
+    ----------
+    lengths
+        Values of each axis.
+    rows
+        Configurations.
+    bytes_per_row
+        Bytes that each of them takes, at least.
+
+    Raises
+    ------
+    ConfigError
+        If there is less free memory than the sweep needs.
+    """
+    need = rows * bytes_per_row
+    if need < _SMALL or need <= (free := free_memory()):
+        return
+    longest = max(lengths, key=lengths.__getitem__)
+    crossed = rows > lengths[longest] or len(lengths) == 1
+    raise ConfigError(
+        f"the sweep has {rows:,} rows, which need at least {format_number(Q_(need, 'byte'))} of "
+        f"memory, and {format_number(Q_(free, 'byte'))} are free, enough for "
+        f"{int(free / bytes_per_row):,} rows: cut {longest if crossed else 'all axes'} into "
+        f"{math.ceil(need / free):,} parts or more, and sweep each of them",
+        argument=longest,
+    )
+
+
+def free_memory() -> float:
+    """Return the bytes that this process may still take; infinite where no system tells."""
+    found = [math.inf]
+    available = re.search(r"MemAvailable: +([0-9]+) kB", _text("/proc/meminfo"))
+    if available:
+        found.append(1024 * int(available[1]))
+    elif hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(os.sysconf_names):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    found += [int(limit) for limit in map(_text, _CONTAINER) if limit.strip().isdigit()]
+    return min(found)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except OSError:
+        return ""

@@ -1,0 +1,301 @@
+"""Every row of a sweep is what `solve` answers for its arguments, or what it refuses."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mlsysim import (
+    Q_,
+    Calibrations,
+    ConfigError,
+    DistributedSolver,
+    EconomicsSolver,
+    Hardware,
+    Models,
+    ParallelismError,
+    ReliabilitySolver,
+    ServingSolver,
+    SingleNodeSolver,
+    Systems,
+    memory,
+    sweep,
+)
+from mlsysim.core.numeric import ceil, exp, expm1, floor, gcd, sqrt
+from mlsysim.solvers.arguments import Varying
+from mlsysim.solvers.base import Solver
+from tools import sweep_law
+from tools.bench import law
+from tools.sweep_questions import SOLVERS, question
+
+NODES = Systems.Nodes
+STEP = {
+    "model": Models.Llama3_70B,
+    "fleet": Systems.Clusters.Research_256,
+    "batch_size": 256,
+    "seq_len": 8192,
+    "precision": "bf16",
+    "tp_size": 8,
+}
+
+
+@given(data=st.data())
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+def test_rows_are_what_solve_answers(data):
+    """Many more of them: `python -m tools.bench --law 10_000_000`."""
+
+    def choose(options):
+        return options[data.draw(st.integers(0, len(options) - 1))]
+
+    sweep_law.check(question(choose), sweep_law.Tally())
+
+
+def test_every_argument_is_an_axis_at_times():
+    """The law holds for anything that is never asked."""
+    asked = [question(random.Random(seed).choice) for seed in range(2000)]
+    for solver in SOLVERS:
+        axes = {name for item in asked if item.solver is solver for name in item.axes}
+        assert axes == set(solver.parameters)
+    assert {(item.how, item.invalid) for item in asked} == {
+        (how, invalid) for how in ("product", "zip") for invalid in ("raise", "mark", "drop")
+    }
+
+
+def test_a_broken_law_ends_the_long_run(monkeypatch, capsys):
+    assert law(500, seed=1) == 0
+
+    def marking(solver, **arguments):
+        return sweep(solver, **arguments | {"invalid": "mark"})
+
+    monkeypatch.setattr(sweep_law, "sweep", marking)
+    assert law(5000, seed=1) == 1
+    assert "sweep(" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("how", ["product", "zip"])
+@pytest.mark.parametrize("make", [list, tuple, np.array], ids=lambda make: make.__name__)
+def test_constants_are_those_of_the_row(how, make):
+    """Later stages of sharding have constants of their own, whatever else is swept."""
+    stages = [0, 1, 2, 3, 2]
+    table = sweep(DistributedSolver, how=how, zero_stage=make(stages), **STEP)
+    answers = [DistributedSolver.solve(zero_stage=stage, **STEP) for stage in stages]
+    times = [answer.step_latency_total.magnitude for answer in answers]
+    assert table["step_latency_total"].magnitude.tolist() == times
+    assert times[2] == pytest.approx(16.263, abs=5e-4)
+    assert [table.result(row).calibration for row in range(5)] == [a.calibration for a in answers]
+    assert answers[2].calibration == Calibrations.H100_FSDP.name != answers[0].calibration
+
+
+def test_a_server_with_fewer_devices_keeps_the_rows_that_it_can_run():
+    table = sweep(
+        ServingSolver,
+        model=Models.Llama3_8B,
+        hardware=[NODES.DGX_H100, NODES.GB300_NVL72],
+        tp_size=[1, 8, 32],
+        invalid="drop",
+    )
+    small, large = NODES.DGX_H100.name, NODES.GB300_NVL72.name
+    assert list(zip(table["hardware"], table["tp_size"].tolist(), strict=True)) == [
+        (small, 1),
+        (small, 8),
+        (large, 1),
+        (large, 8),
+        (large, 32),
+    ]
+    with pytest.raises(ParallelismError) as caught:
+        ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100, tp_size=2)
+    assert caught.value.argument == "tp_size"
+
+
+def test_a_million_tokens_of_a_large_model_do_not_wrap_around():
+    models = [Models.Llama3_8B, Models.Llama3_70B, Models.Llama3_405B]
+    given = {"hardware": Hardware.H100, "batch_size": 256, "seq_len": 2**20}
+    times = sweep(SingleNodeSolver, model=models, **given)["latency"].to("s").magnitude
+    assert times == pytest.approx([186_293, 953_542, 3_130_965], abs=0.5)
+    # Projections and feed-forward blocks alone are 2 x parameters x tokens operations.
+    least = [
+        2 * m.si("parameters") * 256 * 2**20 / Hardware.H100.compute.si("fp16") for m in models
+    ]
+    assert (times > least).all()
+
+
+def test_side_by_side_means_no_other_pairs():
+    """A TPU has no fp16, and nobody asks for it."""
+    pairs = {"hardware": [Hardware.H100, Hardware.TPUv5p], "precision": ["fp16", "bf16"]}
+    table = sweep(SingleNodeSolver, how="zip", model=Models.Llama3_8B, **pairs)
+    expected = [
+        SingleNodeSolver.solve(model=Models.Llama3_8B, hardware=device, precision=name).latency
+        for device, name in zip(*pairs.values(), strict=True)
+    ]
+    assert table["latency"].magnitude.tolist() == [time.magnitude for time in expected]
+
+
+def test_pairs_are_admitted_one_by_one(monkeypatch):
+    admitted = []
+    admit = SingleNodeSolver.admit.__func__
+    monkeypatch.setattr(
+        SingleNodeSolver,
+        "admit",
+        classmethod(lambda cls, given: (admitted.append(1), admit(cls, given))[1]),
+    )
+    devices = [*Hardware.Cloud] * 100
+    models = [*Models.Megatron] * 100
+    count = min(len(devices), len(models), 400)
+    table = sweep(
+        SingleNodeSolver,
+        how="zip",
+        model=models[:count],
+        hardware=devices[:count],
+        invalid="mark",
+    )
+    assert len(table) == count == 400
+    assert len(admitted) <= 400
+
+
+def test_none_is_a_value_of_an_axis():
+    table = sweep(
+        DistributedSolver,
+        efficiency=[None, 0.5],
+        gradient_overlap=[None, 1],
+        **STEP,
+        invalid="mark",
+    )
+    assert table["valid"].tolist() == [True, True, True, False]
+    textbook = DistributedSolver.solve(efficiency=0.5, **STEP)
+    row = table.row(1)
+    assert row["step_latency_total"] == textbook.step_latency_total
+    assert row["mbu"] is None is textbook.mbu
+    assert table.row(0)["efficiency"] is None
+
+
+def test_arguments_that_the_result_repeats_show_what_was_taken():
+    given = {"fleet": STEP["fleet"], "job_duration_hours": 720, "checkpoint_time_s": 60}
+    table = sweep(ReliabilitySolver, checkpoint_interval=[None, Q_(1, "h")], **given)
+    best = ReliabilitySolver.solve(**given).optimal_checkpoint_interval.magnitude
+    assert table["checkpoint_interval"].to("minute").magnitude.tolist() == [best, 60]
+
+
+def test_quantities_and_plain_numbers_share_an_axis():
+    given = {"fleet": STEP["fleet"], "duration_days": [Q_(48, "h"), 2, Q_(2, "day")]}
+    assert len(set(sweep(EconomicsSolver, **given)["tco"].magnitude.tolist())) == 1
+
+
+def test_rows_have_the_types_of_results():
+    row = sweep(
+        DistributedSolver,
+        batch_size=[256, 512],
+        **{name: value for name, value in STEP.items() if name != "batch_size"},
+    ).row(0)
+    assert type(row["dp_size"]) is int
+    assert type(row["batch_size"]) is int
+    assert type(row["feasible"]) is bool
+    assert type(row["mfu"]) is float
+    marked = sweep(
+        SingleNodeSolver,
+        model=Models.ResNet50,
+        hardware=[Hardware.H100, Hardware.TPUv5p],
+        invalid="mark",
+    )
+    assert marked["bottleneck"].tolist() == ["memory", None]
+    assert marked.row(1)["latency"] is None
+
+
+@pytest.mark.parametrize("invalid", ["mark", "drop"])
+def test_a_sweep_in_which_nothing_makes_sense_has_all_columns(invalid):
+    given = {"model": Models.ResNet50, "hardware": Hardware.TPUv5p, "batch_size": [1, 2]}
+    with pytest.raises(ConfigError) as caught:
+        sweep(SingleNodeSolver, **given)
+    assert caught.value.argument == "precision"
+    table = sweep(SingleNodeSolver, **given, invalid=invalid)
+    assert len(table) == (2 if invalid == "mark" else 0)
+    assert table["latency"].units == Q_(1, "ms").units
+    assert np.isnan(table["latency"].magnitude).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.__name__)
+def test_kernels_take_floats(solver: type[Solver]):
+    """Whole numbers of Python are exact, those of NumPy wrap around: neither is taken."""
+    seen = 0
+    for seed in range(100):
+        asked = question(random.Random(seed).choice)
+        if asked.solver is not solver:
+            continue
+        known = inspect.signature(solver.solve).parameters
+        defaults = {name: item.default for name, item in known.items()}
+        try:
+            arguments = solver.admit(defaults | next(asked.rows()))
+        except ConfigError:
+            continue
+        seen += 1
+        found = solver.inputs(arguments) | solver.limits(arguments)
+        assert {type(value) for value in found.values()} == {float}
+    assert seen
+
+
+def test_nothing_is_chosen_by_the_values_of_an_axis():
+    varying = Varying("batch_size")
+    for use in (bool, int, float, lambda v: v > 1, lambda v: v == 1, lambda v: v in (1, 2)):
+        with pytest.raises(TypeError, match="batch_size"):
+            use(varying)
+
+
+def test_functions_mean_the_same_on_arrays_to_the_last_bit():
+    values = np.random.default_rng(0).uniform(0, 3, 2000)
+    for function in (exp, expm1, sqrt, ceil, floor):
+        assert function(values).tolist() == [function(value) for value in values.tolist()]
+    assert math.isinf(ceil(math.inf))
+    large = np.array([3 * 2.0**70, 8, 9])
+    assert gcd(large, np.array([2.0**68, 12, 6])).tolist() == [2.0**68, 4, 3]
+
+
+CUBE = dict.fromkeys(("batch_size", "microbatch_count", "seq_len"), range(1, 701))
+
+
+def test_what_is_too_large_for_the_memory_is_refused_first(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 16e9)
+    with pytest.raises(ConfigError) as caught:
+        sweep(DistributedSolver, **{n: v for n, v in STEP.items() if n not in CUBE}, **CUBE)
+    assert caught.value.argument in CUBE
+    rows, free, parts = (
+        int(re.search(pattern, str(caught.value))[1].replace(",", ""))
+        for pattern in (r"has ([0-9,]+) rows", r"enough for ([0-9,]+) rows", r"into ([0-9,]+)")
+    )
+    assert rows == 700**3
+    # Eight bytes for each of three axes and of at least thirty fields.
+    assert free < 16e9 / 8 / 33
+    assert math.ceil(700 / parts) * 700**2 <= free
+
+
+def test_a_limit_that_lets_a_sweep_through(monkeypatch):
+    lengths = {"batch_size": 1000, "tp_size": 4}
+    monkeypatch.setattr(memory, "free_memory", lambda: 4e8)
+    memory.check_room(lengths, 4000, 1e5)
+    with pytest.raises(ConfigError) as caught:
+        memory.check_room(lengths, 4001, 1e5)
+    assert caught.value.argument == "batch_size"
+
+
+def test_a_container_has_less_memory_than_its_machine(monkeypatch, tmp_path):
+    machine = memory.free_memory()
+    assert machine > 0
+    limit = tmp_path / "memory.max"
+    for text, expected in (("1000000\n", 1e6), ("max\n", machine)):
+        limit.write_text(text)
+        monkeypatch.setattr(memory, "_CONTAINER", (str(limit), str(tmp_path / "none")))
+        assert memory.free_memory() == pytest.approx(expected, rel=0.5)
+
+
+def test_memory_that_runs_out_on_the_way_is_one_sentence(monkeypatch):
+    def exhausted(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("mlsysim.sweeps.outputs_of", exhausted)
+    with pytest.raises(ConfigError, match="2 rows"):
+        sweep(DistributedSolver, zero_stage=[0, 1], **STEP)

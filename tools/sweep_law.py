@@ -1,0 +1,163 @@
+"""The law of sweeps: every row is what `solve` answers for its arguments, or refuses.
+
+Values are compared with their types, to the last bit or to 1e-12 of them, and refusals by their
+class, the argument that they name, and their words.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+from unittest.mock import patch
+
+from mlsysim import Q_, ConfigError, slices, sweep
+from mlsysim.solvers.arguments import Number
+from mlsysim.solvers.base import Solver
+from tools.sweep_questions import Question, question, values_of
+
+__all__ = ["Tally", "check", "try_sweeps"]
+
+_TOLERANCE = 1e-12
+_SKIPPED = frozenset(
+    (
+        "calibration",
+        "power_calibration",
+        "reasons",
+        "region_name",
+        "parallelism",
+        "node_performance",
+    )
+)
+"""Fields in words, or made of several: `Sweep.result` has them."""
+_OWN = frozenset(("model", "fleet", "hardware", "precision", "recompute", "schedule", "attention"))
+"""Arguments whose columns show the names that were given."""
+_COUNT = re.compile(r" \([0-9]+ of [0-9]+ configurations; .*\)$")
+"""What a sweep adds to the words of `solve`."""
+
+
+@dataclass
+class Tally:
+    """How much was compared: sweeps, rows, fields of results, and fields equal to the last bit."""
+
+    sweeps: int = 0
+    rows: int = 0
+    cells: int = 0
+    exact: int = 0
+
+
+def try_sweeps(
+    cells: int, seed: int, report: Callable[[Tally], None], every: float = 10.0
+) -> Tally:
+    """Check random sweeps until so many cells are compared; report from time to time.
+
+    Raises
+    ------
+    AssertionError
+        If the law is broken.
+    """
+    tally, shown = Tally(), time.monotonic()
+    while tally.cells < cells:
+        check(question(random.Random(f"{seed} {tally.sweeps}").choice), tally)
+        if time.monotonic() - shown > every:
+            shown = time.monotonic()
+            report(tally)
+    return tally
+
+
+def check(asked: Question, tally: Tally) -> None:
+    """Compare a sweep with `solve`, cell by cell.
+
+    Raises
+    ------
+    AssertionError
+        If the law is broken; the message is the sweep, and what differs.
+    """
+    rows = list(asked.rows())
+    answers = [_answer(asked.solver, row) for row in rows]
+    faults = [answer for answer in answers if isinstance(answer, ConfigError)]
+    tally.sweeps, tally.rows = tally.sweeps + 1, tally.rows + len(rows)
+    hopeless = _wrong_in_itself(asked)
+    try:
+        with patch.object(slices, "_CACHED", asked.cached):
+            table = sweep(asked.solver, how=asked.how, invalid=asked.invalid, **asked.arguments)
+    except ConfigError as fault:
+        allowed = faults if hopeless else faults[:1] if asked.invalid == "raise" else []
+        if _words(fault) not in map(_words, allowed):
+            raise _breach(asked, f"refused: {fault!r}, but solve: {allowed}") from fault
+        return
+    if hopeless or (asked.invalid == "raise" and faults):
+        raise _breach(asked, f"not refused, but solve: {faults[0]!r}")
+    if asked.invalid == "drop":
+        kept = [i for i, answer in enumerate(answers) if not isinstance(answer, ConfigError)]
+        rows, answers = [rows[i] for i in kept], [answers[i] for i in kept]
+    if len(table) != len(rows):
+        raise _breach(asked, f"{len(table)} rows instead of {len(rows)}")
+    for number, (given, answer, row) in enumerate(zip(rows, answers, table, strict=True)):
+        for name, got, wanted in _pairs(asked, given, answer, row):
+            tally.cells += 1
+            if not _same(got, wanted):
+                raise _breach(asked, f"row {number}: {name} is {got!r}, not {wanted!r}")
+            tally.exact += getattr(got, "magnitude", got) == getattr(wanted, "magnitude", wanted)
+
+
+def _pairs(
+    asked: Question, given: Mapping[str, Any], answer: Any, row: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each field as the row has it, and as it should be."""
+    refused = isinstance(answer, ConfigError)
+    yield "valid", row["valid"], not refused
+    for name in asked.axes:
+        kind = asked.solver.parameters[name]
+        if name in _OWN & set(row):
+            yield name, row[name], getattr(given[name], "name", given[name])
+        elif name in row and isinstance(kind, Number) and given[name] is not None:
+            # A quantity may come back in another unit.
+            yield name, math.isclose(*(kind.admit(name, v) for v in (row[name], given[name]))), True
+    for item in fields(asked.solver.result):
+        name = item.name
+        if name in _SKIPPED or (refused and (name in given or name not in row)):
+            continue
+        unknown = False if item.type == "bool" else None
+        yield name, row.get(name), unknown if refused else answer[name]
+
+
+def _answer(solver: type[Solver[Any]], row: Mapping[str, Any]) -> Any:
+    try:
+        return solver.solve(**row)
+    except ConfigError as fault:
+        return fault
+
+
+def _words(fault: ConfigError) -> tuple[Any, ...]:
+    return type(fault), vars(fault)["argument"], _COUNT.sub("", fault.message)
+
+
+def _wrong_in_itself(asked: Question) -> bool:
+    """Tell whether a value is wrong whatever the others are, and so refused in any sweep."""
+    for name, value in asked.arguments.items():
+        several = values_of(value)
+        for one in [value] if several is None else several:
+            try:
+                asked.solver.parameters[name].admit(name, one)
+            except ConfigError:
+                return True
+    return False
+
+
+def _same(got: Any, wanted: Any) -> bool:
+    if type(got) is not type(wanted):
+        return False
+    if isinstance(got, Q_):
+        return got.units == wanted.units and _same(got.magnitude, wanted.magnitude)
+    if isinstance(got, float):
+        return math.isclose(got, wanted, rel_tol=_TOLERANCE, abs_tol=0)
+    return bool(got == wanted)
+
+
+def _breach(asked: Question, words: str) -> AssertionError:
+    return AssertionError(f"{asked}\n{words}")
