@@ -117,10 +117,11 @@ const reader = (block, picture) => {
     tip.replaceChildren(make("b", {}, title), ...pairs.map(([name, value]) => make("span", {}, `${name} `, make("b", {}, value))));
   };
   const show = () => {
-    const left = x(places[Number(input.value)]);
-    hair.style.left = tip.style.left = `${left}px`;
-    tip.classList.toggle("mls-before", left > picture.clientWidth / 2);
+    const [at, width] = [x(places[Number(input.value)]), picture.clientWidth];
     tip.hidden = hair.hidden = false;
+    hair.style.left = `${at}px`;
+    const left = at > width / 2 ? at - tip.offsetWidth - 10 : at + 10;
+    tip.style.left = `${Math.max(0, Math.min(left, width - tip.offsetWidth))}px`;
   };
   const hide = () => { tip.hidden = hair.hidden = true; };
   const point = ({ clientX }) => {

@@ -20,7 +20,7 @@ def blocks(state: Mapping[str, Any]) -> list[Block]:
     return [
         heading("end_heading", 2, "What to remember"),
         text("end_text", *_lessons()),
-        text("end_tier", f"Your tier is {tier(state)}. The rule is {TIER_RULE}."),
+        text("end_tier", f"Your tier is {tier(state)}. {TIER_RULE}"),
     ]
 
 

@@ -13,9 +13,10 @@ from mlsysim.labs.words import percent
 __all__ = ["TIER_RULE", "tier"]
 
 TIER_RULE = (
-    "optimal: both predictions are right, and the current design runs, keeps tensor parallelism "
-    f"within a server, idles for at most {percent(BUBBLE_CEILING, 0)} of its time and reaches an "
-    f"MFU of {percent(TARGET_MFU, 0)}; partial: at least one of these three; developing: none yet"
+    "The tier is optimal if both predictions are right and the current design runs, keeps tensor "
+    f"parallelism within a server, idles for at most {percent(BUBBLE_CEILING, 0)} of its time and "
+    f"reaches an MFU of {percent(TARGET_MFU, 0)}. It is partial if at least one prediction is "
+    "right or the design meets all of this, and developing otherwise."
 )
 
 
