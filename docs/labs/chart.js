@@ -129,7 +129,8 @@ const reader = (block, picture) => {
     show();
   };
   for (const kind of ["pointermove", "pointerdown"]) picture.addEventListener(kind, point);
-  picture.addEventListener("pointerleave", () => document.activeElement !== input && hide());
+  // A finger leaves when it is lifted; its values stay until the next touch elsewhere.
+  picture.addEventListener("pointerleave", ({ pointerType }) => pointerType !== "touch" && document.activeElement !== input && hide());
   input.addEventListener("input", () => { move(Number(input.value)); show(); });
   input.addEventListener("focus", show);
   input.addEventListener("blur", hide);
@@ -143,6 +144,10 @@ const reader = (block, picture) => {
     if (!tip.hidden) show();
   };
 };
+
+document.addEventListener("pointerdown", ({ target }) => document.querySelectorAll(".mls-lab-picture").forEach((picture) => {
+  if (!picture.contains(target)) picture.querySelectorAll(":is(.mls-lab-tip, .mls-lab-hair)").forEach((one) => { one.hidden = true; });
+}));
 
 const ticks = ({ min, max }) => {
   const rough = (max - min) / 5;

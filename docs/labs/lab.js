@@ -189,18 +189,20 @@ store.watch(() => {
   say();
 });
 
-const fail = (what, detail) => {
+const fail = (what, detail, advice = "Try again.") => {
   worker?.close();
   worker = null;
   view = null;
   root.setAttribute("data-state", "failed");
   begin([
     make("div", { class: "mls-alert", "data-tone": "bad", role: "alert" }, make("strong", {}, what), make("p", { class: "mls-detail" }, detail),
-      make("p", {}, "Check the connection and try again. Everything saved in this browser is still there. If the lab fails again, ",
+      make("p", {}, `${advice} Everything saved in this browser is still there. If the lab fails again, `,
         make("a", { href: "#without" }, "run it on your own machine"), ".")),
   ], "Try again");
   start.querySelector("button")?.focus();
 };
+
+const unloaded = (detail) => fail("The lab could not be loaded.", detail, "Check your connection, then try again.");
 
 // Shown until the lab runs: words, and a button if it can start.
 const begin = (content, label) => {
@@ -246,11 +248,11 @@ const run = async (go) => {
     manifest = await findRuntime();
     worker = open();
   } catch (error) {
-    return fail("The lab could not be loaded.", error.message);
+    return unloaded(error.message);
   }
   const first = performance.now();
   const ready = await worker.ask("start", { name: lab, manifest }, progress.hear);
-  if (ready.broken) return fail("The lab could not be loaded.", ready.broken);
+  if (ready.broken) return unloaded(ready.broken);
   const seconds = ((performance.now() - first) / 1000).toFixed(1);
   version.textContent = `Python ${ready.value}, ready after ${seconds} s, with the package's own wheel, ${manifest.wheel}.`;
   state = {};
@@ -355,7 +357,7 @@ const arrive = async () => {
       make("p", {}, `The lab downloads ${megabytes(total)} MB once: Python and the package that computes every number. It contacts no other host, and your work stays in this browser.`),
     ], store.load().text ? "Continue the lab" : "Start the lab");
   } catch (error) {
-    return fail("The lab could not be loaded.", error.message);
+    return unloaded(error.message);
   }
 };
 

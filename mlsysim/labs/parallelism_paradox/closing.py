@@ -31,7 +31,10 @@ def _lessons() -> tuple[str, ...]:
     lost = (
         ""
         if wide is None or right is None
-        else (f" In this lab, the MFU is {percent(right.mfu)} instead of {percent(wide.mfu)}.")
+        else (
+            f" In this lab, the MFU is {percent(right.mfu)} with TP = {OPTIONS['balanced'].tp} and "
+            f"{percent(wide.mfu)} with TP = {OPTIONS['wide'].tp}."
+        )
     )
     option = OPTIONS["balanced"]
     return (

@@ -161,9 +161,9 @@ def _alerts(found: Outcome) -> list[Block]:
                 "warn",
                 "Tensor parallelism across servers",
                 f"A group of {design.tp} GPUs spans {-(-design.tp // each)} servers of {each}. "
-                "Every all-reduce of every layer crosses the network, and nothing hides it: "
-                f"{seconds(result.tp_communication_latency)} of a "
-                f"{seconds(result.step_latency_total)} step. Use TP = {each} or less.",
+                "Every all-reduce of every layer crosses the network, and nothing hides it. GPUs "
+                f"wait {seconds(result.tp_communication_latency)} out of "
+                f"{seconds(result.step_latency_total)} per step. Use TP = {each} or less.",
             )
         )
     if result.bubble_fraction > BUBBLE_CEILING:
@@ -172,8 +172,8 @@ def _alerts(found: Outcome) -> list[Block]:
                 "a2_bubble",
                 "warn",
                 f"The bubble is above {percent(BUBBLE_CEILING, 0)}",
-                f"{design.pp} stages with {design.microbatches} microbatches idle for "
-                f"({design.pp} − 1) / ({design.microbatches} + {design.pp} − 1) = "
+                f"{design.pp} stages with {count(design.microbatches, 'microbatch', 'es')} idle "
+                f"for ({design.pp} − 1) / ({design.microbatches} + {design.pp} − 1) = "
                 f"{percent(result.bubble_fraction)} of the time. Use more microbatches or fewer "
                 "stages.",
             )
@@ -258,7 +258,7 @@ def _chart(found: Outcome) -> Block:
         "microbatch is a single sequence.",
         alt=f"With {words}, the bubble rises from 0% for one stage to "
         f"{_bubble(_STAGES[-1], number):.0f}% for {_STAGES[-1]} stages. It is {here:.1f}% for your "
-        f"setting of {stages}.",
+        f"setting of {count(stages, 'stage')}.",
         x={"label": "Stages", "scale": "log2", "ticks": list(_STAGES)},
         y={"label": "Bubble (%)", "unit": "%", "min": 0, "max": 100},
         lines=[yours, *lines],

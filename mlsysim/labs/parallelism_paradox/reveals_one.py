@@ -50,10 +50,10 @@ def _software() -> str:
     cost = hops * FABRICS[MAIL.fabric].latency
     return (
         f"This effect is real but small. A ring of {MAIL.gpus} GPUs takes {hops:,} hops, and their "
-        f"latencies add up to {milliseconds(cost)} of a "
-        f"{milliseconds(_large().step_latency_total)} step. If empty messages took no time, the "
-        f"MFU on {MAIL.gpus} GPUs would be {_mfu(without)} instead of {_mfu(_large())}. Most of "
-        "the drop would remain."
+        f"latencies add up to {milliseconds(cost)} out of "
+        f"{milliseconds(_large().step_latency_total)} per step. If empty messages took no time, "
+        f"the MFU on {MAIL.gpus} GPUs would be {_mfu(without)} instead of {_mfu(_large())}. Most "
+        "of the drop would remain."
     )
 
 
@@ -66,9 +66,8 @@ def _ratio() -> str:
         f"{milliseconds(few.compute_latency)} to {milliseconds(many.compute_latency)} per step. "
         "The gradient exchange does not shrink with it: it takes "
         f"{milliseconds(few.dp_communication_latency)}, then "
-        f"{milliseconds(many.dp_communication_latency)}. It became much slower only once, when it "
-        f"left the server and its NVLink, where it took "
-        f"{milliseconds(one.dp_communication_latency)}. "
+        f"{milliseconds(many.dp_communication_latency)}. It became much slower only once: within "
+        f"one server, over NVLink, it took {milliseconds(one.dp_communication_latency)}. "
         f"If each GPU kept the {MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, "
         f"the MFU on {MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That requires a "
         f"global batch of {MAIL.batch // GPUS[0] * MAIL.gpus:,} sequences, and the model may learn "
@@ -92,8 +91,8 @@ def _volume() -> str:
     return (
         "In a ring, each GPU passes on partial sums, never the separate gradients of all the "
         f"others. On {GPUS[0]} GPUs it sends {least:.2f} times the {gigabytes(size)} of gradients, "
-        f"and on {MAIL.gpus} it sends {most:.2f} times as much; the limit is 2. If it sent only as "
-        f"many bytes as on {GPUS[0]} GPUs, the MFU on {MAIL.gpus} would be "
+        f"and on {MAIL.gpus} GPUs {most:.2f} times; the limit is 2. If it sent only as many bytes "
+        f"as on {GPUS[0]} GPUs, the MFU on {MAIL.gpus} would be "
         f"{_mfu(undone(MAIL, 'volume'))} instead of {_mfu(_large())}."
     )
 
@@ -114,9 +113,9 @@ def _overlap() -> str:
         f"On {STORY[1]} GPUs the MFU rises from {_mfu(solve(few))} to {_mfu(some)}, and on "
         f"{MAIL.gpus} GPUs from {_mfu(_large())} to {_mfu(now)}. The gain on {MAIL.gpus} is "
         "limited because the exchange takes "
-        f"{milliseconds(_large().dp_communication_latency)} and a step has compute for only "
-        f"{milliseconds(_large().dp_communication_latency - now.dp_communication_latency)} of it "
-        "to hide behind. (The gradient sums hide behind the backward pass; the updated weights, "
+        f"{milliseconds(_large().dp_communication_latency)} and the compute of a step can hide "
+        f"only {milliseconds(_large().dp_communication_latency - now.dp_communication_latency)}. "
+        "(The gradient sums hide behind the backward pass; the updated weights, "
         "which are gathered afterward, hide behind the next forward pass.) How much a framework "
         "hides when there is enough compute must be measured. The package assumes "
         f"{percent(HIDING.gradient_overlap, 0)} and marks this value as an estimate."

@@ -43,8 +43,9 @@ def of(outcome: Outcome) -> DistributedResult:
 
 def _share(result: DistributedResult) -> str:
     waits = ratio(result.tp_communication_latency, result.step_latency_total)
-    return f"{seconds(result.tp_communication_latency)} ({percent(waits, 0)}) of a " + (
-        f"{seconds(result.step_latency_total)} step"
+    return (
+        f"{seconds(result.tp_communication_latency)} out of "
+        f"{seconds(result.step_latency_total)} per step ({percent(waits, 0)})"
     )
 
 
@@ -54,8 +55,8 @@ def _wide() -> str:
     return (
         f"This design runs and needs {gigabytes(here.memory)} per GPU. But a group of "
         f"{OPTIONS['wide'].tp} GPUs spans {servers} servers, so all of its all-reduces cross the "
-        f"network. GPUs wait for them for {_share(here)}, and the MFU is {percent(here.mfu)} at "
-        f"best. With TP {OPTIONS['balanced'].tp} × PP {OPTIONS['balanced'].pp}, they wait for "
+        f"network. GPUs wait {_share(here)}, and the MFU is {percent(here.mfu)} at "
+        f"best. With TP {OPTIONS['balanced'].tp} × PP {OPTIONS['balanced'].pp}, they wait "
         f"{_share(right)}, and the MFU is {percent(right.mfu)}."
     )
 
