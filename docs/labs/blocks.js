@@ -1,12 +1,12 @@
-// Draws the blocks of a lab's view, each kind once. Only blocks that changed are drawn again.
+// Draws the blocks of a lab's view. Only blocks that changed are drawn again.
 import { chart } from "./chart.js";
 import { make, table } from "./dom.js";
 
 const SIGNS = { good: "✓", warn: "!", bad: "✗" };
-const SPOKEN = { good: "good: ", warn: "mind: ", bad: "bad: " };
+const SPOKEN = { good: "good: ", warn: "caution: ", bad: "bad: " };
 const paragraphs = (texts) => texts.map((text) => make("p", {}, text));
-// A tone is a colour, a sign for those who do not see colours, and a word for those who listen.
-const sign = (tone) => (SIGNS[tone]
+// A tone is a color, a sign for readers who cannot see colors, and a word for screen readers.
+export const sign = (tone) => (SIGNS[tone]
   ? make("span", { class: "mls-sign" }, make("span", { "aria-hidden": "true" }, SIGNS[tone]), make("span", { class: "visually-hidden" }, SPOKEN[tone]))
   : null);
 
@@ -16,7 +16,7 @@ const KINDS = {
   message: (block) => make("figure", { class: "mls-mail" },
     make("figcaption", {}, "From: ", make("strong", {}, block.from)), make("blockquote", {}, ...paragraphs(block.paragraphs))),
   locked: (block) => make("p", { class: "mls-locked" }, block.text),
-  // Called out when it comes; while it stays, its numbers change in silence.
+  // Announced when it appears. While it stays, its numbers change silently.
   alert: (block, act, old) => make("div", { class: "mls-alert", "data-tone": block.tone, role: old ? null : block.tone === "info" ? "status" : "alert" },
     make("strong", {}, sign(block.tone), block.title), make("p", {}, block.text)),
   readouts: (block) => make("dl", { class: "mls-readouts" }, ...block.items.map((item) => make("div", { "data-tone": item.tone },
@@ -34,24 +34,36 @@ const question = (block, act) => {
   const answered = block.verdict !== null && block.verdict !== undefined;
   const options = block.options.map((option, i) => {
     const id = `lab-${block.id}-${i}`;
-    const checked = option.value === block.selected;
-    const radio = make("input", { type: "radio", name: `lab-${block.id}`, id, value: i, checked, disabled: block.locked, "data-focus": id });
-    return make("div", { class: "mls-option", "data-chosen": checked && answered }, radio, make("label", { for: id }, option.label));
+    const chosen = option.value === block.selected;
+    const right = option.value === block.right;
+    const radio = make("input", { type: "radio", name: `lab-${block.id}`, id, value: i, checked: chosen, disabled: block.locked, "data-focus": id });
+    const note = block.locked && (chosen || right)
+      ? make("span", { class: "mls-option-note" }, sign(right ? "good" : "bad"), [chosen && "your answer", right && "right answer"].filter(Boolean).join(", "))
+      : null;
+    return make("div", { class: "mls-option", "data-tone": note && (right ? "good" : "bad") }, radio, make("label", { for: id }, option.label, note));
   });
   const ask = make("p", { class: "mls-ask", role: "alert" });
   const button = make("button", { type: "button", class: "mls-button mls-first", "data-focus": `${block.id}:answer` }, answered ? "Change my answer" : block.locks ? "Lock in my answer" : "Answer");
   button.addEventListener("click", () => {
     const chosen = options.findIndex((option) => option.querySelector("input").checked);
-    if (chosen < 0) ask.textContent = "Choose one of the answers first.";
+    if (chosen < 0) ask.textContent = "Choose an answer first.";
     else act.choose(block.id, block.options[chosen].value);
   });
-  const right = block.verdict === "right";
   return make("div", { class: "mls-question" },
     make("fieldset", {}, make("legend", {}, block.prompt), ...options),
     block.locked ? null : make("p", {}, button), block.locked ? null : ask,
-    answered ? make("div", { class: "mls-verdict", "data-tone": right ? "good" : "bad", "data-arrive": true, tabindex: -1 },
-      make("p", {}, sign(right ? "good" : "bad"), make("strong", {}, right ? "Right." : "Not so."), block.locked ? " Your answer is locked now." : null),
-      ...[block.explanation ?? []].flat().map((text) => make("p", {}, text))) : null);
+    answered ? verdict(block) : null);
+};
+
+// After a locked answer there is no second try, so a wrong one is followed by the right one and its reason.
+const verdict = (block) => {
+  const right = block.verdict === "right";
+  const answer = block.options.find((option) => option.value === block.right);
+  return make("div", { class: "mls-verdict", "data-tone": right ? "good" : "bad", "data-arrive": true, tabindex: -1 },
+    make("p", {}, sign(right ? "good" : "bad"), make("strong", {}, right ? "Right." : "Not quite."), block.locked ? " Your answer is locked." : null),
+    make("p", {}, block.explanation),
+    block.correction ? make("p", { "data-tone": "good" }, sign("good"), make("strong", {}, "The right answer: "), answer.label) : null,
+    block.correction ? make("p", {}, block.correction) : null);
 };
 
 const words = (item, value) => `${typeof value === "number" ? value.toLocaleString("en-US") : value}${item.unit ? ` ${item.unit}` : ""}`;
@@ -82,7 +94,7 @@ const say = (input, output, item, value) => {
   input.setAttribute("aria-valuetext", words(item, value));
 };
 
-// The reader may have moved on while this answer was computed: what was done last stays.
+// The reader may have moved a control again while this answer was computed: the last value stays.
 const setControls = (node, block, act) => block.items.forEach((item) => {
   const control = node.querySelector(`[data-control="${CSS.escape(item.id)}"]`);
   const value = act.value(item.id, item.value);
@@ -105,8 +117,49 @@ const derivation = (block, act) => {
   return details;
 };
 
-// Draws views into a box; says which readouts changed, for those who listen.
+// Puts nodes into a parent in order. A node that stays is not moved, so that it keeps the focus.
+const settle = (parent, nodes) => {
+  const kept = new Set(nodes);
+  [...parent.children].filter((node) => !kept.has(node)).forEach((node) => node.remove());
+  let at = parent.firstElementChild;
+  nodes.forEach((node) => {
+    if (node === at) at = at.nextElementSibling;
+    else parent.insertBefore(node, at);
+  });
+};
+
+// Controls and the instruments that follow them form a bench: two columns where there is room.
+const BESIDE = new Set(["chart", "readouts", "alert"]);
+const arranging = (box) => {
+  const benches = new Map();
+  return (places) => {
+    const [top, found] = [[], []];
+    let open = null;
+    for (const { block, node } of places) {
+      if (block.type === "controls") {
+        if (!benches.has(block.id)) benches.set(block.id, { bench: make("div", { class: "mls-bench" }), column: make("div", { class: "mls-bench-column" }) });
+        open = { ...benches.get(block.id), beside: [] };
+        open.all = [node, open.column];
+        found.push(open);
+        top.push(open.bench);
+      } else if (open && BESIDE.has(block.type)) open.beside.push(node);
+      else if (open && block.type === "table") open.all.push(node);
+      else {
+        open = null;
+        top.push(node);
+      }
+    }
+    found.forEach(({ bench, column, beside, all }) => {
+      settle(column, beside);
+      settle(bench, all);
+    });
+    settle(box, top);
+  };
+};
+
+// Draws views into a box; returns which readouts changed, for screen readers.
 export const drawing = (box, act) => {
+  const arrange = arranging(box);
   let shown = new Map();
   const place = (block) => {
     const old = shown.get(block.id);
@@ -127,13 +180,7 @@ export const drawing = (box, act) => {
     const [focus, from] = [active?.dataset.focus, active?.closest("[data-block]")?.dataset.block];
     const next = new Map(blocks.map((block) => [block.id, place(block)]));
     if (next.size !== blocks.length) throw new Error("two blocks of the lab have the same name");
-    const kept = new Set([...next.values()].map((one) => one.node));
-    [...box.children].filter((node) => !kept.has(node)).forEach((node) => node.remove());
-    let at = box.firstElementChild;
-    next.forEach(({ node }) => {
-      if (node === at) at = at.nextElementSibling;
-      else box.insertBefore(node, at);
-    });
+    arrange([...next.values()]);
     const said = changes(shown, next);
     shown = next;
     if (active && !box.contains(document.activeElement)) land(box, focus, from);
@@ -141,7 +188,7 @@ export const drawing = (box, act) => {
   };
 };
 
-// The focus goes to what took its place; after an answer, to what is said about it.
+// The focus goes to whatever replaced its place; after an answer, to the verdict.
 const land = (box, focus, from) => {
   const block = box.querySelector(`[data-block="${CSS.escape(from ?? "")}"]`);
   const same = focus && box.querySelector(`[data-focus="${CSS.escape(focus)}"]:not(:disabled)`);

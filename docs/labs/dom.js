@@ -1,4 +1,4 @@
-// Making elements. What a lab says is only ever set as text.
+// Makes elements. A lab's words are only ever set as text.
 export const make = (name, attributes = {}, ...content) => fill(document.createElement(name), attributes, content);
 export const svg = (name, attributes = {}, ...content) => fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, content);
 
@@ -10,7 +10,7 @@ const fill = (node, attributes, content) => {
   return node;
 };
 
-// What is too wide scrolls in a box of its own, which the keyboard reaches.
+// A table that is too wide scrolls in its own box, which the keyboard can reach.
 export const scrolling = (content, label) => {
   const box = make("div", { class: "mls-scroll" }, content);
   new ResizeObserver(() => {
@@ -26,7 +26,7 @@ const NUMBER = /^[≈−–-]?[\d.,]*\s?(%|×|[A-Za-z/]{0,8})$/;
 
 let tables = 0;
 
-// The caption stands beside the box, so that it does not scroll away with a wide table.
+// The caption is outside the box, so that it does not scroll away with a wide table.
 export const table = ({ caption, head, rows }) => {
   const kinds = head.map((_, i) => (i > 0 && rows.some((row) => NUMBER.test(row[i])) ? "mls-number" : null));
   const cells = (row) => row.map((cell, i) => (i === 0

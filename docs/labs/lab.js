@@ -1,5 +1,6 @@
 // A lab page: asks the package, in a worker, what to show for what the reader did, and shows it.
-import { drawing } from "./blocks.js";
+import { drawing, sign } from "./blocks.js";
+import { spark } from "./chart.js";
 import { make } from "./dom.js";
 import { download, keeper } from "./ledger.js";
 
@@ -7,8 +8,9 @@ const root = document.querySelector("[data-lab]");
 const lab = root.dataset.lab;
 const store = keeper(lab);
 const SILENCE = 900;
+const KEY_READINGS = 3;
 
-// One question to the worker at a time has one answer.
+// Every question to the worker gets one answer.
 const open = () => {
   const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
   const waiting = new Map();
@@ -35,14 +37,20 @@ const open = () => {
   };
 };
 
+const button = (words, press, first) => {
+  const made = make("button", { type: "button", class: `mls-button${first ? " mls-first" : ""}` }, words);
+  made.addEventListener("click", press);
+  return made;
+};
 const start = make("div", { class: "mls-lab-start" });
 const stage = make("div", { class: "mls-lab-stage", tabindex: -1 });
 const heard = make("p", { class: "visually-hidden", role: "status" });
-const notice = make("p", { class: "mls-notice", role: "alert", hidden: true });
+const notice = make("div", { class: "mls-notice", role: "alert", hidden: true });
 const saved = make("p", { role: "status" });
 const version = make("p", { class: "mls-hint" });
+const mini = make("div", { class: "mls-mini", hidden: true });
 const status = make("dl");
-const bar = make("div", { class: "mls-status", role: "group", "aria-label": "Status of the lab" }, notice, status);
+const bar = make("div", { class: "mls-status", role: "group", "aria-label": "Status of the lab" }, notice, mini, status);
 let state = {};
 let accepted = {};
 let view = null;
@@ -50,15 +58,17 @@ let worker = null;
 let busy = false;
 let again = false;
 let changed = false;
+let rival = false;
 let told = 0;
 let news = [];
-let unsaved = "";
+let unsaved = [];
 
-// What is not saved stays said until it is; the same words are not called out twice.
-const say = (words) => {
-  const text = words || unsaved;
+// A notice that something is not saved stays until it is saved. The same words are not announced twice.
+const say = (...words) => {
+  const content = words.length ? words : unsaved;
+  const text = content.map((one) => one.textContent ?? one).join("");
   notice.hidden = !text;
-  if (notice.textContent !== text) notice.textContent = text;
+  if (notice.textContent !== text) notice.replaceChildren(...content);
 };
 
 const draw = drawing(stage, {
@@ -66,7 +76,7 @@ const draw = drawing(stage, {
   choose: (id, value) => {
     state = { ...state, [id]: value };
     changed = true;
-    say("");
+    say();
     refresh();
   },
 });
@@ -83,13 +93,13 @@ const refresh = async () => {
     const answer = await worker.ask("view", { text: JSON.stringify(asked) });
     if (answer.broken) {
       busy = false;
-      return fail("The lab stopped at an error that it does not know.", answer.broken);
+      return fail("The lab stopped at an unexpected error.", answer.broken);
     }
     if (answer.refused && !again) {
-      // What the reader set is set back. If the very first answer is refused, there is nothing to show.
+      // The last change is undone. If the very first answer is refused, there is nothing to show.
       if (view === null) {
         busy = false;
-        return fail("The lab could not begin.", answer.refused);
+        return fail("The lab could not start.", answer.refused);
       }
       state = accepted;
       show();
@@ -115,147 +125,239 @@ const show = () => {
   news.push(...draw(view.blocks));
   const items = view.status.map(({ label, value }) => make("div", {}, make("dt", {}, label), make("dd", {}, String(value))));
   status.replaceChildren(...items);
+  watch();
+  peek();
   clearTimeout(told);
-  // Only when the reader pauses, and only the last word on each.
+  // Only when the reader pauses, and only the last value of each reading.
   told = setTimeout(() => {
     if (news.length) heard.textContent = [...new Map(news.map((text) => [text.split(":")[0], text])).values()].join("; ");
     news = [];
   }, SILENCE);
 };
 
-const keep = () => {
-  const { error } = store.save(view.ledger);
-  unsaved = error ? `Not saved: this browser did not take it (${error}). Export the ledger as a file to keep it.` : "";
-  saved.textContent = unsaved || "Saved in this browser.";
-  saved.classList.toggle("mls-bad", Boolean(error));
-  say("");
+// Where there is no room for two columns, the bar repeats the chart and the first readings of the bench
+// on the screen, so that moving a slider has a visible effect.
+const visible = new Set();
+const eye = new IntersectionObserver((entries) => {
+  entries.forEach(({ isIntersecting, target }) => (isIntersecting ? visible.add(target) : visible.delete(target)));
+  peek();
+}, { rootMargin: "-25% 0px" });
+const watch = () => stage.querySelectorAll(".mls-bench").forEach((bench) => eye.observe(bench));
+const peek = () => {
+  const bench = [...visible].filter((one) => one.isConnected).pop();
+  const blocks = bench ? view.blocks.filter(({ id }) => bench.querySelector(`[data-block="${CSS.escape(id)}"]`)) : [];
+  const of = (type) => blocks.filter((block) => block.type === type);
+  mini.hidden = !bench;
+  mini.replaceChildren(
+    ...of("chart").map(spark),
+    make("dl", {}, ...of("readouts").flatMap(({ items }) => items.slice(0, KEY_READINGS)).map(({ label, value, unit, tone }) => make("div", { "data-tone": tone },
+      make("dt", {}, label), make("dd", {}, sign(tone), `${value}${unit ? ` ${unit}` : ""}`)))),
+    ...of("alert").slice(0, 1).map(({ title, tone }) => make("p", { "data-tone": tone }, sign(tone), title)));
 };
 
-const fail = (what, detail) => {
+const keep = () => {
+  if (rival) return;
+  const { error } = store.save(view.ledger);
+  unsaved = error ? [`Not saved: this browser refused (${error}). Export the ledger as a file to keep it.`] : [];
+  saved.textContent = unsaved[0] ?? "Saved in this browser.";
+  saved.classList.toggle("mls-bad", Boolean(error));
+  say();
+};
+
+// Two tabs would overwrite each other's ledger, so this one stops saving until the reader has chosen.
+store.watch(() => {
+  if (!view) return;
+  rival = true;
+  const settle = (load) => async () => {
+    rival = false;
+    unsaved = [];
+    say();
+    if (load) {
+      state = {};
+      changed = false;
+      await restore();
+      await refresh();
+    } else keep();
+    stage.focus({ preventScroll: true });
+  };
+  unsaved = [
+    "Another tab changed this lab's saved ledger, so this tab no longer saves. ",
+    button("Use the other tab's ledger", settle(true)), " ",
+    button("Save this tab's ledger", settle(false)),
+  ];
+  saved.textContent = "Not saved: another tab changed the saved ledger.";
+  say();
+});
+
+const fail = (what, detail, advice = "Try again.") => {
   worker?.close();
   worker = null;
+  view = null;
   root.setAttribute("data-state", "failed");
   begin([
     make("div", { class: "mls-alert", "data-tone": "bad", role: "alert" }, make("strong", {}, what), make("p", { class: "mls-detail" }, detail),
-      make("p", {}, "What was saved in this browser stays saved.")),
+      make("p", {}, `${advice} Everything saved in this browser is still there. If the lab fails again, `,
+        make("a", { href: "#without" }, "run it on your own machine"), ".")),
   ], "Try again");
   start.querySelector("button")?.focus();
 };
 
-// What stands in the lab's place until it runs: words, and a button where there is hope.
+const unloaded = (detail) => fail("The lab could not be loaded.", detail, "Check your connection, then try again.");
+
+// Shown until the lab runs: words, and a button if it can start.
 const begin = (content, label) => {
-  const button = make("button", { type: "button", class: "mls-button mls-first" }, label);
-  button.addEventListener("click", () => run(button), { once: true });
-  start.replaceChildren(...content, ...(label ? [make("p", {}, button)] : []));
+  const go = label && button(label, () => run(go), true);
+  start.replaceChildren(...content, ...(label ? [make("p", {}, go)] : []));
   root.replaceChildren(start);
 };
 
-const run = async (button) => {
-  const progress = make("p", { role: "status" });
-  button.setAttribute("aria-disabled", "true");
-  button.textContent = "Loading";
-  start.append(progress);
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+// A bar with bytes for the eye; for screen readers, the quarters and the steps that follow.
+const loading = () => {
+  const meter = make("progress", { max: 1, value: 0, "aria-label": "Loading the lab" });
+  const words = make("p", { class: "mls-bytes" }, "Connecting.");
+  const spoken = make("p", { class: "visually-hidden", role: "status" }, "Loading the lab.");
+  let quarter = 0;
+  return {
+    node: make("div", { class: "mls-loading" }, meter, words, spoken),
+    hear: ({ loaded, total, text }) => {
+      if (text) {
+        meter.removeAttribute("value");
+        words.textContent = spoken.textContent = text;
+        return;
+      }
+      meter.value = loaded / total;
+      words.textContent = `${megabytes(loaded)} of ${megabytes(total)} MB`;
+      if (Math.floor(4 * meter.value) <= quarter) return;
+      quarter = Math.floor(4 * meter.value);
+      spoken.textContent = `${25 * quarter}% of ${megabytes(total)} MB loaded.`;
+    },
+  };
+};
+
+const run = async (go) => {
+  if (go.getAttribute("aria-disabled")) return null;
+  const progress = loading();
+  go.setAttribute("aria-disabled", "true");
+  go.textContent = "Loading";
+  start.append(progress.node);
   root.setAttribute("data-state", "loading");
   let manifest;
   try {
     manifest = await findRuntime();
     worker = open();
   } catch (error) {
-    return fail("The lab could not be loaded.", error.message);
+    return unloaded(error.message);
   }
   const first = performance.now();
-  const ready = await worker.ask("start", { name: lab, manifest }, (text) => { progress.textContent = text; });
-  if (ready.broken) return fail("The lab could not be loaded.", ready.broken);
+  const ready = await worker.ask("start", { name: lab, manifest }, progress.hear);
+  if (ready.broken) return unloaded(ready.broken);
   const seconds = ((performance.now() - first) / 1000).toFixed(1);
-  version.textContent = `Python ${ready.value} in this browser, ready after ${seconds} s, with the package's own wheel, ${manifest.wheel}.`;
+  version.textContent = `Python ${ready.value}, ready after ${seconds} s, with the package's own wheel, ${manifest.wheel}.`;
   state = {};
   accepted = {};
-  view = null;
   changed = false;
-  say("");
-  await restore();
+  rival = false;
+  unsaved = [];
+  say();
+  const restored = await restore();
   root.replaceChildren(stage, panel(), heard, bar);
   await refresh();
-  return view && stage.focus({ preventScroll: true });
+  return view && (restored ? arriveAt(store.place() ?? view.act) : stage.focus({ preventScroll: true }));
 };
 
+const heading = (act) => stage.querySelector(`h2[data-block="${CSS.escape(act)}"]`);
+const arriveAt = (act) => {
+  const target = heading(act) ?? heading(view.act);
+  target.tabIndex = -1;
+  target.focus({ preventScroll: true });
+  target.scrollIntoView();
+};
+
+// The act that fills the screen when the reader leaves is where "continue" leads.
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState !== "hidden" || !view || rival) return;
+  const above = [...stage.querySelectorAll("h2")].filter((one) => one.getBoundingClientRect().top < innerHeight / 2);
+  if (above.length) store.mark(above.pop().dataset.block);
+});
+
+// Takes the saved ledger; returns whether there was one that could be read.
 const restore = async () => {
   const { text, error } = store.load();
-  if (error) saved.textContent = `This browser lets the page save nothing (${error}). Export the ledger as a file to keep it.`;
-  else if (!text) saved.textContent = "Nothing is saved yet: your first step will be.";
-  if (!text) return;
+  if (error) saved.textContent = `This browser does not let the page save anything (${error}). Export the ledger as a file to keep it.`;
+  else if (!text) saved.textContent = "Nothing is saved yet. The lab saves after your first step.";
+  if (!text) return false;
   const answer = await worker.ask("restore", { text });
   if (answer.value) {
     state = answer.value;
-    saved.textContent = "Restored from this browser: you continue where you were.";
-  } else {
-    saved.textContent = "The lab begins anew.";
-    say(`What this browser had saved cannot be read: ${answer.refused ?? answer.broken} The lab begins anew.`);
+    saved.textContent = "Restored from this browser.";
+    return true;
   }
+  saved.textContent = "The lab starts from the beginning.";
+  say(`The ledger saved in this browser cannot be read: ${answer.refused ?? answer.broken} The lab starts from the beginning.`);
+  return false;
 };
 
 const panel = () => {
-  const button = (words, press) => {
-    const made = make("button", { type: "button", class: "mls-button" }, words);
-    made.addEventListener("click", press);
-    return made;
-  };
-  const file = make("input", { type: "file", accept: ".json,application/json", class: "visually-hidden", tabindex: -1, "aria-label": "A ledger's file" });
+  const file = make("input", { type: "file", accept: ".json,application/json", class: "visually-hidden", tabindex: -1, "aria-label": "Ledger file" });
   file.addEventListener("change", async () => {
     const [chosen] = file.files;
     file.value = "";
     if (!chosen) return;
     const answer = await worker.ask("restore", { text: await chosen.text() });
-    if (!answer.value) return say(`${chosen.name} is not taken: ${answer.refused ?? answer.broken}`);
+    if (!answer.value) return say(`${chosen.name} was not imported: ${answer.refused ?? answer.broken}`);
     state = answer.value;
     changed = true;
-    say("");
+    say();
     await refresh();
-    saved.textContent = `${saved.textContent} It is the ledger of ${chosen.name}.`;
+    saved.textContent = `${saved.textContent} Imported from ${chosen.name}.`;
   });
   return make("section", { class: "mls-ledger", "aria-labelledby": "lab-ledger" },
     make("h2", { id: "lab-ledger" }, "Your ledger"),
-    make("p", {}, "It holds your predictions, your design and its result."),
+    make("p", {}, "It records your predictions, your design and its results."),
     saved,
     make("p", {},
       button("Export as a file", () => download(view.ledger, `${lab.replaceAll("_", "-")}-ledger.json`)),
       button("Import a file", () => file.click()), file,
       button("Start over", () => {
-        if (!window.confirm("Begin anew? What is saved of this lab in this browser is removed.")) return;
+        if (!window.confirm("Start over? This deletes what this browser has saved for this lab.")) return;
         store.forget();
         state = {};
         changed = false;
-        saved.textContent = "Nothing is saved yet: your first step will be.";
-        say("");
+        rival = false;
+        unsaved = [];
+        saved.textContent = "Nothing is saved yet. The lab saves after your first step.";
+        say();
         refresh().then(() => stage.focus());
       })),
     version);
 };
 
-// The build says whether it has Python for the browser.
+// The build says whether it includes Python for the browser.
 const findRuntime = async () => {
   const answer = await fetch(new URL("runtime/manifest.json", import.meta.url));
-  if (!answer.ok) throw new Error(`runtime/manifest.json: the server answers ${answer.status}`);
+  if (!answer.ok) throw new Error(`runtime/manifest.json: the server answered ${answer.status}`);
   return answer.json();
 };
 
 const arrive = async () => {
   if (typeof WebAssembly !== "object" || typeof Worker !== "function") {
-    return begin([make("p", {}, "This browser cannot run the lab: it has no WebAssembly or no workers. A current Firefox, Chrome, Edge or Safari can.")]);
+    return begin([make("p", {}, "This browser cannot run the lab because it lacks WebAssembly or workers. Use a current Firefox, Chrome, Edge or Safari.")]);
   }
   try {
     const manifest = await findRuntime();
     if (manifest.missing) {
       root.setAttribute("data-state", "missing");
-      return begin([make("p", {}, `The lab does not run on this copy of the site: ${manifest.missing} It opens on your own machine instead, as said below.`)]);
+      return begin([make("p", {}, `The lab does not run on this copy of the site: ${manifest.missing} You can run it on your own machine instead, as explained below.`)]);
     }
-    const megabytes = Math.round(manifest.bytes / 1e6);
+    const total = Object.values(manifest.files).reduce((sum, size) => sum + size, 0);
     root.setAttribute("data-state", "waiting");
     return begin([
-      make("p", {}, `The lab loads ${megabytes} MB once: Python, and the package that computes every number. It asks no other host, and what you do stays in this browser.`),
+      make("p", {}, `The lab downloads ${megabytes(total)} MB once: Python and the package that computes every number. It contacts no other host, and your work stays in this browser.`),
     ], store.load().text ? "Continue the lab" : "Start the lab");
   } catch (error) {
-    return fail("The lab could not be loaded.", error.message);
+    return unloaded(error.message);
   }
 };
 

@@ -1,4 +1,4 @@
-// Runs the package, as it is, in a Python beside the page: Pyodide, from the site's own files.
+// Runs the unmodified package in Python in a worker: Pyodide, from the site's own files.
 const BRIDGE = `
 import json
 from importlib import import_module
@@ -14,55 +14,83 @@ def answer(lab, question, text):
     return json.dumps({"value": value}, allow_nan=False)
 
 def prepare(lab):
-    """Answer each prediction once: what a reveal needs is then computed before it is asked for."""
+    """Answer each prediction once, so that the numbers in its explanation are already computed."""
     view, state, open_ = import_module("mlsysim.labs." + lab).view, {}, True
     while open_:
         asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
         open_ = [block for block in asked if block["locks"] and block["selected"] is None]
         state |= {block["id"]: block["options"][0]["value"] for block in open_}
 `;
+const PAUSE = 100; // milliseconds between two reports of the download
 const here = (path) => new URL(path, import.meta.url).href;
 const tell = (progress) => postMessage({ progress });
 
-// Pyodide waits for ever when one of its files does not come, so each request is watched.
-let giveUp;
-const lost = new Promise((_, reject) => { giveUp = reject; });
+// What Pyodide fetches is on its way already; each answer can be read once.
 const request = fetch;
-globalThis.fetch = async (...asked) => {
-  const file = new URL(asked[0].url ?? asked[0]).pathname.split("/").pop();
-  try {
-    const answer = await request(...asked);
-    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-    return answer;
-  } catch (error) {
-    const told = new Error(`${file}: ${error.message}`);
-    giveUp(told);
-    throw told;
-  }
+const answers = new Map();
+globalThis.fetch = (asked, ...options) => {
+  const address = new URL(asked.url ?? asked, import.meta.url).href;
+  const answer = answers.get(address);
+  answers.delete(address);
+  return answer ?? request(asked, ...options);
 };
-const fetched = async (path) => (await fetch(here(path))).arrayBuffer();
+
+// Requests all files at once and counts their bytes as they arrive. The sizes are those of the files
+// themselves, so the count is also right for a compressed transfer and for a cache.
+const download = ({ files, wheel }) => {
+  const total = Object.values(files).reduce((sum, size) => sum + size, 0);
+  let [loaded, told] = [0, 0];
+  const count = (bytes) => {
+    loaded += bytes;
+    if (loaded < total && performance.now() - told < PAUSE) return;
+    told = performance.now();
+    tell({ loaded, total });
+  };
+  const load = async (name) => {
+    const address = here(name === wheel ? `../../dist/${name}` : `runtime/${name}`);
+    const asked = request(address).then((answer) => {
+      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      return answer;
+    });
+    // A module is imported from the browser's cache. Of every other file, one copy is counted and one used.
+    const copy = asked.then((answer) => answer.clone());
+    copy.catch(() => {}); // reported by the count
+    if (!name.endsWith(".mjs")) answers.set(address, copy);
+    const reader = await asked.then((answer) => answer.body.getReader());
+    for (let part = await reader.read(); !part.done; part = await reader.read()) count(part.value.byteLength);
+  };
+  return new Map(Object.keys(files).map((name) => [name, load(name).catch((error) => {
+    throw new Error(`${name}: ${error.message}`);
+  })]));
+};
+
 let python;
 let lab;
+
+const begin = async ({ archive, wheel }, files) => {
+  await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.mjs")]);
+  const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
+  const loaded = await loadPyodide({ indexURL: here("runtime/") });
+  tell({ text: "Loading mlsysim." });
+  const extractDir = loaded.runPython("import site; site.getsitepackages()[0]");
+  for (const path of [`runtime/${archive}`, `../../dist/${wheel}`]) {
+    loaded.unpackArchive(await (await fetch(here(path))).arrayBuffer(), "zip", { extractDir });
+  }
+  loaded.runPython(BRIDGE);
+  tell({ text: "Computing the first results." });
+  loaded.globals.get("prepare")(lab);
+  python = loaded.globals.get("answer");
+  return { value: loaded.runPython("import sys; sys.version.split()[0]") };
+};
 
 const questions = {
   start: async ({ name, manifest }) => {
     lab = name;
-    tell("Step 1 of 3: loading Python.");
-    const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
-    const loaded = await Promise.race([loadPyodide({ indexURL: here("runtime/") }), lost]);
-    tell("Step 2 of 3: loading mlsysim and the units that it computes with.");
-    const [archive, wheel] = await Promise.all([
-      fetched(`runtime/${manifest.archive}`),
-      fetched(`../../dist/${manifest.wheel}`),
-    ]);
-    const extractDir = loaded.runPython("import site; site.getsitepackages()[0]");
-    loaded.unpackArchive(archive, "zip", { extractDir });
-    loaded.unpackArchive(wheel, "zip", { extractDir });
-    tell("Step 3 of 3: computing the first answer.");
-    loaded.runPython(BRIDGE);
-    loaded.globals.get("prepare")(lab);
-    python = loaded.globals.get("answer");
-    return { value: loaded.runPython("import sys; sys.version.split()[0]") };
+    const files = download(manifest);
+    const all = Promise.all(files.values());
+    all.then(() => tell({ text: "Starting Python." }), () => {});
+    // Pyodide waits forever for a file that does not arrive, so a failed download ends the start.
+    return Promise.race([begin(manifest, files), new Promise((_, reject) => { all.catch(reject); })]);
   },
   view: ({ text }) => JSON.parse(python(lab, "view", text)),
   restore: ({ text }) => JSON.parse(python(lab, "restore", text)),

@@ -1,20 +1,21 @@
-"""What a lab shows: blocks of plain data, in reading order, for a face to draw.
+"""What a lab shows: blocks of plain data, in reading order, for an interface to draw.
 
 Every block has a `type` and an `id` that stays the same from view to view. Numbers in texts are
-formatted; only charts hold bare ones.
+formatted; only charts contain raw numbers.
 
 heading
     `level`, `text`.
 text
     `paragraphs`, plain text.
 message
-    A mail: `from`, `paragraphs`.
+    An email: `from`, `paragraphs`.
 question
-    `prompt`, `options` of value and label, `selected` or None, `locks` (its first answer is its
-    last), `locked` (it is given), `verdict` ("right", "wrong" or None), `explanation` of the answer
-    given or None.
+    `prompt`, `options` of value and label, `selected` or None, `locks` (the first answer is final),
+    `locked` (it has been given), `verdict` ("right", "wrong" or None), `explanation` of the answer
+    given or None. Once locked, `right` is the value of the right answer; if the answer given was
+    wrong, `correction` explains the right one. Both are None otherwise.
 locked
-    `text`: something follows once a question is answered.
+    `text`: more blocks follow once a question is answered.
 controls
     `items`: sliders with `values`, choices with `options`; each `label`, `value`, `unit`,
     `disabled`.
@@ -23,17 +24,18 @@ readouts
 alert
     A failure state: `tone` ("bad", "warn", "info"), `title`, `text`.
 chart
-    `caption`, `alt`, `x`, `y`, `series`, `marker`, `rule`, and a `table` of the same numbers.
+    `caption`, `alt`, `x`, `y` with its `unit`, `series`, `marker`, `rule`, and a `table` of the
+    same numbers.
 derivation
-    `title`, `open`, and `steps` when open: equation, numbers put in, value and source. The id is
-    that of the switch which opens it.
+    `title`, `open`, and `steps` when open: equation, substituted numbers, value and source. The id
+    is that of the switch that opens it.
 table
     `caption`, `head`, `rows`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mlsysim.core.derivation import Derivation
@@ -71,17 +73,29 @@ def text(name: str, *paragraphs: str) -> Block:
 
 
 def message(name: str, sender: str, *paragraphs: str) -> Block:
-    """Return a mail."""
+    """Return an email."""
     return {"type": "message", "id": name, "from": sender, "paragraphs": list(paragraphs)}
 
 
 def locked(name: str, words: str) -> Block:
-    """Return what stands in place of blocks that an answer opens."""
+    """Return a placeholder for the blocks that an answer opens."""
     return {"type": "locked", "id": name, "text": words}
 
 
-def question(asked: Question, answer: str | None, explanation: str | None) -> Block:
-    """Return a question, and what there is to say about the answer given."""
+def question(asked: Question, answer: str | None, explain: Callable[[str], str]) -> Block:
+    """Return a question, and once it is answered, the explanation of the answer.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    answer
+        The answer given, or None.
+    explain
+        Returns the explanation of an answer.
+    """
+    verdict = asked.verdict(answer)
+    locked = asked.locks and answer is not None
     return {
         "type": "question",
         "id": asked.id,
@@ -89,16 +103,18 @@ def question(asked: Question, answer: str | None, explanation: str | None) -> Bl
         "options": _options(asked.options),
         "selected": answer,
         "locks": asked.locks,
-        "locked": asked.locks and answer is not None,
-        "verdict": asked.verdict(answer),
-        "explanation": explanation,
+        "locked": locked,
+        "verdict": verdict,
+        "explanation": None if answer is None else explain(answer),
+        "right": asked.right if locked else None,
+        "correction": explain(asked.right) if locked and verdict == "wrong" else None,
     }
 
 
 def controls(
     name: str, items: Iterable[Control], state: Mapping[str, Any], disabled: Iterable[str] = ()
 ) -> Block:
-    """Return sliders and choices, as the state has them."""
+    """Return sliders and choices with their values in a state."""
     off = set(disabled)
     shown = [_control(item, state[item.id]) | {"disabled": item.id in off} for item in items]
     return {"type": "controls", "id": name, "items": shown}
@@ -148,7 +164,7 @@ def chart(
     marker: Block | None = None,
     rule: Block | None = None,
 ) -> Block:
-    """Return a chart, and the table of its numbers for those who cannot see it."""
+    """Return a chart, and a table of its numbers for readers who cannot see it."""
     places = sorted({point[0] for line in lines for point in line["points"]})
     values = [{point[0]: point[1] for point in line["points"]} for line in lines]
     rows = [
@@ -170,7 +186,7 @@ def chart(
 
 
 def derivation(switch: Switch, is_open: bool, found: Derivation | None) -> Block:
-    """Return a derivation; closed, without its steps."""
+    """Return a derivation. A closed one has no steps."""
     return {
         "type": "derivation",
         "id": switch.id,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlsysim.core.units import Quantity, ureg
 from mlsysim.solvers import DistributedResult
 
@@ -42,9 +44,9 @@ def gigabytes(size: Quantity) -> str:
     return f"{value:,.0f} GB" if value >= 100 else f"{value:.1f} GB"
 
 
-def band(result: DistributedResult) -> str:
-    """Say how sure a step time is."""
+def band(result: DistributedResult, show: Callable[[Quantity], str]) -> str:
+    """Return the error band of a step time in words, with times as `show` prints them."""
     low, high = result.step_latency_low, result.step_latency_high
     if low is None or high is None:
         return "no published run to compare with"
-    return f"four of five comparable runs: {milliseconds(low)} to {milliseconds(high)}"
+    return f"80% of comparable runs: {show(low)} to {show(high)}"

@@ -16,6 +16,7 @@ KEY = "mlsysim-lab-parallelism_paradox"
 PATIENCE = 180_000
 # What is not read as words, or is checked in another way.
 UNSEEN = {"type", "id", "kind", "tone", "level", "value", "values", "unit", "selected", "verdict"}
+UNSEEN |= {"right"}
 UNSEEN |= {"alt", "x", "y", "series", "marker", "rule", "steps", "title"}
 
 
@@ -82,7 +83,7 @@ class Player:
         return next(item for item in items if item.get("id") == name)
 
     def compare(self) -> dict[str, Any]:
-        """Hold the page against what the package answers here; return that."""
+        """Compare the page with what the package returns here; return that."""
         kept = self.ledger()
         expected = view(restore(json.dumps(kept)) if kept["state"] else {})
         shown = self.page.locator("[data-block]")

@@ -152,7 +152,7 @@ class Student:
 
 
 def test_a_right_play_through_is_optimal(table):
-    table.sees("Answer first")
+    table.sees("Answer the question")
     assert table.page.get_by_role("slider").count() == 0
     table.answer(PREDICTION_1, "ratio")
     table.sees("✓ Right.")
@@ -160,7 +160,7 @@ def test_a_right_play_through_is_optimal(table):
     table.answer(REFLECTION_1, "overlap")
     table.answer(PREDICTION_2, "balanced")
     table.set(pp=4, microbatches=48, zero="sharded")
-    table.sees("This does what the mail asks for")
+    table.sees("This design meets the requirements")
     table.answer(REFLECTION_2, "every_layer")
     assert table.record() == lab.ledger(table.state())
     assert table.record()["tier"] == "optimal"
@@ -169,7 +169,7 @@ def test_a_right_play_through_is_optimal(table):
 
 def test_a_wrong_play_through_is_developing(table):
     table.answer(PREDICTION_1, "memory")
-    table.sees("✗ Not so.")
+    table.sees("✗ Not quite.")
     table.answer(REFLECTION_1, "faster")
     table.answer(PREDICTION_2, "wide")
     table.answer(REFLECTION_2, "numerics")
@@ -177,6 +177,7 @@ def test_a_wrong_play_through_is_developing(table):
     assert {one["verdict"] for one in table.record()["reflections"].values()} == {"wrong"}
     assert table.page.get_by_role("button", name="Lock in my answer").count() == 0
     table.sees("(your answer, locked)")
+    table.sees("(right answer)")
     assert table.tab.troubles == []
 
 

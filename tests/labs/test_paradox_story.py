@@ -1,4 +1,4 @@
-"""The story is true of the model: the mails' numbers, the right answers, the ways out."""
+"""The model supports the story: the emails' numbers, the right answers, the ways out."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from mlsysim.labs.parallelism_paradox.design import (
 from mlsysim.labs.parallelism_paradox.scaling import MAIL, STORY, all_reduce_volume, undone
 from mlsysim.labs.parallelism_paradox.state import DESIGN, PREDICTION_1, PREDICTION_2
 from mlsysim.registry import Systems
+from mlsysim.registry.conventions import CONVENTIONS
 
 CAUSES = {"software": "latency", "ratio": "sharing", "memory": "memory", "volume": "volume"}
 
@@ -29,7 +30,7 @@ def mfu(gpus, **changes):
     return scaling.solve(dataclasses.replace(MAIL, gpus=gpus, **changes)).mfu
 
 
-def test_the_mail_tells_what_the_solver_says():
+def test_the_email_has_the_solvers_numbers():
     mail = view({})["blocks"][1]["paragraphs"][1]
     told = [int(figure) for figure in re.findall(r"(\d+)%", mail)]
     assert told == [round(100 * mfu(gpus)) for gpus in STORY]
@@ -45,11 +46,11 @@ def test_utilization_falls_and_falls_further():
     assert len(curve) == 7
 
 
-def test_the_mails_runs_can_run():
+def test_the_runs_of_the_email_are_feasible():
     assert all(scaling.solve(MAIL.on(gpus)).feasible for gpus in STORY)
 
 
-def test_without_zero_it_would_not_fit_as_the_mail_says():
+def test_without_zero_it_would_not_fit_as_the_email_says():
     alone = DistributedSolver.solve(
         model=scaling.MODELS["7b"],
         fleet=dataclasses.replace(Systems.Clusters.Research_256, count=64),
@@ -205,4 +206,6 @@ def test_the_words_about_all_reduces_and_bytes_are_the_packages():
     framing = next(
         one for one in view({"act1_prediction": "ratio"})["blocks"] if one["id"] == "a2_framing"
     )
-    assert "and 12 of the optimizer" in framing["paragraphs"][1]
+    numbers = [int(figure) for figure in re.findall(r"\d+", framing["paragraphs"][1])]
+    state = (CONVENTIONS.moment_bytes + CONVENTIONS.master_bytes).to("byte").magnitude
+    assert numbers == [16, 2, 2, state, 1]

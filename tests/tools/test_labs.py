@@ -51,7 +51,7 @@ def test_the_runtime_is_whole_and_the_same_each_time(
     for path in first.iterdir():
         assert path.read_bytes() == (second / path.name).read_bytes()
     files = [path for path in first.iterdir() if path.name != runtime.MANIFEST]
-    assert manifest["bytes"] == sum(path.stat().st_size for path in [*files, wheel])
+    assert manifest["files"] == {path.name: path.stat().st_size for path in [*files, wheel]}
     names = zipfile.ZipFile(first / runtime.ARCHIVE).namelist()
     for requirement in runtime.REQUIREMENTS:
         assert any(name.startswith((f"{requirement}/", f"{requirement}.py")) for name in names)

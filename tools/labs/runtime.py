@@ -47,9 +47,10 @@ def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
         manifest["missing"] = UNREACHABLE
     else:
         _bundle(folder / ARCHIVE)
-        sizes = [path.stat().st_size for path in [*folder.iterdir(), wheel]]
+        # The page shows how much of this it has loaded.
+        sizes = {path.name: path.stat().st_size for path in [*folder.iterdir(), wheel]}
         ((_, version),) = PYODIDE
-        manifest |= {"archive": ARCHIVE, "bytes": sum(sizes), "pyodide": version}
+        manifest |= {"archive": ARCHIVE, "files": sizes, "pyodide": version}
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     return manifest

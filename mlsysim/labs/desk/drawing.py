@@ -78,16 +78,19 @@ def _question(block: Block, elements: Elements) -> Any:
     if block["verdict"] is None:
         return asked
     right = block["verdict"] == "right"
-    said = f"<p><strong>{'✓ Right.' if right else '✗ Not so.'}</strong></p>"
+    said = f"<p><strong>{'✓ Right.' if right else '✗ Not quite.'}</strong></p>"
     said += _paragraphs([block["explanation"]])
+    if block["correction"] is not None:
+        said += "<p><strong>✓ The right answer:</strong></p>" + _paragraphs([block["correction"]])
     return mo.vstack([asked, mo.callout(html(said), kind="success" if right else "warn")])
 
 
 def _answered(block: Block) -> Any:
-    """Return a question whose answer stands: what was chosen, and no way to choose again."""
+    """Return a locked question: its options, with the answer given and the right one marked."""
     rows = "".join(
-        f"<li>{'<strong>' if one['value'] == block['selected'] else ''}{escape(one['label'])}"
-        f"{' (your answer, locked)</strong>' if one['value'] == block['selected'] else ''}</li>"
+        f"<li>{escape(one['label'])}"
+        f"{' <strong>(your answer, locked)</strong>' if one['value'] == block['selected'] else ''}"
+        f"{' <strong>(right answer)</strong>' if one['value'] == block['right'] else ''}</li>"
         for one in block["options"]
     )
     return html(f"<p>{escape(block['prompt'])}</p><ul>{rows}</ul>")

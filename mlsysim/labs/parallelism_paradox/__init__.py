@@ -1,8 +1,8 @@
-"""Lab: the parallelism paradox. More GPUs are used worse; how to split a model against that.
+"""Lab: the parallelism paradox. Why adding GPUs lowers utilization, and how to split a model.
 
-Act I finds why the utilization of a data-parallel run falls as GPUs are added. Act II splits GPT-3
-over 1,024 GPUs. All numbers are answers of `DistributedSolver` from its operators, with constants
-fitted on published runs; those of the mails too.
+Act I finds out why the utilization of a data-parallel run falls as GPUs are added. Act II splits
+GPT-3 across 1,024 GPUs. All numbers, including those in the emails, come from the operator-level
+model of `DistributedSolver`, with constants fitted to published runs.
 """
 
 from __future__ import annotations
@@ -25,23 +25,25 @@ MINUTES = 40
 
 
 def view(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return everything that the lab shows in a state.
+    """Return everything that the lab shows for a state.
 
     Parameters
     ----------
     state
-        What the student did: a control's value by the control's name. ``{}`` is the start.
+        What the student has set: a mapping from the name of a control to its value. ``{}`` is the
+        start.
 
     Returns
     -------
     dict
-        ``title``, ``minutes``, ``blocks`` in reading order, ``status`` and ``ledger``: plain data
-        throughout. `mlsysim.labs.blocks` says what a block holds.
+        ``title``, ``minutes``, ``blocks`` in reading order, ``act`` (the heading where a student
+        continues), ``status`` and ``ledger``, all as plain data. `mlsysim.labs.blocks` describes
+        the blocks.
 
     Raises
     ------
     ConfigError
-        If the state has an unknown key, or a value out of range; the message names it.
+        If the state has an unknown key or a value out of range; the message names it.
 
     Examples
     --------
@@ -59,6 +61,7 @@ def view(state: Mapping[str, Any]) -> dict[str, Any]:
         "title": TITLE,
         "minutes": MINUTES,
         "blocks": blocks,
+        "act": "a2_heading" if _act(full) == "II" else "a1_heading",
         "status": _status(full),
         "ledger": ledger(state),
     }
@@ -70,14 +73,15 @@ def change(state: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
     Parameters
     ----------
     state
-        What the student did so far.
+        What the student has set so far.
     name, value
-        The control, and its new value.
+        The control and its new value.
 
     Raises
     ------
     ConfigError
-        If state or value are out of range, or if `name` is a prediction that is answered already.
+        If the state or the value is out of range, or if `name` is a prediction that has already
+        been answered.
     """
     return CONTROLS.change(state, name, value)
 

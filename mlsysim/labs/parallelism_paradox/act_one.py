@@ -1,4 +1,4 @@
-"""Act I: the wall that data parallelism runs into."""
+"""Act I: the limit of data parallelism."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["blocks"]
 
 
 def blocks(state: Mapping[str, Any]) -> list[Block]:
-    """Return what Act I shows."""
+    """Return the blocks of Act I."""
     answer = state[PREDICTION_1.id]
     found = [
         heading("a1_heading", 2, "Act I: the data-parallel wall"),
         _mail(),
         _framing(),
-        question(PREDICTION_1, answer, answer and reveals.prediction(answer)),
+        question(PREDICTION_1, answer, reveals.prediction),
     ]
     if answer is None:
-        return [*found, locked("a1_locked", "Answer first: the instruments follow.")]
+        return [*found, locked("a1_locked", "Answer the question to unlock the instruments.")]
     return [*found, reveals.causes(), *explorer.instruments(state), *_reflection(state)]
 
 
@@ -51,36 +51,35 @@ def _letter() -> tuple[str, ...]:
     model = MODELS[MAIL.model]
     waste = daily_cost() * (1 - large.mfu / small.mfu)
     return (
-        f"We train {model.name} on sequences of {model.seq_len:,} tokens, with data parallelism on "
-        f"servers of eight H100, joined by {FABRICS[MAIL.fabric].name}. Every GPU holds the whole "
-        "model, and once in a step they all sum up their gradients. They share out the optimizer's "
-        "state (ZeRO-1), or it would not fit.",
+        f"We train {model.name} on sequences of {model.seq_len:,} tokens with data parallelism, on "
+        f"servers of eight H100 GPUs connected by {FABRICS[MAIL.fabric].name}. Every GPU holds the "
+        "whole model, and once per step all GPUs sum their gradients. The optimizer state is "
+        "sharded across them (ZeRO-1), because it would not fit otherwise.",
         f"On {STORY[0]} GPUs we measured an MFU of {percent(small.mfu, 0)}. On {STORY[1]} it was "
-        f"{percent(middle.mfu, 0)}, and on {STORY[2]} it is {percent(large.mfu, 0)}. The model is "
-        f"the same, the code is the same, and so is the global batch of {MAIL.batch} sequences. "
-        "We added GPUs and nothing else.",
-        f"Compared with one server, about ${round(waste, -2):,.0f} a day now pay for waiting. Why "
-        "does the utilization fall?",
+        f"{percent(middle.mfu, 0)}, and on {STORY[2]} it is {percent(large.mfu, 0)}. The model, "
+        f"the code and the global batch of {MAIL.batch} sequences are the same. All we did was add "
+        "GPUs.",
+        f"Compared with one server, about ${round(waste, -2):,.0f} of our daily cost now pays for "
+        "GPUs that wait. Why does utilization fall?",
     )
 
 
 def _framing() -> Block:
     return text(
         "a1_framing",
-        "The lead and the mail are invented, its numbers are not: they are what mlsysim's "
-        "DistributedSolver says of such a cluster. It times every operator, with the constants of "
-        f'"{HIDING.name}": those of arithmetic are fitted on published runs, others are estimates. '
-        "This framework exchanges gradients after the backward pass. No published run that we "
-        "know does so, and the error is not known. The money follows from a price of the servers "
-        "that is an estimate as well.",
-        "MFU, model FLOPs utilization, is the share of the GPUs' peak rate that the model's own "
-        "operations use. In data parallelism each replica works on its part of the global batch. "
-        "Then an all-reduce sums up the gradients of all replicas, so that they take the same "
-        "step. A GPU that waits for the all-reduce computes nothing.",
-        "Decide before you see the instruments. The answer cannot be changed afterwards.",
+        "The training lead and the email are fictional, but the numbers are not: they are what "
+        "mlsysim's DistributedSolver computes for such a cluster. It times every operator with the "
+        f'constants of "{HIDING.name}". The compute constants are fitted to published runs; the '
+        "others are estimates. The framework in this story exchanges gradients only after the "
+        "backward pass. We know of no published run that does so, which means that the error of "
+        "these times is unknown. The cost also depends on an estimated server price.",
+        "MFU (model FLOPs utilization) is the share of the GPUs' peak rate that the model's own "
+        "operations use. In data parallelism, each replica processes its part of the global batch. "
+        "An all-reduce then sums the gradients of all replicas, so that every replica takes the "
+        "same step. While a GPU waits for the all-reduce, it computes nothing.",
+        "Commit to an answer before you see the instruments. You cannot change it afterward.",
     )
 
 
 def _reflection(state: Mapping[str, Any]) -> list[Block]:
-    answer = state[REFLECTION_1.id]
-    return [question(REFLECTION_1, answer, answer and reveals.reflection(answer))]
+    return [question(REFLECTION_1, state[REFLECTION_1.id], reveals.reflection)]

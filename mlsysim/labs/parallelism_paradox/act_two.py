@@ -1,4 +1,4 @@
-"""Act II: three ways to split at once."""
+"""Act II: three kinds of parallelism at once."""
 
 from __future__ import annotations
 
@@ -30,22 +30,21 @@ __all__ = ["blocks"]
 
 
 def blocks(state: Mapping[str, Any]) -> list[Block]:
-    """Return what Act II shows."""
+    """Return the blocks of Act II."""
     answer = state[PREDICTION_2.id]
     found = [
-        heading("a2_heading", 2, "Act II: split in three ways"),
+        heading("a2_heading", 2, "Act II: split three ways"),
         _mail(),
         _framing(),
-        question(PREDICTION_2, answer, answer and reveals.prediction(answer)),
+        question(PREDICTION_2, answer, reveals.prediction),
     ]
     if answer is None:
-        return [*found, locked("a2_locked", "Answer first: the instruments follow.")]
-    reflected = state[REFLECTION_2.id]
+        return [*found, locked("a2_locked", "Answer the question to unlock the instruments.")]
     return [
         *found,
         reveals.options(),
         *configurator.instruments(state),
-        question(REFLECTION_2, reflected, reflected and reveals.reflection(reflected)),
+        question(REFLECTION_2, state[REFLECTION_2.id], reveals.reflection),
     ]
 
 
@@ -61,39 +60,39 @@ def _letter() -> tuple[str, ...]:
         ""
         if alone is None
         else (
-            " Weights, gradients and the optimizer's state of one replica take "
+            " The weights, gradients and optimizer state of one replica take "
             f"{gigabytes(states(alone))}."
         )
     )
     return (
         f"We train {MODEL.name} with {MODEL.parameters.to('Gparam').magnitude:.0f} billion "
-        f"parameters on {FLEET.total_accelerators:,} {gpu.name} GPUs, {FLEET.count} servers of "
-        f"{FLEET.node.accelerators_per_node}, on {FLEET.fabric.name}. A GPU has "
-        f"{gigabytes(gpu.memory.capacity)}.{need}",
-        "Split it: over the GPUs of a layer, over the stages of a pipeline, and over replicas. The "
-        f"global batch is {BATCH:,} sequences of {MODEL.seq_len:,} tokens. I want an MFU of at "
-        f"least {percent(TARGET_MFU, 0)}, no GPU out of memory, and a pipeline that idles for at "
-        f"most {percent(BUBBLE_CEILING, 0)} of its time. And no layer is shared by GPUs of several "
-        "servers: the network is for pipelines and replicas.",
+        f"parameters on {FLEET.total_accelerators:,} {gpu.name} GPUs: {FLEET.count} servers of "
+        f"{FLEET.node.accelerators_per_node}, connected by {FLEET.fabric.name}. Each GPU has "
+        f"{gigabytes(gpu.memory.capacity)} of memory.{need}",
+        "Split the model three ways: across the GPUs that share a layer, across pipeline stages, "
+        f"and across replicas. The global batch is {BATCH:,} sequences of {MODEL.seq_len:,} "
+        f"tokens. I want an MFU of at least {percent(TARGET_MFU, 0)}, no GPU out of memory, and a "
+        f"pipeline that idles for at most {percent(BUBBLE_CEILING, 0)} of its time. Do not split a "
+        "layer across servers: the network is for pipelines and replicas.",
     )
 
 
 def _framing() -> Block:
     return text(
         "a2_framing",
-        "Tensor parallelism (TP) shares every layer among some GPUs: four all-reduces for each "
-        "layer and microbatch. Part of their time hides under the layer's own work, and the layer "
-        "waits for the rest. Pipeline parallelism (PP) makes "
-        "stages of the layers: little to send, but stages wait while the pipeline fills and "
-        "drains. That is the bubble, a share (p − 1) / (m + p − 1) of the time for p stages and m "
-        "microbatches. Data parallelism (DP) takes the rest: "
-        f"TP × PP × DP = {FLEET.total_accelerators:,}.",
-        "Training in 16 bits keeps 2 bytes of weight and 2 of gradient for each parameter, and "
-        f"{_state_bytes():.0f} of the optimizer. TP and PP divide them all. DP divides none, "
-        "unless the replicas share out the optimizer's state (ZeRO-1). Ranks of a layer split "
-        "norms and dropouts as well (sequence parallelism), which sends as much and keeps less.",
-        "Decide before you see the instruments. Each answer gets the microbatches that serve it "
-        "best, and ZeRO-1.",
+        "Tensor parallelism (TP) splits every layer across several GPUs, at the cost of four "
+        "all-reduces per layer and microbatch. Part of their time is hidden behind the layer's own "
+        "compute, and the layer waits for the rest. Pipeline parallelism (PP) groups the layers "
+        "into stages. It sends little, but stages wait while the pipeline fills and drains. This "
+        "bubble takes a share (p − 1) / (m + p − 1) of the time for p stages and m microbatches. "
+        f"Data parallelism (DP) uses the other GPUs: TP × PP × DP = {FLEET.total_accelerators:,}.",
+        "Training in 16 bits keeps 2 bytes of weights and 2 bytes of gradients per parameter, plus "
+        f"{_state_bytes():.0f} bytes of optimizer state. TP and PP divide all of these. DP divides "
+        "none of them unless the replicas shard the optimizer state (ZeRO-1). The GPUs that share "
+        "a layer also split its norms and dropouts (sequence parallelism), which sends as many "
+        "bytes and stores fewer.",
+        "Commit to an answer before you see the instruments. You cannot change it afterward. Each "
+        "option gets ZeRO-1 and the number of microbatches that suits it best.",
     )
 
 

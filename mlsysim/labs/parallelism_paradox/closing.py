@@ -1,4 +1,4 @@
-"""What a student takes along, and how far they got."""
+"""The lessons of the lab, and the tier reached."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["blocks"]
 
 
 def blocks(state: Mapping[str, Any]) -> list[Block]:
-    """Return the end of the lab."""
+    """Return the blocks that end the lab."""
     return [
-        heading("end_heading", 2, "What to take along"),
+        heading("end_heading", 2, "What to remember"),
         text("end_text", *_lessons()),
-        text("end_tier", f"Your tier is {tier(state)}. The rule: {TIER_RULE}."),
+        text("end_tier", f"Your tier is {tier(state)}. {TIER_RULE}"),
     ]
 
 
@@ -31,21 +31,25 @@ def _lessons() -> tuple[str, ...]:
     lost = (
         ""
         if wide is None or right is None
-        else (f" In this lab that is an MFU of {percent(right.mfu)} against {percent(wide.mfu)}.")
+        else (
+            f" In this lab, the MFU is {percent(right.mfu)} with TP = {OPTIONS['balanced'].tp} and "
+            f"{percent(wide.mfu)} with TP = {OPTIONS['wide'].tp}."
+        )
     )
     option = OPTIONS["balanced"]
     return (
-        "Adding GPUs to a fixed batch hardly makes the exchange of gradients longer. It takes "
-        "away the arithmetic that pays for it: from "
-        f"{milliseconds(few.compute_latency)} to {milliseconds(many.compute_latency)} in Act I, "
-        f"for an exchange of {milliseconds(few.dp_communication_latency)} and "
-        f"{milliseconds(many.dp_communication_latency)}. A larger batch, a faster network and an "
-        "exchange that hides under the passes all help; none of them helps without limit.",
+        "Adding GPUs to a fixed batch makes the gradient exchange only a little longer. What "
+        "shrinks is the compute between exchanges. In Act I, it fell from "
+        f"{milliseconds(few.compute_latency)} on {STORY[1]} GPUs to "
+        f"{milliseconds(many.compute_latency)} on {STORY[2]}, while the exchange took "
+        f"{milliseconds(few.dp_communication_latency)} and then "
+        f"{milliseconds(many.dp_communication_latency)}. A larger batch, a faster network and "
+        "overlapping the exchange with compute all help, but each has a limit.",
         "Tensor parallelism belongs inside a server, where each layer's all-reduces run over "
-        f"NVLink.{lost} Between servers go the stages of a pipeline, which send little, and the "
-        "gradients of the replicas, which are sent once in a step.",
-        "A split has to multiply up, to fit the memory and to keep the pipeline full, all at once. "
-        f"TP {option.tp} × PP {option.pp} is the best of the four answers, not of all designs: the "
-        "configurator has some that do a little better. With another model, other GPUs or another "
-        "batch, look again.",
+        f"NVLink.{lost} Between servers, use pipeline stages, which send little, and data "
+        "parallelism, which sends gradients once per step.",
+        "A split must use all GPUs, fit in memory and keep the pipeline full, all at once. "
+        f"TP {option.tp} × PP {option.pp} is the best of the four options, but not of all designs: "
+        "the configurator has a few that do slightly better. For another model, another GPU or "
+        "another batch size, run the numbers again.",
     )

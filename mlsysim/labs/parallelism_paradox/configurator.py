@@ -1,4 +1,4 @@
-"""The configurator of Act II: a design, what the solver says of it, and which rules it breaks."""
+"""The configurator of Act II: a design, its results, and the rules that it breaks."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _COUNTS = (4, 16, 64)
 _PARTS = {
     "weights_memory": "Weights",
     "gradient_memory": "Gradients",
-    "optimizer_memory": "Optimizer's state",
+    "optimizer_memory": "Optimizer state",
     "activation_memory": "Activations",
     "working_memory": "Working memory",
 }
 
 
 def outcome(state: Mapping[str, Any]) -> Outcome:
-    """Return what the solver says of the design that is set."""
+    """Return the results of the design that the controls describe."""
     return solve(
         Design(
             tp=state["tp"],
@@ -62,21 +62,21 @@ def outcome(state: Mapping[str, Any]) -> Outcome:
 
 
 def instruments(state: Mapping[str, Any]) -> list[Block]:
-    """Return the controls, and what the design that is set comes to."""
+    """Return the controls and the results of the design that they describe."""
     found = outcome(state)
     is_open = state[DERIVATION_2.id] and found.result is not None
     return [
         heading("a2_configurator_heading", 3, "The configurator"),
         text(
             "a2_configurator_text",
-            "A server shares each layer, and there is no pipeline yet. Find a design that does "
-            "what the mail asks for. Break every rule once on the way.",
+            "The starting design splits each layer within a server and has no pipeline yet. Find a "
+            "design that meets the requirements of the email. Break every rule once on the way.",
         ),
         controls("a2_controls", DESIGN, state),
+        _chart(found),
         _readouts(found),
         *_alerts(found),
         *([] if found.result is None else [_memory(found.result)]),
-        _chart(found),
         derivation(DERIVATION_2, is_open, _explained(found.design) if is_open else None),
     ]
 
@@ -90,7 +90,7 @@ def _explained(design: Design) -> Derivation | None:
 def _readouts(found: Outcome) -> Block:
     result, design = found.result, found.design
     if result is None:
-        names = ("MFU", "Memory per GPU", "Bubble", "Replicas (DP)", "All-reduces in sight", "Step")
+        names = ("MFU", "Memory per GPU", "Bubble", "Replicas (DP)", "Exposed all-reduces", "Step")
         return readouts("a2_readouts", *(readout(name, "–", tone="bad") for name in names))
     full = ratio(result.memory, result.memory_capacity)
     idles = result.bubble_fraction > BUBBLE_CEILING
@@ -102,21 +102,22 @@ def _readouts(found: Outcome) -> Block:
             f"{100 * result.mfu:.1f}",
             "%",
             "good" if result.mfu >= TARGET_MFU and result.feasible else "bad",
-            f"the mail asks for {percent(TARGET_MFU, 0)}"
-            + ("" if result.feasible else "; this step cannot run"),
+            f"target: {percent(TARGET_MFU, 0)} or more"
+            if result.feasible
+            else "this step cannot run",
         ),
         readout(
             "Memory per GPU",
             gigabytes(result.memory),
             tone="bad" if full > 1 else "warn" if full > 0.9 else "good",
-            hint=f"a GPU has {gigabytes(result.memory_capacity)}",
+            hint=f"each GPU has {gigabytes(result.memory_capacity)}",
         ),
         readout(
             "Bubble",
             f"{100 * result.bubble_fraction:.1f}",
             "%",
             "bad" if idles else "good",
-            f"the mail allows {percent(BUBBLE_CEILING, 0)}",
+            f"limit: {percent(BUBBLE_CEILING, 0)}",
         ),
         readout(
             "Replicas (DP)",
@@ -125,19 +126,19 @@ def _readouts(found: Outcome) -> Block:
             f"{count(result.microbatch_size, 'sequence')} per microbatch",
         ),
         readout(
-            "All-reduces in sight",
+            "Exposed all-reduces",
             seconds(result.tp_communication_latency),
             tone="bad" if design.spans_servers else "plain",
             hint=f"{percent(waits, 0)} of the step",
         ),
-        readout("Step", seconds(result.step_latency_total), hint=band(result)),
+        readout("Step", seconds(result.step_latency_total), hint=band(result, seconds)),
     )
 
 
 def _alerts(found: Outcome) -> list[Block]:
     result, design = found.result, found.design
     if result is None:
-        return [alert("a2_sizes", "bad", "The sizes do not multiply up", f"{found.refusal}.")]
+        return [alert("a2_sizes", "bad", "These sizes do not work", f"{found.refusal}.")]
     alerts = []
     if not result.fits_memory:
         alerts.append(alert("a2_memory", "bad", "Out of memory", _too_much(result)))
@@ -146,10 +147,10 @@ def _alerts(found: Outcome) -> list[Block]:
             alert(
                 "a2_microbatches",
                 "bad",
-                "Microbatches of fractions of a sequence",
-                f"{BATCH:,} sequences over {count(result.dp_size, 'replica')} and "
-                f"{count(design.microbatches, 'microbatch', 'es')} leave "
-                f"{result.microbatch_size:.4g} of a sequence for each. {_dividing(result)}",
+                "Fractions of a sequence",
+                f"{BATCH:,} sequences over {count(result.dp_size, 'replica')} with "
+                f"{count(design.microbatches, 'microbatch', 'es')} each leave "
+                f"{result.microbatch_size:.4g} sequences per microbatch. {_dividing(result)}",
             )
         )
     if design.spans_servers:
@@ -158,11 +159,11 @@ def _alerts(found: Outcome) -> list[Block]:
             alert(
                 "a2_servers",
                 "warn",
-                "Tensor parallelism over several servers",
+                "Tensor parallelism across servers",
                 f"A group of {design.tp} GPUs spans {-(-design.tp // each)} servers of {each}. "
-                "Every all-reduce of every layer crosses the network, and nothing hides it: "
-                f"{seconds(result.tp_communication_latency)} of a step of "
-                f"{seconds(result.step_latency_total)}. Take {each} or fewer.",
+                "Every all-reduce of every layer crosses the network, and nothing hides it. GPUs "
+                f"wait {seconds(result.tp_communication_latency)} out of "
+                f"{seconds(result.step_latency_total)} per step. Use TP = {each} or less.",
             )
         )
     if result.bubble_fraction > BUBBLE_CEILING:
@@ -171,9 +172,9 @@ def _alerts(found: Outcome) -> list[Block]:
                 "a2_bubble",
                 "warn",
                 f"The bubble is above {percent(BUBBLE_CEILING, 0)}",
-                f"{design.pp} stages with {design.microbatches} microbatches idle for "
-                f"({design.pp} − 1) / ({design.microbatches} + {design.pp} − 1) = "
-                f"{percent(result.bubble_fraction)} of the time. Take more microbatches or fewer "
+                f"{design.pp} stages with {count(design.microbatches, 'microbatch', 'es')} idle "
+                f"for ({design.pp} − 1) / ({design.microbatches} + {design.pp} − 1) = "
+                f"{percent(result.bubble_fraction)} of the time. Use more microbatches or fewer "
                 "stages.",
             )
         )
@@ -183,8 +184,8 @@ def _alerts(found: Outcome) -> list[Block]:
                 "a2_layers",
                 "info",
                 "Stages of unequal length",
-                f"{MODEL.layers} layers do not divide into {design.pp} stages. The longest has "
-                f"{-(-MODEL.layers // design.pp)}, and all others wait for it.",
+                f"{MODEL.layers} layers do not divide evenly into {design.pp} stages. The longest "
+                f"stage has {-(-MODEL.layers // design.pp)}, and all others wait for it.",
             )
         )
     if found.accepted:
@@ -192,48 +193,45 @@ def _alerts(found: Outcome) -> list[Block]:
             alert(
                 "a2_accepted",
                 "info",
-                "This does what the mail asks for",
-                f"{percent(result.mfu)} MFU, {gigabytes(result.memory)} per GPU, a bubble of "
-                f"{percent(result.bubble_fraction)}.",
+                "This design meets the requirements",
+                f"It reaches an MFU of {percent(result.mfu)} with {gigabytes(result.memory)} per "
+                f"GPU and a bubble of {percent(result.bubble_fraction)}.",
             )
         )
     return alerts
 
 
 def _too_much(result: DistributedResult) -> str:
-    parts = ", ".join(
-        f"{words.lower()} {gigabytes(getattr(result, name))}" for name, words in _PARTS.items()
-    )
     if states(result) > result.memory_capacity:
         advice = (
-            "What is kept for the parameters alone does not fit: TP and PP divide it, ZeRO-1 "
-            "divides the optimizer's state."
+            "The weights, gradients and optimizer state alone do not fit. TP and PP divide all "
+            "three, and ZeRO-1 divides the optimizer state."
         )
     else:
         advice = (
-            "What is kept for the parameters fits, the activations do not: more microbatches make "
-            "each smaller, TP divides them."
+            "The weights, gradients and optimizer state fit, but the activations do not. More "
+            "microbatches make each one smaller, and TP divides them."
         )
     return (
-        f"A GPU needs {gigabytes(result.memory)} and has {gigabytes(result.memory_capacity)}: "
-        f"{parts}. {advice}"
+        f"Each GPU has {gigabytes(result.memory_capacity)} and needs {gigabytes(result.memory)}. "
+        f"{advice}"
     )
 
 
 def _dividing(result: DistributedResult) -> str:
     own = BATCH / result.dp_size
     if own != int(own):
-        return f"{result.dp_size:,} does not divide the batch: make TP × PP larger."
-    return f"Take a number that divides the {own:.0f} sequences of a replica."
+        return f"{result.dp_size:,} replicas do not divide the batch. Make TP × PP larger."
+    return f"Choose a number that divides the {own:.0f} sequences of each replica."
 
 
 def _memory(result: DistributedResult) -> Block:
     rows = [[words, gigabytes(result[field])] for field, words in _PARTS.items()]
     return table(
         "a2_memory_parts",
-        f"What the fullest GPU holds, of {gigabytes(result.memory_capacity)}.",
+        f"Memory of the fullest GPU, out of {gigabytes(result.memory_capacity)}.",
         ["Part", "Size"],
-        [*rows, ["Sum", gigabytes(result.memory)]],
+        [*rows, ["Total", gigabytes(result.memory)]],
     )
 
 
@@ -242,31 +240,31 @@ def _bubble(stages: int, count: int) -> float:
 
 
 def _chart(found: Outcome) -> Block:
-    stages, count = found.design.pp, found.design.microbatches
-    here = _bubble(stages, count)
+    stages, number = found.design.pp, found.design.microbatches
+    here, words = _bubble(stages, number), count(number, "microbatch", "es")
     lines = [
         series(f"{m} microbatches", [(p, _bubble(p, m)) for p in _STAGES])
         for m in _COUNTS
-        if m != count
+        if m != number
     ]
     yours = series(
-        f"{count} microbatches (yours)",
-        [(p, _bubble(p, count)) for p in _STAGES],
+        f"{words} (yours)",
+        [(p, _bubble(p, number)) for p in _STAGES],
         "bad" if here > 100 * BUBBLE_CEILING else "good",
     )
     return chart(
         "a2_chart",
-        caption="Bubble over the number of stages. Every line rises; more microbatches push it "
-        "down, until a microbatch is a single sequence.",
-        alt=f"The bubble of {count} microbatches rises from 0% for one stage to "
-        f"{_bubble(_STAGES[-1], count):.0f}% for {_STAGES[-1]}; for the {stages} that are set it "
-        f"is {here:.1f}%.",
+        caption="Bubble by number of stages. More microbatches push the curve down, until each "
+        "microbatch is a single sequence.",
+        alt=f"With {words}, the bubble rises from 0% for one stage to "
+        f"{_bubble(_STAGES[-1], number):.0f}% for {_STAGES[-1]} stages. It is {here:.1f}% for your "
+        f"setting of {count(stages, 'stage')}.",
         x={"label": "Stages", "scale": "log2", "ticks": list(_STAGES)},
-        y={"label": "Bubble (%)", "min": 0, "max": 100},
+        y={"label": "Bubble (%)", "unit": "%", "min": 0, "max": 100},
         lines=[yours, *lines],
         marker={"x": stages, "y": here, "label": f"{here:.1f}%"},
         rule={
             "y": 100 * BUBBLE_CEILING,
-            "label": f"{percent(BUBBLE_CEILING, 0)}, what the mail allows",
+            "label": f"limit: {percent(BUBBLE_CEILING, 0)}",
         },
     )

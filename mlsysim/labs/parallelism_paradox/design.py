@@ -1,8 +1,8 @@
-"""Act II asks the solver: GPT-3 on 1,024 H100, split in three ways at once.
+"""The model behind Act II: GPT-3 on 1,024 H100 GPUs, split three ways at once.
 
 The global batch is that of a published run of this model: 1,536 sequences (Narayanan et al. 2021,
-Table 2). Tensor-parallel ranks split norms and dropouts as well (sequence parallelism), which sends
-as much and keeps less.
+Table 2). Tensor-parallel ranks also split norms and dropouts (sequence parallelism), which sends as
+many bytes and stores fewer.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ FLEET = Fleet(
 )
 BATCH = 1536
 BUBBLE_CEILING = 0.1
-"""Idle share of the pipeline that the mail allows."""
+"""Idle share of the pipeline that the email allows."""
 TARGET_MFU = 0.4
-"""Utilization that the mail asks for."""
+"""Utilization that the email requires."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """Sizes of the groups, microbatches per replica, and whether the optimizer is sharded."""
+    """Group sizes, microbatches per replica, and whether the optimizer state is sharded."""
 
     tp: int
     pp: int
@@ -67,7 +67,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the solver says: a result, or why there is none; and the rules of the mail broken."""
+    """A result, or the reason why there is none, and the rules of the email that are broken."""
 
     design: Design
     result: DistributedResult | None
@@ -77,13 +77,13 @@ class Outcome:
 
     @property
     def accepted(self) -> bool:
-        """Whether the design does what the mail asks for."""
+        """Whether the design meets the requirements of the email."""
         return not self.failures and self.result is not None and self.result.mfu >= TARGET_MFU
 
 
 @functools.lru_cache(maxsize=512)
 def solve(design: Design) -> Outcome:
-    """Time one step of a design, and name every rule that it breaks."""
+    """Time one step of a design and name every rule that it breaks."""
     try:
         result = DistributedSolver.solve(
             model=MODEL,
@@ -108,14 +108,14 @@ def solve(design: Design) -> Outcome:
 
 
 def states(result: DistributedResult) -> Quantity:
-    """Return what a device keeps for the parameters: weights, gradients, optimizer."""
+    """Return the memory for the parameters: weights, gradients and optimizer state."""
     kept: Quantity = result.weights_memory + result.gradient_memory + result.optimizer_memory
     return kept
 
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to the prediction of this act."""
+    """One option in the prediction of this act."""
 
     tp: int
     pp: int
@@ -123,29 +123,32 @@ class Option:
 
     @property
     def dp(self) -> int:
-        """Replicas that are left."""
+        """Number of replicas."""
         return FLEET.total_accelerators // (self.tp * self.pp)
 
     @property
     def label(self) -> str:
-        """The answer as it is offered."""
+        """The option as it is shown."""
         return f"TP {self.tp} × PP {self.pp} × DP {self.dp}: {self.words}"
 
 
 OPTIONS = {
-    "wide": Option(32, 1, "share every layer among many GPUs."),
-    "balanced": Option(8, 4, "a server shares each layer, four servers make a pipeline."),
-    "deep": Option(1, 32, "a deep pipeline, so that no layer waits for an all-reduce."),
-    "flat": Option(8, 1, "a server holds the model, and no GPU waits for a pipeline."),
+    "wide": Option(32, 1, "each layer is split across many GPUs."),
+    "balanced": Option(
+        8, 4, "each layer is split within a server, and four servers form a pipeline."
+    ),
+    "deep": Option(1, 32, "a deep pipeline, in which no layer waits for an all-reduce."),
+    "flat": Option(8, 1, "one server holds the model, and no GPU waits for a pipeline."),
 }
 
 
 @functools.lru_cache(maxsize=16)
 def best(name: str) -> Outcome:
-    """Return the best that an option can do.
+    """Return an option at its best.
 
-    The optimizer is sharded, and the microbatches have 1, 2, 4, 8 or 16 sequences: of those that
-    keep every limit the fastest, else of those that fit the memory the fastest, else the smallest.
+    The optimizer state is sharded, and the microbatches have 1, 2, 4, 8 or 16 sequences. The best
+    is the fastest that breaks no rule; failing that, the fastest that fits in memory; failing that,
+    the one that needs the least memory.
     """
     option = OPTIONS[name]
     counts = {

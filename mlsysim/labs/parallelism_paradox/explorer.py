@@ -1,4 +1,4 @@
-"""The explorer of Act I: a run, what the solver says of it, and its curve over the GPUs."""
+"""The explorer of Act I: a run, its results, and how they change with the number of GPUs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mlsysim.solvers import DistributedResult
 __all__ = ["instruments", "run"]
 
 _GOOD, _POOR = 0.45, 0.25
-"""Utilization from which on it is shown as good, and below which as bad."""
+"""From the first on, utilization is shown as good; below the second, as bad."""
 
 
 def run(state: Mapping[str, Any]) -> Run:
-    """Return the run that the explorer is set to."""
+    """Return the run that the controls describe."""
     gpus = state["gpus"]
     batch = state["global_batch"] if state["held"] == "global" else state["gpu_batch"] * gpus
     return Run(
@@ -44,7 +44,7 @@ def run(state: Mapping[str, Any]) -> Run:
 
 
 def instruments(state: Mapping[str, Any]) -> list[Block]:
-    """Return the controls, and what the run that is set comes to."""
+    """Return the controls and the results of the run that they describe."""
     chosen = run(state)
     result = solve(chosen)
     off = "gpu_batch" if state["held"] == "global" else "global_batch"
@@ -53,14 +53,15 @@ def instruments(state: Mapping[str, Any]) -> list[Block]:
         heading("a1_explorer_heading", 3, "The explorer"),
         text(
             "a1_explorer_text",
-            f"The mail's cluster is set, on {GPUS[0]} GPUs. Add GPUs and watch the two times: the "
-            "arithmetic of one GPU, and the exchange that is in sight. Then keep the batch of each "
-            "GPU instead of the global batch, or change the network.",
+            f"The explorer starts with the email's cluster on {GPUS[0]} GPUs. Add GPUs and compare "
+            "two times: the compute time of one GPU, and the exposed communication, which is the "
+            "part of the gradient exchange that no compute hides. Then hold the batch per GPU "
+            "constant instead of the global batch, or change the network.",
         ),
         controls("a1_controls", EXPLORER, state, disabled=[off]),
+        _chart(state, chosen, result),
         _readouts(chosen, result),
         *_alerts(chosen, result),
-        _chart(state, chosen, result),
         derivation(DERIVATION_1, is_open, _explained(chosen) if is_open else None),
     ]
 
@@ -71,35 +72,35 @@ def _explained(chosen: Run) -> Derivation:
 
 
 def _tone(mfu: float) -> str:
-    """Return how a utilization is shown."""
+    """Return the tone of a utilization."""
     return "good" if mfu >= _GOOD else "warn" if mfu >= _POOR else "bad"
 
 
 def _readouts(chosen: Run, result: DistributedResult) -> Block:
     exchange, compute = result.dp_communication_latency, result.compute_latency
     waits = ratio(exchange, compute)
-    hidden = "what the passes do not hide" if chosen.hides else "nothing hides it"
+    hidden = "the rest is hidden" if chosen.hides else "nothing hides it"
     return readouts(
         "a1_readouts",
         readout("MFU", f"{100 * result.mfu:.1f}", "%", _tone(result.mfu), "of the dense peak rate"),
         readout(
-            "Arithmetic",
+            "Compute",
             milliseconds(compute),
-            hint=f"{count(chosen.sequences, 'sequence')} per GPU and step",
+            hint=f"{count(chosen.sequences, 'sequence')} per GPU",
         ),
-        readout("Exchange in sight", milliseconds(exchange), hint=hidden),
+        readout("Exposed communication", milliseconds(exchange), hint=hidden),
         readout(
-            "Exchange over arithmetic",
+            "Communication / compute",
             f"{waits:.2f}",
             tone="good" if waits < 0.1 else "warn" if waits < 0.5 else "bad",
             hint="lower is better",
         ),
-        readout("Step", milliseconds(result.step_latency_total), hint=band(result)),
+        readout("Step", milliseconds(result.step_latency_total), hint=band(result, milliseconds)),
         readout(
             "Memory",
             gigabytes(result.memory),
             tone="good" if result.fits_memory else "bad",
-            hint=f"a GPU has {gigabytes(result.memory_capacity)}",
+            hint=f"each GPU has {gigabytes(result.memory_capacity)}",
         ),
     )
 
@@ -112,10 +113,10 @@ def _alerts(chosen: Run, result: DistributedResult) -> list[Block]:
                 "a1_memory",
                 "bad",
                 "Out of memory",
-                f"Every GPU holds all of {MODELS[chosen.model].name}: {gigabytes(result.memory)} "
-                f"are needed, {gigabytes(result.memory_capacity)} are there. More replicas share "
-                "out the optimizer's state; weights and gradients stay. The times are those of "
-                "GPUs with enough memory.",
+                f"Every GPU holds all of {MODELS[chosen.model].name}. It needs "
+                f"{gigabytes(result.memory)} and has {gigabytes(result.memory_capacity)}. Adding "
+                "replicas shards only the optimizer state further; every GPU keeps all weights and "
+                "gradients. The times shown assume enough memory.",
             )
         )
     if not result.whole_microbatches:
@@ -124,8 +125,8 @@ def _alerts(chosen: Run, result: DistributedResult) -> list[Block]:
                 "a1_batch",
                 "bad",
                 "Fewer sequences than GPUs",
-                f"{chosen.batch} sequences cannot be dealt out to {chosen.gpus:,} GPUs: a sequence "
-                "cannot be halved. Take fewer GPUs or a larger global batch.",
+                f"{chosen.batch:,} sequences cannot keep {chosen.gpus:,} GPUs busy, because a GPU "
+                "processes whole sequences. Use fewer GPUs or a larger global batch.",
             )
         )
     alone = solve(chosen.on(GPUS[0]))
@@ -135,8 +136,8 @@ def _alerts(chosen: Run, result: DistributedResult) -> list[Block]:
                 "a1_wall",
                 "warn",
                 "The wall",
-                f"These {chosen.gpus:,} GPUs are used less than half as well as one server with "
-                f"the same global batch: {percent(result.mfu)} against {percent(alone.mfu)}.",
+                f"These {chosen.gpus:,} GPUs reach less than half the MFU of one server with the "
+                f"same global batch: {percent(result.mfu)} compared with {percent(alone.mfu)}.",
             )
         )
     return found
@@ -153,16 +154,16 @@ def _chart(state: Mapping[str, Any], chosen: Run, result: DistributedResult) -> 
     held = (
         f"a global batch of {state['global_batch']:,} sequences"
         if state["held"] == "global"
-        else f"{state['gpu_batch']} sequences per GPU"
+        else f"{count(state['gpu_batch'], 'sequence')} per GPU"
     )
     return chart(
         "a1_chart",
-        caption=f"MFU over the number of GPUs, for {MODELS[chosen.model].name} with {held}. The "
-        "marker is the setting above, the points are those of the mail.",
-        alt=f"MFU between {least:.0f}% and {most:.0f}% for {points[0][0]} to {points[-1][0]:,} "
-        f"GPUs; {100 * result.mfu:.0f}% on the {chosen.gpus:,} that are set.",
+        caption=f"MFU by number of GPUs for {MODELS[chosen.model].name} with {held}. The ring "
+        "marks your setting.",
+        alt=f"MFU is between {least:.0f}% and {most:.0f}% for {points[0][0]} to {points[-1][0]:,} "
+        f"GPUs. It is {100 * result.mfu:.0f}% for your setting of {chosen.gpus:,} GPUs.",
         x={"label": "GPUs", "scale": "log2", "ticks": list(GPUS)},
-        y={"label": "MFU (%)", "min": 0, "max": 70},
-        lines=[series("Your setting", points), series("The mail", mail, "warn")],
+        y={"label": "MFU (%)", "unit": "%", "min": 0, "max": 70},
+        lines=[series("Your setting", points), series("The email", mail, "warn")],
         marker={"x": chosen.gpus, "y": 100 * result.mfu, "label": percent(result.mfu)},
     )

@@ -1,4 +1,4 @@
-"""What Act I says about each answer, with the numbers that the solver gives."""
+"""Explanations of the answers in Act I, with the solver's numbers."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def _software() -> str:
     hops = 2 * (MAIL.gpus - 1)
     cost = hops * FABRICS[MAIL.fabric].latency
     return (
-        "There is some truth in it, but it is the smaller part. A ring of "
-        f"{MAIL.gpus} GPUs takes {hops:,} hops, and their latencies add up to "
-        f"{milliseconds(cost)} of a step of {milliseconds(_large().step_latency_total)}. If "
-        f"messages of no size took no time, the MFU on {MAIL.gpus} GPUs would be "
-        f"{_mfu(without)} instead of {_mfu(_large())}. Most of the fall would still be there."
+        f"This effect is real but small. A ring of {MAIL.gpus} GPUs takes {hops:,} hops, and their "
+        f"latencies add up to {milliseconds(cost)} out of "
+        f"{milliseconds(_large().step_latency_total)} per step. If empty messages took no time, "
+        f"the MFU on {MAIL.gpus} GPUs would be {_mfu(without)} instead of {_mfu(_large())}. Most "
+        "of the drop would remain."
     )
 
 
@@ -61,28 +61,27 @@ def _ratio() -> str:
     one, few, many = (solve(MAIL.on(n)) for n in STORY)
     kept = undone(MAIL, "sharing")
     return (
-        f"The step has {MAIL.batch} sequences, however many GPUs share them. From 64 to "
-        f"{MAIL.gpus} GPUs the arithmetic of one GPU falls from "
+        f"A step has {MAIL.batch} sequences, however many GPUs share them. From {STORY[1]} to "
+        f"{MAIL.gpus} GPUs, the compute time of one GPU falls from "
         f"{milliseconds(few.compute_latency)} to {milliseconds(many.compute_latency)} per step. "
-        f"The exchange of gradients does not shrink with it: "
+        "The gradient exchange does not shrink with it: it takes "
         f"{milliseconds(few.dp_communication_latency)}, then "
-        f"{milliseconds(many.dp_communication_latency)}. It got much slower once, from "
-        f"{milliseconds(one.dp_communication_latency)}, when it left the server and its NVLink; "
-        "after that only waits are added. "
+        f"{milliseconds(many.dp_communication_latency)}. It became much slower only once: within "
+        f"one server, over NVLink, it took {milliseconds(one.dp_communication_latency)}. "
         f"If each GPU kept the {MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, "
-        f"the MFU on {MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That needs a "
-        "global batch of "
-        f"{MAIL.batch // GPUS[0] * MAIL.gpus:,} sequences, and a model may learn less from it."
+        f"the MFU on {MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That requires a "
+        f"global batch of {MAIL.batch // GPUS[0] * MAIL.gpus:,} sequences, and the model may learn "
+        "less from each of them."
     )
 
 
 def _memory() -> str:
     small, large = undone(MAIL.on(GPUS[0]), "memory"), undone(MAIL, "memory")
     return (
-        "What a GPU does at a time does not depend on how many there are: one sequence, the same "
-        f"matrices, the same traffic. With memory ten times as fast the MFU would be "
-        f"{_mfu(small)} on {GPUS[0]} GPUs and {_mfu(large)} on {MAIL.gpus}: it would fall all the "
-        "same."
+        "The work of one GPU per microbatch does not depend on the number of GPUs: it is one "
+        "sequence, with the same matrices and the same memory traffic. With memory ten times as "
+        f"fast, the MFU would be {_mfu(small)} on {GPUS[0]} GPUs and {_mfu(large)} on {MAIL.gpus}, "
+        "so it would still fall."
     )
 
 
@@ -90,54 +89,57 @@ def _volume() -> str:
     least, most = all_reduce_volume(GPUS[0]), all_reduce_volume(MAIL.gpus)
     size = solve(MAIL).gradient_memory
     return (
-        "In a ring, each GPU passes on partial sums, never the gradients of all others. It sends "
-        f"{least:.2f} times the {gigabytes(size)} of gradients on {GPUS[0]} GPUs and {most:.2f} "
-        f"times on {MAIL.gpus}; the limit is 2. With the bytes of {GPUS[0]} GPUs, the MFU on "
-        f"{MAIL.gpus} would be {_mfu(undone(MAIL, 'volume'))} instead of {_mfu(_large())}."
+        "In a ring, each GPU passes on partial sums, never the separate gradients of all the "
+        f"others. On {GPUS[0]} GPUs it sends {least:.2f} times the {gigabytes(size)} of gradients, "
+        f"and on {MAIL.gpus} GPUs {most:.2f} times; the limit is 2. If it sent only as many bytes "
+        f"as on {GPUS[0]} GPUs, the MFU on {MAIL.gpus} would be "
+        f"{_mfu(undone(MAIL, 'volume'))} instead of {_mfu(_large())}."
     )
 
 
 def _faster() -> str:
     return (
-        f"On {MAIL.gpus} GPUs with twice the rate the MFU would fall from {_mfu(_large())} to "
-        f"{_mfu(undone(MAIL, 'arithmetic'))}. The step is a little shorter, but the exchange takes "
-        "as long as before, and more of what was paid for waits for it."
+        f"On {MAIL.gpus} GPUs with twice the peak rate, the MFU would fall from {_mfu(_large())} "
+        f"to {_mfu(undone(MAIL, 'arithmetic'))}. The step gets a little shorter, but the exchange "
+        "takes as long as before, so a larger share of the peak rate is wasted."
     )
 
 
 def _overlap() -> str:
     now = solve(dataclasses.replace(MAIL, hides=True))
-    some = solve(dataclasses.replace(MAIL.on(64), hides=True))
+    few = MAIL.on(STORY[1])
+    some = solve(dataclasses.replace(few, hides=True))
     return (
-        f"On 64 GPUs the MFU rises from {_mfu(solve(MAIL.on(64)))} to {_mfu(some)}, on {MAIL.gpus} "
-        f"from {_mfu(_large())} to {_mfu(now)}. No more: there, a GPU is busy for "
-        f"{milliseconds(_large().dp_communication_latency - now.dp_communication_latency)} in a "
-        "step, and of an exchange of "
-        f"{milliseconds(_large().dp_communication_latency)} no more can hide. (The sums of "
-        "gradients hide under the backward pass, the new weights that follow them under the next "
-        "forward pass.) How much a framework hides where there is enough to hide behind is a "
-        "constant that no published run told us; "
-        f"the package takes {percent(HIDING.gradient_overlap, 0)} and marks it as an estimate."
+        f"On {STORY[1]} GPUs the MFU rises from {_mfu(solve(few))} to {_mfu(some)}, and on "
+        f"{MAIL.gpus} GPUs from {_mfu(_large())} to {_mfu(now)}. The gain on {MAIL.gpus} is "
+        "limited because the exchange takes "
+        f"{milliseconds(_large().dp_communication_latency)} and the compute of a step can hide "
+        f"only {milliseconds(_large().dp_communication_latency - now.dp_communication_latency)}. "
+        "(The gradient sums hide behind the backward pass; the updated weights, "
+        "which are gathered afterward, hide behind the next forward pass.) How much a framework "
+        "hides when there is enough compute must be measured. The package assumes "
+        f"{percent(HIDING.gradient_overlap, 0)} and marks this value as an estimate."
     )
 
 
 def _batch() -> str:
     two = dataclasses.replace(MAIL, batch=2 * MAIL.batch)
     return (
-        f"Gradients are as many as the model has parameters, {gigabytes(_large().gradient_memory)} "
-        "here, whatever the batch. Fewer sequences make the arithmetic shorter and leave the "
-        f"exchange: from two sequences per GPU to one, the MFU on {MAIL.gpus} GPUs falls from "
-        f"{_mfu(solve(two))} to {_mfu(_large())}."
+        "There is one gradient per parameter, "
+        f"{gigabytes(_large().gradient_memory)} here, whatever the batch size. Fewer sequences "
+        "shorten the compute and leave the exchange as it is. With one sequence per GPU instead of "
+        f"two, the MFU on {MAIL.gpus} GPUs falls from {_mfu(solve(two))} to {_mfu(_large())}."
     )
 
 
 def _quantize() -> str:
     return (
-        f"It helps: gradients half as wide give an MFU of {_mfu(undone(MAIL, 'bytes'))} on "
-        f"{MAIL.gpus} GPUs instead of {_mfu(_large())}. Only half of the exchange shrinks: "
-        "replicas that share out the optimizer's state also gather the new weights, in 16 bits. "
-        "And it hides nothing: it makes the exchange shorter, and the optimizer gets other numbers "
-        "than before. Whether the model still learns as well has to be tried."
+        f"It helps: with gradients half as wide, the MFU on {MAIL.gpus} GPUs is "
+        f"{_mfu(undone(MAIL, 'bytes'))} instead of {_mfu(_large())}. Only half of the exchange "
+        "shrinks, because replicas that shard the optimizer state also gather the updated weights "
+        "in 16 bits. But this shortens the exchange instead of hiding it, and it changes the "
+        "numbers that the optimizer receives. Whether the model still learns as well must be "
+        "tested."
     )
 
 
@@ -154,17 +156,17 @@ _REFLECTION: dict[str, Callable[[], str]] = {
     "quantize": _quantize,
 }
 _CAUSES = {
-    "latency": "Messages of no size take no time",
+    "latency": "Empty messages take no time",
     "sharing": f"Each GPU keeps {MAIL.batch // GPUS[0]} sequences",
-    "memory": "GPU memory ten times as fast",
-    "volume": f"The ring sends what it sends on {GPUS[0]} GPUs",
-    "network": f"A network as fast as {FABRICS['nvlink4'].name}",
+    "memory": "GPU memory is ten times as fast",
+    "volume": f"Each GPU sends as many bytes as on {GPUS[0]} GPUs",
+    "network": f"The network is as fast as {FABRICS['nvlink4'].name}",
 }
 
 
 @functools.cache
 def _rows() -> tuple[tuple[str, ...], ...]:
-    mail = ("As in the mail", *(_mfu(solve(MAIL.on(n))) for n in STORY))
+    mail = ("As in the email", *(_mfu(solve(MAIL.on(n))) for n in STORY))
     return mail, *(
         (words, *(_mfu(undone(MAIL.on(n), cause)) for n in STORY))
         for cause, words in _CAUSES.items()
@@ -172,11 +174,11 @@ def _rows() -> tuple[tuple[str, ...], ...]:
 
 
 def causes() -> Block:
-    """Return the table of what the MFU would be with one cause taken away."""
+    """Return a table of the MFU with one cause removed at a time."""
     return table(
         "a1_causes",
-        f"MFU of {MODELS[MAIL.model].name} with one cause taken away at a time. Only enough "
-        "arithmetic between two exchanges keeps it up. A faster network makes the fall smaller.",
-        ["What is changed", *(f"{n} GPUs" for n in STORY)],
+        f"MFU of {MODELS[MAIL.model].name} with one cause removed at a time. It stays high only if "
+        "each GPU keeps enough compute between exchanges. A faster network reduces the drop.",
+        ["Change", *(f"{n} GPUs" for n in STORY)],
         _rows(),
     )

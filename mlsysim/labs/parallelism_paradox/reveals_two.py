@@ -1,4 +1,4 @@
-"""What Act II says about each answer, with the numbers that the solver gives."""
+"""Explanations of the answers in Act II, with the solver's numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reflection(answer: str) -> str:
 
 
 def of(outcome: Outcome) -> DistributedResult:
-    """Return the result of a design whose sizes are known to multiply up."""
+    """Return the result of a design with valid sizes."""
     if outcome.result is None:
         raise ValueError(outcome.refusal)
     return outcome.result
@@ -43,8 +43,9 @@ def of(outcome: Outcome) -> DistributedResult:
 
 def _share(result: DistributedResult) -> str:
     waits = ratio(result.tp_communication_latency, result.step_latency_total)
-    return f"{seconds(result.tp_communication_latency)} of a step of " + (
-        f"{seconds(result.step_latency_total)}, {percent(waits, 0)}"
+    return (
+        f"{seconds(result.tp_communication_latency)} out of "
+        f"{seconds(result.step_latency_total)} per step ({percent(waits, 0)})"
     )
 
 
@@ -52,11 +53,11 @@ def _wide() -> str:
     here, right = of(best("wide")), of(best("balanced"))
     servers = OPTIONS["wide"].tp // FLEET.node.accelerators_per_node
     return (
-        f"It runs: it needs {gigabytes(here.memory)}. But a group of {OPTIONS['wide'].tp} GPUs "
-        f"spans {servers} servers, and all of its all-reduces cross the network. In sight are "
-        f"{_share(here)}. The MFU is {percent(here.mfu)} at best, and "
-        f"{percent(right.mfu)} for TP {OPTIONS['balanced'].tp} × PP {OPTIONS['balanced'].pp}, "
-        f"where {_share(right)} are in sight."
+        f"This design runs and needs {gigabytes(here.memory)} per GPU. But a group of "
+        f"{OPTIONS['wide'].tp} GPUs spans {servers} servers, so all of its all-reduces cross the "
+        f"network. GPUs wait {_share(here)}, and the MFU is {percent(here.mfu)} at "
+        f"best. With TP {OPTIONS['balanced'].tp} × PP {OPTIONS['balanced'].pp}, they wait "
+        f"{_share(right)}, and the MFU is {percent(right.mfu)}."
     )
 
 
@@ -66,11 +67,11 @@ def _balanced() -> str:
     option, count = OPTIONS["balanced"], outcome.design.microbatches
     whole = of(solve(Design(option.tp, option.pp, count, False)))
     return (
-        f"All-reduces stay on NVLink, {MODEL.layers // option.pp} layers make a stage, and "
+        f"All-reduces stay on NVLink, each stage has {MODEL.layers // option.pp} layers, and "
         f"{count} microbatches keep the bubble at {percent(here.bubble_fraction)}. The MFU is "
-        f"{percent(here.mfu)}, the best of the four. The sizes alone do not make it fit: with the "
-        f"optimizer's state in every replica a GPU would need {gigabytes(whole.memory)}; shared "
-        f"out it needs {gigabytes(here.memory)}."
+        f"{percent(here.mfu)}, the best of the four. The sizes alone do not make it fit: with a "
+        f"replicated optimizer state, a GPU would need {gigabytes(whole.memory)}; with a sharded "
+        f"one, it needs {gigabytes(here.memory)}."
     )
 
 
@@ -78,31 +79,31 @@ def _deep() -> str:
     outcome = best("deep")
     here, option = of(outcome), OPTIONS["deep"]
     return (
-        "No layer waits for an all-reduce, that is true. But the first stage holds the "
-        f"activations of {option.pp} microbatches before the first of them comes back, whole "
-        f"ones, as no GPU shares a layer: {gigabytes(here.memory)} are needed, "
-        f"{gigabytes(here.memory_capacity)} are there. And with {outcome.design.microbatches} "
-        f"microbatches for {option.pp} stages the bubble is {percent(here.bubble_fraction)}, "
-        f"where the mail allows {percent(BUBBLE_CEILING, 0)}."
+        "It is true that no layer waits for an all-reduce. But the first stage holds the "
+        f"activations of {option.pp} microbatches before the first one comes back. They are "
+        "full-size, because no layer is split across GPUs, so a GPU needs "
+        f"{gigabytes(here.memory)} and has {gigabytes(here.memory_capacity)}. Also, with "
+        f"{outcome.design.microbatches} microbatches for {option.pp} stages, the bubble is "
+        f"{percent(here.bubble_fraction)}. The limit is {percent(BUBBLE_CEILING, 0)}."
     )
 
 
 def _flat() -> str:
     here, option = of(best("flat")), OPTIONS["flat"]
     return (
-        f"There is no bubble and no slow all-reduce. But an eighth of the model for each GPU is "
-        f"{gigabytes(here.weights_memory)} of weights and as much of gradients: "
-        f"{gigabytes(here.memory)} in all, where there are {gigabytes(here.memory_capacity)}. "
-        f"More replicas do not help, as each of the {option.dp} holds the whole model on its "
-        "eight GPUs."
+        "There is no bubble and no slow all-reduce. But each GPU holds an eighth of the model, "
+        f"which is {gigabytes(here.weights_memory)} of weights and as much again of gradients. In "
+        f"total it needs {gigabytes(here.memory)} and has {gigabytes(here.memory_capacity)}. More "
+        f"replicas do not help, because each of the {option.dp} replicas holds the whole model on "
+        "its eight GPUs."
     )
 
 
 def _software() -> str:
     return (
         "They can. A group is a list of ranks, and the same all-reduce runs over any network. The "
-        f"solver times it too: {percent(of(best('wide')).mfu)} MFU at best with "
-        f"{OPTIONS['wide'].tp} GPUs to a layer. It is slow, not impossible."
+        f"solver times it too: with TP = {OPTIONS['wide'].tp}, the MFU is "
+        f"{percent(of(best('wide')).mfu)} at best. It is slow, not impossible."
     )
 
 
@@ -110,22 +111,22 @@ def _every_layer() -> str:
     inside, across = _pair()
     first, second = _PAIR
     return (
-        "Four all-reduces for each layer and microbatch, two forward and two backward. Within a "
-        f"server most of their time hides under the layer's products: TP {first.tp} × PP "
-        f"{first.pp} waits {_wait(first, inside)} for a layer and microbatch. Over two servers "
-        f"nothing hides them: TP {second.tp} × PP {second.pp}, as many GPUs to a replica, waits "
-        f"{_wait(second, across)}. The MFU falls from {percent(inside.mfu)} to "
+        "Each layer and microbatch needs four all-reduces, two forward and two backward. Within a "
+        "server, most of their time is hidden behind the layer's matrix products: TP "
+        f"{first.tp} × PP {first.pp} waits {_wait(first, inside)} per layer and microbatch. Across "
+        f"two servers, nothing hides them: TP {second.tp} × PP {second.pp}, with as many GPUs per "
+        f"replica, waits {_wait(second, across)}. The MFU falls from {percent(inside.mfu)} to "
         f"{percent(across.mfu)}."
     )
 
 
 def _wait(design: Design, result: DistributedResult) -> str:
-    """Return how long a layer waits for its all-reduces, for one microbatch."""
+    """Return the time that a layer waits for its all-reduces per microbatch."""
     layers = MODEL.layers // design.pp
     return milliseconds(result.tp_communication_latency / (layers * design.microbatches), 2)
 
 
-# As many GPUs to a replica, and as many sequences to a microbatch.
+# The same number of GPUs per replica and of sequences per microbatch.
 _PAIR = (Design(8, 8, 96, True), Design(16, 4, 96, True))
 
 
@@ -135,18 +136,18 @@ def _pair() -> tuple[DistributedResult, DistributedResult]:
 
 def _shared_memory() -> str:
     return (
-        "It does not. Each GPU has its part of every matrix in its own memory, and sends partial "
-        "results as messages, over NVLink or over a network. What differs is the time in sight: "
-        f"{_share(_pair()[0])} within a server, {_share(_pair()[1])} over two."
+        "It does not. Each GPU keeps its part of every matrix in its own memory and sends partial "
+        "results as messages, over NVLink or over a network. The difference is the time that GPUs "
+        f"wait: {_share(_pair()[0])} within a server, {_share(_pair()[1])} across two."
     )
 
 
 def _numerics() -> str:
     return (
-        "The numbers are summed in the same format on either path. The order of a sum may differ "
-        "with the number of ranks, and it may within a server too. What the network changes is "
-        f"the time: an MFU of {percent(_pair()[0].mfu)} within a server, "
-        f"{percent(_pair()[1].mfu)} over two."
+        "The numbers are summed in the same format on either path. The order of a sum can change "
+        "with the number of ranks, but that also happens within a server. What the network changes "
+        f"is the time: the MFU is {percent(_pair()[0].mfu)} within a server and "
+        f"{percent(_pair()[1].mfu)} across two."
     )
 
 
@@ -183,11 +184,11 @@ def _rows() -> tuple[tuple[str, ...], ...]:
 
 
 def options() -> Block:
-    """Return the table of the four answers, each at its best."""
+    """Return a table of the four options, each at its best."""
     return table(
         "a2_options",
-        "The four answers, each with the number of microbatches that serves it best and with the "
-        "optimizer's state shared out.",
+        "The four options, each with a sharded optimizer state and the number of microbatches that "
+        "suits it best.",
         ["TP × PP × DP", "Microbatches", "Memory per GPU", "Bubble", "MFU"],
         _rows(),
     )

@@ -1,8 +1,8 @@
-"""Act I asks the solver: one model, data parallelism, more and more GPUs.
+"""The model behind Act I: data-parallel training on more and more GPUs.
 
-The scenario: LLaMA 7B on servers of eight H100, joined by Ethernet. Replicas share out the
-optimizer's state (ZeRO-1), or the model would not fit; the sums of gradients are the same. Every
-microbatch is one sequence, so a GPU's matrices are the same however many GPUs there are.
+The scenario is LLaMA 7B on servers of eight H100 GPUs connected by Ethernet. Replicas shard the
+optimizer state (ZeRO-1), because the model would not fit otherwise. Every microbatch is one
+sequence, so the matrices on a GPU are the same however many GPUs there are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 GPUS = (8, 16, 32, 64, 128, 256, 512, 1024)
 STORY = (8, 64, 512)
-"""The sizes that the mail tells of."""
+"""The sizes in the email."""
 
 MODELS: dict[str, TransformerModel] = {
     "7b": Models.Llama1_7B,
@@ -49,7 +49,7 @@ FABRICS: dict[str, NetworkFabric] = {
     "nvlink4": Systems.Links.NVLink4,
 }
 HIDING = Calibrations.H100_Megatron
-# No published run that we know waits with the exchange, so there is nothing to compare with.
+# We know of no published run that delays the exchange, so there is no error band.
 WAITING = dataclasses.replace(
     HIDING,
     gradient_overlap=0.0,
@@ -63,7 +63,7 @@ _NODE = Systems.Nodes.DGX_H100
 
 @dataclass(frozen=True)
 class Run:
-    """One way to run: the keys of model and fabric, GPUs, sequences per step."""
+    """A run: keys of the model and the fabric, number of GPUs, sequences per step."""
 
     model: str = "7b"
     fabric: str = "ethernet_100g"
@@ -74,11 +74,11 @@ class Run:
 
     @property
     def sequences(self) -> float:
-        """Sequences of one GPU in a step."""
+        """Sequences per GPU and step."""
         return self.batch / self.gpus
 
     def on(self, gpus: int) -> Run:
-        """Return the same run on other GPUs, with the same global batch."""
+        """Return the same run on another number of GPUs, with the same global batch."""
         return dataclasses.replace(self, gpus=gpus)
 
 
@@ -111,18 +111,18 @@ def _step(run: Run, fleet: Fleet, compression: float = 1) -> DistributedResult:
 
 @functools.lru_cache(maxsize=64)
 def undone(run: Run, cause: str) -> DistributedResult:
-    """Time the step with one cause taken away.
+    """Time the step with one cause removed.
 
     Parameters
     ----------
     run
         The run that is slow.
     cause
-        ``"latency"``: messages of no size take no time. ``"sharing"``: each GPU keeps the
-        sequences it had on the smallest cluster. ``"memory"``: GPU memory is ten times as fast.
-        ``"volume"``: the ring sends what it sends on the smallest cluster. ``"network"``: the
-        network is as fast as NVLink. ``"arithmetic"``: GPUs compute twice as fast. ``"bytes"``:
-        gradients are half as wide on the wire.
+        ``"latency"``: empty messages take no time. ``"sharing"``: each GPU keeps the sequences it
+        had on the smallest cluster. ``"memory"``: GPU memory is ten times as fast. ``"volume"``:
+        each GPU sends as many bytes as on the smallest cluster. ``"network"``: the network is as
+        fast as NVLink. ``"arithmetic"``: GPUs compute twice as fast. ``"bytes"``: gradients are
+        half as wide on the wire.
     """
     fleet = _fleet(run)
     if cause == "sharing":
@@ -149,7 +149,7 @@ def undone(run: Run, cause: str) -> DistributedResult:
 
 
 def _wired(fleet: Fleet, *, speed: float = 1.0, latency: float = 1.0) -> Fleet:
-    """Return the fleet with all links faster, and their latencies multiplied."""
+    """Return the fleet with the bandwidth and latency of all links multiplied."""
 
     def changed(link: NetworkFabric) -> NetworkFabric:
         return dataclasses.replace(
@@ -161,7 +161,7 @@ def _wired(fleet: Fleet, *, speed: float = 1.0, latency: float = 1.0) -> Fleet:
 
 
 def all_reduce_volume(gpus: int) -> float:
-    """Return what a GPU sends in a ring all-reduce, in sizes of the gradients."""
+    """Return the bytes that a GPU sends in a ring all-reduce, per byte of gradients."""
     return float(f.ring_all_reduce_time(1.0, gpus, 1.0, 0.0))
 
 
@@ -170,7 +170,7 @@ _LEAST = all_reduce_volume(GPUS[0])
 
 @functools.lru_cache(maxsize=1)
 def daily_cost() -> float:
-    """Return what the mail's largest fleet costs in a day in USD: purchase, energy and upkeep."""
+    """Return the daily cost in USD of the email's largest fleet: purchase, energy and upkeep."""
     cost = EconomicsSolver.solve(fleet=_fleet(MAIL), duration_days=1).period_cost
     if cost is None:
         raise ConfigError(f"{_NODE.name} has no price: give it one in the registry")

@@ -1,4 +1,4 @@
-"""How far a student got."""
+"""The tier that a student has reached."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from mlsysim.labs.words import percent
 __all__ = ["TIER_RULE", "tier"]
 
 TIER_RULE = (
-    "optimal: both predictions right, and the design that is set runs, keeps tensor parallelism "
-    f"within a server, idles at most {percent(BUBBLE_CEILING, 0)} and reaches an MFU of "
-    f"{percent(TARGET_MFU, 0)}; partial: one of these three; developing: none yet"
+    "The tier is optimal if both predictions are right and the current design runs, keeps tensor "
+    f"parallelism within a server, idles for at most {percent(BUBBLE_CEILING, 0)} of its time and "
+    f"reaches an MFU of {percent(TARGET_MFU, 0)}. It is partial if at least one prediction is "
+    "right or the design meets all of this, and developing otherwise."
 )
 
 
 def tier(full: Mapping[str, Any]) -> str:
-    """Return how far a student got, by the rule in `TIER_RULE`."""
+    """Return the tier of a state, by the rule in `TIER_RULE`."""
     asked = (PREDICTION_1, PREDICTION_2)
     right = [question.verdict(full[question.id]) == "right" for question in asked]
     answered = all(full[question.id] is not None for question in asked)
