@@ -43,6 +43,7 @@ TERMS = (
     "all-reduce", "prefill", "decode", "goodput", "MTBF", "ZeRO", "MoE", "1F1B", "itl", "token",
     "tensor parallelism", "time to first token",
 )  # fmt: skip
+
 DARK = "document.body.classList.contains('quarto-dark')"
 PHONE: ViewportSize = {"width": 390, "height": 844}
 

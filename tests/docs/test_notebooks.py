@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("nbformat", reason="the docs extra is not installed")
 
+import matplotlib.pyplot as plt
 from IPython.core.inputtransformer2 import TransformerManager
 
 from tests.conftest import ROOT
@@ -87,7 +88,9 @@ def test_the_first_cell_installs_the_wheel_or_says_what_to_do(
     code = TransformerManager().transform_cell(sources(page, tmp_path)[0])
     namespace = {"get_ipython": lambda: shell}
     if importable:
-        exec(code, namespace)
+        with plt.rc_context():  # the style is for notebooks, not for the tests after this one
+            exec(code, namespace)
+            assert plt.rcParams["figure.figsize"] == [5.4, 3.3]
     else:
         with pytest.raises(ModuleNotFoundError) as caught:
             exec(code, namespace)
