@@ -128,7 +128,7 @@
   });
 
   // A long line of code or a wide equation scrolls as well.
-  document.querySelectorAll("main pre:not(.mermaid), main p:has(math[display=block])").forEach((box) => {
+  document.querySelectorAll("main pre, main p:has(math[display=block])").forEach((box) => {
     if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0");
   });
 

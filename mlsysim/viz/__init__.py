@@ -3,12 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from mlsysim.viz.roofline import plot_roofline
+from mlsysim.viz.style import COLORS, label_lines
 
 if TYPE_CHECKING:
     from mlsysim.viz.scorecard import plot_scorecard
     from mlsysim.viz.timeline import plot_timeline
 
-__all__ = ["plot_roofline", "plot_scorecard", "plot_timeline"]
+__all__ = ["COLORS", "label_lines", "plot_roofline", "plot_scorecard", "plot_timeline"]
 
 
 def __getattr__(name: str) -> Any:

@@ -77,16 +77,17 @@ def plot_roofline(
     points = [_point(item, hardware, name, batch_size) for item in workloads]
 
     if ax is None:
-        _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+        _, ax = plt.subplots(layout="constrained")
     low = min([ridge / 100, *(x / 3 for _, x, _ in points)])
     high = max([ridge * 30, *(x * 3 for _, x, _ in points)])
     ax.plot([low, ridge, high], [low * bandwidth / _TERA, peak / _TERA, peak / _TERA], lw=2)
-    ax.axvline(ridge, ls=":", lw=1, color="0.5")
+    ax.axvline(ridge, ls=":", lw=1.5, color="0.5")
     ax.annotate(
         f"ridge point\n{ridge:.0f} FLOP/B",
         (ridge, low * bandwidth / _TERA),
-        xytext=(6, 4),
+        xytext=(-6, 4),
         textcoords="offset points",
+        ha="right",
         va="bottom",
     )
     for label, x, y in points:
@@ -99,7 +100,7 @@ def plot_roofline(
         title=f"{hardware.name}, {name}",
     )
     if points:
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, loc="lower right")
     figure: Any = ax.get_figure()
     return figure, ax
 

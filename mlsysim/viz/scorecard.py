@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_scorecard"]
 
-# Told apart by shape as well as by colour; the colours stand out on white and on black.
+# Told apart by shape as well as by color. The colors are those of figures.mplstyle.
 _MARKS = {
-    "pass": ("o", "#2a8f5b", "kept"),
-    "fail": ("X", "#d1495b", "broken"),
-    "unknown": ("D", "#8a8a8a", "not known"),
+    "pass": ("o", "#5a9a73", "kept"),
+    "fail": ("X", "#c43716", "broken"),
+    "unknown": ("D", "#6b737c", "not known"),
 }
 _WIDEST = 1e3
 
@@ -54,8 +54,8 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
 
     checks = [check for check in scorecard.checks if check.limit is not None]
     if ax is None:
-        height = 1.4 + 0.45 * len(checks)
-        _, ax = plt.subplots(figsize=(7, height), layout="constrained")
+        size = plt.rcParams["figure.figsize"][0], 1.4 + 0.45 * len(checks)
+        _, ax = plt.subplots(figsize=size, layout="constrained")
     ax.axvline(1, color="0.5", lw=1.5)
     shares = [_share(check) for check in checks]
     named: set[str] = set()
@@ -73,7 +73,7 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
         xscale="log",
         xlim=(low, high),
         ylim=(len(checks) - 0.5, -0.5) if checks else (0.5, -0.5),
-        xlabel="Share of the limit (1 is the limit)",
+        xlabel="Share of the limit",
         title=f"{scorecard.name}: {scorecard.status}",
     )
     ax.xaxis.set_major_formatter("{x:g}")

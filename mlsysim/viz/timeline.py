@@ -17,13 +17,12 @@ __all__ = ["plot_timeline"]
 _KINDS = {
     "F": ("#8cc0e0", "forward"),
     "B": ("#f2cb6c", "backward"),
-    "W": ("#c3dfae", "gradients of weights"),
+    "W": ("#c3dfae", "weight gradients"),
 }
-_SPLIT = "gradients of inputs"
+_SPLIT = "input gradients"
 _EDGE = "0.25"
-_LARGEST, _SMALLEST = 10.5, 7.0
 # Width of a digit and its margin, in sizes of its font.
-_DIGIT = 0.78
+_DIGIT = 0.75
 
 
 def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -55,12 +54,14 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
         )
     import matplotlib.pyplot as plt
 
+    kinds = {event.kind for event in timeline.events}
     if ax is None:
-        height = 0.9 + 0.34 * timeline.pp_size + 0.27 * timeline.virtual_stages
-        _, ax = plt.subplots(figsize=(7, height), layout="constrained")
+        rows = -(-timeline.virtual_stages * len(kinds) // 2)  # of the legend, in two columns
+        height = 0.8 + 0.34 * timeline.pp_size + 0.24 * rows
+        width = plt.rcParams["figure.figsize"][0]
+        _, ax = plt.subplots(figsize=(width, height), layout="constrained")
     figure: Any = ax.get_figure()
     makespan = float(timeline.makespan)
-    kinds = {event.kind for event in timeline.events}
     for kind, (color, label) in _KINDS.items():
         label = _SPLIT if kind == "B" and "W" in kinds else label
         for chunk in range(timeline.virtual_stages):
@@ -77,7 +78,6 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
                 linewidth=0.5,
                 label=_label(label, chunk, timeline),
             )
-    _write(ax, timeline, figure.get_figwidth() * 72 * 0.85 / makespan)
     ax.set(
         xlim=(0, makespan),
         ylim=(timeline.pp_size + 0.5, 0.5),
@@ -86,29 +86,29 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
         yticklabels=[f"stage {stage + 1}" for stage in range(timeline.pp_size)],
     )
     ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False)
     ax.spines[["top", "left", "right"]].set_visible(False)
-    # Column by column: a kind of pass, and its chunks below each other.
-    ax.legend(frameon=False, ncols=len(kinds), loc="lower left", bbox_to_anchor=(0, 1), borderpad=0)
+    ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderpad=0)
+    _write(ax, timeline)
     return figure, ax
 
 
-def _write(ax: Axes, timeline: Timeline, points: float) -> None:
-    """Number the blocks in the size that fits the shortest, at `points` per unit of time.
+def _write(ax: Axes, timeline: Timeline) -> None:
+    """Number the blocks that are wide enough for their number, in the size of all other text."""
+    from matplotlib import rcParams
 
-    Where that would be too small to read, the shortest blocks stay without a number.
-    """
-    digits = len(str(timeline.microbatch_count))
-    shortest = min(float(event.duration) for event in timeline.events if event.duration)
-    size = min(max(shortest * points / (digits * _DIGIT), _SMALLEST), _LARGEST)
+    figure: Any = ax.get_figure()
+    figure.draw_without_rendering()  # gives the axes their width
+    points = ax.get_window_extent().width * 72 / figure.dpi / float(timeline.makespan)
     for event in timeline.events:
-        if float(event.duration) * points >= digits * _DIGIT * size * 0.999:
+        number = str(event.microbatch + 1)
+        if float(event.duration) * points >= len(number) * _DIGIT * rcParams["font.size"]:
             ax.text(
                 float(event.start + event.end) / 2,
                 event.stage + 1,
-                str(event.microbatch + 1),
+                number,
                 ha="center",
                 va="center_baseline",
-                fontsize=size,
             )
 
 

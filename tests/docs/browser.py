@@ -36,9 +36,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# Diagrams are drawn after the page has loaded, and a fault in one shows only then.
-DRAWN = "[...document.querySelectorAll('.mermaid')].every(one => one.querySelector('svg'))"
-
 GLOSSARY = "docs/concepts/glossary.html"
 # What readers look up, spelled as they may type it.
 TERMS = (
@@ -46,7 +43,6 @@ TERMS = (
     "all-reduce", "prefill", "decode", "goodput", "MTBF", "ZeRO", "MoE", "1F1B", "itl", "token",
     "tensor parallelism", "time to first token",
 )  # fmt: skip
-
 DARK = "document.body.classList.contains('quarto-dark')"
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -88,10 +84,9 @@ class Visitor:
         self.page.route("**/*", self._route)
 
     def open(self, path: str) -> Page:
-        """Open a page of the site and wait until it is at rest."""
+        """Open a page of the site and wait until it has loaded."""
         self.troubles.clear()
         self.page.goto(f"{self.site}/{path}", wait_until="load")
-        self.page.wait_for_function(DRAWN)
         return self.page
 
     def _console(self, message: ConsoleMessage) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("pypandoc", reason="the docs extra is not installed")
 pytest.importorskip("jinja2", reason="the docs extra is not installed")
 
 from tests.conftest import ROOT
-from tools.pages.execute import PROFILE, execute
+from tools.pages.execute import PROFILE, STYLE, execute
 from tools.pages.faults import Fault
 from tools.pages.pages import Cell, Text, read_page
 from tools.pages.project import load
@@ -130,13 +130,13 @@ Mind it.
 2
 :::
 
-```{mermaid}
-%%| label: fig-flow
-%%| fig-cap: A flow.
-%%| fig-alt: A leads to B.
-flowchart LR
-  A --> B
+::: {#fig-flow}
+```{=html}
+<svg role="img" aria-label="A leads to B."><text>unfindable</text></svg>
 ```
+
+A flow.
+:::
 
 ```bash
 pip install {{< var wheel >}}
@@ -193,6 +193,7 @@ def test_everything_that_pages_use(site: Path) -> None:
         '<a href="#tbl-rows" class="quarto-xref">Table\xa01</a>',
         '<a href="#eq-roof" class="quarto-xref">Equation\xa01</a>',
         '<a href="#fig-flow" class="quarto-xref">Figure\xa02</a>',
+        "<figcaption>Figure\xa02: A flow.</figcaption>",
         'alt="A line that rises."',
         "<summary>Unfold</summary>",
         "<figcaption>Figure\xa01: A <em>line</em>.</figcaption>",
@@ -221,6 +222,7 @@ def test_everything_that_pages_use(site: Path) -> None:
     index = (site / "out/site_libs/search-index.js").read_text()
     entries = json.loads(index.removeprefix("window.searchIndex = ").rstrip(";\n"))
     assert ["docs/two.html", "Two", "there", "There", "End.", []] in entries
+    assert "unfindable" not in index
 
 
 def test_nothing_runs_again_until_something_changes(
@@ -290,9 +292,24 @@ def test_kernels_send_what_both_renderers_can_show(tmp_path: Path) -> None:
 
 
 def test_quarto_reads_the_same_profile_from_the_projects_environment() -> None:
-    name, _, folder = (ROOT / "_environment").read_text().strip().partition("=")
-    assert name == "IPYTHONDIR"
-    assert (ROOT / folder).resolve() == PROFILE.resolve()
+    lines = (ROOT / "_environment").read_text().split()
+    settings = dict(line.split("=") for line in lines)
+    assert settings.keys() == {"IPYTHONDIR", "MATPLOTLIBRC"}
+    assert (ROOT / settings["IPYTHONDIR"]).resolve() == PROFILE.resolve()
+    assert (ROOT / settings["MATPLOTLIBRC"]).resolve() == STYLE.resolve()
+
+
+def test_a_figure_is_drawn_again_under_the_same_words(site: Path) -> None:
+    from tools.pages import cache
+
+    cell = "#| fig-alt: A line.\nimport matplotlib.pyplot as plt\n"
+    cell += "plt.plot([0, 1], color=open('mlsysim/color').read());"
+    (site / "docs/one.qmd").write_text(f"---\ntitle: One\n---\n\n```{{python}}\n{cell}\n```\n")
+    for color in ("#123456", "#654321"):
+        (site / "mlsysim/color").write_text(color)
+        cache._digest.cache_clear()
+        assert render(site) == []
+        assert color in (site / "out/docs/one_files/1.svg").read_text()
 
 
 MISTAKES = {

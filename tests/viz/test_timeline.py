@@ -18,7 +18,7 @@ def _close():
     ("schedule", "chunks", "named"),
     [
         ("1f1b", 1, ["forward", "backward"]),
-        ("zb-h1", 1, ["forward", "gradients of inputs", "gradients of weights"]),
+        ("zb-h1", 1, ["forward", "input gradients", "weight gradients"]),
         ("1f1b", 2, [f"{w}, chunk {c}" for w in ("forward", "backward") for c in (1, 2)]),
     ],
 )

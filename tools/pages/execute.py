@@ -20,12 +20,13 @@ from tools.pages.pages import INLINE, Cell, Page, Text
 
 SECONDS = 180
 PROFILE = Path(__file__).with_name("ipython")
-ENVIRONMENT = {"PYTHONHASHSEED": "0", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-KERNEL_OPTIONS = [
-    "--InlineBackend.figure_formats={'svg'}",
-    "--InlineBackend.rc={'figure.figsize': (7, 4.33), 'figure.facecolor': 'none',"
-    " 'axes.facecolor': 'none', 'svg.hashsalt': 'preview'}",
-]
+STYLE = Path(__file__).parents[2] / "mlsysim/viz/figures.mplstyle"
+ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "MATPLOTLIBRC": str(STYLE),
+}
+KERNEL_OPTIONS = ["--InlineBackend.figure_formats={'svg'}"]
 # The order in which Quarto looks for a form to show, on an HTML page.
 FORMS = ("text/html", "text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")
 ANSWER = "application/vnd.preview+json"

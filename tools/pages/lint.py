@@ -38,10 +38,10 @@ def lint(page: Page, variables: dict[str, str]) -> Iterator[Fault]:
 
 
 def _cell(page: Page, cell: Cell) -> Iterator[Fault]:
-    if cell.language not in {"python", "mermaid"}:
+    if cell.language != "python":
         yield Fault(page.path, cell.line, f"no kernel for a {{{cell.language}}} cell")
         return
-    yield from schema.check(cell.language, cell.option_text, cell.options, page.path, cell.line + 1)
+    yield from schema.check("python", cell.option_text, cell.options, page.path, cell.line + 1)
     kind = str(cell.options.get("label")).split("-")[0]
     if kind in {"fig", "tbl"} and f"{kind}-cap" not in cell.options:
         yield Fault(page.path, cell.line, f"a label {kind}-… needs {kind}-cap")

@@ -8,6 +8,8 @@ the site are plain text, and the package comes from its wheel, which lies next t
 from __future__ import annotations
 
 import argparse
+import base64
+import html
 import os
 import posixpath
 import re
@@ -34,7 +36,16 @@ CALLOUT = re.compile(
 )
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s:#]*)(#[^)\s]*)?\)")
 DOWNLOAD = re.compile(r"^Download this page .*?\.(?:\n|$)", re.DOTALL | re.MULTILINE)
-INSTALL = "%pip install --quiet {site}dist/{wheel}"
+DIAGRAM = re.compile(
+    r"^::: \{#(?P<label>fig-[\w-]+)\}\n+```\{=html\}\n(?P<svg><svg .*?</svg>)\n```\n+"
+    r"(?P<caption>.*?)\n:::$",
+    re.MULTILINE | re.DOTALL,
+)
+INSTALL = """\
+%pip install --quiet {site}dist/{wheel}
+import matplotlib.pyplot as plt
+
+plt.style.use("mlsysim.viz.figures")"""
 INSTALL_FILE = """\
 from pathlib import Path
 
@@ -48,6 +59,9 @@ except ModuleNotFoundError:
         f"Download {{wheel}} from the page that this notebook is from, "
         f"put it into {{Path.cwd()}} and run this cell again."
     ) from None
+import matplotlib.pyplot as plt
+
+plt.style.use("mlsysim.viz.figures")
 print("mlsysim", mlsysim.__version__)"""
 UNLINKED = (
     "*This copy does not know the address of its site: links to its other pages are left out.*"
@@ -66,10 +80,8 @@ def notebook(page: Page, project: Project) -> Any:
     sources = [("code", install), ("markdown", "\n\n".join(filter(None, about)))]
     for i, part in enumerate(page.parts):
         if isinstance(part, Cell):
-            language, caption = part.language, part.options.get("fig-cap")
-            shown = f"```mermaid\n{part.code}\n```"
-            sources.append(("markdown", shown) if language == "mermaid" else ("code", part.code))
-            if caption:
+            sources.append(("code", part.code))
+            if caption := part.options.get("fig-cap"):
                 number = numbers.get(part.options.get("label", ""), "")
                 sources.append(("markdown", f"*{number}: {caption}*"))
         else:
@@ -103,6 +115,16 @@ def _markdown(text: str, numbers: dict[str, str], page: Path, site: str) -> str:
         path = posixpath.normpath(posixpath.join("/", page.parent, target or page.name))[1:]
         return f"[{words}]({site}{html_path(path)}{anchor})"
 
+    def diagram(found: re.Match[str]) -> str:
+        # Notebooks show no SVG among their words, but a picture with its own background.
+        words = re.search(r'aria-label="([^"]*)"', found["svg"])
+        root = '<svg xmlns="http://www.w3.org/2000/svg" style="background: #fdfdfc" width="440" '
+        picture = base64.b64encode(found["svg"].replace("<svg ", root, 1).encode()).decode()
+        caption = f"*{numbers[found['label']]}: {found['caption']}*"
+        alt = html.unescape(words[1]) if words else ""
+        return f"![{alt}](data:image/svg+xml;base64,{picture})\n\n{caption}"
+
+    text = DIAGRAM.sub(diagram, text)
     text = DOWNLOAD.sub("", text)
     text = CALLOUT.sub(title, text).replace(": **", "**")
     text = re.sub(r"^:{3,}.*\n?", "", text, flags=re.MULTILINE)

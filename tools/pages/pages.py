@@ -14,7 +14,7 @@ from tools.pages.faults import Fault
 
 FENCE = re.compile(r"^(`{3,}|~{3,})\s*(.*?)\s*$")
 CELL = re.compile(r"^\{(\w+)\}$")
-OPTION = re.compile(r"^(?:#|%%)\| ?")
+OPTION = re.compile(r"^#\| ?")
 INLINE = re.compile(r"(?<!`)`\{python\}[ \t]([^`]+)`")
 
 
@@ -29,7 +29,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Cell:
-    """A block that runs (``python``) or is drawn (``mermaid``)."""
+    """A block that runs."""
 
     language: str
     option_text: str

@@ -11,9 +11,7 @@ LINK = re.compile(r'<(a|img|script|link|iframe)\b[^>]*?\s(?:href|src)="([^"]*)"'
 IMAGE = re.compile(r"<img\b[^>]*>")
 # Nothing to search for: scripts, equations, diagrams, and source code in its fold.
 SILENT = re.compile(
-    r'<(script|style|math)\b.*?</\1>|<pre class="mermaid.*?</pre>'
-    r'|<details class="code-fold source">.*?</details>',
-    re.DOTALL,
+    r'<(script|style|math|svg)\b.*?</\1>|<details class="code-fold source">.*?</details>', re.DOTALL
 )
 SECTION = re.compile(r'<section id="([^"]*)"[^>]*>\s*(?:<h\d[^>]*>(.*?)</h\d>)?', re.DOTALL)
 TERM = re.compile(r"<dt>((?:(?!</dt>).)*?\sid=.*?)</dt>\s*<dd>(.*?)</dd>", re.DOTALL)

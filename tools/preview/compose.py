@@ -29,17 +29,10 @@ class Composer:
                 text = "".join(piece + next(found) for piece in pieces[::2]) + last
                 blocks.append(insert(variables, text))
             else:
-                write = self._mermaid if part.language == "mermaid" else self._python
-                blocks.append("\n\n".join(write(part, found)))
+                blocks.append("\n\n".join(self._cell(part, found)))
         self.markdown = "\n\n".join(blocks)
 
-    def _mermaid(self, cell: Cell, _: Iterator[Any]) -> Iterator[str]:
-        alt = html.escape(cell.options.get("fig-alt", ""))
-        graph = html.escape(cell.code, quote=False)
-        figure = f'<pre class="mermaid mermaid-js" role="img" aria-label="{alt}">{graph}</pre>'
-        yield _float(cell, _fenced(figure, "{=html}"))
-
-    def _python(self, cell: Cell, outputs: Iterator[Any]) -> Iterator[str]:
+    def _cell(self, cell: Cell, outputs: Iterator[Any]) -> Iterator[str]:
         options = cell.options
         shown = list(self._outputs(cell, outputs))
         if options.get("include", True) is False:

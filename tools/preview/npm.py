@@ -20,10 +20,6 @@ PACKAGES: Packages = {
         "HP1SZDqaLDPwsNiqRqi5NcP0SSXciX2s9E+RyqJIIqGo+vJeN5AJVM98CXmW/Wux0nQ5L7jeWUdplCEf0Ee+tg==",
         ("dist/css/bootstrap.min.css", "dist/js/bootstrap.bundle.min.js"),
     ),
-    ("mermaid", "11.12.0"): (
-        "ZudVx73BwrMJfCFmSSJT84y6u5brEoV8DOItdHomNLz32uBjNrelm7mg95X7g+C6UoQH/W6mBLGDEDv73JdxBg==",
-        ("dist/mermaid.min.js",),
-    ),
 }
 
 

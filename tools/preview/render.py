@@ -47,10 +47,11 @@ def render(page: Page, project: Project) -> dict[str, Any]:
             raise ExceptionGroup("pandoc", faults)
         toc, _, body = done.stdout.partition("<!-- body -->")
         body = body.replace(NOTES, f"{NOTES}<h2>Footnotes</h2>")
-        images = {"images": composer.images}
-        return {"body": body, "toc": toc.strip(), **images, **scan(body)}
+        return {"body": body, "toc": toc.strip(), **scan(body)}
 
-    return remember(project.root, ["html", json.dumps(meta), composer.markdown, works], make)
+    # The words only name the images, which change without them.
+    made = remember(project.root, ["html", json.dumps(meta), composer.markdown, works], make)
+    return {**made, "images": composer.images}
 
 
 def _faults(page: Page, stderr: str) -> Iterator[Fault]:

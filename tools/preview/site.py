@@ -105,5 +105,4 @@ def _frame(project: Project, page: Page, href: str) -> dict[str, Any]:
         "before": order[at - 1] if at else None,
         "after": order[at + 1] if at else None,
         "footer": {side: words(side) for side in ("left", "center", "right")},
-        "diagrams": any(cell.language == "mermaid" for cell in page.cells),
     }

@@ -8,16 +8,23 @@ from mlsysim.labs.blocks import Block
 
 __all__ = ["plot"]
 
-# Orange and blue differ for those who do not tell red from green.
-_COLORS = {"plain": "#0072B2", "good": "#0072B2", "warn": "#E69F00", "bad": "#D55E00"}
-_OTHERS = ("#666666", "#999999", "#BBBBBB")
+# Of the palette in mlsysim.viz.figures; the other lines are gray.
+_COLORS = {"plain": "C0", "good": "C0", "warn": "C4", "bad": "C1"}
+_OTHERS = ("C5", "#999999", "#BBBBBB")
 
 
 def plot(block: Block) -> str:
-    """Return the SVG of a chart."""
+    """Return the SVG of a chart, in the style of the site's figures."""
+    from matplotlib import style
+
+    with style.context("mlsysim.viz.figures"):
+        return _draw(block)
+
+
+def _draw(block: Block) -> str:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    figure = Figure(facecolor="white")
     axes = figure.subplots()
     for number, line in enumerate(block["series"]):
         x, y = zip(*line["points"], strict=True)
@@ -25,7 +32,7 @@ def plot(block: Block) -> str:
         color = _COLORS[line["tone"]] if first else _OTHERS[number % len(_OTHERS)]
         axes.plot(x, y, marker="o", markersize=4, label=line["name"], color=color)
     if (marker := block["marker"]) is not None:
-        axes.plot(marker["x"], marker["y"], "D", markersize=9, color="black")
+        axes.plot(marker["x"], marker["y"], "D", markersize=9, color="C6")
         axes.annotate(
             marker["label"],
             (marker["x"], marker["y"]),
@@ -33,7 +40,7 @@ def plot(block: Block) -> str:
             xytext=(8, 8),
         )
     if (rule := block["rule"]) is not None:
-        axes.axhline(rule["y"], linestyle="--", color="#666666")
+        axes.axhline(rule["y"], linestyle="--", color="C5")
         axes.annotate(rule["label"], (block["x"]["ticks"][0], rule["y"]), va="bottom")
     if block["x"]["scale"] == "log2":
         axes.set_xscale("log", base=2)
@@ -41,8 +48,7 @@ def plot(block: Block) -> str:
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.set(xlabel=block["x"]["label"], ylabel=block["y"]["label"])
     axes.set_ylim(block["y"]["min"], block["y"]["max"])
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    axes.legend()
     page = io.StringIO()
     figure.savefig(page, format="svg", metadata={"Date": None})
     return page.getvalue().partition("<svg")[1] + page.getvalue().partition("<svg")[2]

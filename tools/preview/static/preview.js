@@ -1,4 +1,4 @@
-// What Quarto's own scripts would do: theme, copy buttons, table of contents, search, diagrams.
+// What Quarto's own scripts would do: theme, copy buttons, table of contents, search.
 "use strict";
 (() => {
   const root = document.body.dataset.root;
@@ -32,33 +32,6 @@
     links.forEach((link, section) => link.classList.toggle("active", section === current));
   }, { rootMargin: "-80px 0px -75% 0px" });
   links.forEach((_, section) => spy.observe(section));
-
-  const diagrams = [...document.querySelectorAll("pre.mermaid")];
-  const sources = diagrams.map((element) => element.textContent);
-  const draw = async () => {
-    const colour = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
-    mermaid.initialize({
-      startOnLoad: false,
-      theme: "base",
-      fontFamily: colour("--sans"),
-      themeVariables: {
-        darkMode: isDark(), background: colour("--bg"), fontSize: "15px",
-        primaryColor: colour("--raised"), primaryTextColor: colour("--text"),
-        primaryBorderColor: colour("--muted"), lineColor: colour("--muted"),
-        textColor: colour("--text"), edgeLabelBackground: colour("--bg"),
-        clusterBkg: colour("--bg"), clusterBorder: colour("--line"),
-      },
-    });
-    diagrams.forEach((element, i) => {
-      element.removeAttribute("data-processed");
-      element.textContent = sources[i];
-    });
-    await mermaid.run({ nodes: diagrams });
-  };
-  if (diagrams.length) {
-    draw();
-    document.addEventListener("themechange", draw);
-  }
 
   const dialog = document.getElementById("search-dialog");
   const input = document.getElementById("search-input");

@@ -11,6 +11,5 @@ function applyTheme(chosen) {
   document.body.classList.toggle("quarto-dark", dark);
   document.body.classList.toggle("quarto-light", !dark);
   document.querySelector(".quarto-color-scheme-toggle")?.setAttribute("aria-pressed", String(dark));
-  document.dispatchEvent(new CustomEvent("themechange", { detail: { dark } }));
 }
 darkSystem.addEventListener("change", () => applyTheme());
