@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.conftest import ROOT
 from tools.dev import publish, quarto
 
 pytestmark = pytest.mark.quarto
 
 HEADINGS = {"h1", "h2", "h3", "h4"}
 OUTPUT = "cell-output-stdout"
+ERROR = re.compile(r'<div class="cell-output cell-output-error">(.*?)</div>', re.DOTALL)
 
 
 class Contents(HTMLParser):
@@ -64,7 +69,7 @@ def rendered(root: Path) -> Path:
     done = subprocess.run(
         [program, "render", "--output-dir", folder],
         cwd=root,
-        env=quarto.environment({"QUARTO_PYTHON": str(publish.PYTHON)}),
+        env=quarto.environment(quarto.settings()),
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -72,6 +77,7 @@ def rendered(root: Path) -> Path:
     log = done.stdout + done.stderr
     assert done.returncode == 0, log
     assert "WARN" not in log, log
+    subprocess.run([sys.executable, "-m", "tools.site", folder], cwd=root, check=True)
     return folder
 
 
@@ -81,6 +87,38 @@ def pages(folder: Path) -> dict[str, Path]:
 
 def test_same_pages(rendered: Path, built_site: Path) -> None:
     assert pages(rendered).keys() == pages(built_site).keys()
+
+
+def test_errors_that_pages_show_are_one_line(rendered: Path) -> None:
+    shown = 0
+    for path in pages(rendered).values():
+        errors = ERROR.findall(path.read_text(encoding="utf-8"))
+        assert not [error for error in errors if "Traceback" in error or str(ROOT) in error], path
+        shown += len(errors)
+    assert shown
+
+
+@pytest.mark.browser
+def test_the_name_of_a_term_finds_the_glossary_first(browser: Any, rendered: Path) -> None:
+    from tests.docs.browser import GLOSSARY, TERMS, served
+
+    with served(rendered) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/index.html")
+        page.keyboard.press("/")
+        field = page.locator(".aa-Input:visible")
+        field.wait_for()
+        for term in TERMS:
+            field.fill(term)
+            first = page.locator(".search-result-link").first
+            # The hits of the term before may still be there.
+            page.wait_for_function(
+                "term => document.querySelector('.search-result-link')?.href"
+                ".includes(`?q=${encodeURIComponent(term)}`)",
+                arg=term,
+            )
+            assert f"/{GLOSSARY}?" in (first.get_attribute("href") or ""), term
+        page.close()
 
 
 def test_same_headings_and_outputs(rendered: Path, built_site: Path) -> None:
