@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tools.dev import publish, quarto
 
 pytestmark = pytest.mark.quarto
 
 HEADINGS = {"h1", "h2", "h3", "h4"}
 OUTPUT = "cell-output-stdout"
+ERROR = re.compile(r'<div class="cell-output cell-output-error">(.*?)</div>', re.DOTALL)
 
 
 class Contents(HTMLParser):
@@ -72,6 +75,15 @@ def pages(folder: Path) -> dict[str, Path]:
 
 def test_same_pages(rendered: Path, preview: Path) -> None:
     assert pages(rendered).keys() == pages(preview).keys()
+
+
+def test_errors_that_pages_show_are_one_line(rendered: Path) -> None:
+    shown = 0
+    for path in pages(rendered).values():
+        errors = ERROR.findall(path.read_text(encoding="utf-8"))
+        assert not [error for error in errors if "Traceback" in error or str(ROOT) in error], path
+        shown += len(errors)
+    assert shown
 
 
 def test_same_headings_and_outputs(rendered: Path, preview: Path) -> None:

@@ -54,7 +54,7 @@ def test_every_name_has_its_code_in_a_fold(built_site: Path, root: Path) -> None
         for path, first, last, name in SOURCE.findall(html):
             lines = (root / path).read_text(encoding="utf-8").splitlines()
             text = "\n".join(lines[int(first) - 1 : int(last or first)])
-            assert re.search(rf"^(?:def |class )?{name}\b", text, re.MULTILINE), f"{page}#{name}"
+            assert re.search(rf"^ *(?:def |class )?{name}\b", text, re.MULTILINE), f"{page}#{name}"
             found[name] = path
     assert found.keys() >= shown(root).keys()
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
@@ -163,7 +164,8 @@ class Renderer:
                 del lines[line]
         where = f"line {first}" if first == last else f"lines {first}\N{EN DASH}{last}"
         summary = f"<summary>Code: <code>{path}</code>, {where}</summary>"
-        block = f"{FENCE}{attributes}\n{chr(10).join(lines.values()).rstrip()}\n{FENCE}"
+        text = dedent("\n".join(lines.values())).rstrip()
+        block = f"{FENCE}{attributes}\n{text}\n{FENCE}"
         return join(raw(f'<details class="code-fold source">{summary}'), block, raw("</details>"))
 
     def link(self, text: str) -> str:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tools.dev.console import DevError, environment, follow, say, step
+from tools.dev.console import ROOT, DevError, environment, follow, say, step
 from tools.dev.venv import PYTHON, SCRIPTS, VENV
 
 WHERE = "https://quarto.org/docs/get-started/"
@@ -76,6 +76,16 @@ def _install() -> None:
         NO_QUARTO.write_text(reason, encoding="utf-8")
 
 
+def settings() -> dict[str, str]:
+    """What Quarto is told through its environment: our Python, and the profile of its kernels.
+
+    The project's `_environment` names the profile for a plain `quarto render` too, but relative to
+    the project, and one of the programs that Quarto starts looks for it elsewhere and grumbles.
+    """
+    profile = ROOT / "tools" / "pages" / "ipython"
+    return {"QUARTO_PYTHON": str(PYTHON), "IPYTHONDIR": str(profile)}
+
+
 def render(quarto: Path) -> None:
     """Render the whole project; a warning in Quarto's log is an error here."""
     trouble: list[str] = []
@@ -87,7 +97,7 @@ def render(quarto: Path) -> None:
 
     # Quarto ends with status 0 when a reference stays unresolved; only its log tells.
     with step("quarto render"):
-        status = follow([quarto, "render"], on_line, env={"QUARTO_PYTHON": str(PYTHON)})
+        status = follow([quarto, "render"], on_line, env=settings())
     if status != 0:
         raise DevError("quarto render failed; its words are above")
     if trouble:
