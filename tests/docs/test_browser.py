@@ -41,8 +41,14 @@ GENERATED = [
 WIDTHS = (320, 390, 768)
 # Input and results of the search, in the preview and as Quarto writes them.
 SEARCH_INPUT = "#search-input, input.aa-Input"
-SEARCH_HITS = "#search-results a, .aa-Panel .aa-Item a"
-NO_HITS = "#search-results p, .aa-Panel .aa-NoResults, .aa-Panel .quarto-search-no-results"
+SEARCH_HITS = "#search-results a, a.search-result-link"
+# The preview answers at once; Quarto shows the hits of the words before for an instant.
+ANSWERED = """words => {
+  if (document.querySelector("#search-results")?.innerText.trim()) return true;
+  const first = document.querySelector("a.search-result-link")?.href;
+  return first ? first.includes(`?q=${encodeURIComponent(words)}`)
+    : Boolean(document.querySelector(".quarto-search-no-results:not(.no-query)"));
+}"""
 # The headings below the fixed header: how far each is covered.
 COVERED = """id => {
   const header = Math.max(0, ...[...document.querySelectorAll("header")]
@@ -84,8 +90,7 @@ def hits(page: Any, words: str) -> Any:
     if not page.locator(SEARCH_INPUT).first.is_visible():
         page.keyboard.press("/")
     page.locator(SEARCH_INPUT).first.fill(words)
-    page.locator(f"{SEARCH_HITS}, {NO_HITS}").first.wait_for()
-    page.wait_for_timeout(100)  # the last answer may still be shown for an instant
+    page.wait_for_function(ANSWERED, arg=words)
     return page.locator(SEARCH_HITS)
 
 
