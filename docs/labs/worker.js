@@ -39,7 +39,7 @@ globalThis.fetch = (asked, ...options) => {
 // themselves, so the count is also right for a compressed transfer and for a cache.
 const download = ({ files, wheel }) => {
   const total = Object.values(files).reduce((sum, size) => sum + size, 0);
-  let [loaded, told] = [0, 0];
+  let [loaded, told] = [0, -PAUSE];
   const count = (bytes) => {
     loaded += bytes;
     if (loaded < total && performance.now() - told < PAUSE) return;
