@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +28,17 @@ from mlsysim.solvers.base import Kernel, Solver
 __all__ = ["Grid", "Part"]
 
 
+# Bytes of a case: a hundred numbers or so.
+_CASE = 3000
+
+
 @dataclass(frozen=True)
 class _Case:
     """What a solver makes of one combination of names, objects and stages."""
 
     kernel: Kernel
-    inputs: Mapping[str, Any]
-    limits: Mapping[str, Any]
+    values: tuple[Any, ...]
+    """The kernel's inputs, then what the rules compare besides."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ class Grid:
         if how == "product" and places:
             places = list(np.ix_(*places))
         self._index = dict(zip(self._axes, places, strict=True))
-        combinations, case = (self._zipped if how == "zip" else self._crossed)()
+        self._names: dict[Kernel, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        count, combinations, case = (self._zipped if how == "zip" else self._crossed)()
+        check_room(lengths, count, _CASE)
         self._layout = _Layout(self.shape, self._index, case)
         self._cases = [self._case(picks) for picks in combinations]
         self._rows: NDArray[Any] | None = None
@@ -120,16 +126,17 @@ class Grid:
             chosen[name] = axis.value(int(position))
         return chosen
 
-    def _crossed(self) -> tuple[Iterator[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return every combination of picks, and which of them each row has."""
+    def _crossed(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
+        """Return all combinations of picks and their number, and which of them each row has."""
         axes = self._choosing()
         case = np.zeros((1,) * len(self.shape), np.intp)
         for name, axis in axes.items():
             case = case * len(axis.picks) + axis.codes[self._index[name]]
-        return itertools.product(*(axis.picks for axis in axes.values())), case
+        picks = [axis.picks for axis in axes.values()]
+        return math.prod(map(len, picks)), itertools.product(*picks), case
 
-    def _zipped(self) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return the combinations of picks that occur, and which of them each row has."""
+    def _zipped(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
+        """Return the same of those combinations that occur."""
         found: list[tuple[Any, ...]] = [()]
         case = np.zeros(self.shape, np.intp)
         for axis in self._choosing().values():
@@ -139,7 +146,7 @@ class Grid:
                 continue
             pairs, case = np.unique(case * count + axis.codes, return_inverse=True)
             found = [(*found[pair // count], axis.picks[pair % count]) for pair in pairs.tolist()]
-        return found, case
+        return len(found), found, case
 
     def _choosing(self) -> dict[str, Axis]:
         return {name: axis for name, axis in self._axes.items() if axis.chooses}
@@ -152,16 +159,17 @@ class Grid:
             arguments = self.cls.admit(self._fixed | stand_ins | chosen)
         except ConfigError:
             return None
-        plan = self.cls.plan(arguments)
-        return _Case(plan.kernel, self.cls.inputs(arguments), self.cls.limits(arguments))
+        kernel = self.cls.plan(arguments).kernel
+        inputs, limits = self.cls.inputs(arguments), self.cls.limits(arguments)
+        self._names[kernel] = tuple(inputs), tuple(limits)
+        return _Case(kernel, (*inputs.values(), *limits.values()))
 
     def parts(self) -> list[Part]:
         """Return all rows that have a kernel, by kernel."""
-        kernels = {case.kernel: None for case in self._cases if case is not None}
-        if len(kernels) == 1:
-            return [self._part(kernel, self._layout, slice(None)) for kernel in kernels]
+        if len(self._names) == 1:
+            return [self._part(kernel, self._layout, slice(None)) for kernel in self._names]
         parts = []
-        for kernel in kernels:
+        for kernel in self._names:
             own = np.array([case is not None and case.kernel is kernel for case in self._cases])
             rows = np.flatnonzero(np.broadcast_to(own[self._layout.case], self.shape))
             parts.append(self._part(kernel, self._layout.picked(rows), rows))
@@ -172,15 +180,17 @@ class Grid:
         first = next(case for case in cases if case is not None)
         # What is passed over takes any numbers: its row is marked, and they are never shown.
         filled = [first if case is None else case for case in cases]
-        inputs, limits = (
-            {n: self._gathered([vars(c)[kind][n] for c in filled], layout) for n in names}
-            for kind, names in (("inputs", first.inputs), ("limits", first.limits))
-        )
+        names, limits = self._names[kernel]
+        found = {
+            name: self._gathered([case.values[place] for case in filled], layout)
+            for place, name in enumerate((*names, *limits))
+        }
         good = np.array([case is not None for case in cases])
         valid = np.broadcast_to(good[layout.case], layout.shape).copy()
-        known = {name: _spread(value) for name, value in (inputs | limits).items()}
+        known = _Known(found)
         for rule in self.cls.rules:
             valid &= rule.holds(known)
+        inputs = {name: found[name] for name in names}
         return Part(kernel, inputs, layout.shape, rows, valid.reshape(-1))
 
     def _gathered(self, values: list[Any], layout: _Layout) -> Any:
@@ -228,5 +238,18 @@ class Grid:
         return found
 
 
-def _spread(value: Any) -> Any:
-    return value.values[value.case] if isinstance(value, Chosen) else value
+class _Known(Mapping[str, Any]):
+    """What rules compare, laid out when they ask for it: there is much else."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._values[name]
+        return value.values[value.case] if isinstance(value, Chosen) else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
