@@ -1,8 +1,8 @@
 """The configurations of a sweep: axes, broadcast against each other or read side by side.
 
-What a solver chooses by its arguments, a plan or constants, it chooses once for each combination
-of names, objects and stages that occurs: a case. Every kernel input becomes a small table of its
-values by case, or the numbers of an axis.
+A solver chooses its plan and its constants once for each combination of names, objects and stages
+that occurs, which we call a case. Every kernel input becomes the numbers of an axis, or a small
+table with one value per case.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from mlsysim.solvers.base import Kernel, Solver
 __all__ = ["Grid", "Part"]
 
 
-# Bytes of a case: a hundred numbers or so.
+# Bytes that a case takes: about a hundred numbers.
 _CASE = 3000
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What a solver makes of one combination of names, objects and stages."""
+    """The kernel that a solver chooses for a combination, and its inputs."""
 
     kernel: Kernel
     values: tuple[Any, ...]
-    """The kernel's inputs, then what the rules compare besides."""
+    """Inputs of the kernel, followed by the values that only the rules need."""
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Rows, and for each axis the positions of their values, which broadcast to the shape."""
+    """For each axis, the position of every row's value; positions broadcast to the shape."""
 
     shape: tuple[int, ...]
     index: Mapping[str, NDArray[np.intp]]
     case: NDArray[np.intp]
 
     def picked(self, rows: NDArray[np.intp]) -> _Layout:
-        """Return some rows, one after the other."""
+        """Return the layout of some rows only, as a flat one."""
         spots = np.unravel_index(rows, self.shape)
 
         def pick(positions: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -62,7 +62,7 @@ class _Layout:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that one kernel answers, and which of them make sense."""
+    """The rows that one kernel computes, and which of them are valid."""
 
     kernel: Kernel
     inputs: Mapping[str, Any]
@@ -86,7 +86,7 @@ class Grid:
         columns = len(lengths) + len(dataclasses.fields(cls.result))
         check_room(lengths, self.size, copies * columns * np.dtype(float).itemsize)
         axes: dict[str, Axis] = {}
-        for name, kind in cls.parameters.items():  # in the order in which `solve` refuses them
+        for name, kind in cls.parameters.items():  # `solve` checks them in this order
             if name in lengths:
                 axes[name] = Axis(name, arguments[name], kind)
             else:
@@ -99,7 +99,8 @@ class Grid:
         self._index = dict(zip(self._axes, places, strict=True))
         self._names: dict[Kernel, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         count, combinations, case = (self._zipped if how == "zip" else self._crossed)()
-        check_room(lengths, count, _CASE)
+        named = {name: lengths[name] for name in self._choosing()}
+        check_room(named, count, _CASE, "combinations of names")
         self._layout = _Layout(self.shape, self._index, case)
         self._cases = [self._case(picks) for picks in combinations]
         self._rows: NDArray[Any] | None = None
@@ -127,7 +128,7 @@ class Grid:
         return chosen
 
     def _crossed(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return all combinations of picks and their number, and which of them each row has."""
+        """Return the number of combinations of picks, all of them, and the one of each row."""
         axes = self._choosing()
         case = np.zeros((1,) * len(self.shape), np.intp)
         for name, axis in axes.items():
@@ -136,7 +137,7 @@ class Grid:
         return math.prod(map(len, picks)), itertools.product(*picks), case
 
     def _zipped(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return the same of those combinations that occur."""
+        """Return the same, for the combinations that occur."""
         found: list[tuple[Any, ...]] = [()]
         case = np.zeros(self.shape, np.intp)
         for axis in self._choosing().values():
@@ -152,7 +153,7 @@ class Grid:
         return {name: axis for name, axis in self._axes.items() if axis.chooses}
 
     def _case(self, picks: tuple[Any, ...]) -> _Case | None:
-        """Ask the solver about a combination; `None` where it contradicts itself."""
+        """Look a combination up; `None` if the solver refuses it."""
         stand_ins = {name: axis.picks[0] for name, axis in self._axes.items()}
         chosen = dict(zip(self._choosing(), picks, strict=True))
         try:
@@ -178,7 +179,7 @@ class Grid:
     def _part(self, kernel: Kernel, layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
         cases = [case if case and case.kernel is kernel else None for case in self._cases]
         first = next(case for case in cases if case is not None)
-        # What is passed over takes any numbers: its row is marked, and they are never shown.
+        # Refused cases take the numbers of another one. Their rows are marked and show none.
         filled = [first if case is None else case for case in cases]
         names, limits = self._names[kernel]
         found = {
@@ -212,7 +213,7 @@ class Grid:
         return joined
 
     def refuse(self, valid: NDArray[np.bool_]) -> None:
-        """Raise what `solve` raises for the first configuration that makes no sense."""
+        """Raise the error that `solve` raises for the first invalid row."""
         missing, first = self.size - int(valid.sum()), int(valid.argmin())
         try:
             self.cls.solve(**self.arguments(first))
@@ -239,7 +240,7 @@ class Grid:
 
 
 class _Known(Mapping[str, Any]):
-    """What rules compare, laid out when they ask for it: there is much else."""
+    """Inputs for the rules. Tables are spread over the rows only when a rule reads them."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
