@@ -32,17 +32,17 @@ _MOST = 10**15
 
 
 class Varying:
-    """Takes the place of a number that differs from row to row, while a sweep chooses constants.
+    """Placeholder for a number that differs from row to row, while a sweep chooses constants.
 
-    It cannot be compared or converted: a solver that chose by the values of an axis would choose
-    the same for all its rows. A number by which something is chosen is a `Stage`.
+    It cannot be compared or converted, because a choice that depends on an axis must be made for
+    each of its values. A number that decides something is a `Stage`.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def _refuse(self, *_: object) -> Any:
-        raise TypeError(f"{self.name} differs from row to row: nothing can be chosen by it")
+        raise TypeError(f"{self.name} differs from row to row: declare it a Stage to choose by it")
 
     __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
     __hash__ = object.__hash__
@@ -151,7 +151,7 @@ class Number(Argument):
         return numbers, self._accepts(numbers)
 
     def _as_floats(self, values: Any) -> Any:
-        """Convert an array; what cannot be converted becomes NaN, which nothing accepts."""
+        """Convert an array. Values that cannot be converted become NaN, which is never accepted."""
         if hasattr(values, "magnitude"):
             if not values.dimensionless:
                 return values.magnitude * math.nan
@@ -202,9 +202,9 @@ class Whole(Number):
 
 @dataclass(frozen=True)
 class Stage(Whole):
-    """A number out of a few that are kinds rather than amounts: constants may depend on it.
+    """One of a few numbers that constants may depend on, such as a ZeRO stage.
 
-    A sweep handles each of its values by itself, like a name.
+    A sweep treats each value separately, like a name.
     """
 
     numeric = False

@@ -133,6 +133,20 @@ def test_sweep():
     assert text.splitlines()[0].split() == ["tp_size", "mfu"]
 
 
+def test_a_sweep_takes_the_constants_of_each_row():
+    words = ["training", "--model", "Llama3_70B", "--fleet", "Research_256"]
+    for setting in ("batch_size=256", "seq_len=8192", "precision=bf16", "tp_size=8"):
+        words += ["--set", setting]
+    rows = data("sweep", *words, "--set", "zero_stage=0,1,2,3")
+    for stage, row in enumerate(rows):
+        done = call("solve", *words, "--set", f"zero_stage={stage}", "--json")
+        assert done.exit_code == (0 if row["feasible"] else 3)
+        alone = json.loads(done.stdout)["result"]
+        assert row["zero_stage"] == stage
+        assert row["step_latency_total"] == alone["step_latency_total"]
+        assert row["dp_size"] == alone["dp_size"]
+
+
 def test_sweep_over_names():
     words = ["--model", "ResNet50", "--hardware", "A100,H100", "--set", "precision=fp16,int8"]
     assert len(data("sweep", "inference", *words)) == 4
