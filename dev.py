@@ -18,7 +18,7 @@ import argparse
 from collections.abc import Callable
 
 from tools.dev import checks, cleaning, publish, serving, venv
-from tools.dev.console import DevError, say
+from tools.dev.console import DevError, Stopped, complain, stop_on_signals
 
 
 def site(options: argparse.Namespace) -> int:
@@ -66,6 +66,13 @@ COMMANDS: tuple[Callable[[argparse.Namespace], int], ...] = (
 )  # fmt: skip
 
 
+def port(text: str) -> int:
+    """Read the number of a port; 0 takes any that is free."""
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < 2**16):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port: give 0 to 65535")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line: one subcommand per function above, its docstring as help."""
     top = argparse.ArgumentParser(
@@ -83,7 +90,7 @@ def parser() -> argparse.ArgumentParser:
     sub["site"].add_argument(
         "--retry-quarto", action="store_true", help="try again to install Quarto from PyPI"
     )
-    sub["serve"].add_argument("--port", type=int, default=4200, help="default: %(default)s")
+    sub["serve"].add_argument("--port", type=port, default=4200, help="default: %(default)s")
     for name in ("test", "bench"):
         sub[name].add_argument("rest", nargs="*", metavar="-- ARGS", help="arguments passed on")
     sub["clean"].add_argument("--all", action="store_true", help="remove .venv and caches as well")
@@ -97,14 +104,20 @@ def main() -> int:
     if not hasattr(options, "command"):
         top.print_help()
         return 0
+    stop_on_signals()
     try:
         status: int = options.command(options)
+        sys.stdout.flush()
     except DevError as error:
-        say(f"\ndev.py: {error}")
+        return complain(str(error))
+    except Stopped as signal:
+        return complain("stopped", status=signal.status)
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stdout = None
         return 1
-    except KeyboardInterrupt:
-        say("\ndev.py: stopped")
-        return 130
+    except OSError as error:
+        sys.stdout = None  # it may be the one that is full
+        return complain(str(error))
     return status
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def clean(*, everything: bool) -> int:
 
 def remove(path: Path) -> bool:
     """Delete a file or a folder; tell whether there was one."""
-    if not path.exists():
+    if not os.path.lexists(path):
         return False
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
-from tools.dev.console import DevError, environment, follow, say, step
+from tools.dev.console import ROOT, Command, DevError, follow, say, started, step
 from tools.dev.venv import PYTHON, SCRIPTS, VENV
 
 WHERE = "https://quarto.org/docs/get-started/"
 NO_QUARTO = VENV / ".no-quarto"
 INSTALL_SECONDS = 60
-TROUBLE = ("WARN", "ERROR", "[warning]")
+
+# Lines of Quarto, its Lua filters and pandoc. Kernels and libraries write WARNING and ERROR too.
+TROUBLE = re.compile(r"(WARN|ERROR): |(WARNING|ERROR|FATAL) \(|\[WARNING\] ", re.IGNORECASE)
+COLOR = re.compile(r"\x1b\[[\d;]*m")
+PROGRESS = re.compile(r"\[ *\d+/\d+\] (.+\.qmd)$")
+CHECKED = re.compile(r"\[[✓✗xX ]\] *")
 
 
 def required() -> bool:
@@ -56,39 +63,57 @@ def _works(program: Path) -> bool:
 
 
 def _install() -> None:
-    """One try, apart from all other requirements: on PyPI there is only a downloader of Quarto."""
-    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
+    """One try, separate from all other requirements: PyPI only has a downloader of Quarto."""
+    command: Command = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
     with step(f"no Quarto here; one try to get it through pip (at most {INSTALL_SECONDS} s)"):
         try:
-            done = subprocess.run(
-                command,
-                env=environment(),
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=INSTALL_SECONDS,
-                check=False,
-            )
-            reason = "" if done.returncode == 0 else (done.stderr or done.stdout)
+            with started(command, captured=True) as process:
+                words, _ = process.communicate(timeout=INSTALL_SECONDS)
+            failed = process.returncode != 0
         except subprocess.TimeoutExpired:
-            reason = f"not done after {INSTALL_SECONDS} s\n"
-    if reason:
-        NO_QUARTO.write_text(reason, encoding="utf-8")
+            failed, words = True, f"not done after {INSTALL_SECONDS} s\n"
+    if failed:
+        NO_QUARTO.write_text(words, encoding="utf-8")
 
 
-def render(quarto: Path) -> None:
-    """Render the whole project; a warning in Quarto's log is an error here."""
+class UnrenderedError(DevError):
+    """Some pages could not be rendered, or Quarto warned about them."""
+
+    def __init__(self, message: str, pages: Sequence[str]) -> None:
+        super().__init__(message)
+        self.pages = list(dict.fromkeys(pages))
+
+
+def is_trouble(line: str) -> bool:
+    """Whether a line of the log is a warning or an error of Quarto itself, or of its pandoc."""
+    return bool(TROUBLE.match(CHECKED.sub("", COLOR.sub("", line).strip(), count=1)))
+
+
+def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
+    """Render the project, or a few pages of it, into a folder; a warning is an error here."""
     trouble: list[str] = []
+    suspects: list[str] = []
+    current = pages[0] if len(pages) == 1 else ""
 
     def on_line(line: str) -> None:
+        nonlocal current
+        if found := PROGRESS.search(line):
+            current = found[1]
         say(f"    {line}" if line.strip() else "")
-        if any(word in line for word in TROUBLE):
-            trouble.append(line.strip())
+        if is_trouble(line):
+            trouble.append(f"{current}: {COLOR.sub('', line).strip()}".removeprefix(": "))
+            suspects.append(current)
 
+    # A kernel that Quarto keeps alive would keep the modules that it has imported.
+    options = ["--output-dir", str(folder.relative_to(ROOT)), "--no-execute-daemon"]
+    env = {"QUARTO_PYTHON": str(PYTHON)}
     # Quarto ends with status 0 when a reference stays unresolved; only its log tells.
     with step("quarto render"):
-        status = follow([quarto, "render"], on_line, env={"QUARTO_PYTHON": str(PYTHON)})
+        status = follow([quarto, "render", *pages, *options], on_line, env=env)
     if status != 0:
-        raise DevError("quarto render failed; its words are above")
+        raise UnrenderedError("quarto render failed; its words are above", [*suspects, current])
     if trouble:
-        raise DevError("Quarto warned, and a warning is an error here:\n  " + "\n  ".join(trouble))
+        words = "\n  ".join(trouble)
+        raise UnrenderedError(
+            f"Quarto warned, and a warning is an error here:\n  {words}", suspects
+        )
