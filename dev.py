@@ -15,7 +15,7 @@ if sys.version_info < (3, 11):
     sys.exit(f"mlsysim needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}.")
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tools.dev import checks, cleaning, publish, serving, venv
 from tools.dev.console import DevError, Stopped, complain, stop_on_signals
@@ -97,28 +97,33 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def main() -> int:
-    """Run one command and return its exit status."""
+def command(words: Sequence[str] | None = None) -> int:
+    """Read the command line, run its command, and return the exit status."""
     top = parser()
-    options = top.parse_args()
+    options = top.parse_args(words)
     if not hasattr(options, "command"):
         top.print_help()
         return 0
+    status: int = options.command(options)
+    return status
+
+
+def main() -> int:
+    """Run the command line; whatever goes wrong is told in a line or two."""
     stop_on_signals()
     try:
-        status: int = options.command(options)
-        sys.stdout.flush()
+        try:
+            return command()
+        finally:
+            sys.stdout.flush()  # a full disk shows here
     except DevError as error:
         return complain(str(error))
     except Stopped as signal:
         return complain("stopped", status=signal.status)
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        sys.stdout = None
-        return 1
     except OSError as error:
-        sys.stdout = None  # it may be the one that is full
-        return complain(str(error))
-    return status
+        sys.stdout = None
+        # The reader of a pipe may leave when it has seen enough.
+        return 1 if isinstance(error, BrokenPipeError) else complain(str(error))
 
 
 if __name__ == "__main__":

@@ -9,25 +9,29 @@ from pathlib import Path
 
 from tools.dev.fingerprint import files_under
 
-# What other pages show of a page: its front matter, and a title that is a heading.
-HEAD = re.compile(r"\A---\n.*?\n---\n|^# [^\n]*", re.DOTALL | re.MULTILINE)
 BODY = "#body"
 
 
 def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
-    """A digest of each file, by its path from ``root``; of a page, one of its head and one of all."""
+    """A digest of each file by its path from ``root``; of a page one of its head, one of it all."""
     found = {}
     for path in files_under(paths):
         name, content = path.relative_to(root).as_posix(), path.read_bytes()
         if path.suffix == ".qmd":
             found[name + BODY] = hashlib.sha256(content).hexdigest()
-            content = "\n".join(HEAD.findall(content.decode())).encode()
+            content = head(content.decode(errors="replace")).encode()
         found[name] = hashlib.sha256(content).hexdigest()
     return found
 
 
+def head(text: str) -> str:
+    """What other pages show of a page: its front matter; all of it, where that has no title."""
+    front = text.partition("\n---")[0]
+    return front if re.search(r"^title:", front, re.MULTILINE) else text
+
+
 def changed_pages(before: Mapping[str, str], now: Mapping[str, str]) -> list[str] | None:
-    """Pages to render again; None where something changed that others depend on, so that all are."""
+    """Pages to render again; None for all, where something changed that others depend on."""
     names = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
     bodies = {name for name in names if name.endswith(BODY)}
     # A tutorial's notebook is made from its page, and is copied with every render.

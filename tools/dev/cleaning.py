@@ -19,13 +19,22 @@ def generated() -> list[Path]:
     return [*pages, *docs.rglob("*.ipynb"), docs / "labs" / "runtime"]
 
 
+def left_by_quarto() -> list[Path]:
+    """What a render that was interrupted leaves beside its pages."""
+    found = [ROOT / "site_libs"]
+    for page in [*ROOT.glob("*.qmd"), *(ROOT / "docs").rglob("*.qmd")]:
+        found += [page.with_suffix(".html"), page.with_name(f"{page.stem}_files")]
+        found += page.parent.glob(f"{page.stem}.quarto_ipynb*")
+    return found
+
+
 def clean(*, everything: bool) -> int:
     """Remove build outputs; ``everything`` adds the environment and the tools' caches."""
     names = BUILT + CACHES if everything else BUILT
     for name in names:
         if remove(ROOT / name):
             say(f"removed {name}")
-    if count := sum(map(remove, generated())):
+    if count := sum(map(remove, left_by_quarto() + generated())):
         say(f"removed {count} generated files and folders under docs/")
     return 0
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -61,6 +62,8 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of every program we start: UTF-8, unbuffered, no window for plots."""
     return {
         **os.environ,
+        # Or each of them would compile again whatever it imports, where the machine says so.
+        "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONUTF8": "1",
         "PYTHONUNBUFFERED": "1",
         "MPLBACKEND": "Agg",
@@ -70,6 +73,8 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 # The programs that run now, and whether each has a process group of its own.
 _running: dict[subprocess.Popen[Any], bool] = {}
+_signals: list[int] = []
+_starting = False
 
 
 @contextmanager
@@ -87,22 +92,25 @@ def started(
     streams, to be read from its `stdout`.
     """
     alone = not (at_terminal and sys.stdin is not None and sys.stdin.isatty())
+    with _undisturbed():
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment(env),
+                start_new_session=alone,
+                stdout=subprocess.PIPE if captured else None,
+                stderr=subprocess.STDOUT if captured else None,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            reason = BROKEN_VENV.format(program=command[0], reason=error.strerror or error)
+            raise DevError(reason) from error
+        _running[process] = alone
     try:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment(env),
-            start_new_session=alone,
-            stdout=subprocess.PIPE if captured else None,
-            stderr=subprocess.STDOUT if captured else None,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        reason = BROKEN_VENV.format(program=command[0], reason=error.strerror or error)
-        raise DevError(reason) from error
-    _running[process] = alone
-    try:
+        if _signals:
+            raise Stopped(_signals[0])
         yield process
         process.wait()
     except BaseException:
@@ -112,6 +120,20 @@ def started(
         del _running[process]
         if process.stdout:
             process.stdout.close()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put `Stopped` off while a program is started, or it would run on without our notice."""
+    global _starting  # noqa: PLW0603 - signals reach the main thread alone
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _starting = True
+    try:
+        yield
+    finally:
+        _starting = False
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
@@ -144,10 +166,12 @@ def stop_on_signals() -> None:
     def stop(number: int, _: FrameType | None) -> None:
         for one in caught:
             signal.signal(one, signal.SIG_IGN)
-        for process, alone in _running.items():  # threads wait for theirs
+        _signals.append(number)
+        for process, alone in list(_running.items()):  # threads wait for theirs
             if alone or number != signal.SIGINT:  # the terminal sends Ctrl-C to its whole group
                 _signal(process, signal.SIGTERM)
-        raise Stopped(number)
+        if not _starting:
+            raise Stopped(number)
 
     names = ("SIGINT", "SIGTERM", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]

@@ -97,7 +97,7 @@ def published(program: Path, folder: Path, pages: Sequence[str]) -> None:
     try:
         quarto.render(program, folder, pages)
     except quarto.UnrenderedError as error:
-        chosen = [word for page in error.pages if page for word in ("--page", page)]
+        chosen = [word for page in error.pages for word in ("--page", page)]
         if chosen:
             say("\nThe strict renderer on the same pages:")
             run([PYTHON, "-m", "tools.preview", "--quiet", "--out", NEXT / "_faults", *chosen])

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.dev.cleaning import left_by_quarto, remove
 from tools.dev.console import ROOT, Command, DevError, follow, say, started, step
 from tools.dev.venv import PYTHON, SCRIPTS, VENV
 
@@ -20,7 +21,6 @@ INSTALL_SECONDS = 60
 TROUBLE = re.compile(r"(WARN|ERROR): |(WARNING|ERROR|FATAL) \(|\[WARNING\] ", re.IGNORECASE)
 COLOR = re.compile(r"\x1b\[[\d;]*m")
 PROGRESS = re.compile(r"\[ *\d+/\d+\] (.+\.qmd)$")
-CHECKED = re.compile(r"\[[✓✗xX ]\] *")
 
 
 def required() -> bool:
@@ -81,39 +81,48 @@ class UnrenderedError(DevError):
 
     def __init__(self, message: str, pages: Sequence[str]) -> None:
         super().__init__(message)
-        self.pages = list(dict.fromkeys(pages))
+        self.pages = pages
 
 
 def is_trouble(line: str) -> bool:
     """Whether a line of the log is a warning or an error of Quarto itself, or of its pandoc."""
-    return bool(TROUBLE.match(CHECKED.sub("", COLOR.sub("", line).strip(), count=1)))
+    words = COLOR.sub("", line).strip()
+    return bool(TROUBLE.match(words.removeprefix("[✓]").removeprefix("[✗]").lstrip()))
 
 
 def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
     """Render the project, or a few pages of it, into a folder; a warning is an error here."""
-    trouble: list[str] = []
-    suspects: list[str] = []
+    log, trouble, suspects = list[str](), list[str](), list[str]()
     current = pages[0] if len(pages) == 1 else ""
 
-    def on_line(line: str) -> None:
+    def on_line(colored: str) -> None:
         nonlocal current
+        line = COLOR.sub("", colored).rstrip()
         if found := PROGRESS.search(line):
             current = found[1]
-        say(f"    {line}" if line.strip() else "")
+        log.append(f"    {line}".rstrip())
+        if not pages and (line or colored == line):  # of a few pages Quarto prints too much
+            say(log[-1])
         if is_trouble(line):
-            trouble.append(f"{current}: {COLOR.sub('', line).strip()}".removeprefix(": "))
+            trouble.append(f"{current}: {line.strip()}".removeprefix(": "))
             suspects.append(current)
 
     # A kernel that Quarto keeps alive would keep the modules that it has imported.
     options = ["--output-dir", str(folder.relative_to(ROOT)), "--no-execute-daemon"]
     env = {"QUARTO_PYTHON": str(PYTHON)}
     # Quarto ends with status 0 when a reference stays unresolved; only its log tells.
-    with step("quarto render"):
-        status = follow([quarto, "render", *pages, *options], on_line, env=env)
+    try:
+        with step("quarto render"):
+            status = follow([quarto, "render", *pages, *options], on_line, env=env)
+    finally:
+        for path in left_by_quarto():
+            remove(path)
+    if status == 0 and not trouble:
+        return
+    if pages:
+        say("\n".join(log))
+    found = [page for page in dict.fromkeys([*suspects, current]) if page] or list(pages)
     if status != 0:
-        raise UnrenderedError("quarto render failed; its words are above", [*suspects, current])
-    if trouble:
-        words = "\n  ".join(trouble)
-        raise UnrenderedError(
-            f"Quarto warned, and a warning is an error here:\n  {words}", suspects
-        )
+        raise UnrenderedError("quarto render failed; its words are above", found)
+    words = "\n  ".join(trouble)
+    raise UnrenderedError(f"Quarto warned, and a warning is an error here:\n  {words}", found)
