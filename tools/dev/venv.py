@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
+import re
 import sys
 import tomllib
 from typing import Any
@@ -145,18 +147,17 @@ def uv_settings(listed: str) -> dict[str, str] | None:
 
     Like pip, uv then takes the best version of all indexes that are named.
     """
-    settings = {}
+    found = re.findall(r"^(\S+)\.(\S+?)=(['\"].*)$", listed, re.MULTILINE)
     # The environment comes last, and wins.
-    for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
-        key, _, value = line.partition("=")
-        settings[key.rpartition(".")[2]] = value.strip("'\"")
+    found.sort(key=lambda line: line[0] == ":env:")
+    settings = {key: str(ast.literal_eval(value)) for _, key, value in found}
     if PIP_ONLY & settings.keys():
         return None
-    found = {UV_NAMES[key]: " ".join(settings[key].split()) for key in UV_NAMES & settings.keys()}
-    if "UV_FIND_LINKS" in found:
-        found["UV_FIND_LINKS"] = found["UV_FIND_LINKS"].replace(" ", ",")
-    found["UV_INDEX_STRATEGY"] = "unsafe-best-match"
-    return {name: value for name, value in found.items() if name not in os.environ}
+    same = {UV_NAMES[key]: " ".join(settings[key].split()) for key in UV_NAMES & settings.keys()}
+    if "UV_FIND_LINKS" in same:
+        same["UV_FIND_LINKS"] = same["UV_FIND_LINKS"].replace(" ", ",")
+    same["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    return {name: value for name, value in same.items() if name not in os.environ}
 
 
 def _pip(failure: str, *arguments: str) -> None:
