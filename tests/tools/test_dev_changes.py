@@ -86,7 +86,8 @@ def test_whatever_cells_read_is_known_to_change_their_pages() -> None:
                 if "/" in word and (ROOT / word).is_file():
                     assert word.startswith(RESTS_ON), f"{page.path}: {word}"
                     assert word.startswith(tuple(watched)), f"{page.path}: {word}"
-    assert len({_digest(ROOT / name) for name in RESTS_ON}) == len(RESTS_ON)
+    there = [name for name in RESTS_ON if (ROOT / name).exists()]
+    assert len({_digest(ROOT / name) for name in there}) == len(there) >= 4
 
 
 def test_the_last_good_site_stays_until_the_next_is_whole(
