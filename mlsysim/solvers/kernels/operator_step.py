@@ -231,6 +231,7 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         written,
     )
     mbu = f.bandwidth_utilization(traffic, step, i.memory_bandwidth)
+    peaks = (i.peak_rate, i.wide_peak_rate, w.devices)
     outputs = answer(
         i,
         w,
@@ -253,6 +254,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         tensor=f.step_share(tensor, w.stage_layers, i.microbatch_count),
         pipeline=transfer,
         bubble=bubble,
+        mfu=f.format_flops_utilization(w.model_flops, w.wide_model_flops, step, *peaks),
+        hfu=f.format_flops_utilization(w.hardware_flops, w.wide_hardware_flops, step, *peaks),
         mbu=mbu,
     )
     several, mixed = i.nodes > 1, i.moe_layers > 0
