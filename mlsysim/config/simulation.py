@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import stat
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from mlsysim.config.schema import json_schema
 from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import Record, record
+from mlsysim.core.fields import Record, plain_data, read_only, record
 from mlsysim.scenario.scenario import Scenario
 
 __all__ = ["MAX_BYTES", "SimulationConfig"]
@@ -89,7 +88,7 @@ class SimulationConfig(Record):
         document = document_of(self._plain())
         object.__setattr__(self, "_scenario", checked(document))
         for field, value in document.data.items():
-            object.__setattr__(self, field, value)
+            self._keep(field, read_only(value))
 
     def _plain(self) -> dict[str, Any]:
         """Return every key that says something, in the order of the schema."""
@@ -161,11 +160,12 @@ class SimulationConfig(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the configuration as plain data, which `from_dict` takes back."""
-        return copy.deepcopy(self._plain())
+        data: dict[str, Any] = plain_data(self._plain())
+        return data
 
     def to_yaml(self) -> str:
         """Return the configuration as YAML, which `from_text` takes back."""
-        return write_yaml(self._plain())
+        return write_yaml(self.to_dict())
 
     def scenario(self) -> Scenario:
         """Return the scenario that the configuration describes."""

@@ -128,6 +128,9 @@ class _CatalogType(type):
             )
         super().__setattr__(name, value)
 
+    def __delattr__(cls, name: str) -> None:
+        raise AttributeError(f"{cls.__name__} is read-only: its rows cannot be deleted")
+
     def __repr__(cls) -> str:
         return f"<{cls.__name__}: {', '.join(cls.names())}>"
 

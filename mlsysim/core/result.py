@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from mlsysim.core.errors import UnknownEntryError
-from mlsysim.core.fields import record
+from mlsysim.core.fields import read_only, record
 from mlsysim.core.units import format_number
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ class Result(Mapping[str, Any]):
 
     def _from(self, solver: type, arguments: Mapping[str, Any]) -> None:
         """Remember which call made this result, so that it can be explained later."""
-        object.__setattr__(self, "_origin", (solver, dict(arguments)))
+        # Copies: what the caller does with an amount later changes no derivation.
+        own = {name: read_only(value) for name, value in arguments.items()}
+        object.__setattr__(self, "_origin", (solver, own))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(self._fields())}>"

@@ -20,6 +20,7 @@ __all__ = [
     "Q_",
     "Quantity",
     "dress",
+    "fixed",
     "format_number",
     "parse_quantity",
     "si_factor",
@@ -62,6 +63,38 @@ else:  # `isinstance` takes the plain class only
 
 Q_ = ureg.Quantity
 """Makes a quantity: `Q_(80, "GB")` or `Q_("80 GB")`."""
+
+
+class _FixedQuantity(Q_):  # type: ignore[misc, valid-type]
+    """A quantity that no method changes in place; what is computed from it is an ordinary one."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # Pint makes results of arithmetic with the class of the operand.
+        return Q_(*args, **kwargs)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> None:
+        raise AttributeError(
+            f"{self} is part of a record, and records are read-only; to() gives it in another unit"
+        )
+
+    ito = ito_base_units = ito_root_units = ito_reduced_units = ito_preferred = _refuse
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return fixed, (Q_(self),)
+
+
+def fixed(value: Any) -> Any:
+    """Return a quantity that cannot be changed in place, for records that are shared."""
+    if isinstance(value, _FixedQuantity):
+        return value
+    magnitude = value.magnitude
+    # A scalar of NumPy's may be an array without axes, which can be written to.
+    own = Q_(magnitude.item() if hasattr(magnitude, "item") else magnitude, value.units)
+    own.__class__ = _FixedQuantity
+    return own
 
 
 @lru_cache(maxsize=256)

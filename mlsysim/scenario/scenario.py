@@ -110,7 +110,6 @@ class Scenario(Record):
         super().__post_init__()
         for field in ("limits", "macro_limits"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
-        object.__setattr__(self, "arguments", dict(self.arguments))
         for fault in self.faults():
             raise fault
 

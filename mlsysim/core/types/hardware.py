@@ -29,6 +29,13 @@ class Compute(Record):
     fp4: Quantity | None = quantity("TFLOP/s", default=None)
     int4: Quantity | None = quantity("TFLOP/s", default=None)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.precisions:
+            raise ConfigError(
+                f"Compute has no rate: give one of {', '.join(PRECISIONS)}", argument="compute"
+            )
+
     @property
     def precisions(self) -> tuple[str, ...]:
         """Names of the formats that the device computes in."""

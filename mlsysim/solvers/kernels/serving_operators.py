@@ -110,9 +110,7 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
     most = f.prompts_per_pass(i.pass_tokens, i.seq_len, running)
     first = f.burst_prefill_time(prefill, running, most)
     # Requests of one token never decode: each waits until all others have been read once.
-    later = where(
-        i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills
-    )
+    later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
     read = f.mean_over_waves(first, later, waves)
     interference = where(
         i.output_len > 1, f.interference_time(prefill, running, read, i.output_len), 0
