@@ -107,12 +107,16 @@ def answer(
     context: Value,
     exchange: Value,
     bubble: Value,
+    all_communication: Value = None,
     mfu: Value,
     hfu: Value,
     mbu: Value,
 ) -> dict[str, Any]:
     """Return the outputs of a training kernel from its times and its memory."""
     whole = floor(w.sequences) == w.sequences
+    communication = f.communication_time(data, tensor, pipeline, context, exchange)
+    if all_communication is None:  # nothing overlaps
+        all_communication = communication
     drawn = drawn_power(i, hfu, mbu)
     energy = f.devices_energy(w.devices, drawn["device_power"], step)
     return {
@@ -126,7 +130,8 @@ def answer(
         "energy_per_token": f.energy_per_token(energy, w.tokens),
         **drawn,
         "compute_latency": compute,
-        "communication_latency": f.communication_time(data, tensor, pipeline, context, exchange),
+        "communication_latency": communication,
+        "hidden_communication_latency": f.hidden_time(all_communication, communication),
         "dp_communication_latency": data,
         "tp_communication_latency": tensor,
         "pp_communication_latency": pipeline,
