@@ -154,7 +154,13 @@ class ServingSolver(Solver[ServingResult]):
         Notes
         -----
         Requests that do not all fit the memory still get times: those that fit run, and the
-        others wait for their places. `feasible` is then False, with the `reasons`.
+        others wait for their places. `feasible` is then False, with the `reasons`. Fewer requests
+        that run have shorter times between tokens; where all arrive at once, the first ones have
+        their first tokens sooner, too, because fewer prompts share a pass. Throughput, and the
+        latency of clients that go on sending, only get better with more memory.
+
+        Clients that go on sending are in flight all the time, so that `batch_size` equals
+        `request_throughput` times `latency` (Little's law).
 
         Examples
         --------
@@ -251,9 +257,16 @@ class ServingSolver(Solver[ServingResult]):
                 else "not one such sequence fits: store weights more narrowly, shorten the "
                 "context, or raise tp_size"
             )
+            running = int(values["running_batch_size"])
+            times = (
+                f"; {running} requests run at a time while the others wait, and meet fewer others "
+                "than with memory for all"
+                if running < arguments["batch_size"]
+                else ""
+            )
             reasons = (
                 f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
-                f"{format_number(need - have)} too little; {advice}",
+                f"{format_number(need - have)} too little; {advice}{times}",
             )
         return {
             **dict.fromkeys(_EDGES),
