@@ -124,8 +124,8 @@ class ServingSolver(Solver[ServingResult]):
         tp_size
             Devices of the node that share each layer.
         waves
-            Requests that each client sends, one after the other. All clients start at once, so
-            that the first ones queue; `None` is a run so long that the start does not matter.
+            Requests that each client sends in turn. All clients start at once, so that the first
+            ones queue; `None` is a run so long that the start does not matter.
         arrivals
             Requests that arrive together once the start is over: 1 where clients are
             independent.
@@ -133,11 +133,9 @@ class ServingSolver(Solver[ServingResult]):
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
-            Constants for the operators; `None` takes those of TensorRT-LLM, or else of what was
-            fitted for the device.
+            Constants for the operators; `None` takes those of TensorRT-LLM, or what was fitted.
         power_calibration
-            Constants of what operations and bytes draw in power; `None` takes those fitted for the
-            device's generation.
+            Constants of power; `None` takes those fitted for the device's generation.
 
         Returns
         -------
@@ -153,14 +151,9 @@ class ServingSolver(Solver[ServingResult]):
 
         Notes
         -----
-        Requests that do not all fit the memory still get times: those that fit run, and the
-        others wait for their places. `feasible` is then False, with the `reasons`. Fewer requests
-        that run have shorter times between tokens; where all arrive at once, the first ones have
-        their first tokens sooner, too, because fewer prompts share a pass. Throughput, and the
-        latency of clients that go on sending, only get better with more memory.
-
-        Clients that go on sending are in flight all the time, so that `batch_size` equals
-        `request_throughput` times `latency` (Little's law).
+        Requests that do not all fit still get times: those that fit run, and the others wait;
+        `feasible` is then False, with the `reasons`. With more memory more of them run: throughput
+        rises, latency falls, and the time between tokens grows.
 
         Examples
         --------
@@ -257,16 +250,11 @@ class ServingSolver(Solver[ServingResult]):
                 else "not one such sequence fits: store weights more narrowly, shorten the "
                 "context, or raise tp_size"
             )
-            running = int(values["running_batch_size"])
-            times = (
-                f"; {running} requests run at a time while the others wait, and meet fewer others "
-                "than with memory for all"
-                if running < arguments["batch_size"]
-                else ""
-            )
+            if (running := int(values["running_batch_size"])) < arguments["batch_size"]:
+                advice += f"; {running} requests run at a time, and the others wait"
             reasons = (
                 f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
-                f"{format_number(need - have)} too little; {advice}{times}",
+                f"{format_number(need - have)} too little; {advice}",
             )
         return {
             **dict.fromkeys(_EDGES),

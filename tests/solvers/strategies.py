@@ -1,4 +1,4 @@
-"""Random calls of the solvers: rows of the registry, and devices and models that no one has built."""
+"""Random calls of the solvers: rows of the registry, and devices and models that do not exist."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def loads(draw):
 
 @st.composite
 def steps(draw):
-    node, model = draw(nodes() | st.sampled_from([Systems.DGX_A100, Systems.GB200_NVL72])), None
+    node = draw(nodes() | st.sampled_from([Systems.DGX_A100, Systems.GB200_NVL72]))
     model = draw(models())
     fleet = Fleet(
         name="fleet",

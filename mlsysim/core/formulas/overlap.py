@@ -4,11 +4,9 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
-    "cover_left",
     "covered_time",
     "gathered_layer_time",
     "head_time",
-    "hidden_time",
     "launch_limited_time",
     "microbatch_time",
     "operator_step_time",
@@ -98,58 +96,6 @@ def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
     Counting: no more is hidden than there is to hide under.
     """
     return maximum((1 - overlap) * communication, communication - cover)
-
-
-@formula
-def hidden_time(communication: Value, exposed: Value) -> Value:
-    r"""Part of a communication that runs under computation.
-
-    $$ t_h = t_m - t_x $$
-
-    Parameters
-    ----------
-    communication : [s]
-        $t_m$, time of the communication.
-    exposed : [s]
-        $t_x$, part of it that computation does not hide.
-
-    Returns
-    -------
-    time : [s]
-        $t_h$, hidden time.
-
-    References
-    ----------
-    Definition of exposed communication.
-    """
-    return communication - exposed
-
-
-@formula
-def cover_left(cover: Value, communication: Value, exposed: Value) -> Value:
-    r"""Computation that is left to hide a communication under, once another one runs under it.
-
-    $$ t_c' = t_c - (t_m - t_x) $$
-
-    Parameters
-    ----------
-    cover : [s]
-        $t_c$, computation.
-    communication : [s]
-        $t_m$, time of the other communication.
-    exposed : [s]
-        $t_x$, part of it that the computation does not hide.
-
-    Returns
-    -------
-    time : [s]
-        $t_c'$, computation that hides nothing yet.
-
-    References
-    ----------
-    Counting: one piece of computation hides one communication at a time.
-    """
-    return cover - (communication - exposed)
 
 
 @formula

@@ -8,7 +8,6 @@ __all__ = [
     "attainable_rate",
     "compute_time",
     "flops_utilization",
-    "format_flops_utilization",
     "memory_time",
     "reached_bandwidth",
     "reached_rate",
@@ -293,48 +292,3 @@ def flops_utilization(flops: Value, time: Value, peak_rate: Value, devices: Valu
     B, https://arxiv.org/abs/2204.02311
     """
     return flops / (devices * peak_rate * time)
-
-
-@formula
-def format_flops_utilization(
-    flops: Value,
-    wide_flops: Value,
-    time: Value,
-    peak_rate: Value,
-    wide_peak_rate: Value,
-    devices: Value,
-) -> Value:
-    r"""Share of the peak rates that a computation in two number formats uses (MFU or HFU).
-
-    Attention and logits stay in a wider format when the matrix products run in a narrow one. Each
-    operation counts against the peak rate of the format that it runs in, so the share is at most
-    one on devices whose wide format is the faster one, too.
-
-    $$ u = \frac{1}{n\,t}\left(\frac{F - F_h}{P} + \frac{F_h}{P_h}\right) $$
-
-    Parameters
-    ----------
-    flops : [flop]
-        $F$, operations done by all devices together.
-    wide_flops : [flop]
-        $F_h$, those of them in the wide format.
-    time : [s]
-        $t$, time taken.
-    peak_rate : [flop/s]
-        $P$, dense peak rate of one device in the format of the products.
-    wide_peak_rate : [flop/s]
-        $P_h$, dense peak rate of one device in the wide format.
-    devices : [1]
-        $n$, devices.
-
-    Returns
-    -------
-    utilization : [1]
-        $u$, share of the peak rates.
-
-    References
-    ----------
-    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1,
-    https://arxiv.org/abs/2204.02311, with the peak rate of each format.
-    """
-    return ((flops - wide_flops) / peak_rate + wide_flops / wide_peak_rate) / (devices * time)
