@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import stat
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mlsysim.config.json_reader import read_json
 from mlsysim.config.schema import json_schema
 from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, plain_data, read_only, record
 from mlsysim.scenario.scenario import Scenario
 
@@ -110,6 +111,10 @@ class SimulationConfig(Record):
         ConfigError
             If the file cannot be read, or says anything that makes no sense.
         """
+        if not isinstance(path, (str, PathLike)):
+            raise ConfigError(
+                f"path = {shown(path)} is not a path: give one such as 'run.yaml'", argument="path"
+            )
         place = Path(path)
         kind = _FORMATS.get(place.suffix.lower())
         if kind is None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.formula import Call, Formula
 from mlsysim.core.units import Q_, format_number
 
@@ -111,7 +111,8 @@ class Derivation:
         """
         if depth is not None and (not isinstance(depth, int) or depth < 1):
             raise ConfigError(
-                f"depth = {depth!r} is out of range: give a whole number of 1 or more, or None",
+                f"depth = {shown(depth)} is out of range: give a whole number of 1 or more, or "
+                "None",
                 argument="depth",
             )
         part = copy.copy(self)

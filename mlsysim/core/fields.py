@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import Q_, fixed, strip
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.units import Q_, dress, fixed, is_quantity, real_number, strip, told
 
 __all__ = [
     "ReadOnlyMapping",
@@ -161,7 +161,11 @@ class Record:
                 si[item.name] = math.nan
                 continue
             si[item.name] = self._checked(item, value)
-            self._keep(item.name, si[item.name] if item.metadata["plain"] else fixed(value))
+            own = si[item.name]
+            if not item.metadata["plain"]:
+                # Counts have no dimension, and may be given without a unit.
+                own = fixed(value if is_quantity(value) else dress(own, item.metadata["unit"]))
+            self._keep(item.name, own)
         self._keep("_si", si)
 
     def _keep(self, name: str, value: Any) -> None:
@@ -170,20 +174,13 @@ class Record:
 
     def _checked(self, item: dataclasses.Field[Any], value: Any) -> float:
         argument = f"{type(self).__name__}.{item.name}"
-        try:
-            plain = strip(value, item.metadata["unit"], argument)
-        except (TypeError, OverflowError):  # decimals, whole numbers beyond the largest float
-            raise ConfigError(f"{argument} holds no float: {value!r}", argument=item.name) from None
-        if getattr(plain, "ndim", None) == 0:  # a scalar of NumPy's
-            plain = plain.item()
-        if isinstance(plain, bool) or not isinstance(plain, (int, float)):
-            raise ConfigError(f"{argument} = {value!r} is not a number", argument=item.name)
+        plain = real_number(strip(value, item.metadata["unit"], argument))
+        if plain is None:
+            raise ConfigError(f"{argument} = {shown(value)} is not a number", argument=item.name)
+        value = told(value)
         if isinstance(plain, int) and abs(plain) > sys.float_info.max:
-            raise ConfigError(
-                f"{argument} is a whole number of more than 300 digits: give at most 1e308",
-                argument=item.name,
-            )
-        if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == float("inf"):
+            plain = math.inf if plain > 0 else -math.inf
+        if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == math.inf:
             limit = "zero or more" if item.metadata["zero"] else "above zero"
             raise ConfigError(
                 f"{argument} = {value} is out of range: give a finite value {limit}",
@@ -233,7 +230,7 @@ def require(owner: Record, **kinds: type) -> None:
         value = getattr(owner, name)
         if not isinstance(value, kind):
             raise ConfigError(
-                f"{type(owner).__name__}.{name} must be a {kind.__name__}, got {value!r}",
+                f"{type(owner).__name__}.{name} must be a {kind.__name__}, got {shown(value)}",
                 argument=name,
             )
 

@@ -124,6 +124,8 @@ class Result(Mapping[str, Any]):
 
     def _derived(self, name: str) -> str:
         """Return the field that a name stands for."""
+        if not isinstance(name, str):
+            raise UnknownEntryError.build(name, f"{type(self).__name__} field", self._fields())
         view = getattr(type(self), name, None)
         return view.field if isinstance(view, InUnit) else self.aliases.get(name, name)
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import si_factor, strip
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.units import is_quantity, si_factor, strip, told
 from mlsysim.solvers.arguments import Number, Share, is_array
 
 __all__ = ["Amount", "Factor", "Portion"]
@@ -27,10 +27,12 @@ class Amount(Number):
     zero: bool = False
 
     def _admit(self, name: str, value: Any) -> Any:
-        if hasattr(value, "units"):
+        if is_quantity(value):
             return self._stripped(name, value)
         if not self.plain:
-            raise ConfigError(f"{name} = {value!r} has no unit: give {self.wanted}", argument=name)
+            raise ConfigError(
+                f"{name} = {shown(value)} has no unit: give {self.wanted}", argument=name
+            )
         if is_array(value):
             self._admit_array(name, value)
             return value * si_factor(self.unit)
@@ -39,15 +41,13 @@ class Amount(Number):
     def _stripped(self, name: str, value: Any) -> Any:
         try:
             number = strip(value, self.unit, name)
-        except ConfigError:
-            raise ConfigError(
-                f"{name} = {value} has the wrong dimension: give {self.wanted}", argument=name
-            ) from None
+        except ConfigError as fault:
+            raise ConfigError(f"{fault.message}: give {self.wanted}", argument=name) from None
         if is_array(number):
             self._admit_array(name, number)
         elif not self._accepts(float(number)):
             raise ConfigError(
-                f"{name} = {value} is out of range: give {self.wanted}", argument=name
+                f"{name} = {told(value)} is out of range: give {self.wanted}", argument=name
             )
         return number
 

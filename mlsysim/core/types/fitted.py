@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, Self
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import Record, record
+from mlsysim.core.fields import Record, record, require
 from mlsysim.core.types.source import Entry, Source
 
 __all__ = ["NARROW", "Fitted", "check_bands"]
@@ -50,6 +50,7 @@ class Fitted(Entry):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self, formats=tuple)
         check_bands(self)
 
     def constant(self, name: str) -> tuple[str, float]:

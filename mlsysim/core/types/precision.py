@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
 from mlsysim.core.units import Q_, Quantity
 
@@ -79,7 +79,7 @@ def find_precision(name: Any, argument: str = "precision") -> Precision:
         return name
     if not isinstance(name, str) or name not in PRECISIONS:
         raise ConfigError(
-            f"{argument} = {name!r} is unknown; choose one of {', '.join(PRECISIONS)}",
+            f"{argument} = {shown(name)} is unknown; choose one of {', '.join(PRECISIONS)}",
             argument=argument,
         )
     return PRECISIONS[name]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, record, require
 
 __all__ = ["Entry", "Source"]
@@ -35,6 +35,10 @@ class Source(Record):
     locator: str = ""
     checked: str = ""
     note: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, title=str, url=str, locator=str, checked=str, note=str)
 
     def __repr__(self) -> str:
         return f"<Source {self}>"
@@ -66,14 +70,28 @@ class Entry(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, name=str, source=Source)
-        object.__setattr__(self, "estimated", frozenset(self.estimated))
+        require(self, name=str, source=Source, field_sources=Mapping)
+        estimated: Any = self.estimated
+        if isinstance(estimated, str) or not isinstance(estimated, Collection):
+            raise ConfigError(
+                f"{self.name}: estimated = {shown(estimated)} is not a set of names of fields",
+                argument="estimated",
+            )
+        self._keep("estimated", frozenset(estimated))
         for path in (*self.field_sources, *self.estimated):
             self._follow(path)
+        for path, source in self.field_sources.items():
+            if not isinstance(source, Source):
+                raise ConfigError(
+                    f"{self.name}: field_sources[{path!r}] must be a Source, got {shown(source)}",
+                    argument="field_sources",
+                )
 
     def _follow(self, path: str) -> Any:
         value: Any = self
-        known: list[str] = []
+        known = [item.name for item in dataclasses.fields(self)]
+        if not isinstance(path, str):
+            raise UnknownEntryError.build(path, f"{self.name}: field", known)
         for part in path.split("."):
             inside = dataclasses.is_dataclass(value)
             known = [item.name for item in dataclasses.fields(value)] if inside else known
@@ -92,4 +110,4 @@ class Entry(Record):
 
     def is_estimated(self, path: str) -> bool:
         """Tell whether a field is a guess that no publication confirms."""
-        return path in self.estimated or path.split(".")[0] in self.estimated
+        return path in self.estimated or str(path).split(".")[0] in self.estimated

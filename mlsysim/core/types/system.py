@@ -90,7 +90,9 @@ class Fleet(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, name=str, node=Node, fabric=NetworkFabric)
+        require(self, name=str, node=Node, fabric=NetworkFabric, note=str)
+        if self.source is not None:
+            require(self, source=Source)
 
     @property
     def total_accelerators(self) -> int:

@@ -60,6 +60,7 @@ class FixedShapeModel(Workload):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self, input_shape=tuple)
         used = self.si("dense_parameters") + self.si("gathered_parameters")
         if used > self.si("parameters"):
             raise ConfigError(
@@ -130,6 +131,8 @@ class TransformerModel(Workload):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, gated_mlp=bool, tied_embeddings=bool, causal=bool)
+        if self.dropout is not None:
+            require(self, dropout=bool)
         if self.heads % self.kv_heads:
             raise ConfigError(
                 f"{self.name}: kv_heads = {self.kv_heads} must divide heads = {self.heads}",
