@@ -10,15 +10,15 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import inspect
 import math
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlsysim.core.docstring import read_source
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.formula import Call, Formula
+from mlsysim.core.provenance import escaped
 from mlsysim.core.units import Q_, format_number
 
 __all__ = ["Derivation", "Input", "Step", "expression"]
@@ -194,7 +194,7 @@ class Derivation:
         numbers = {id(step): index for index, step in enumerate(self.steps, 1)}
         blocks = [_markdown_step(step, numbers) for step in self.steps]
         rows = [
-            f"| {item.name} | {_value(item)} | `{item.origin}` | {item.source} |"
+            f"| {item.name} | {_value(item)} | `{item.origin}` | {escaped(item.source)} |"
             for item in self.inputs
         ]
         head = ["| Input | Value | From | Source |", "|:---|---:|:---|:---|"]
@@ -269,7 +269,7 @@ def _markdown_step(step: Step, numbers: Mapping[int, int]) -> str:
 @functools.cache
 def _body(function: Callable[..., Any]) -> ast.expr:
     """Return a formula's return expression, with its local names written out."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tree = ast.parse(read_source(function))
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     names: dict[str, ast.expr] = {}
     for statement in definition.body:

@@ -52,7 +52,7 @@ class Formula:
     @property
     def line(self) -> int:
         """Line of the module on which the function begins."""
-        return inspect.getsourcelines(self.function)[1]
+        return self.function.__code__.co_firstlineno
 
     @property
     def works(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import read_only, record
+from mlsysim.core.provenance import escaped
 from mlsysim.core.units import format_number
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Result(Mapping[str, Any]):
         return "\n".join([type(self).__name__, *(f"  {line}" for line in lines)])
 
     def _repr_markdown_(self) -> str:
-        rows = [f"| {name} | {_shown(value)} |" for name, value in self.items()]
+        rows = [f"| {name} | {escaped(_shown(value))} |" for name, value in self.items()]
         return "\n".join(["| Field | Value |", "|:---|:---|", *rows])
 
 

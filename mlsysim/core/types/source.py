@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, record, require
 
 __all__ = ["Entry", "Source"]
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"\x00-\x1f]+")
 
 
 @record
@@ -39,6 +42,12 @@ class Source(Record):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, title=str, url=str, locator=str, checked=str, note=str)
+        if self.url and not _ADDRESS.fullmatch(self.url):
+            raise ConfigError(
+                f"Source.url = {shown(self.url)} is not an address that pages may link to: give "
+                "one that begins with https:// or http://, or leave it empty",
+                argument="url",
+            )
 
     def __repr__(self) -> str:
         return f"<Source {self}>"
