@@ -70,9 +70,9 @@ class Search:
                 named = {"fleet": fleet, "batch_size": batch}
                 for shared, block in blocks(rows, self.model, self.given, self.fixed["attention"]):
                     work.append((named | shared, block))
-                total = sum(len(block["tp_size"]) for _, block in work)
-                if total > MOST_CONFIGURATIONS:
-                    raise too_many("microbatch_count")
+                    total += len(block["tp_size"])
+                    if total > MOST_CONFIGURATIONS:
+                        raise too_many("microbatch_count")
         for shared, block in work:
             self._evaluate(shared, block, total)
         return self._ranked({fleet.name: fleet for fleet in fleets})
