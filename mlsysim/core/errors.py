@@ -16,9 +16,9 @@ Every message says what was asked, what the limit is and what to change.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from reprlib import Repr
 from typing import Any
 
 __all__ = [
@@ -32,13 +32,18 @@ __all__ = [
     "UnknownEntryError",
 ]
 
-_BRIEF = Repr()
-_BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother = 2, 80, 80
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel = 2
+_BRIEF.maxstring = _BRIEF.maxother = 80
+_BRIEF.maxlong = 40
 
 
-def brief(value: object) -> str:
-    """Return the `repr` of a value from outside, shortened so that a message stays readable."""
-    return _BRIEF.repr(value)
+def shown(value: object) -> str:
+    """Write a value for an error message: in full if it is short, and whatever its class does."""
+    try:
+        return _BRIEF.repr(value)
+    except Exception:  # a repr that fails, or a whole number of too many digits
+        return f"<{type(value).__name__}>"
 
 
 class MLSysError(Exception):
@@ -93,9 +98,10 @@ class UnknownEntryError(ConfigError, KeyError):
     def build(cls, name: object, kind: str, known: Iterable[str]) -> UnknownEntryError:
         """Compose the message from the name asked for and the names that exist."""
         names = sorted(known)
-        near = get_close_matches(str(name)[:100], names, n=3, cutoff=0.5)
+        text = name if isinstance(name, str) and len(name) <= 100 else shown(name)
+        near = get_close_matches(text, names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
-        return cls(f"{kind} {brief(name)} does not exist; {hint}", argument=str(name))
+        return cls(f"{kind} {shown(name)} does not exist; {hint}", argument=text)
 
 
 class InfeasibleError(MLSysError):

@@ -14,6 +14,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.files import printable
+from mlsysim.core.provenance import escaped, linked
 from mlsysim.core.types import Source
 from mlsysim.core.units import Q_, format_number, has_dimension, si_factor, unit
 
@@ -171,7 +172,8 @@ class Table:
     def _repr_markdown_(self) -> str:
         shown = self._shown(self._limit)
         rows = [self._texts(index, _markdown_cell) for index in range(shown)]
-        grid = [self._heads(), ["---"] * len(self._columns), *rows]
+        heads = [escaped(head) for head in self._heads()]
+        grid = [heads, ["---"] * len(self._columns), *rows]
         lines = ["| " + " | ".join(cells) + " |" for cells in grid]
         return "\n".join([*lines, *filter(None, ["", self._more(shown)])])
 
@@ -221,9 +223,8 @@ def _text(column: Column, index: int) -> str:
 
 def _markdown_cell(text: str, column: Column, index: int) -> str:
     source = column.sources[index] if column.sources else None
-    shown = text.replace("|", "\\|")
-    linked = source is not None and source.url and _plain(column, index) is not None
-    return f"[{shown}]({source.url})" if source is not None and linked else shown
+    known = source is not None and _plain(column, index) is not None
+    return linked(escaped(text), source) if source is not None and known else escaped(text)
 
 
 def _is_number(value: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from mlsysim.core.derivation import Derivation, Input
 from mlsysim.core.docstring import read_docstring
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.formula import trace
 from mlsysim.core.result import Result
 from mlsysim.core.types import Entry
@@ -122,7 +122,7 @@ class Solver(Generic[R]):
         for name, value in given.items():
             if is_array(value):
                 raise ConfigError(
-                    f"{name} = {value!r} is an array, and solve takes one value: use sweep",
+                    f"{name} = {shown(value)} is an array, and solve takes one value: use sweep",
                     argument=name,
                 )
         arguments = cls.admit(given)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, brief
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import read_bytes
 
 __all__ = ["MAX_NUMBER", "Row", "Skip", "count_of", "read_rows"]
@@ -78,7 +78,7 @@ class Row:
             # Python reads 9_1 as 91, which may be a slip for 9.1.
             value = float(text.replace("_", "?"))
         except ValueError:
-            raise Skip(f"{column} = {brief(text)} is not a number") from None
+            raise Skip(f"{column} = {shown(text)} is not a number") from None
         if not math.isfinite(value):
             raise Skip(f"{column} = {text!r} is not finite")
         if value and not 1 / MAX_NUMBER <= abs(value) <= MAX_NUMBER:
@@ -136,7 +136,7 @@ class Row:
         """
         text = self.text(column) or default
         if text not in known:
-            raise Skip(f"{column} = {brief(text)} is not one of {', '.join(known)}")
+            raise Skip(f"{column} = {shown(text)} is not one of {', '.join(known)}")
         return text
 
 
@@ -149,7 +149,7 @@ def count_of(digits: str) -> int:
         If it is beyond any count of devices or bytes.
     """
     if len(digits) > len(str(MAX_COUNT)):
-        raise Skip(f"{brief(digits)} is too many: the limit is {MAX_COUNT:g}")
+        raise Skip(f"{shown(digits)} is too many: the limit is {MAX_COUNT:g}")
     return int(digits)
 
 

@@ -86,17 +86,14 @@ def _model(row: Row) -> TransformerModel:
     kv_heads = row.whole("kv_heads", default=heads)
     vocab = row.whole("vocab", default=51_200)
     gated = bool(row.number("gated") or 0)
-    head_dim = hidden // heads
-    matrices = 2 * hidden * head_dim * (heads + kv_heads) + (3 if gated else 2) * hidden * ffn
     return TransformerModel(
         name=row.text("model") or "model",
         source=_RUN,
-        parameters=Q_(layers * matrices + vocab * hidden * (2 if gated else 1), "param"),
         layers=layers,
         hidden_dim=hidden,
         heads=heads,
         kv_heads=kv_heads,
-        head_dim=head_dim,
+        head_dim=hidden // heads,
         ffn_dim=ffn,
         vocab_size=vocab,
         seq_len=row.whole("seq_len"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, brief
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.labs.parallelism_paradox import configurator
 from mlsysim.labs.parallelism_paradox.state import (
     CONTROLS,
@@ -122,7 +122,7 @@ def restore(text: str) -> dict[str, Any]:
         )
     if found.get("format") != FORMAT:
         raise ConfigError(
-            f"format = {brief(found.get('format'))} of the ledger is not {FORMAT}, which mlsysim "
+            f"format = {shown(found.get('format'))} of the ledger is not {FORMAT}, which mlsysim "
             "reads: open it with the version that wrote it, or start again",
             argument="format",
         )
