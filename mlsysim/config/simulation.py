@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import Record, record
+from mlsysim.core.files import read_bytes
 from mlsysim.scenario.scenario import Scenario
 
 __all__ = ["MAX_BYTES", "SimulationConfig"]
@@ -189,18 +189,9 @@ def _check_size(size: int, file: str) -> None:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        # A pipe or a device would block, or never end.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise _refused(path.name, "is not a regular file")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as fault:
-        if isinstance(fault, ConfigError):
-            raise
-        reason = getattr(fault, "strerror", None) or str(fault)
-        raise _refused(str(path), f"cannot be read: {reason}") from None
-    _check_size(len(content), path.name)
-    return content
+        return read_bytes(path, MAX_BYTES)
+    except ConfigError as fault:
+        raise _refused(str(path), fault.message.removeprefix(f"{path} ")) from None
 
 
 def _decoded(content: bytes, file: str) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any
 
 __all__ = [
@@ -30,6 +31,14 @@ __all__ = [
     "SLAViolation",
     "UnknownEntryError",
 ]
+
+_BRIEF = Repr()
+_BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother = 2, 80, 80
+
+
+def brief(value: object) -> str:
+    """Return the `repr` of a value from outside, shortened so that a message stays readable."""
+    return _BRIEF.repr(value)
 
 
 class MLSysError(Exception):
@@ -84,9 +93,9 @@ class UnknownEntryError(ConfigError, KeyError):
     def build(cls, name: object, kind: str, known: Iterable[str]) -> UnknownEntryError:
         """Compose the message from the name asked for and the names that exist."""
         names = sorted(known)
-        near = get_close_matches(str(name), names, n=3, cutoff=0.5)
+        near = get_close_matches(str(name)[:100], names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
-        return cls(f"{kind} {name!r} does not exist; {hint}", argument=str(name))
+        return cls(f"{kind} {brief(name)} does not exist; {hint}", argument=str(name))
 
 
 class InfeasibleError(MLSysError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.files import printable
 from mlsysim.core.types import Source
 from mlsysim.core.units import Q_, format_number, has_dimension, si_factor, unit
 
@@ -160,7 +161,7 @@ class Table:
 
     def __str__(self) -> str:
         shown = self._shown(self._limit)
-        rows = [self._texts(index, lambda text, *_: text) for index in range(shown)]
+        rows = [self._texts(index, lambda text, *_: printable(text)) for index in range(shown)]
         grid = [self._heads(), *rows]
         widths = [max(map(len, cells)) for cells in zip(*grid, strict=True)]
         lines = ["  ".join(map(str.rjust, cells, widths)) for cells in grid]

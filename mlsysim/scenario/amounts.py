@@ -7,8 +7,9 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.units import Q_, strip, unit
+from mlsysim.scenario.names import find_entry
 from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, Switch
+from mlsysim.solvers.arguments import Argument, Noun, Switch
 
 __all__ = ["read_amount", "read_argument"]
 
@@ -71,13 +72,16 @@ def read_argument(kind: Argument, name: str, value: Any) -> Any:
     name
         Its name.
     value
-        What was written: a number, a truth value or text.
+        What was written: a number, a truth value or text. An entry of the registry is written by
+        its name.
 
     Raises
     ------
     ConfigError
         If the value makes no sense; the message says what to write.
     """
+    if isinstance(kind, Noun) and value is not None:
+        value = find_entry(value, kind.kinds, name)
     if isinstance(kind, Amount) and isinstance(value, str):
         value = read_amount(value, kind.unit, name)
     if isinstance(kind, Switch) and value is not None and not isinstance(value, bool):

@@ -14,7 +14,7 @@ from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.results import DistributedResult
 from mlsysim.validation.report import Comparison
-from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.rows import Row, Skip, count_of
 from mlsysim.validation.training import node_of
 
 __all__ = ["arguments", "compare", "measured", "predict"]
@@ -79,7 +79,7 @@ def compare(row: Row) -> Comparison:
 
 def _model_states(row: Row) -> float:
     """ZeRO's figure 1: mixed precision, Adam, states divided as the stage says."""
-    size = re.fullmatch(r"([\d.]+)B", row.text("model"))
+    size = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)B", row.text("model"))
     if size is None:
         raise Skip(f"model {row.text('model')!r} is not a size")
     parameters, stage = float(size[1]) * 1e9, row.whole("zero_stage", minimum=0)
@@ -251,8 +251,8 @@ def _cut(whole: TransformerModel, layers: int) -> TransformerModel:
 
 def _named(row: Row, letters: str) -> int:
     """Return a number that a row's identifier carries, such as cp4 or mbc32; 1 without one."""
-    found = re.search(rf"_{letters}(\d+)", row.name)
-    return int(found[1]) if found else 1
+    found = re.search(rf"_{letters}([0-9]+)", row.name)
+    return count_of(found[1]) if found else 1
 
 
 def _measured_run(row: Row) -> DistributedResult:
