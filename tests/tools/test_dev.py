@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import socket
 import stat
 import struct
 import subprocess
 import sys
+import tarfile
 import threading
 import tomllib
 from collections.abc import Iterator
 from functools import partial
 from http.client import HTTPConnection
+from io import BytesIO
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
@@ -21,6 +26,8 @@ from tests.conftest import ROOT
 from tools.dev import publish, quarto, serving, venv
 from tools.dev.console import DevError
 from tools.dev.fingerprint import Stamp, fingerprint
+from tools.preview import npm
+from tools.preview import site as preview_site
 
 posix = pytest.mark.skipif(os.name == "nt", reason="the stand-in for Quarto is a shell script")
 
@@ -260,3 +267,67 @@ def test_a_port_that_is_none_is_refused(port: str) -> None:
     assert done.returncode == 2
     assert "65535" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+class TestNpm:
+    """A machine that npm's registry is out of reach of."""
+
+    @pytest.fixture(autouse=True)
+    def away(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refused(*_: object, **__: object) -> None:
+            raise URLError(ConnectionRefusedError(111, "Connection refused"))
+
+        monkeypatch.setattr(publish, "NPM", tmp_path)
+        monkeypatch.setattr("urllib.request.urlopen", refused)
+
+    @pytest.mark.parametrize(("program", "pages"), [(None, "plain"), (Path("quarto"), "text")])
+    def test_it_is_told_in_one_sentence_that_names_npm(
+        self, program: Path | None, pages: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        missing = publish.browser_files(program)
+        assert len(missing) == (1 if program else 2)
+        words = capsys.readouterr().out
+        assert words.startswith("npm ")
+        assert words.count("\n") == 1
+        assert pages in words
+
+    def test_the_preview_is_built_all_the_same(self, tmp_path: Path) -> None:
+        assert preview_site._libraries(tmp_path) == []
+
+    def test_an_answer_that_is_not_the_file_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Such as the page on which a hotel asks for a room number."""
+        page = BytesIO(b"<html>Welcome</html>")
+        monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: page)
+        with pytest.raises(DevError, match="hash"):
+            publish.browser_files(None)
+        assert not list(tmp_path.rglob("*.js"))
+
+    @pytest.mark.parametrize("stop", [0, 1])
+    def test_an_interruption_leaves_no_half_of_a_package(
+        self, stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        archive = BytesIO()
+        with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+            for name in ("a.js", "b.js"):
+                member = tarfile.TarInfo(f"package/{name}")
+                member.size = 4
+                tar.addfile(member, BytesIO(b"true"))
+        digest = base64.b64encode(hashlib.sha512(archive.getvalue()).digest()).decode()
+        wanted = {("x", "1.0"): (digest, ("a.js", "b.js"))}
+        monkeypatch.setattr(npm, "_download", lambda *_: archive.getvalue())
+        writes: list[str] = []
+        real = Path.write_bytes
+
+        def interrupted(self: Path, data: bytes) -> int:
+            writes.append(self.name)
+            if len(writes) == stop + 1:
+                raise KeyboardInterrupt
+            return real(self, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_bytes", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                list(npm.files(tmp_path, wanted))
+        assert [path.read_bytes() for path in npm.files(tmp_path, wanted)] == [b"true", b"true"]

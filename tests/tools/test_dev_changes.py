@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,16 +91,23 @@ def test_whatever_cells_read_is_known_to_change_their_pages() -> None:
     assert len({_digest(ROOT / name) for name in there}) == len(there) >= 4
 
 
-def test_the_last_good_site_stays_until_the_next_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {"ROOT": tmp_path, "NEXT": tmp_path / "build" / "next"}.items():
-        monkeypatch.setattr(publish, name, value)
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in which a build does nothing but render."""
+    paths = {"ROOT": "", "NEXT": "build/next", "LOCK": "build/lock"}
+    for name, path in paths.items():
+        monkeypatch.setattr(publish, name, tmp_path / path)
     monkeypatch.setattr("tools.dev.fingerprint.STAMPS", tmp_path / "build" / "stamps")
-    for name in ("browser_files", "generate", "finish"):
+    monkeypatch.setattr(publish, "browser_files", lambda _: [])
+    for name in ("generate", "finish"):
         monkeypatch.setattr(publish, name, lambda *_: None)
-    monkeypatch.setattr(publish, "LOCK", tmp_path / "build" / "lock")
-    page = tmp_path / "docs" / "a.qmd"
+    return tmp_path
+
+
+def test_the_last_good_site_stays_until_the_next_is_whole(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = elsewhere / "docs" / "a.qmd"
     page.parent.mkdir()
 
     def render(folder: Path) -> None:
@@ -112,7 +120,7 @@ def test_the_last_good_site_stays_until_the_next_is_whole(
         (folder / f"{text}.html").touch()
 
     monkeypatch.setattr(publish, "preview", render)
-    built = tmp_path / "_preview"
+    built = elsewhere / "_preview"
     for text, shown in (("one", "one"), ("broken", "one"), ("broken", "one"), ("two", "two")):
         page.write_text(text, encoding="utf-8")
         if text == "broken":
@@ -127,14 +135,8 @@ def test_the_last_good_site_stays_until_the_next_is_whole(
 
 
 def test_one_page_is_rendered_into_a_copy_of_the_last_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"ROOT": tmp_path, "NEXT": tmp_path / "build" / "next"}.items():
-        monkeypatch.setattr(publish, name, value)
-    monkeypatch.setattr("tools.dev.fingerprint.STAMPS", tmp_path / "build" / "stamps")
-    for name in ("browser_files", "generate", "finish"):
-        monkeypatch.setattr(publish, name, lambda *_: None)
-    monkeypatch.setattr(publish, "LOCK", tmp_path / "build" / "lock")
     asked: list[tuple[str, ...]] = []
 
     def render(_: Path, folder: Path, pages: tuple[str, ...]) -> None:
@@ -145,15 +147,20 @@ def test_one_page_is_rendered_into_a_copy_of_the_last_site(
 
     monkeypatch.setattr(publish.quarto, "render", render)
     for name in ("docs/a.qmd", "docs/b.qmd"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(PAGE, encoding="utf-8")
-    program = Path("quarto")
-    assert publish.build(program) == tmp_path / "_site"
-    write(tmp_path / "docs/b.qmd", PAGE + "more")()
+        (elsewhere / name).parent.mkdir(exist_ok=True)
+        (elsewhere / name).write_text(PAGE, encoding="utf-8")
+    program, another = elsewhere / "build" / "quarto", elsewhere / "build" / "another"
+    for path in (program, another):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert publish.build(program) == elsewhere / "_site"
+    write(elsewhere / "docs/b.qmd", PAGE + "more")()
     publish.build(program)
     publish.build(program)
-    write(tmp_path / "docs/b.qmd", PAGE.replace("One", "Two"))()
+    write(elsewhere / "docs/b.qmd", PAGE.replace("One", "Two"))()
     publish.build(program)
     publish.build(program, force=True)
-    publish.build(Path("another-quarto"))
-    assert asked == [(), ("docs/b.qmd",), (), (), ()]
+    publish.build(another)
+    os.utime(another, ns=(0, 0))  # one that was put in its place
+    publish.build(another)
+    assert asked == [(), ("docs/b.qmd",), (), (), (), ()]

@@ -9,7 +9,8 @@ from pathlib import Path
 from tools.dev.console import ROOT
 
 STAMPS = ROOT / "build" / "stamps"
-IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints"}
+# The last is what IPython adds to the profile of the pages' kernels.
+IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints", "startup"}
 
 
 def files_under(paths: Iterable[Path]) -> list[Path]:

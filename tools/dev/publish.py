@@ -32,11 +32,6 @@ NEXT = ROOT / "build" / "next"
 NPM = ROOT / "build" / "npm"
 LOCK = ROOT / "build" / "site.lock"
 
-NO_NPM = f"""\
-The preview needs Bootstrap from npm, which cannot be had here: {{error}}.
-Install npm and name a registry that you can reach (npm config set registry ADDRESS), or install
-Quarto ({quarto.WHERE}), which brings its own."""
-
 PREVIEW_INSTEAD = f"""\
 No Quarto here: building the preview of the site, which looks nearly the same, into _preview/.
 For the published form install Quarto ({quarto.WHERE}) and run this again."""
@@ -66,12 +61,15 @@ def build(program: Path | None, *, force: bool = False) -> Path:
 
 
 def _build(program: Path | None, *, force: bool) -> Path:
-    browser_files(program)
+    missing = browser_files(program)
     generate()
     folder = ROOT / ("_site" if program else "_preview")
-    made_of = {"program": str(program), "address": os.environ.get("MLSYSIM_SITE_URL", "")}
-    made_of |= digests(sources(), ROOT)
-    stamp, current = Stamp(folder.name), json.dumps(made_of, indent=0)
+    made_of = digests(sources(), ROOT) | {
+        "program": f"{program} of {program.resolve().stat().st_mtime_ns}" if program else "",
+        "address": os.environ.get("MLSYSIM_SITE_URL", ""),
+        "missing": ", ".join(missing),
+    }
+    stamp, current = Stamp(f"{folder.name}.json"), json.dumps(made_of, indent=0)
     before = stamp.read() if (folder / "index.html").is_file() and not force else ""
     if before == current:
         say(f"Nothing changed since {folder.name}/ was built.")
@@ -120,20 +118,23 @@ def sources() -> list[Path]:
     return [*folders, *(path for path in ROOT.iterdir() if path.is_file())]
 
 
-def browser_files(program: Path | None) -> None:
-    """Fetch what browsers run, so that a machine without npm is told before anything is rendered.
-
-    The preview's pages need Bootstrap. Lab pages need Pyodide, and are text without it.
-    """
+def browser_files(program: Path | None) -> list[str]:
+    """Fetch what browsers run; before anything is rendered, say what is missing without npm."""
+    wanted: dict[str, npm.Packages] = {"lab pages will be text only": PYODIDE}
     if not program:
+        wanted["the preview will look plain"] = npm.PACKAGES
+    missing: dict[str, str] = {}
+    for what, packages in wanted.items():
         try:
-            list(npm.files(NPM, npm.PACKAGES))
+            list(npm.files(NPM, packages))
         except OSError as error:
-            raise DevError(NO_NPM.format(error=error)) from error
-    try:
-        list(npm.files(NPM, PYODIDE))
-    except OSError as error:
-        say(f"The lab pages will be text only: {error}")
+            missing[what] = str(error)
+        except RuntimeError as error:  # a file that is not the one that was pinned
+            raise DevError(str(error)) from error
+    if missing:
+        reason = next(iter(missing.values()))
+        say(f"npm is out of reach, so {' and '.join(missing)}: {reason}")
+    return list(missing)
 
 
 def generate() -> None:

@@ -67,6 +67,5 @@ def _download(name: str, version: str) -> bytes:
             return bytes(answer.read())
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        also = "" if npm else "; there is no npm on this machine that would name another"
-        message = f"{name} {version} cannot be fetched from the npm registry {registry}"
-        raise OSError(f"{message} ({reason}){also}") from error
+        message = f"{name} {version} cannot be fetched from {registry} ({reason})"
+        raise OSError(message if npm else f"{message}; no npm here names another one") from error
