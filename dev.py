@@ -15,10 +15,10 @@ if sys.version_info < (3, 11):
     sys.exit(f"mlsysim needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}.")
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tools.dev import checks, cleaning, publish, serving, venv
-from tools.dev.console import DevError, say
+from tools.dev.console import DevError, Stopped, complain, stop_on_signals
 
 
 def site(options: argparse.Namespace) -> int:
@@ -66,6 +66,13 @@ COMMANDS: tuple[Callable[[argparse.Namespace], int], ...] = (
 )  # fmt: skip
 
 
+def port(text: str) -> int:
+    """Read the number of a port; 0 takes any that is free."""
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < 2**16):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port: give 0 to 65535")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line: one subcommand per function above, its docstring as help."""
     top = argparse.ArgumentParser(
@@ -83,29 +90,40 @@ def parser() -> argparse.ArgumentParser:
     sub["site"].add_argument(
         "--retry-quarto", action="store_true", help="try again to install Quarto from PyPI"
     )
-    sub["serve"].add_argument("--port", type=int, default=4200, help="default: %(default)s")
+    sub["serve"].add_argument("--port", type=port, default=4200, help="default: %(default)s")
     for name in ("test", "bench"):
         sub[name].add_argument("rest", nargs="*", metavar="-- ARGS", help="arguments passed on")
     sub["clean"].add_argument("--all", action="store_true", help="remove .venv and caches as well")
     return top
 
 
-def main() -> int:
-    """Run one command and return its exit status."""
+def command(words: Sequence[str] | None = None) -> int:
+    """Read the command line, run its command, and return the exit status."""
     top = parser()
-    options = top.parse_args()
+    options = top.parse_args(words)
     if not hasattr(options, "command"):
         top.print_help()
         return 0
-    try:
-        status: int = options.command(options)
-    except DevError as error:
-        say(f"\ndev.py: {error}")
-        return 1
-    except KeyboardInterrupt:
-        say("\ndev.py: stopped")
-        return 130
+    status: int = options.command(options)
     return status
+
+
+def main() -> int:
+    """Run the command line; whatever goes wrong is told in a line or two."""
+    stop_on_signals()
+    try:
+        try:
+            return command()
+        finally:
+            sys.stdout.flush()  # a full disk shows here
+    except DevError as error:
+        return complain(str(error))
+    except Stopped as signal:
+        return complain("stopped", status=signal.status)
+    except OSError as error:
+        sys.stdout = None
+        # The reader of a pipe may leave when it has seen enough.
+        return 1 if isinstance(error, BrokenPipeError) else complain(str(error))
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ class Axis:
     Attributes
     ----------
     picks : list
-        What `Solver.admit` gets for the values: names and objects by themselves, each once; for
-        numbers, one stand-in for all of them; and `None`.
+        What the solver is given for the values: each name or object once, a placeholder for all
+        numbers together, and `None`.
     codes : ndarray
         Which pick each value is.
     numbers : ndarray
@@ -84,7 +84,7 @@ class Axis:
         return self.numbers, ""
 
     def _as_numbers(self, kind: Number) -> NDArray[np.float64]:
-        """Return the values as floats; those that `solve` refuses are refused in its words."""
+        """Return the values as floats, or raise the error of `solve`."""
         given = self._given
         if isinstance(given, _SEQUENCES):
             if not all(type(value) in _PLAIN for value in given):
@@ -104,7 +104,7 @@ class Axis:
         return np.array([math.nan if value is None else value for value in admitted], float)
 
     def _collect(self) -> None:
-        """Collect the values that differ, by what they are or, for objects, by which."""
+        """Find the distinct values. Objects are distinct if they are not the same object."""
         if isinstance(self._given, np.ndarray):
             different, self.codes = np.unique(self._given, return_inverse=True)
             self.picks = different.tolist()

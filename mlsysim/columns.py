@@ -22,15 +22,16 @@ __all__ = ["columns_of", "outputs_of"]
 def outputs_of(
     grid: Grid, parts: list[Part], executor: Executors | None, progress: Progress
 ) -> dict[str, NDArray[Any]]:
-    """Run the kernels, and join what they return into a column for each output.
+    """Run the kernels, and join what they return into one column per output.
 
-    What the kernel of a row does not return is unknown, and so is all of a row without a kernel.
+    An output that the kernel of a row does not return is unknown there. A row without a kernel has
+    no known outputs.
     """
     report = reporter(progress)
     found: dict[str, NDArray[Any]] = {}
-    before, total = 0, sum(len(part.valid) for part in parts)
+    before = grid.size - sum(len(part.valid) for part in parts)  # rows without a kernel
     for part in parts:
-        shift = partial(_shifted, report, before, total)
+        shift = partial(_shifted, report, before, grid.size)
         outputs = evaluate(part.kernel, part.inputs, part.shape, executor, shift)
         before += len(part.valid)
         for name, values in outputs.items():
@@ -55,7 +56,7 @@ def _shifted(
 
 
 def _unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return a column in which nothing is known: NaN, False, or `None` in place of a word."""
+    """Return a column of unknown values: NaN for numbers, False for switches, `None` for words."""
     if kind.kind in "fb":
         return np.full(size, math.nan if kind.kind == "f" else False)
     return np.full(size, None, object)
@@ -64,17 +65,17 @@ def _unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
 def columns_of(
     grid: Grid, outputs: dict[str, NDArray[Any]], valid: NDArray[np.bool_]
 ) -> dict[str, Column]:
-    """Return the axes and the outputs in their units; in rows that are not valid, as unknown."""
+    """Return the axes and the outputs in their units. Outputs of invalid rows are unknown."""
     columns = grid.columns()
     units = {name: unit for name, unit, plain in units_of(grid.cls.result) if not plain}
     every = bool(valid.all())
-    while outputs:  # one after the other, or every number would be in memory twice
+    while outputs:  # one at a time, so that only one column is in memory twice
         name = next(iter(outputs))
         values, unit = outputs.pop(name), units.get(name, "")
         factor = si_factor(unit)
         if factor != 1:
             values /= factor
-        if not every and name in columns:  # an argument that the result repeats
+        if not every and name in columns:  # the result repeats this argument
             values[~valid] = grid.numbers(name)[~valid] / factor
         elif not every:
             unknown = _unknown(1, values.dtype)

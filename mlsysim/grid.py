@@ -1,8 +1,8 @@
 """The configurations of a sweep: axes, broadcast against each other or read side by side.
 
-What a solver chooses by its arguments, a plan or constants, it chooses once for each combination
-of names, objects and stages that occurs: a case. Every kernel input becomes a small table of its
-values by case, or the numbers of an axis.
+A solver chooses its plan and its constants once for each combination of names, objects and stages
+that occurs, which we call a case. Every kernel input becomes the numbers of an axis, or a small
+table with one value per case.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,25 +28,29 @@ from mlsysim.solvers.base import Kernel, Solver
 __all__ = ["Grid", "Part"]
 
 
+# Bytes that a case takes: about a hundred numbers.
+_CASE = 3000
+
+
 @dataclass(frozen=True)
 class _Case:
-    """What a solver makes of one combination of names, objects and stages."""
+    """The kernel that a solver chooses for a combination, and its inputs."""
 
     kernel: Kernel
-    inputs: Mapping[str, Any]
-    limits: Mapping[str, Any]
+    values: tuple[Any, ...]
+    """Inputs of the kernel, followed by the values that only the rules need."""
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Rows, and for each axis the positions of their values, which broadcast to the shape."""
+    """For each axis, the position of every row's value; positions broadcast to the shape."""
 
     shape: tuple[int, ...]
     index: Mapping[str, NDArray[np.intp]]
     case: NDArray[np.intp]
 
     def picked(self, rows: NDArray[np.intp]) -> _Layout:
-        """Return some rows, one after the other."""
+        """Return the layout of some rows only, as a flat one."""
         spots = np.unravel_index(rows, self.shape)
 
         def pick(positions: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -58,7 +62,7 @@ class _Layout:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that one kernel answers, and which of them make sense."""
+    """The rows that one kernel computes, and which of them are valid."""
 
     kernel: Kernel
     inputs: Mapping[str, Any]
@@ -82,7 +86,7 @@ class Grid:
         columns = len(lengths) + len(dataclasses.fields(cls.result))
         check_room(lengths, self.size, copies * columns * np.dtype(float).itemsize)
         axes: dict[str, Axis] = {}
-        for name, kind in cls.parameters.items():  # in the order in which `solve` refuses them
+        for name, kind in cls.parameters.items():  # `solve` checks them in this order
             if name in lengths:
                 axes[name] = Axis(name, arguments[name], kind)
             else:
@@ -93,7 +97,10 @@ class Grid:
         if how == "product" and places:
             places = list(np.ix_(*places))
         self._index = dict(zip(self._axes, places, strict=True))
-        combinations, case = (self._zipped if how == "zip" else self._crossed)()
+        self._names: dict[Kernel, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        count, combinations, case = (self._zipped if how == "zip" else self._crossed)()
+        named = {name: lengths[name] for name in self._choosing()}
+        check_room(named, count, _CASE, "combinations of names")
         self._layout = _Layout(self.shape, self._index, case)
         self._cases = [self._case(picks) for picks in combinations]
         self._rows: NDArray[Any] | None = None
@@ -120,16 +127,17 @@ class Grid:
             chosen[name] = axis.value(int(position))
         return chosen
 
-    def _crossed(self) -> tuple[Iterator[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return every combination of picks, and which of them each row has."""
+    def _crossed(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
+        """Return the number of combinations of picks, all of them, and the one of each row."""
         axes = self._choosing()
         case = np.zeros((1,) * len(self.shape), np.intp)
         for name, axis in axes.items():
             case = case * len(axis.picks) + axis.codes[self._index[name]]
-        return itertools.product(*(axis.picks for axis in axes.values())), case
+        picks = [axis.picks for axis in axes.values()]
+        return math.prod(map(len, picks)), itertools.product(*picks), case
 
-    def _zipped(self) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return the combinations of picks that occur, and which of them each row has."""
+    def _zipped(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
+        """Return the same, for the combinations that occur."""
         found: list[tuple[Any, ...]] = [()]
         case = np.zeros(self.shape, np.intp)
         for axis in self._choosing().values():
@@ -139,29 +147,30 @@ class Grid:
                 continue
             pairs, case = np.unique(case * count + axis.codes, return_inverse=True)
             found = [(*found[pair // count], axis.picks[pair % count]) for pair in pairs.tolist()]
-        return found, case
+        return len(found), found, case
 
     def _choosing(self) -> dict[str, Axis]:
         return {name: axis for name, axis in self._axes.items() if axis.chooses}
 
     def _case(self, picks: tuple[Any, ...]) -> _Case | None:
-        """Ask the solver about a combination; `None` where it contradicts itself."""
+        """Look a combination up; `None` if the solver refuses it."""
         stand_ins = {name: axis.picks[0] for name, axis in self._axes.items()}
         chosen = dict(zip(self._choosing(), picks, strict=True))
         try:
             arguments = self.cls.admit(self._fixed | stand_ins | chosen)
         except ConfigError:
             return None
-        plan = self.cls.plan(arguments)
-        return _Case(plan.kernel, self.cls.inputs(arguments), self.cls.limits(arguments))
+        kernel = self.cls.plan(arguments).kernel
+        inputs, limits = self.cls.inputs(arguments), self.cls.limits(arguments)
+        self._names[kernel] = tuple(inputs), tuple(limits)
+        return _Case(kernel, (*inputs.values(), *limits.values()))
 
     def parts(self) -> list[Part]:
         """Return all rows that have a kernel, by kernel."""
-        kernels = {case.kernel: None for case in self._cases if case is not None}
-        if len(kernels) == 1:
-            return [self._part(kernel, self._layout, slice(None)) for kernel in kernels]
+        if len(self._names) == 1:
+            return [self._part(kernel, self._layout, slice(None)) for kernel in self._names]
         parts = []
-        for kernel in kernels:
+        for kernel in self._names:
             own = np.array([case is not None and case.kernel is kernel for case in self._cases])
             rows = np.flatnonzero(np.broadcast_to(own[self._layout.case], self.shape))
             parts.append(self._part(kernel, self._layout.picked(rows), rows))
@@ -170,17 +179,19 @@ class Grid:
     def _part(self, kernel: Kernel, layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
         cases = [case if case and case.kernel is kernel else None for case in self._cases]
         first = next(case for case in cases if case is not None)
-        # What is passed over takes any numbers: its row is marked, and they are never shown.
+        # Refused cases take the numbers of another one. Their rows are marked and show none.
         filled = [first if case is None else case for case in cases]
-        inputs, limits = (
-            {n: self._gathered([vars(c)[kind][n] for c in filled], layout) for n in names}
-            for kind, names in (("inputs", first.inputs), ("limits", first.limits))
-        )
+        names, limits = self._names[kernel]
+        found = {
+            name: self._gathered([case.values[place] for case in filled], layout)
+            for place, name in enumerate((*names, *limits))
+        }
         good = np.array([case is not None for case in cases])
         valid = np.broadcast_to(good[layout.case], layout.shape).copy()
-        known = {name: _spread(value) for name, value in (inputs | limits).items()}
+        known = _Known(found)
         for rule in self.cls.rules:
             valid &= rule.holds(known)
+        inputs = {name: found[name] for name in names}
         return Part(kernel, inputs, layout.shape, rows, valid.reshape(-1))
 
     def _gathered(self, values: list[Any], layout: _Layout) -> Any:
@@ -202,7 +213,7 @@ class Grid:
         return joined
 
     def refuse(self, valid: NDArray[np.bool_]) -> None:
-        """Raise what `solve` raises for the first configuration that makes no sense."""
+        """Raise the error that `solve` raises for the first invalid row."""
         missing, first = self.size - int(valid.sum()), int(valid.argmin())
         try:
             self.cls.solve(**self.arguments(first))
@@ -228,5 +239,18 @@ class Grid:
         return found
 
 
-def _spread(value: Any) -> Any:
-    return value.values[value.case] if isinstance(value, Chosen) else value
+class _Known(Mapping[str, Any]):
+    """Inputs for the rules. Tables are spread over the rows only when a rule reads them."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._values[name]
+        return value.values[value.case] if isinstance(value, Chosen) else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)

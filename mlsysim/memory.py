@@ -14,43 +14,47 @@ from mlsysim.core.units import Q_, format_number
 __all__ = ["check_room", "free_memory"]
 
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-# A sweep smaller than this is not worth the look.
+# Smaller sweeps are not worth a look.
 _SMALL = 64e6
 
 
-def check_room(lengths: Mapping[str, int], rows: int, bytes_per_row: float) -> None:
-    """Refuse a sweep that is too large for the memory, before any of it is taken.
+def check_room(
+    lengths: Mapping[str, int], count: int, bytes_of_each: float, things: str = "rows"
+) -> None:
+    """Refuse a sweep that is too large for the memory, before it takes any.
 
     Parameters
     ----------
     lengths
         Values of each axis.
-    rows
-        Configurations.
-    bytes_per_row
+    count
+        Rows of the sweep, or other things that it holds in memory.
+    bytes_of_each
         Bytes that each of them takes, at least.
+    things
+        What is counted.
 
     Raises
     ------
     ConfigError
         If there is less free memory than the sweep needs.
     """
-    need = rows * bytes_per_row
+    need = count * bytes_of_each
     if need < _SMALL or need <= (free := free_memory()):
         return
     longest = max(lengths, key=lengths.__getitem__)
-    crossed = rows > lengths[longest] or len(lengths) == 1
+    one = count > lengths[longest] or sum(length > 1 for length in lengths.values()) == 1
     raise ConfigError(
-        f"the sweep has {rows:,} rows, which need at least {format_number(Q_(need, 'byte'))} of "
-        f"memory, and {format_number(Q_(free, 'byte'))} are free, enough for "
-        f"{int(free / bytes_per_row):,} rows: cut {longest if crossed else 'all axes'} into "
-        f"{math.ceil(need / free):,} parts or more, and sweep each of them",
+        f"the sweep has {count:,} {things}, which need at least {format_number(Q_(need, 'byte'))} "
+        f"of memory, but only {format_number(Q_(free, 'byte'))} are free, enough for "
+        f"{int(free / bytes_of_each):,}: cut {longest if one else 'all axes'} into "
+        f"{math.ceil(need / free):,} parts or more, and sweep each part",
         argument=longest,
     )
 
 
 def free_memory() -> float:
-    """Return the bytes that this process may still take; infinite where no system tells."""
+    """Return the bytes that this process may still take, or infinity if that is not known."""
     found = [math.inf]
     available = re.search(r"MemAvailable: +([0-9]+) kB", _text("/proc/meminfo"))
     if available:

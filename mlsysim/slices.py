@@ -42,14 +42,14 @@ _Kernel: TypeAlias = Callable[..., dict[str, Any]]
 _CACHED = 16_384
 # How often a slice is submitted before it counts as lost.
 _ATTEMPTS = 3
-# Seconds that running slices get to end once a sweep is given up.
+# Seconds to wait for running slices when a sweep is stopped.
 _PATIENCE = 5.0
 _BAR = 40
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """An input of few values: which of them each row has. Slices look them up by themselves."""
+    """An input with few values: the values, and which of them each row has."""
 
     values: NDArray[Any]
     case: NDArray[np.intp]
@@ -106,7 +106,7 @@ def evaluate(
     total = math.prod(shape)
     done = 0
     columns: dict[str, NDArray[Any]] = {}
-    with closing(computed):  # what workers hold is let go of at once, whatever happens here
+    with closing(computed):  # an error here stops the workers at once
         for piece, outputs in computed:
             for name, value in outputs.items():
                 _place(columns, name, total, piece, np.asarray(value))
@@ -161,8 +161,8 @@ def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict
 def _solve_to_file(folder: str, kernel: _Kernel, inputs: Mapping[str, Any], attempt: int) -> str:
     """Run the kernel on one slice, and return the path of a file with its outputs.
 
-    Ctrl-C reaches workers too. One that it interrupts while a result is handed back can leave the
-    pool's pipe locked for good, so workers leave Ctrl-C to the process that sweeps.
+    Workers get Ctrl-C too. If it interrupts one that is returning a result, the pool's pipe can
+    stay locked for good. So workers ignore it, and the process that sweeps stops them.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
@@ -205,8 +205,8 @@ def _submitted(
     for attempt in range(_ATTEMPTS):
         lost = []
         futures: dict[Future[Any], _Slice] = {}
-        # Futures report themselves here when they are cancelled, too: `as_completed` waits without
-        # end for those that a pool cancels as it shuts down.
+        # Futures that end are put here, cancelled ones too. `as_completed` would wait forever for
+        # those that a pool cancels when it shuts down.
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
         with make() as executor, _carrier(executor) as (task, unpacked):
             try:
@@ -231,7 +231,7 @@ def _submitted(
             finally:
                 running = [future for future in futures if not future.cancel()]
                 if isinstance(executor, ProcessPoolExecutor):
-                    # A worker that still writes would keep the folder from being removed.
+                    # The folder cannot be removed while a worker writes into it.
                     wait(running, _PATIENCE)
         left = lost
         if not left:

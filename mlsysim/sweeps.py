@@ -122,7 +122,10 @@ class Sweep(Table):
 
     def sort(self, field: str, *, descending: bool = False) -> Sweep:
         """Return the rows in the order of `field`."""
-        order = np.argsort(np.asarray(self._column(field).values), kind="stable")
+        values = np.asarray(self._column(field).values)
+        if values.dtype.kind == "O":  # names; what is not known comes first
+            values = np.array(["" if value is None else str(value) for value in values])
+        order = np.argsort(values, kind="stable")
         return self._picked(order[::-1] if descending else order)
 
     def take(self, indices: Any) -> Sweep:

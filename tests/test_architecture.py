@@ -19,7 +19,7 @@ from mlsysim.core.formula import FORMULAS
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "mlsysim").rglob("*.py"))
 TOOLS = sorted((ROOT / "tools").rglob("*.py"))
-LONGEST = 300
+LONGEST = 600
 
 
 def label(path: Path) -> str:

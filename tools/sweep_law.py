@@ -1,7 +1,7 @@
-"""The law of sweeps: every row is what `solve` answers for its arguments, or refuses.
+"""The law of sweeps: every row equals what `solve` returns for its arguments, errors included.
 
-Values are compared with their types, to the last bit or to 1e-12 of them, and refusals by their
-class, the argument that they name, and their words.
+Values must have the same type and agree to a relative 1e-12. The tally also counts those that are
+equal to the last bit. Refusals must have the same class, argument and message.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SKIPPED = frozenset(
         "node_performance",
     )
 )
-"""Fields in words, or made of several: `Sweep.result` has them."""
+"""Fields that tables do not have: texts, and nested results. `Sweep.result` has them."""
 _OWN = frozenset(("model", "fleet", "hardware", "precision", "recompute", "schedule", "attention"))
-"""Arguments whose columns show the names that were given."""
+"""Arguments whose columns show the given names."""
 _COUNT = re.compile(r" \([0-9]+ of [0-9]+ configurations; .*\)$")
-"""What a sweep adds to the words of `solve`."""
+"""What a sweep adds to the message of `solve`."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ def check(asked: Question, tally: Tally) -> None:
     Raises
     ------
     AssertionError
-        If the law is broken; the message is the sweep, and what differs.
+        If the law is broken. The message shows the sweep and the difference.
     """
     rows = list(asked.rows())
     answers = [_answer(asked.solver, row) for row in rows]
@@ -108,7 +108,7 @@ def check(asked: Question, tally: Tally) -> None:
 def _pairs(
     asked: Question, given: Mapping[str, Any], answer: Any, row: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each field as the row has it, and as it should be."""
+    """Yield the name of each field, its value in the row, and the value that it should have."""
     refused = isinstance(answer, ConfigError)
     yield "valid", row["valid"], not refused
     for name in asked.axes:
@@ -138,7 +138,7 @@ def _words(fault: ConfigError) -> tuple[Any, ...]:
 
 
 def _wrong_in_itself(asked: Question) -> bool:
-    """Tell whether a value is wrong whatever the others are, and so refused in any sweep."""
+    """Tell whether a value is wrong whatever the other arguments are."""
     for name, value in asked.arguments.items():
         several = values_of(value)
         for one in [value] if several is None else several:

@@ -1,8 +1,8 @@
 """Sweeps made up at random, of all solvers and over axes of all kinds.
 
 `question` takes a function that chooses among options, such as `random.choice` or a draw of
-Hypothesis. The values of an axis come in all containers that hold them; some contradict each other,
-and a few are wrong.
+Hypothesis. Axes come in every container that can hold their values. Some values contradict each
+other, and a few are wrong.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Question:
         return {name: several for name, several in values.items() if several is not None}
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the arguments of every row, worked out without the sweep."""
+        """Yield the arguments of every row, without the help of `sweep`."""
         combine = itertools.product if self.how == "product" else _side_by_side
         for row in combine(*self.axes.values()):
             yield {**self.arguments, **dict(zip(self.axes, row, strict=True))}
@@ -156,7 +156,7 @@ def values_of(value: Any) -> Any:
 
 
 def question(choose: Choose) -> Question:
-    """Make up a sweep."""
+    """Choose a solver, its axes and its other arguments."""
     solver = choose(SOLVERS)
     how = choose(("product", "zip"))
     invalid = choose(("mark", "drop", "raise"))

@@ -11,7 +11,7 @@
   // The first Tab stop leads past the navigation.
   if (main) {
     main.tabIndex = -1;
-    document.body.prepend(make("a", { className: "mls-skip", href: `#${main.id}` }, "Skip to the content"));
+    document.getElementById("quarto-header")?.prepend(make("a", { className: "mls-skip", href: `#${main.id}` }, "Skip to the content"));
   }
 
   // Quarto gives its landmarks no names, so a screen reader would list five of "navigation".

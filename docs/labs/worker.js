@@ -39,7 +39,7 @@ globalThis.fetch = (asked, ...options) => {
 // themselves, so the count is also right for a compressed transfer and for a cache.
 const download = ({ files, wheel }) => {
   const total = Object.values(files).reduce((sum, size) => sum + size, 0);
-  let [loaded, told] = [0, 0];
+  let [loaded, told] = [0, -PAUSE];
   const count = (bytes) => {
     loaded += bytes;
     if (loaded < total && performance.now() - told < PAUSE) return;
@@ -53,9 +53,11 @@ const download = ({ files, wheel }) => {
       return answer;
     });
     // A module is imported from the browser's cache. Of every other file, one copy is counted and one used.
-    const copy = asked.then((answer) => answer.clone());
-    copy.catch(() => {}); // reported by the count
-    if (!name.endsWith(".mjs")) answers.set(address, copy);
+    if (!name.endsWith(".mjs")) {
+      const copy = asked.then((answer) => answer.clone());
+      copy.catch(() => {}); // the count reports it
+      answers.set(address, copy);
+    }
     const reader = await asked.then((answer) => answer.body.getReader());
     for (let part = await reader.read(); !part.done; part = await reader.read()) count(part.value.byteLength);
   };

@@ -1,7 +1,8 @@
 """The commands.
 
-Exit codes: 0, all is well; 2, the input makes no sense; 3, a limit is broken: a promise of the
-scenario, or the memory of a device; 4, nobody knows whether a limit is kept.
+Exit codes: 0, all is well; 1, the output cannot be written; 2, the input is invalid; 3, a limit is
+broken: a promise of the scenario, or the memory of a device; 4, a limit cannot be judged; 130, the
+command was interrupted.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mlsysim.cli.questions import QUESTIONS, arguments_of, asking, axes_of, solv
 from mlsysim.cli.zoo import catalog_of, listing, overview, row_details
 from mlsysim.config import SimulationConfig
 from mlsysim.core.errors import InfeasibleError, MLSysError, UnknownEntryError
+from mlsysim.core.files import UNPRINTABLE, printable
 from mlsysim.core.table import Table
 from mlsysim.evaluation import evaluate as evaluate_scenario
 from mlsysim.evaluation import plain
@@ -27,7 +29,7 @@ from mlsysim.scenario import Scenario, Scenarios
 
 __all__ = ["main"]
 
-BAD_INPUT, BROKEN, NOT_KNOWN = 2, 3, 4
+FAILED, BAD_INPUT, BROKEN, NOT_KNOWN, INTERRUPTED = 1, 2, 3, 4, 130
 _QUESTIONS = f"QUESTION is one of {', '.join(QUESTIONS)}."
 
 
@@ -47,7 +49,7 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except MLSysError as fault:
             kind = _Broken if isinstance(fault, InfeasibleError) else _BadInput
-            raise kind(fault.message) from fault
+            raise kind(printable(fault.message, lines=True)) from fault
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -60,14 +62,22 @@ class _Group(click.Group):
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+def _print(text: str) -> None:
+    """Print text, some of which may come from a file, without letting it drive the terminal."""
+    click.echo(printable(text, lines=True))
+
+
 def _print_json(data: Any) -> None:
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    # They can only be inside of strings, where JSON has escapes of its own.
+    click.echo(UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 well; 2 bad input; 3 a limit is broken; 4 a limit cannot be judged.",
+    epilog="Exit codes: 0 well; 1 the output cannot be written; 2 bad input; 3 a limit is broken; "
+    "4 a limit cannot be judged; 130 interrupted.",
 )
 @click.version_option(mlsysim.__version__, prog_name="mlsysim")
 def app() -> None:
@@ -122,7 +132,7 @@ def solve(
     if as_json:
         _print_json({"question": question, "result": plain(result)})
     else:
-        click.echo(str(result))
+        _print(str(result))
     if "feasible" in result and not result["feasible"]:
         ctx.exit(BROKEN)
 
@@ -142,7 +152,7 @@ def explain(
     solver = solver_of(question)
     derivation = solver.solve(**arguments_of(solver, nouns, settings)).explain(*fields)
     if not as_json:
-        click.echo(str(derivation))
+        _print(str(derivation))
         return
     steps = [
         {
@@ -200,7 +210,7 @@ def sweep(
     if fields:
         table = table.select(*fields)
     if not as_json and len(table) > limit:
-        click.echo(str(table.take(range(limit))))
+        _print(str(table.take(range(limit))))
         click.echo(f"... and {len(table) - limit:,} more rows (--limit)")
         return
     _show_table(table, as_json)
@@ -219,7 +229,7 @@ def evaluate(ctx: click.Context, file: str, as_json: bool) -> None:
     if as_json:
         _print_json(card.to_dict())
     else:
-        click.echo(str(card))
+        _print(str(card))
     ctx.exit({FAIL: BROKEN, UNKNOWN: NOT_KNOWN}.get(card.status, 0))
 
 
@@ -239,7 +249,7 @@ def validate(file: str, kind: str | None, output: str | None, as_json: bool) -> 
     if as_json:
         _print_json(report.to_dict())
     else:
-        click.echo(str(report))
+        _print(str(report))
 
 
 @app.command()
@@ -265,7 +275,7 @@ def _show_table(table: Table, as_json: bool) -> None:
     if as_json:
         _print_json(_table_rows(table))
     else:
-        click.echo(str(table))
+        _print(str(table))
 
 
 def main() -> None:
@@ -274,4 +284,17 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    app(prog_name="mlsysim")
+    try:
+        status = app(prog_name="mlsysim", standalone_mode=False)
+    except click.ClickException as fault:
+        fault.show()
+        status = fault.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        status = INTERRUPTED
+    except OSError as fault:
+        # The reader of a pipe may leave when it has seen enough; a full disk is worth a line.
+        if not isinstance(fault, BrokenPipeError):
+            click.echo(f"Error: the output cannot be written: {fault.strerror or fault}", err=True)
+        sys.stdout = None
+        status = FAILED
+    sys.exit(status)

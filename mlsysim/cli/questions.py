@@ -12,7 +12,6 @@ import click
 from mlsysim.config.document import scalar_of
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.scenario.amounts import read_argument
-from mlsysim.scenario.names import find_entry
 from mlsysim.solvers import (
     DistributedSolver,
     EconomicsSolver,
@@ -122,12 +121,7 @@ def _spelling(name: str, kind: Argument) -> str:
 
 
 def _read(solver: type[Solver[Any]], name: str, text: str) -> Any:
-    kind = solver.parameters[name]
-    if isinstance(kind, Noun):
-        value = find_entry(text, kind.kinds, name)
-        kind.admit(name, value)
-        return value
-    return read_argument(kind, name, scalar_of(text))
+    return read_argument(solver.parameters[name], name, scalar_of(text))
 
 
 def _complete(solver: type[Solver[Any]], given: dict[str, Any]) -> dict[str, Any]:

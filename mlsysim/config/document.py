@@ -14,6 +14,7 @@ from typing import Any
 
 from mlsysim.config.faults import Fault, KeyPath, refusal, spell
 from mlsysim.core.errors import ConfigError
+from mlsysim.core.files import UNPRINTABLE
 
 __all__ = ["MAX_DEPTH", "MAX_NUMBER", "MAX_VALUES", "Document", "document_of", "scalar_of"]
 
@@ -24,11 +25,6 @@ _MAX_TEXT = 10_000
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE)
 _WORDS = {"null": None, "true": True, "false": False, "": None}
-# What no one types: control characters, marks that turn the direction of the text around, so that
-# it does not read as it stands, and halves of surrogate pairs, which cannot be printed.
-_UNPRINTABLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
 
 
 @dataclass
@@ -91,7 +87,7 @@ class Document:
         self, known: dict[str, Any], key: Any, path: KeyPath, line: int | None
     ) -> KeyPath | None:
         """Return the path of a mapping's next key; `None` if the key cannot stand."""
-        if not isinstance(key, str) or not key or len(key) > 100 or _UNPRINTABLE.search(key):
+        if not isinstance(key, str) or not key or len(key) > 100 or UNPRINTABLE.search(key):
             shown = repr(key) if len(repr(key)) < 100 else f"{repr(key)[:60]}..."
             self.also((*path, "?"), f"the key {shown} is not a name", line)
             return None
@@ -102,7 +98,7 @@ class Document:
 
     def text(self, value: str, path: KeyPath) -> str:
         """Return text that can be printed."""
-        if _UNPRINTABLE.search(value):
+        if UNPRINTABLE.search(value):
             self.fault(path, "the text holds characters that cannot be printed")
         elif len(value) > _MAX_TEXT:
             self.fault(path, f"the text is longer than {_MAX_TEXT:,} characters")

@@ -19,7 +19,7 @@ from mlsysim.scenario.macro import MACRO_METRICS
 from mlsysim.scenario.names import entries
 from mlsysim.scenario.tasks import TASKS, Task
 from mlsysim.solvers.amounts import Amount, Portion
-from mlsysim.solvers.arguments import Argument, Choice, PrecisionName, Share, Switch, Whole
+from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
 
 __all__ = ["argument_notes", "json_schema"]
 
@@ -122,6 +122,8 @@ def _value(kind: Argument) -> Schema:
             return {"enum": list(PRECISIONS)}
         case Amount():
             return _amount(kind.unit)
+        case Noun():
+            return _names(*kind.kinds)
     return {}
 
 

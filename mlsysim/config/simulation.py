@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import stat
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from mlsysim.config.json_reader import read_json
 from mlsysim.config.schema import json_schema
 from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import Record, record
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import Record, plain_data, read_only, record
+from mlsysim.core.files import read_bytes
 from mlsysim.scenario.scenario import Scenario
 
 __all__ = ["MAX_BYTES", "SimulationConfig"]
@@ -89,7 +89,7 @@ class SimulationConfig(Record):
         document = document_of(self._plain())
         object.__setattr__(self, "_scenario", checked(document))
         for field, value in document.data.items():
-            object.__setattr__(self, field, value)
+            self._keep(field, read_only(value))
 
     def _plain(self) -> dict[str, Any]:
         """Return every key that says something, in the order of the schema."""
@@ -111,6 +111,10 @@ class SimulationConfig(Record):
         ConfigError
             If the file cannot be read, or says anything that makes no sense.
         """
+        if not isinstance(path, (str, PathLike)):
+            raise ConfigError(
+                f"path = {shown(path)} is not a path: give one such as 'run.yaml'", argument="path"
+            )
         place = Path(path)
         kind = _FORMATS.get(place.suffix.lower())
         if kind is None:
@@ -161,11 +165,12 @@ class SimulationConfig(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the configuration as plain data, which `from_dict` takes back."""
-        return copy.deepcopy(self._plain())
+        data: dict[str, Any] = plain_data(self._plain())
+        return data
 
     def to_yaml(self) -> str:
         """Return the configuration as YAML, which `from_text` takes back."""
-        return write_yaml(self._plain())
+        return write_yaml(self.to_dict())
 
     def scenario(self) -> Scenario:
         """Return the scenario that the configuration describes."""
@@ -189,18 +194,9 @@ def _check_size(size: int, file: str) -> None:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        # A pipe or a device would block, or never end.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise _refused(path.name, "is not a regular file")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as fault:
-        if isinstance(fault, ConfigError):
-            raise
-        reason = getattr(fault, "strerror", None) or str(fault)
-        raise _refused(str(path), f"cannot be read: {reason}") from None
-    _check_size(len(content), path.name)
-    return content
+        return read_bytes(path, MAX_BYTES)
+    except ConfigError as fault:
+        raise _refused(str(path), fault.message.removeprefix(f"{path} ")) from None
 
 
 def _decoded(content: bytes, file: str) -> str:

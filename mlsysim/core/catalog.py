@@ -19,12 +19,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-import inspect
 import itertools
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mlsysim.core.docstring import read_source
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import Record
 from mlsysim.core.provenance import describe, field_words
@@ -128,6 +127,9 @@ class _CatalogType(type):
             )
         super().__setattr__(name, value)
 
+    def __delattr__(cls, name: str) -> None:
+        raise AttributeError(f"{cls.__name__} is read-only: its rows cannot be deleted")
+
     def __repr__(cls) -> str:
         return f"<{cls.__name__}: {', '.join(cls.names())}>"
 
@@ -151,7 +153,7 @@ def _paths(row: Record, prefix: str = "") -> Iterator[str]:
 @functools.cache
 def _docstrings(catalog: type) -> dict[str, str]:
     """Read the strings that stand below the rows; Python itself does not keep them."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(catalog))).body[0]
+    body = ast.parse(read_source(catalog)).body[0]
     found: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for row, below in itertools.pairwise(statements):

@@ -10,15 +10,15 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import inspect
 import math
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.docstring import read_source
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.formula import Call, Formula
+from mlsysim.core.provenance import cited
 from mlsysim.core.types import Source
 from mlsysim.core.units import Q_, format_number
 
@@ -112,7 +112,8 @@ class Derivation:
         """
         if depth is not None and (not isinstance(depth, int) or depth < 1):
             raise ConfigError(
-                f"depth = {depth!r} is out of range: give a whole number of 1 or more, or None",
+                f"depth = {shown(depth)} is out of range: give a whole number of 1 or more, or "
+                "None",
                 argument="depth",
             )
         part = copy.copy(self)
@@ -194,15 +195,11 @@ class Derivation:
         numbers = {id(step): index for index, step in enumerate(self.steps, 1)}
         blocks = [_markdown_step(step, numbers) for step in self.steps]
         rows = [
-            f"| {item.name} | {_value(item)} | `{item.origin}` | {_cited(item)} |"
+            f"| {item.name} | {_value(item)} | `{item.origin}` | {cited(item.source)} |"
             for item in self.inputs
         ]
         head = ["| Input | Value | From | Source |", "|:---|---:|:---|:---|"]
         return "\n\n".join([*blocks, "\n".join([*head, *rows])])
-
-
-def _cited(item: Input) -> str:
-    return item.source.to_markdown() if item.source else ""
 
 
 def _number(value: Any, unit: str) -> str:
@@ -273,7 +270,7 @@ def _markdown_step(step: Step, numbers: Mapping[int, int]) -> str:
 @functools.cache
 def _body(function: Callable[..., Any]) -> ast.expr:
     """Return a formula's return expression, with its local names written out."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tree = ast.parse(read_source(function))
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     names: dict[str, ast.expr] = {}
     for statement in definition.body:

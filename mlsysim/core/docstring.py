@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Documentation", "Symbol", "read_docstring"]
+from mlsysim.core.errors import MLSysError
+
+__all__ = ["Documentation", "Symbol", "read_docstring", "read_source"]
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _ITEM = re.compile(r"^(\w+(?:, \w+)*) : \[([^\]]*)\]$")
@@ -50,8 +53,19 @@ class Documentation:
 
 
 def read_docstring(function: Callable[..., Any]) -> Documentation:
-    """Read the docstring of a formula or kernel."""
-    text = inspect.getdoc(function) or ""
+    """Read the docstring of a formula or kernel.
+
+    Raises
+    ------
+    MLSysError
+        If it has none, as under ``python -OO``.
+    """
+    text = inspect.getdoc(function)
+    if text is None:
+        raise MLSysError(
+            f"{function.__name__} has no docstring, which states its equation and its units: "
+            "python -OO leaves docstrings out, so run Python without -OO"
+        )
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], (part.strip("\n") for part in parts[2::2]), strict=True))
     summary, _, body = parts[0].strip().partition("\n\n")
@@ -65,6 +79,23 @@ def read_docstring(function: Callable[..., Any]) -> Documentation:
         returns=next(iter(returned.values()), None),
         references=" ".join(sections.get("References", "").split()),
     )
+
+
+def read_source(thing: type | Callable[..., Any]) -> str:
+    """Read the source code of a formula or a catalog, whose arithmetic or notes are shown.
+
+    Raises
+    ------
+    MLSysError
+        If the package is installed without its source files.
+    """
+    try:
+        return textwrap.dedent(inspect.getsource(thing))
+    except OSError:
+        raise MLSysError(
+            f"the source code of {thing.__name__} is not installed, and what is shown is read from "
+            "it: install mlsysim with its .py files, as pip does"
+        ) from None
 
 
 def _read_items(section: str) -> dict[str, Symbol]:

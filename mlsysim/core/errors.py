@@ -16,6 +16,7 @@ Every message says what was asked, what the limit is and what to change.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -30,6 +31,19 @@ __all__ = [
     "SLAViolation",
     "UnknownEntryError",
 ]
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel = 2
+_BRIEF.maxstring = _BRIEF.maxother = 80
+_BRIEF.maxlong = 40
+
+
+def shown(value: object) -> str:
+    """Write a value for an error message: in full if it is short, and whatever its class does."""
+    try:
+        return _BRIEF.repr(value)
+    except Exception:  # a repr that fails, or a whole number of too many digits
+        return f"<{type(value).__name__}>"
 
 
 class MLSysError(Exception):
@@ -84,9 +98,10 @@ class UnknownEntryError(ConfigError, KeyError):
     def build(cls, name: object, kind: str, known: Iterable[str]) -> UnknownEntryError:
         """Compose the message from the name asked for and the names that exist."""
         names = sorted(known)
-        near = get_close_matches(str(name), names, n=3, cutoff=0.5)
+        text = name if isinstance(name, str) and len(name) <= 100 else shown(name)
+        near = get_close_matches(text, names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
-        return cls(f"{kind} {name!r} does not exist; {hint}", argument=str(name))
+        return cls(f"{kind} {shown(name)} does not exist; {hint}", argument=text)
 
 
 class InfeasibleError(MLSysError):

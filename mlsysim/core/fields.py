@@ -8,17 +8,22 @@ both refuse zero, negatives and NaN unless told otherwise.
 from __future__ import annotations
 
 import dataclasses
+import math
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import strip
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.units import Q_, dress, fixed, is_quantity, real_number, strip, told
 
 __all__ = [
+    "ReadOnlyMapping",
     "Record",
     "field_unit",
     "number",
+    "plain_data",
     "quantity",
+    "read_only",
     "record",
     "require",
     "units_of",
@@ -26,6 +31,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_COUNTABLE = 1e15
 
 
 def quantity(unit: str, *, default: Any = dataclasses.MISSING, zero: bool = False) -> Any:
@@ -50,10 +57,21 @@ def number(
     zero: bool = False,
     whole: bool = False,
     least: float = 0,
+    most: float = math.inf,
     unit: str = "",
 ) -> Any:
-    """Declare a field that holds a plain number, `least` or more: a count, a ratio or a share."""
-    metadata = {"unit": unit, "plain": True, "zero": zero, "whole": whole, "least": least}
+    """Declare a field that holds a plain number from `least` to `most`: a count, ratio or share.
+
+    Whole numbers end where floats no longer count one by one.
+    """
+    metadata = {
+        "unit": unit,
+        "plain": True,
+        "zero": zero,
+        "whole": whole,
+        "least": least,
+        "most": min(most, _COUNTABLE) if whole else most,
+    }
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -88,33 +106,87 @@ def whole_fields(cls: type[Any]) -> frozenset[str]:
     return frozenset(item.name for item in dataclasses.fields(cls) if item.metadata.get("whole"))
 
 
+class ReadOnlyMapping(Mapping[str, Any]):
+    """A mapping that cannot be changed, and that survives pickling as it is."""
+
+    def __init__(self, items: Mapping[str, Any]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self, **other}
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+def read_only(value: Any) -> Any:
+    """Return the read-only form of a quantity, or of a container and all that it holds."""
+    if isinstance(value, Q_):
+        return fixed(value)
+    if getattr(value, "ndim", None) == 0:  # NumPy's, which may be written to
+        return value.item()
+    if isinstance(value, Mapping) and not dataclasses.is_dataclass(value):  # a result is both
+        return ReadOnlyMapping({key: read_only(item) for key, item in value.items()})
+    if type(value) in (list, tuple):
+        return tuple(read_only(item) for item in value)
+    return frozenset(value) if isinstance(value, set) else value
+
+
+def plain_data(value: Any) -> Any:
+    """Return dictionaries and lists for the read-only containers of a record, all the way down."""
+    if isinstance(value, Mapping):
+        return {key: plain_data(item) for key, item in value.items()}
+    return [plain_data(item) for item in value] if isinstance(value, tuple) else value
+
+
 @record
 class Record:
-    """Base of the nouns: checks its numeric fields when made, and caches their SI values."""
+    """Base of the nouns: checks its numeric fields when made, and caches their SI values.
+
+    A record is read-only all the way down, since registry rows are shared and a result derives
+    itself again from the records that it was asked about.
+    """
 
     def __post_init__(self) -> None:
         si: dict[str, float] = {}
         for item in dataclasses.fields(self):
-            if "unit" not in item.metadata:
-                continue
             value = getattr(self, item.name)
+            if "unit" not in item.metadata:
+                self._keep(item.name, read_only(value))
+                continue
             if value is None and item.default is None:
-                si[item.name] = float("nan")
+                si[item.name] = math.nan
                 continue
             si[item.name] = self._checked(item, value)
-        object.__setattr__(self, "_si", si)
+            own = si[item.name]
+            if not item.metadata["plain"]:
+                # Counts have no dimension, and may be given without a unit.
+                own = fixed(value if is_quantity(value) else dress(own, item.metadata["unit"]))
+            self._keep(item.name, own)
+        self._keep("_si", si)
+
+    def _keep(self, name: str, value: Any) -> None:
+        """Set an attribute while the record is made."""
+        object.__setattr__(self, name, value)
 
     def _checked(self, item: dataclasses.Field[Any], value: Any) -> float:
         argument = f"{type(self).__name__}.{item.name}"
-        try:
-            plain = strip(value, item.metadata["unit"], argument)
-        except (TypeError, OverflowError):  # decimals, whole numbers beyond the largest float
-            raise ConfigError(f"{argument} holds no float: {value!r}", argument=item.name) from None
-        if getattr(plain, "ndim", None) == 0:  # a scalar of NumPy's
-            plain = plain.item()
-        if isinstance(plain, bool) or not isinstance(plain, (int, float)):
-            raise ConfigError(f"{argument} = {value!r} is not a number", argument=item.name)
-        if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == float("inf"):
+        plain = real_number(strip(value, item.metadata["unit"], argument))
+        if plain is None:
+            raise ConfigError(f"{argument} = {shown(value)} is not a number", argument=item.name)
+        value = told(value)
+        if isinstance(plain, int) and abs(plain) > sys.float_info.max:
+            plain = math.inf if plain > 0 else -math.inf
+        if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == math.inf:
             limit = "zero or more" if item.metadata["zero"] else "above zero"
             raise ConfigError(
                 f"{argument} = {value} is out of range: give a finite value {limit}",
@@ -123,6 +195,11 @@ class Record:
         if plain < item.metadata.get("least", 0):
             raise ConfigError(
                 f"{argument} = {value} is out of range: give {item.metadata['least']} or more",
+                argument=item.name,
+            )
+        if plain > item.metadata.get("most", math.inf):
+            raise ConfigError(
+                f"{argument} = {value} is out of range: give at most {item.metadata['most']:g}",
                 argument=item.name,
             )
         if item.metadata.get("whole") and plain != int(plain):
@@ -159,7 +236,7 @@ def require(owner: Record, **kinds: type) -> None:
         value = getattr(owner, name)
         if not isinstance(value, kind):
             raise ConfigError(
-                f"{type(owner).__name__}.{name} must be a {kind.__name__}, got {value!r}",
+                f"{type(owner).__name__}.{name} must be a {kind.__name__}, got {shown(value)}",
                 argument=name,
             )
 

@@ -42,6 +42,11 @@ class Formula:
         return read_docstring(self.function)
 
     @property
+    def line(self) -> int:
+        """Line of the module on which the function begins."""
+        return self.function.__code__.co_firstlineno
+
+    @property
     def works(self) -> dict[str, str]:
         """Publications that it cites: by address, the words that name them."""
         text, end, found = self.documentation.references, 0, {}

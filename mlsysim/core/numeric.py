@@ -95,8 +95,8 @@ def _elementwise(value: Any, scalar: Any, name: str) -> Any:
 def _one_by_one(value: Any, scalar: Any) -> Any:
     """Apply a function to each element of an array.
 
-    NumPy's own exponentials differ from Python's in the last digit, and from one processor to
-    another. What is left after a subtraction from one may differ in all digits.
+    NumPy's exponentials differ from Python's in the last digit, and between processors. After a
+    subtraction of two almost equal numbers, every digit of the difference may be another.
     """
     if _is_array(value):
         import numpy
@@ -106,7 +106,7 @@ def _one_by_one(value: Any, scalar: Any) -> Any:
 
 
 def _whole_float(scalar: Any, value: Any) -> Any:
-    """Round a number as NumPy does: floats stay floats, and what is not finite stays what it is."""
+    """Round a number as NumPy does: floats stay floats, and infinity and NaN do not change."""
     if not isinstance(value, float):
         return scalar(value)
     return float(scalar(value)) if math.isfinite(value) else value
@@ -146,7 +146,7 @@ def sqrt(value: Any) -> Any:
         import numpy
 
         return numpy.sqrt(value)
-    # Rounded correctly, as NumPy's: a power of one half may be off by the last digit.
+    # Correctly rounded, like NumPy's. A power of one half can be off in the last digit.
     return math.sqrt(value) if isinstance(value, float) else value**0.5
 
 
@@ -158,7 +158,9 @@ def gcd(a: Any, b: Any) -> Any:
         a, b = numpy.broadcast_arrays(numpy.asarray(a, float), numpy.asarray(b, float))
         if (a < _INT64).all() and (b < _INT64).all():
             return numpy.gcd(a.astype(numpy.int64), b.astype(numpy.int64)).astype(float)
-        with numpy.errstate(invalid="ignore"):  # Euclid's: floats do not wrap around
+        with numpy.errstate(
+            invalid="ignore"
+        ):  # Euclid's algorithm, since floats do not wrap around
             while (b > 0).any():
                 a, b = numpy.where(b > 0, b, a), numpy.where(b > 0, numpy.fmod(a, b), b)
         return a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from mlsysim.core.fields import Record
 from mlsysim.core.formula import Formula
 from mlsysim.core.types import PRECISIONS, Entry, Source
 
-__all__ = ["citations", "cited_works", "describe", "field_words"]
+__all__ = ["citations", "cited", "cited_works", "describe", "escaped", "field_words", "linked"]
 
 _SPELLED = {
     "ffn": "FFN",
@@ -24,6 +25,30 @@ _SPELLED = {
     "vocab": "vocabulary",
     "wue": "WUE",
 }
+
+
+# What has a meaning in Markdown, HTML or mathematics; underscores have none within a word, and
+# two hyphens would become a dash.
+_MARKS = re.compile(r"[\\`*\[\]<>|&$~]|(?<!\w)_|_(?!\w)|(?<=-)-")
+_ADDRESS_MARKS = str.maketrans({"(": "%28", ")": "%29", "|": "%7C", "\\": "%5C", "`": "%60"})
+
+
+def escaped(text: object) -> str:
+    """Write text that users may have chosen, such as a name, so that Markdown shows it as it is."""
+    return _MARKS.sub(r"\\\g<0>", " ".join(str(text).split()))
+
+
+def linked(text: str, source: Source) -> str:
+    """Write text as a Markdown link to a source, if that has an address."""
+    return f"[{text}]({source.url.translate(_ADDRESS_MARKS)})" if source.url else text
+
+
+def cited(source: Source | None) -> str:
+    """Write title and place of a source, if any, as Markdown; the title links to its address."""
+    if source is None:
+        return ""
+    parts = (linked(escaped(source.title), source), escaped(source.locator))
+    return ", ".join(part for part in parts if part)
 
 
 def field_words(path: str) -> str:
@@ -46,7 +71,7 @@ def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     items = []
     for key, row in rows.items():
         note = notes.get(key, "")
-        words = note if note.startswith(row.name) else f"{row.name}. {note}".strip()
+        words = note if note.startswith(row.name) else f"{escaped(row.name)}. {note}".strip()
         lines = [words, *_estimates(row)]
         items.append(f"[`{key}`]{{#{key}}}\n\n:   " + "\n\n    ".join(lines))
     return "\n\n".join(items)
@@ -83,11 +108,11 @@ def _estimates(row: Any) -> Iterator[str]:
     for path in _estimated_fields(row):
         by_source.setdefault(row.source_of(path), []).append(field_words(path))
     for source, fields in by_source.items():
-        ground = source.title[:1].lower() + source.title[1:]
+        ground = escaped(source.title[:1].lower() + source.title[1:])
         if source.url:
-            where = f", {source.locator}" if source.locator else ""
-            ground = f"[{source.title}]({source.url}){where}"
-            ground += f" ({source.note.rstrip('.')})" if source.note else ""
+            where = f", {escaped(source.locator)}" if source.locator else ""
+            ground = f"{linked(escaped(source.title), source)}{where}"
+            ground += f" ({escaped(source.note.rstrip('.'))})" if source.note else ""
         yield f"≈ {', '.join(fields)}: {ground}."
 
 

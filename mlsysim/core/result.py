@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from mlsysim.core.errors import UnknownEntryError
-from mlsysim.core.fields import record
+from mlsysim.core.fields import read_only, record
+from mlsysim.core.provenance import escaped
 from mlsysim.core.units import format_number
 
 if TYPE_CHECKING:
@@ -124,12 +125,16 @@ class Result(Mapping[str, Any]):
 
     def _derived(self, name: str) -> str:
         """Return the field that a name stands for."""
+        if not isinstance(name, str):
+            raise UnknownEntryError.build(name, f"{type(self).__name__} field", self._fields())
         view = getattr(type(self), name, None)
         return view.field if isinstance(view, InUnit) else self.aliases.get(name, name)
 
     def _from(self, solver: type, arguments: Mapping[str, Any]) -> None:
         """Remember which call made this result, so that it can be explained later."""
-        object.__setattr__(self, "_origin", (solver, dict(arguments)))
+        # Copies: what the caller does with an amount later changes no derivation.
+        own = {name: read_only(value) for name, value in arguments.items()}
+        object.__setattr__(self, "_origin", (solver, own))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(self._fields())}>"
@@ -140,7 +145,7 @@ class Result(Mapping[str, Any]):
         return "\n".join([type(self).__name__, *(f"  {line}" for line in lines)])
 
     def _repr_markdown_(self) -> str:
-        rows = [f"| {name} | {_shown(value)} |" for name, value in self.items()]
+        rows = [f"| {name} | {escaped(_shown(value))} |" for name, value in self.items()]
         return "\n".join(["| Field | Value |", "|:---|:---|", *rows])
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.files import printable
+from mlsysim.core.provenance import escaped, linked
 from mlsysim.core.types import Source
 from mlsysim.core.units import Q_, format_number, has_dimension, si_factor, unit
 
@@ -160,7 +162,7 @@ class Table:
 
     def __str__(self) -> str:
         shown = self._shown(self._limit)
-        rows = [self._texts(index, lambda text, *_: text) for index in range(shown)]
+        rows = [self._texts(index, lambda text, *_: printable(text)) for index in range(shown)]
         grid = [self._heads(), *rows]
         widths = [max(map(len, cells)) for cells in zip(*grid, strict=True)]
         lines = ["  ".join(map(str.rjust, cells, widths)) for cells in grid]
@@ -170,7 +172,8 @@ class Table:
     def _repr_markdown_(self) -> str:
         shown = self._shown(self._limit)
         rows = [self._texts(index, _markdown_cell) for index in range(shown)]
-        grid = [self._heads(), ["---"] * len(self._columns), *rows]
+        heads = [escaped(head) for head in self._heads()]
+        grid = [heads, ["---"] * len(self._columns), *rows]
         lines = ["| " + " | ".join(cells) + " |" for cells in grid]
         return "\n".join([*lines, *filter(None, ["", self._more(shown)])])
 
@@ -220,9 +223,8 @@ def _text(column: Column, index: int) -> str:
 
 def _markdown_cell(text: str, column: Column, index: int) -> str:
     source = column.sources[index] if column.sources else None
-    shown = text.replace("|", "\\|")
-    linked = source is not None and source.url and _plain(column, index) is not None
-    return f"[{shown}]({source.url})" if source is not None and linked else shown
+    known = source is not None and _plain(column, index) is not None
+    return linked(escaped(text), source) if source is not None and known else escaped(text)
 
 
 def _is_number(value: Any) -> bool:

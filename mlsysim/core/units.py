@@ -7,6 +7,8 @@ and dress their answers here; formulas never see a unit.
 from __future__ import annotations
 
 import math
+import sys
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,16 +16,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pint
 from pint.delegates.formatter import Formatter
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 
 __all__ = [
     "Q_",
     "Quantity",
     "dress",
+    "fixed",
     "format_number",
+    "is_quantity",
     "parse_quantity",
+    "real_number",
     "si_factor",
     "strip",
+    "told",
     "unit",
     "ureg",
 ]
@@ -64,6 +70,38 @@ Q_ = ureg.Quantity
 """Makes a quantity: `Q_(80, "GB")` or `Q_("80 GB")`."""
 
 
+class _FixedQuantity(Q_):  # type: ignore[misc, valid-type]
+    """A quantity that no method changes in place; what is computed from it is an ordinary one."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # Pint makes results of arithmetic with the class of the operand.
+        return Q_(*args, **kwargs)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> None:
+        raise AttributeError(f"{self} is part of a record: take it in another unit with to()")
+
+    ito = ito_base_units = ito_root_units = ito_reduced_units = ito_preferred = _refuse
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return fixed, (Q_(self),)
+
+
+def fixed(value: Any) -> Any:
+    """Return a quantity that cannot be changed in place, for records that are shared."""
+    if isinstance(value, _FixedQuantity):
+        return value
+    magnitude = value.magnitude
+    if hasattr(magnitude, "flags"):  # NumPy's arrays, also those without axes
+        magnitude = magnitude.copy()
+        magnitude.flags.writeable = False
+    own = Q_(magnitude, value.units)
+    own.__class__ = _FixedQuantity
+    return own
+
+
 @lru_cache(maxsize=256)
 def unit(name: str) -> Any:
     """Parse a unit name once; the empty string and ``"1"`` mean dimensionless."""
@@ -95,6 +133,26 @@ def has_dimension(name: str) -> bool:
     return bool(_dimension(name))
 
 
+def is_quantity(value: Any) -> bool:
+    """Tell whether a value is a quantity, of this registry or of another one."""
+    return isinstance(value, pint.Quantity)
+
+
+def real_number(value: Any) -> int | float | None:
+    """Return a whole or floating number as Python's own, and `None` for every other value.
+
+    Decimals and fractions do not mix with floats, and switches are not numbers.
+    """
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind is not None:
+        if kind not in "iuf" or value.ndim:
+            return None
+        value = int(value) if kind in "iu" else float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value
+
+
 def strip(value: Any, expected: str, argument: str) -> Any:
     """Turn a quantity into a plain number in SI base units.
 
@@ -114,28 +172,48 @@ def strip(value: Any, expected: str, argument: str) -> Any:
     """
     if not isinstance(value, pint.Quantity):
         if _dimension(expected):
+            example = shown(value) if real_number(value) is not None else "1"
             raise ConfigError(
-                f"{argument} needs a unit: got {value!r}; pass a quantity such as "
-                f'Q_({value!r}, "{expected}")',
+                f"{argument} needs a unit: got {shown(value)}; pass a quantity such as "
+                f'Q_({example}, "{expected}")',
                 argument=argument,
             )
         return value
     if not isinstance(value, Q_):
         raise ConfigError(
-            f"{argument} = {value} belongs to another registry of units: make it with mlsysim.Q_",
+            f"{argument} = {shown(value)} belongs to another registry of units: make it with "
+            "mlsysim.Q_",
             argument=argument,
         )
     factor, dimension = _measure(value.units)
     if dimension != _dimension(expected):
         raise ConfigError(
-            f"{argument} = {value} has the wrong dimension: expected a quantity such as "
+            f"{argument} = {told(value)} has the wrong dimension: expected a quantity such as "
             f'Q_(1, "{expected}")',
             argument=argument,
         )
     magnitude = value.magnitude
     if getattr(getattr(magnitude, "dtype", None), "kind", "") in ("i", "u", "f"):
         magnitude = magnitude.astype(float)  # narrow numbers overflow, or lose digits
+    elif not getattr(magnitude, "ndim", 0):
+        magnitude = real_number(magnitude)
+        if magnitude is None:
+            raise ConfigError(
+                f"{argument} = {told(value)} holds no real number: expected a quantity such as "
+                f'Q_(1, "{expected}")',
+                argument=argument,
+            )
+        if isinstance(magnitude, int) and abs(magnitude) > sys.float_info.max:
+            return math.inf if magnitude > 0 else -math.inf
     return magnitude * factor
+
+
+def told(value: Any) -> str:
+    """Write a number or quantity for an error message, with its unit where it can be printed."""
+    with suppress(Exception):
+        if is_quantity(value) and len(text := str(value)) <= 80:
+            return text
+    return shown(value)
 
 
 def dress(value: Any, name: str) -> Any:
@@ -156,13 +234,13 @@ def parse_quantity(text: str, argument: str) -> Quantity:
         return Q_(text)
     except Exception as fault:  # Pint raises many kinds for malformed text
         raise ConfigError(
-            f"{argument} = {text!r} is not a quantity: write a number and a unit, as in "
+            f"{argument} = {shown(text)} is not a quantity: write a number and a unit, as in "
             f'"3.35 TB/s" ({fault})',
             argument=argument,
         ) from fault
 
 
-# Units in which people read large or compound quantities: from which magnitude in SI on.
+# Units in which people read large quantities: from which magnitude in SI on.
 _READ_IN = {
     "s": ((2 * 365.25 * 86_400, "year"), (2 * 86_400, "day"), (7_200, "h")),
     "J": ((3.6e6, "Wh"),),

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.result import Result
 from mlsysim.core.units import format_number
 from mlsysim.evaluation.checks import FAIL, PASS, UNKNOWN, Check, Level
@@ -48,7 +48,8 @@ def evaluate(scenario: Scenario) -> Scorecard:
     """
     if not isinstance(scenario, Scenario):
         raise ConfigError(
-            f"scenario = {scenario!r} is not a Scenario; pass one such as Scenarios.Smart_Doorbell",
+            f"scenario = {shown(scenario)} is not a Scenario; pass one such as "
+            "Scenarios.Smart_Doorbell",
             argument="scenario",
         )
     result = scenario.solve()

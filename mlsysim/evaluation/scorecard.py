@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsysim.core.errors import InfeasibleError, OOMError, SLAViolation
 from mlsysim.core.fields import Record, record
+from mlsysim.core.provenance import escaped
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
 from mlsysim.evaluation.checks import FAIL, PASS, UNKNOWN, Check, Level, worst
@@ -180,7 +181,7 @@ class Scorecard(Record):
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
-        return f"**{self.name}: {self.status}**\n\n{self.table()._repr_markdown_()}"
+        return f"**{escaped(self.name)}: {self.status}**\n\n{self.table()._repr_markdown_()}"
 
     def _repr_html_(self) -> str:
         title = f"<p><strong>{html.escape(self.name)}: {self.status}</strong></p>"

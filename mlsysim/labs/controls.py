@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 
 __all__ = ["Choice", "Controls", "Question", "Slider", "Switch"]
 
@@ -46,7 +46,7 @@ class Control:
         """
         if not self.accepts(value):
             raise ConfigError(
-                f"{self.id} = {value!r} is out of range: give {self.wanted}", argument=self.id
+                f"{self.id} = {shown(value)} is out of range: give {self.wanted}", argument=self.id
             )
         return value
 
@@ -161,7 +161,7 @@ class Controls:
         """
         if not isinstance(state, Mapping):
             raise ConfigError(
-                f"state = {state!r} is no mapping: give a control's value by the control's name",
+                f"state = {shown(state)} is no mapping: give values by the names of controls",
                 argument="state",
             )
         for name in state:

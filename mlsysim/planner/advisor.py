@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     Calibration,
     Datacenter,
@@ -175,14 +175,21 @@ def advise(
     fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
     if len({item.name for item in fleets}) < len(fleets):
         raise ConfigError("fleet: two fleets have one name; name them apart", argument="fleet")
+    prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
+    economics = prices | {"training_tokens": training_tokens, "datacenter": datacenter}
+    for name, value in (fixed | economics).items():
+        if getattr(value, "ndim", 0):
+            raise ConfigError(
+                f"{name} = {shown(value)} is an array: give one value, since it is not searched",
+                argument=name,
+            )
     for name, value in fixed.items():
         DistributedSolver.parameters[name].admit(name, value)
-    prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
     admitted = {
         name: EconomicsSolver.parameters[name].admit(name, value)
-        for name, value in (prices | {"training_tokens": training_tokens}).items()
+        for name, value in economics.items()
     }
-    if goal == "cost" and admitted["rental_price"] == 0:
+    if isinstance(goal, str) and goal == "cost" and admitted["rental_price"] == 0:
         raise ConfigError(
             "rental_price = 0 makes all plans cost nothing: give a price above zero, or leave it "
             "out to count the cost of owning",

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import quantity, record
 from mlsysim.core.units import Q_, Quantity
 from mlsysim.solvers import DistributedResult
@@ -115,8 +115,8 @@ def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:
     for name, value in (("result", result), ("against", against)):
         if not isinstance(value, DistributedResult):
             raise ConfigError(
-                f"{name} = {value!r} is no DistributedResult: give what DistributedSolver.solve "
-                "returns",
+                f"{name} = {shown(value)} is not a DistributedResult: give what "
+                "DistributedSolver.solve returns",
                 argument=name,
             )
     return compared(result, against)

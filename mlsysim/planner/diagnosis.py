@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
 from mlsysim.planner.cases import Case
 from mlsysim.planner.patterns import PATTERNS
@@ -100,7 +100,7 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
         case = Case(dict(plan), DistributedSolver.solve(**plan))
     else:
         raise ConfigError(
-            f"plan = {plan!r} is no plan: give a result of DistributedSolver.solve, or its "
+            f"plan = {shown(plan)} is no plan: give a result of DistributedSolver.solve, or its "
             "arguments",
             argument="plan",
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Column
 from mlsysim.core.types import Fleet
 from mlsysim.solvers import EconomicsSolver, SustainabilitySolver
@@ -32,9 +32,10 @@ class Goal:
     def __init__(
         self, name: str, tokens: float | None, economics: Mapping[str, Any], place: Any
     ) -> None:
-        if name not in GOALS:
+        if not isinstance(name, str) or name not in GOALS:
             raise ConfigError(
-                f"goal = {name!r} is unknown: choose one of {', '.join(GOALS)}", argument="goal"
+                f"goal = {shown(name)} is unknown: choose one of {', '.join(GOALS)}",
+                argument="goal",
             )
         if name == "time" and tokens is None:
             raise ConfigError(

@@ -9,6 +9,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.planner.cases import Case
 from mlsysim.planner.contrasts import spent
+from mlsysim.planner.space import divisors
 
 __all__ = ["PATTERNS", "Finding"]
 
@@ -37,7 +38,7 @@ def _near(case: Case, ranks: int, stride: int) -> tuple[int, int]:
 def _narrower(case: Case) -> Iterator[Case | None]:
     """Yield plans with smaller tensor groups: more stages or more replicas instead."""
     tp, pp = case["tp_size"], case["pp_size"]
-    for size in (n for n in range(1, tp) if tp % n == 0):
+    for size in divisors(tp)[:-1]:
         yield case.regrouped(size, pp * tp // size)
         yield case.regrouped(size, pp)
 
@@ -118,7 +119,7 @@ def _aligned(case: Case) -> Iterator[Case | None]:
     """Yield plans whose tensor groups lie evenly on nodes."""
     node = case["fleet"].node.accelerators_per_node
     tp, pp = case["tp_size"], case["pp_size"]
-    for size in (n for n in range(1, node + 1) if node % n == 0 and n != tp):
+    for size in (n for n in divisors(node) if n != tp):
         depths = {pp, max(1, pp * tp // size), max(1, -(-pp * tp // size))}
         for depth in sorted(depths):
             yield case.regrouped(size, depth)
@@ -158,13 +159,13 @@ def few_microbatches(case: Case) -> Finding | None:
 
     def fuller() -> Iterator[Case | None]:
         size = int(case.result.microbatch_size)
-        for parts in (n for n in range(1, size + 1) if size % n == 0):
+        for parts in divisors(size) if size else ():
             for chunks in (1, 2, 4, 8, 16):
                 if parts > 1 or chunks != case["virtual_stages"]:
                     yield case.changed(microbatch_count=count * parts, virtual_stages=chunks)
 
     def shallower() -> Iterator[Case | None]:
-        for depth in (n for n in range(1, stages) if stages % n == 0):
+        for depth in divisors(stages)[:-1]:
             yield case.regrouped(case["tp_size"], depth)
         for factor in (2, 4, 8):
             yield case.changed(
@@ -184,8 +185,7 @@ def needless_accumulation(case: Case) -> Finding | None:
     count = case["microbatch_count"]
     if case["pp_size"] > 1 or count == 1:
         return None
-    fewer = (n for n in range(1, count) if count % n == 0)
-    mended = case.best(case.changed(microbatch_count=n) for n in fewer)
+    mended = case.best(case.changed(microbatch_count=n) for n in divisors(count)[:-1])
     if mended is None:
         return None
     return Finding(

@@ -15,7 +15,7 @@ from mlsysim.core.units import Q_, format_number
 from mlsysim.planner.contrasts import PARTS
 from mlsysim.planner.goals import Goal
 from mlsysim.planner.plans import Plans
-from mlsysim.planner.space import LEVERS, Rows, blocks, layouts
+from mlsysim.planner.space import LEVERS, MOST_CONFIGURATIONS, Rows, blocks, layouts, too_many
 from mlsysim.slices import Executors
 from mlsysim.solvers import DistributedSolver
 from mlsysim.sweeps import Sweep, sweep
@@ -62,14 +62,17 @@ class Search:
     def run(self, fleets: Sequence[Fleet], batches: Sequence[int]) -> Plans:
         """Evaluate everything and return what can run, best first."""
         seq_len = self.fixed["seq_len"] or self.model.seq_len
-        work = []
+        work: list[tuple[dict[str, Any], Rows]] = []
+        total = 0
         for fleet in fleets:
             for batch in batches:
                 rows = layouts(self.model, fleet, batch, seq_len, self.given)
                 named = {"fleet": fleet, "batch_size": batch}
                 for shared, block in blocks(rows, self.model, self.given, self.fixed["attention"]):
                     work.append((named | shared, block))
-        total = sum(len(block["tp_size"]) for _, block in work)
+                    total += len(block["tp_size"])
+                    if total > MOST_CONFIGURATIONS:
+                        raise too_many("microbatch_count")
         for shared, block in work:
             self._evaluate(shared, block, total)
         return self._ranked({fleet.name: fleet for fleet in fleets})

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ParallelismError
+from mlsysim.core.errors import ConfigError, ParallelismError
 from mlsysim.core.types import Fleet, TransformerModel
 
-__all__ = ["LEVERS", "Rows", "blocks", "layouts"]
+__all__ = ["LEVERS", "MOST_CONFIGURATIONS", "Rows", "blocks", "divisors", "layouts", "too_many"]
 
 Rows = dict[str, NDArray[Any]]
+
+MOST_CONFIGURATIONS = 4_000_000
+"""Configurations of one search: more take minutes, and gigabytes to rank."""
 
 LEVERS = (
     "tp_size",
@@ -46,22 +49,33 @@ def layouts(
 
     Raises
     ------
+    ConfigError
+        If there are more than can be searched.
     ParallelismError
         If nothing is left of it.
     """
     devices = fleet.total_accelerators
-    chunks = set(_divisors(model.layers)) | set(_divisors(model.layers + 2))
+    largest = np.iinfo(np.int64).max // devices
+    if batch_size > largest:
+        raise ConfigError(
+            f"batch_size = {batch_size:.3g} is too large to split over {devices} devices: give at "
+            f"most {largest:.3g}",
+            argument="batch_size",
+        )
+    chunks = set(divisors(model.layers)) | set(divisors(model.layers + 2))
     choices = {
-        "tp_size": [n for n in _divisors(devices) if model.heads % n == 0],
-        "pp_size": [n for n in _divisors(devices) if n <= model.layers + 2],
-        "cp_size": [n for n in _divisors(devices) if seq_len % n == 0],
-        "ep_size": _divisors(int(model.si("experts"))),
-        "microbatch_count": _divisors(batch_size),
+        "tp_size": [n for n in divisors(devices) if model.heads % n == 0],
+        "pp_size": [n for n in divisors(devices) if n <= model.layers + 2],
+        "cp_size": [n for n in divisors(devices) if seq_len % n == 0],
+        "ep_size": divisors(int(model.si("experts"))),
+        "microbatch_count": divisors(batch_size),
         "virtual_stages": sorted(chunks),
     }
     choices |= {name: list(given[name]) for name in choices if given.get(name) is not None}
     rows: Rows = {}
     for name, values in choices.items():
+        if rows and len(rows["tp_size"]) * len(values) > 4 * MOST_CONFIGURATIONS:
+            raise too_many(name)
         rows = _crossed(rows, name, values)
         rows = _kept(rows, _agree(rows, name, model, devices, batch_size, seq_len))
     if not len(rows["tp_size"]):
@@ -104,6 +118,16 @@ def blocks(
                 yield {"sequence_parallel": parallel, "recompute": word}, joined
 
 
+def too_many(lever: str) -> ConfigError:
+    """Compose the error for a search that would not end."""
+    return ConfigError(
+        f"there are more than {MOST_CONFIGURATIONS:,} configurations to search: hold some of "
+        f"{', '.join(LEVERS)} at a value or a short list, such as {lever}=[1, 2, 4]; or give a "
+        "batch_size with fewer divisors, or fewer fleets and batches",
+        argument=lever,
+    )
+
+
 def _crossed(rows: Rows, name: str, values: Sequence[int]) -> Rows:
     """Combine every row with every value."""
     if not rows:
@@ -140,6 +164,16 @@ def _agree(
     return plain | ((r["virtual_stages"] > 1) & (r["pp_size"] > 1) & even & full)
 
 
-def _divisors(number: int) -> list[int]:
-    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
-    return sorted({*small, *(number // n for n in small)})
+def divisors(number: int) -> list[int]:
+    """Return all divisors of a whole number, from 1 to the number itself."""
+    found, rest, factor = [1], int(number), 2
+    while factor * factor <= rest:
+        powers = [1]
+        while rest % factor == 0:
+            rest //= factor
+            powers.append(powers[-1] * factor)
+        found = [n * power for n in found for power in powers]
+        factor += 1 if factor == 2 else 2
+    if rest > 1:
+        found += [n * rest for n in found]
+    return sorted(found)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ConfigError, ParallelismError
+from mlsysim.core.errors import ConfigError, ParallelismError, shown
 
 __all__ = ["Array", "Call", "Group"]
 
@@ -79,7 +79,7 @@ class Group:
             self.size = operator.index(size)
         except TypeError:
             raise ConfigError(
-                f"size = {size!r} is no number of ranks; give a whole one", argument="size"
+                f"size = {shown(size)} is no number of ranks; give a whole one", argument="size"
             ) from None
         if self.size < 1:
             raise ConfigError(f"size = {size} ranks: a group has one rank or more", argument="size")

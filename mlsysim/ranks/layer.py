@@ -45,7 +45,13 @@ class TransformerLayer:
     >>> from mlsysim import Models
     >>> from mlsysim.ranks import Group, Replicated, TransformerLayer, random_weights
     >>> model = replace(
-    ...     Models.Llama3_8B, hidden_dim=16, heads=4, kv_heads=2, head_dim=4, ffn_dim=24
+    ...     Models.Llama3_8B,
+    ...     hidden_dim=16,
+    ...     heads=4,
+    ...     kv_heads=2,
+    ...     head_dim=4,
+    ...     ffn_dim=24,
+    ...     parameters=None,
     ... )
     >>> layout = Replicated(Group(2))
     >>> layer = TransformerLayer(model, layout, random_weights(model))

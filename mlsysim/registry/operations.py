@@ -36,9 +36,9 @@ class PowerDraw(Entry):
         Power of a server apart from its devices, as a share of what its rating leaves for it.
     """
 
-    utilization: float = number(zero=True)
-    idle_share: float = number(zero=True)
-    host_share: float = number(zero=True)
+    utilization: float = number(zero=True, most=1)
+    idle_share: float = number(zero=True, most=1)
+    host_share: float = number(zero=True, most=1)
 
 
 @record

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import Q_, strip, unit
+from mlsysim.scenario.names import find_entry
 from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, Switch
+from mlsysim.solvers.arguments import Argument, Noun, Switch
 
 __all__ = ["read_amount", "read_argument"]
 
@@ -38,25 +39,29 @@ def read_amount(text: str, expected: str, name: str) -> Any:
     example = f'write a number and a unit, as in "5 {expected}"' if expected else "write a number"
     match = _AMOUNT.fullmatch(text.strip()) if len(text) <= 100 else None
     if match is None:
-        raise ConfigError(f"{name} = {text[:100]!r} is not an amount: {example}", argument=name)
+        raise ConfigError(f"{name} = {shown(text)} is not an amount: {example}", argument=name)
     number, symbol = float(match[1]), re.sub(r"\s*([*/])\s*", r"\1", match[2] or "")
     if abs(number) > _LARGEST:
-        raise ConfigError(f"{name} = {text!r} is out of range: use a larger unit", argument=name)
+        raise ConfigError(
+            f"{name} = {shown(text)} is out of range: use a larger unit", argument=name
+        )
     if symbol and not (_UNIT.fullmatch(symbol) and len(symbol) <= 60):
-        raise ConfigError(f"{name} = {text!r}: {symbol!r} is not a unit; {example}", argument=name)
+        raise ConfigError(
+            f"{name} = {shown(text)}: {shown(symbol)} is not a unit; {example}", argument=name
+        )
     whole = re.fullmatch(r"[-+]?[0-9]+", match[1])
     try:
         amount = Q_(int(number) if whole else number, unit(symbol))
     except Exception as fault:  # Pint raises several kinds for names that it does not know
         raise ConfigError(
-            f"{name} = {text!r}: the unit {symbol!r} is unknown; {example}", argument=name
+            f"{name} = {shown(text)}: the unit {shown(symbol)} is unknown; {example}", argument=name
         ) from fault
     try:
         strip(amount, expected, name)
     except ConfigError as fault:
         # The units' own message proposes Python, and this is text.
         raise ConfigError(
-            f"{name} = {text!r} has the wrong dimension: {example}", argument=name
+            f"{name} = {shown(text)} has the wrong dimension: {example}", argument=name
         ) from fault
     return amount
 
@@ -71,18 +76,21 @@ def read_argument(kind: Argument, name: str, value: Any) -> Any:
     name
         Its name.
     value
-        What was written: a number, a truth value or text.
+        What was written: a number, a truth value or text. An entry of the registry is written by
+        its name.
 
     Raises
     ------
     ConfigError
         If the value makes no sense; the message says what to write.
     """
+    if isinstance(kind, Noun) and value is not None:
+        value = find_entry(value, kind.kinds, name)
     if isinstance(kind, Amount) and isinstance(value, str):
         value = read_amount(value, kind.unit, name)
     if isinstance(kind, Switch) and value is not None and not isinstance(value, bool):
         raise ConfigError(
-            f"{name} = {value!r} is no truth value: write true or false", argument=name
+            f"{name} = {shown(value)} is no truth value: write true or false", argument=name
         )
     kind.admit(name, value)
     return value

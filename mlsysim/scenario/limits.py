@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, record, units_of
-from mlsysim.core.units import Quantity, strip
+from mlsysim.core.units import Quantity, real_number, strip
 from mlsysim.scenario.macro import MACRO_METRICS
 from mlsysim.scenario.tasks import TASKS
 
@@ -56,7 +56,7 @@ class Limit(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.metric not in METRICS:
+        if not isinstance(self.metric, str) or self.metric not in METRICS:
             raise UnknownEntryError.build(self.metric, "metric", METRICS)
         low, high = (self._bound(name) for name in ("at_least", "at_most"))
         if low is None and high is None:
@@ -71,10 +71,12 @@ class Limit(Record):
         value = getattr(self, name)
         if value is None:
             return None
-        plain = strip(value, METRICS[self.metric], f"{self.metric} {name}")
-        if isinstance(plain, bool) or not isinstance(plain, (int, float)):
-            raise ConfigError(f"{self.metric} {name} = {value!r} is not a number", argument=name)
-        if not math.isfinite(plain) or plain < 0:
+        plain = real_number(strip(value, METRICS[self.metric], f"{self.metric} {name}"))
+        if plain is None:
+            raise ConfigError(
+                f"{self.metric} {name} = {shown(value)} is not a number", argument=name
+            )
+        if not 0 <= plain <= sys.float_info.max:
             raise ConfigError(
                 f"{self.metric} {name} = {value} is out of range: give a finite value of zero or "
                 "more",

@@ -7,8 +7,21 @@ from typing import Any
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.calibration.power import PowerCalibrations
+from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.training import Calibrations
 
 __all__ = ["entries", "find_entry"]
+
+_CATALOGS: tuple[Any, ...] = (
+    Hardware,
+    Models,
+    Systems,
+    Infra,
+    Calibrations,
+    ServingCalibrations,
+    PowerCalibrations,
+)
 
 
 @cache
@@ -16,7 +29,7 @@ def entries(*kinds: type) -> dict[str, Any]:
     """Return every registry row of the given kinds, by its short name."""
     return {
         name: row
-        for catalog in (Hardware, Models, Systems, Infra)
+        for catalog in _CATALOGS
         for name, row in catalog.items()
         if isinstance(row, kinds)
     }

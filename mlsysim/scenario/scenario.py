@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.result import Result
 from mlsysim.core.types import (
     Accelerator,
@@ -108,9 +108,15 @@ class Scenario(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self, name=str, task=str, description=str, arguments=Mapping)
         for field in ("limits", "macro_limits"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
-        object.__setattr__(self, "arguments", dict(self.arguments))
+            given = getattr(self, field)
+            if not isinstance(given, (tuple, frozenset, Iterator)):
+                raise ConfigError(
+                    f"{field} = {shown(given)} is not a tuple of limits: pass (Limit(...),)",
+                    argument=field,
+                )
+            self._keep(field, tuple(given))
         for fault in self.faults():
             raise fault
 
@@ -151,12 +157,12 @@ class Scenario(Record):
             if not isinstance(getattr(self, field), wanted):
                 names = " or ".join(kind.__name__ for kind in wanted)
                 yield ConfigError(
-                    f"{field} = {getattr(self, field)!r} is not a {names}", argument=field
+                    f"{field} = {shown(getattr(self, field))} is not a {names}", argument=field
                 )
         if self.task != "inference" and not isinstance(self.workload, TransformerModel):
             yield ConfigError(
-                f"workload = {self.workload!r} has no layers to be split or cached: {self.task} "
-                "takes a transformer such as Models.Llama3_8B",
+                f"workload = {shown(self.workload)} has no layers to be split or cached: "
+                f"{self.task} takes a transformer such as Models.Llama3_8B",
                 argument="workload",
             )
         if self.utilization is not None:
@@ -170,6 +176,8 @@ class Scenario(Record):
         for field, metrics in known.items():
             for limit in getattr(self, field):
                 if not isinstance(limit, Limit):
-                    yield ConfigError(f"{field} holds {limit!r}: pass Limit(...)", argument=field)
+                    yield ConfigError(
+                        f"{field} holds {shown(limit)}: pass Limit(...)", argument=field
+                    )
                 elif limit.metric not in metrics:
                     yield UnknownEntryError.build(limit.metric, f"{self.task} metric", metrics)

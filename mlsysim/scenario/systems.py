@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     Accelerator,
     Datacenter,
@@ -69,8 +69,8 @@ def standalone_fleet(system: System) -> Fleet:
     """
     if not isinstance(system, SYSTEMS):
         raise ConfigError(
-            f"system = {system!r} is no system: pass a device such as Hardware.H100, a node such "
-            "as Systems.Nodes.DGX_H100, or a fleet such as Systems.Clusters.Research_256",
+            f"system = {shown(system)} is not a system: pass a device such as Hardware.H100, a "
+            "node such as Systems.Nodes.DGX_H100, or a fleet such as Systems.Clusters.Research_256",
             argument="system",
         )
     if isinstance(system, Fleet):

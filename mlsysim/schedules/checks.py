@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.schedules.orders import Order, Pass
 from mlsysim.schedules.timeline import Event, Time
 
@@ -53,7 +53,7 @@ def _as_pass(step: Any) -> Pass:
         if found.kind in ("F", "B", "W") and whole:
             return found
     raise ConfigError(
-        f"orders hold {step!r}: give passes such as Pass('F', 0), of kind 'F', 'B' or 'W'",
+        f"orders hold {shown(step)}: give passes such as Pass('F', 0), of kind 'F', 'B' or 'W'",
         argument="orders",
     )
 
@@ -111,9 +111,13 @@ def stage_times(
         )
     for value in values:
         number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        # In this order: a whole number may be too large to become a float.
+        finite = number and abs(value) <= sys.float_info.max
+        if not finite or value < 0 or (value == 0 and not zero):
             limit = "of zero or more" if zero else "above zero"
-            raise ConfigError(f"{name} = {value!r}: give a finite number {limit}", argument=name)
+            raise ConfigError(
+                f"{name} = {shown(value)}: give a finite number {limit}", argument=name
+            )
     return values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.schedules.timeline import Event, Time, Timeline
 
 __all__ = ["gantt"]
@@ -18,8 +18,8 @@ def gantt(timeline: Timeline, tick: Time | None) -> str:
     tick = _tick(timeline) if tick is None else tick
     if not tick > 0 or timeline.makespan / tick > _WIDEST:
         raise ConfigError(
-            f"tick = {tick!r} does not divide a makespan of {timeline.makespan} into columns: give "
-            f"a time above zero, of at least a {_WIDEST}th of the makespan",
+            f"tick = {shown(tick)} does not divide a makespan of {timeline.makespan} into columns: "
+            f"give a time above zero, of at least a {_WIDEST}th of the makespan",
             argument="tick",
         )
     labels = {event: _label(event, timeline) for event in timeline.events}

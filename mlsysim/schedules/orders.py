@@ -6,9 +6,12 @@ import operator
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
-from mlsysim.core.errors import ConfigError, ParallelismError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, ParallelismError, UnknownEntryError, shown
 
 __all__ = ["Kind", "Order", "Pass", "pipeline_orders"]
+
+_MOST_PASSES = 1_000_000
+"""Passes of all stages: playing as many takes half a minute and half a gigabyte."""
 
 Kind: TypeAlias = Literal["F", "B", "W"]
 """Forward, backward, and the part of a backward that only gives gradients of weights."""
@@ -67,8 +70,9 @@ def pipeline_orders(
     Raises
     ------
     ConfigError
-        If a size is not a whole number from 1, if there is no such schedule, if it has no
-        interleaved form, or if the interleaved one cannot deal out the microbatches.
+        If a size is not a whole number from 1, if they make more than a million passes, if there is
+        no such schedule, if it has no interleaved form, or if the interleaved one cannot deal out
+        the microbatches.
 
     References
     ----------
@@ -87,13 +91,27 @@ def pipeline_orders(
     pp_size = _count("pp_size", pp_size)
     microbatch_count = _count("microbatch_count", microbatch_count)
     virtual_stages = _count("virtual_stages", virtual_stages)
-    if schedule not in _ORDERS:
+    if not isinstance(schedule, str) or schedule not in _ORDERS:
         raise UnknownEntryError.build(schedule, "schedule", _ORDERS)
+    each = 3 if schedule == "zb-h1" else 2
+    if pp_size * microbatch_count * virtual_stages * each > _MOST_PASSES:
+        sizes = {
+            "pp_size": pp_size,
+            "microbatch_count": microbatch_count,
+            "virtual_stages": virtual_stages,
+        }
+        raise ConfigError(
+            f"pp_size x microbatch_count x virtual_stages = {shown(pp_size)} x "
+            f"{shown(microbatch_count)} x {shown(virtual_stages)}, with {each} passes each, is "
+            f"more than the {_MOST_PASSES:,} passes that can be played: choose smaller sizes, or "
+            "use DistributedSolver, whose formulas take any",
+            argument=max(sizes, key=lambda name: sizes[name]),
+        )
     if virtual_stages == 1:
         return [_ORDERS[schedule](i, pp_size, microbatch_count) for i in range(pp_size)]
     if schedule != "1f1b":
         raise ConfigError(
-            f"schedule = {schedule!r} has no interleaved form here, but virtual_stages = "
+            f"schedule = {shown(schedule)} has no interleaved form here, but virtual_stages = "
             f"{virtual_stages}: choose schedule = '1f1b', or virtual_stages = 1",
             argument="virtual_stages",
         )
@@ -108,9 +126,15 @@ def pipeline_orders(
 
 def _count(name: str, size: int) -> int:
     """Return a size, NumPy's too, as a whole number."""
-    if isinstance(size, bool) or not hasattr(size, "__index__") or size < 1:
-        raise ConfigError(f"{name} = {size!r}: give a whole number of 1 or more", argument=name)
-    return operator.index(size)
+    try:
+        whole = 0 if isinstance(size, bool) else operator.index(size)
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise ConfigError(
+            f"{name} = {shown(size)}: give a whole number of 1 or more", argument=name
+        )
+    return whole
 
 
 def _gpipe(stage: int, stages: int, microbatches: int) -> Order:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import si_factor, strip
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.units import is_quantity, si_factor, strip, told
 from mlsysim.solvers.arguments import Number, Share, Varying, is_array
 
 __all__ = ["Amount", "Factor", "Portion"]
@@ -29,10 +29,12 @@ class Amount(Number):
     def _admit(self, name: str, value: Any) -> Any:
         if isinstance(value, Varying):
             return value
-        if hasattr(value, "units"):
+        if is_quantity(value):
             return self._stripped(name, value)
         if not self.plain:
-            raise ConfigError(f"{name} = {value!r} has no unit: give {self.wanted}", argument=name)
+            raise ConfigError(
+                f"{name} = {shown(value)} has no unit: give {self.wanted}", argument=name
+            )
         return super()._admit(name, value) * si_factor(self.unit)
 
     def _stripped(self, name: str, value: Any) -> float:
@@ -40,13 +42,11 @@ class Amount(Number):
             raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
         try:
             number = float(strip(value, self.unit, name))
-        except ConfigError:
-            raise ConfigError(
-                f"{name} = {value} has the wrong dimension: give {self.wanted}", argument=name
-            ) from None
+        except ConfigError as fault:
+            raise ConfigError(f"{fault.message}: give {self.wanted}", argument=name) from None
         if not self._accepts(number):
             raise ConfigError(
-                f"{name} = {value} is out of range: give {self.wanted}", argument=name
+                f"{name} = {told(value)} is out of range: give {self.wanted}", argument=name
             )
         return number
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import find_precision
+from mlsysim.core.units import is_quantity, real_number, strip
 
 __all__ = [
     "Argument",
@@ -32,17 +33,17 @@ _MOST = 10**15
 
 
 class Varying:
-    """Takes the place of a number that differs from row to row, while a sweep chooses constants.
+    """Placeholder for a number that differs from row to row, while a sweep chooses constants.
 
-    It cannot be compared or converted: a solver that chose by the values of an axis would choose
-    the same for all its rows. A number by which something is chosen is a `Stage`.
+    It cannot be compared or converted, because a choice that depends on an axis must be made for
+    each of its values. A number that decides something is a `Stage`.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def _refuse(self, *_: object) -> Any:
-        raise TypeError(f"{self.name} differs from row to row: nothing can be chosen by it")
+        raise TypeError(f"{self.name} differs from row to row: declare it a Stage to choose by it")
 
     __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
     __hash__ = object.__hash__
@@ -51,11 +52,6 @@ class Varying:
 def is_array(value: Any) -> bool:
     """Tell whether a value is an array of several numbers."""
     return hasattr(value, "dtype") and hasattr(value, "ndim") and value.ndim > 0
-
-
-def _is_switch(value: Any) -> bool:
-    """Tell whether a value is Python's or NumPy's True or False, which are no numbers here."""
-    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
 
 
 def _as_float(value: Any) -> float:
@@ -102,7 +98,7 @@ class Noun(Argument):
         if not isinstance(value, self.kinds):
             wanted = " or ".join(kind.__name__ for kind in self.kinds)
             raise ConfigError(
-                f"{name} = {value!r} is not a {wanted}; pass one such as {self.hint}",
+                f"{name} = {shown(value)} is not a {wanted}; pass one such as {self.hint}",
                 argument=name,
             )
         return value
@@ -124,17 +120,18 @@ class Number(Argument):
             return value
         if is_array(value):
             raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
-        if hasattr(value, "magnitude"):
-            if not value.dimensionless:
-                raise ConfigError(
-                    f"{name} = {value} must be a plain number: give {self.wanted}", argument=name
-                )
-            value = value.to("").magnitude
-        odd = isinstance(value, (str, bytes, type)) or _is_switch(value)
-        if odd or not hasattr(value, "__float__"):
+        number = value
+        if is_quantity(value):
+            try:
+                number = strip(value, "", name)
+            except ConfigError as fault:
+                raise ConfigError(f"{fault.message}: give {self.wanted}", argument=name) from None
+        number = real_number(number)
+        if number is None:
             raise ConfigError(
-                f"{name} = {value!r} must be a number: give {self.wanted}", argument=name
+                f"{name} = {shown(value)} must be a number: give {self.wanted}", argument=name
             )
+        value = number
         if not self._accepts(_as_float(value)):
             raise self._refusal(name, value)
         return self._convert(value)
@@ -151,7 +148,7 @@ class Number(Argument):
         return numbers, self._accepts(numbers)
 
     def _as_floats(self, values: Any) -> Any:
-        """Convert an array; what cannot be converted becomes NaN, which nothing accepts."""
+        """Convert an array. Values that cannot be converted become NaN, which is never accepted."""
         if hasattr(values, "magnitude"):
             if not values.dimensionless:
                 return values.magnitude * math.nan
@@ -166,10 +163,9 @@ class Number(Argument):
         return float(value)
 
     def _refusal(self, name: str, value: Any) -> ConfigError:
-        shown = repr(value)
-        if len(shown) > 40:
-            shown = f"{shown[:20]}..."
-        return ConfigError(f"{name} = {shown} is out of range: give {self.wanted}", argument=name)
+        return ConfigError(
+            f"{name} = {shown(value)} is out of range: give {self.wanted}", argument=name
+        )
 
 
 @dataclass(frozen=True)
@@ -202,9 +198,9 @@ class Whole(Number):
 
 @dataclass(frozen=True)
 class Stage(Whole):
-    """A number out of a few that are kinds rather than amounts: constants may depend on it.
+    """One of a few numbers that constants may depend on, such as a ZeRO stage.
 
-    A sweep handles each of its values by itself, like a name.
+    A sweep treats each value separately, like a name.
     """
 
     numeric = False
@@ -229,7 +225,7 @@ class Switch(Argument):
 
     def _admit(self, name: str, value: Any) -> Any:
         if not isinstance(value, bool):
-            raise ConfigError(f"{name} = {value!r} must be True or False", argument=name)
+            raise ConfigError(f"{name} = {shown(value)} must be True or False", argument=name)
         return value
 
 
@@ -244,10 +240,10 @@ class Choice(Argument):
         if value in options.values():
             return value
         if not isinstance(value, str) or value not in options:
-            near = get_close_matches(str(value), options, n=1)
+            near = get_close_matches(shown(value), options, n=1)
             hint = f'; did you mean "{near[0]}"?' if near else ""
             raise ConfigError(
-                f"{name} = {value!r} is unknown: choose one of {', '.join(options)}{hint}",
+                f"{name} = {shown(value)} is unknown: choose one of {', '.join(options)}{hint}",
                 argument=name,
             )
         return options[value]

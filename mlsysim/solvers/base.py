@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from mlsysim.core.derivation import Derivation, Input
 from mlsysim.core.docstring import read_docstring
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.formula import trace
 from mlsysim.core.result import Result
 from mlsysim.core.types import Entry
@@ -34,8 +34,8 @@ Kernel = Callable[..., dict[str, Any]]
 class Rule:
     """A condition on the kernel's inputs without which there is no answer at all.
 
-    `holds` is evaluated on numbers and on arrays alike; `message` words the fault of one case, in
-    which whole numbers are whole.
+    `holds` is evaluated on numbers and on arrays alike. `message` describes the fault of one case;
+    it gets whole numbers as integers.
     """
 
     argument: str
@@ -55,8 +55,8 @@ class Plan:
 
     An origin is a dotted path from an argument, such as ``"model.layers"``; a tuple of paths
     means the first that is not `None`. Braces at the end of a part stand for the name of
-    another argument, as in ``"hardware.compute.{precision}"``. `limits` has the origins of what
-    only the rules look at.
+    another argument, as in ``"hardware.compute.{precision}"``. `limits` has the origins of values
+    that only the rules need.
     """
 
     kernel: Kernel
@@ -99,14 +99,14 @@ class Solver(Generic[R]):
     def inputs(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Look up the kernel's inputs, as plain SI numbers.
 
-        All of them are floats, as in the arrays of a sweep. Whole numbers of Python are exact
-        where those of NumPy wrap around, and `solve` and `sweep` would part.
+        All of them are floats, as in the arrays of a sweep. With integers the two could differ:
+        Python's are exact, and NumPy's wrap around.
         """
         return _values(arguments, cls.plan(arguments).origins)
 
     @classmethod
     def limits(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Look up what the rules compare, besides the kernel's inputs."""
+        """Look up the values that the rules need besides the kernel's inputs."""
         return _values(arguments, cls.plan(arguments).limits)
 
     @classmethod
@@ -122,7 +122,7 @@ class Solver(Generic[R]):
         for name, value in given.items():
             if is_array(value):
                 raise ConfigError(
-                    f"{name} = {value!r} is an array, and solve takes one value: use sweep",
+                    f"{name} = {shown(value)} is an array, and solve takes one value: use sweep",
                     argument=name,
                 )
         arguments = cls.admit(given)

@@ -125,8 +125,8 @@ class ServingSolver(Solver[ServingResult]):
         tp_size
             Devices of the node that share each layer.
         waves
-            Requests that each client sends, one after the other. All clients start at once, so
-            that the first ones queue; `None` is a run so long that the start does not matter.
+            Requests that each client sends in turn. All clients start at once, so that the first
+            ones queue; `None` is a run so long that the start does not matter.
         arrivals
             Requests that arrive together once the start is over: 1 where clients are
             independent.
@@ -134,11 +134,9 @@ class ServingSolver(Solver[ServingResult]):
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
-            Constants for the operators; `None` takes those of TensorRT-LLM, or else of what was
-            fitted for the device.
+            Constants for the operators; `None` takes those of TensorRT-LLM, or what was fitted.
         power_calibration
-            Constants of what operations and bytes draw in power; `None` takes those fitted for the
-            device's generation.
+            Constants of power; `None` takes those fitted for the device's generation.
 
         Returns
         -------
@@ -154,8 +152,9 @@ class ServingSolver(Solver[ServingResult]):
 
         Notes
         -----
-        Requests that do not all fit the memory still get times: those that fit run, and the
-        others wait for their places. `feasible` is then False, with the `reasons`.
+        Requests that do not all fit still get times: those that fit run, and the others wait;
+        `feasible` is then False, with the `reasons`. With more memory more of them run: throughput
+        rises, latency falls, and the time between tokens grows.
 
         Examples
         --------
@@ -244,6 +243,8 @@ class ServingSolver(Solver[ServingResult]):
                 else "not one such sequence fits: store weights more narrowly, shorten the "
                 "context, or raise tp_size"
             )
+            if (running := int(values["running_batch_size"])) < arguments["batch_size"]:
+                advice += f"; {running} requests run at a time, and the others wait"
             reasons = (
                 f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
                 f"{format_number(need - have)} too little; {advice}",

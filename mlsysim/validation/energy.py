@@ -17,7 +17,6 @@ from mlsysim.core.types import (
     Source,
     TransformerModel,
 )
-from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import ServingCalibrations
@@ -63,16 +62,13 @@ class Drawn:
 def _model(row: Row) -> TransformerModel:
     hidden, heads, head_dim = row.whole("hidden"), row.whole("heads"), row.whole("head_dim")
     layers, ffn, vocab = row.whole("layers"), row.whole("ffn"), row.whole("vocab")
-    kv_heads = row.whole("kv_heads")
-    matrices = 2 * hidden * head_dim * (heads + kv_heads) + 3 * hidden * ffn
     return TransformerModel(
         name=row.text("model"),
         source=_RUN,
-        parameters=Q_(layers * matrices + 2 * vocab * hidden, "param"),
         layers=layers,
         hidden_dim=hidden,
         heads=heads,
-        kv_heads=kv_heads,
+        kv_heads=row.whole("kv_heads"),
         head_dim=head_dim,
         ffn_dim=ffn,
         vocab_size=vocab,

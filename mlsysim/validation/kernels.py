@@ -13,7 +13,7 @@ from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.kernels import LinkCalibrations, ProductCalibrations
 from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.validation.report import Comparison
-from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.rows import Row, Skip, count_of
 
 __all__ = ["Collective", "Product", "collective_of", "collective_time", "compare", "product_of"]
 
@@ -101,10 +101,8 @@ def product_of(row: Row) -> Product:
     precision = _FORMATS.get(row.text("dtype"))
     if precision is None:
         raise Skip(f"number format {row.text('dtype')!r}")
-    shape = re.search(r"(\d+)x(\d+)x(\d+)", row.text("op"))
-    m, n, k = (
-        (int(size) for size in shape.groups()) if shape else (row.whole(name) for name in "mnk")
-    )
+    shape = re.search(r"([0-9]+)x([0-9]+)x([0-9]+)", row.text("op"))
+    m, n, k = map(count_of, shape.groups()) if shape else (row.whole(name) for name in "mnk")
     return Product(
         device=_CHIPS.get(device, device),
         precision=precision,

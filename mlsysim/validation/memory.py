@@ -14,7 +14,7 @@ from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.results import DistributedResult
 from mlsysim.validation.report import Comparison
-from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.rows import Row, Skip, count_of
 from mlsysim.validation.training import node_of
 
 __all__ = ["arguments", "compare", "measured", "predict"]
@@ -79,7 +79,7 @@ def compare(row: Row) -> Comparison:
 
 def _model_states(row: Row) -> float:
     """ZeRO's figure 1: mixed precision, Adam, states divided as the stage says."""
-    size = re.fullmatch(r"([\d.]+)B", row.text("model"))
+    size = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)B", row.text("model"))
     if size is None:
         raise Skip(f"model {row.text('model')!r} is not a size")
     parameters, stage = float(size[1]) * 1e9, row.whole("zero_stage", minimum=0)
@@ -105,7 +105,7 @@ def measured(row: Row) -> float:
 
 
 def _gpt(row: Row) -> TransformerModel:
-    """Return the GPT block of Korthikanti's papers: its layers only."""
+    """Return the GPT of Korthikanti's papers, who count its layers only: a table of one word."""
     hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
     return TransformerModel(
         name=row.text("model"),
@@ -117,7 +117,7 @@ def _gpt(row: Row) -> TransformerModel:
         kv_heads=heads,
         head_dim=hidden // heads,
         ffn_dim=row.whole("ffn"),
-        vocab_size=row.whole("vocab", default=51_200),
+        vocab_size=1,
         seq_len=row.whole("seq_len"),
     )
 
@@ -235,24 +235,17 @@ def _model(row: Row) -> TransformerModel:
     if name == "llama3_70b":
         return _cut(Models.Llama3_70B, layers)
     # The launcher gives the largest one sixteen key heads, not its eight.
-    return _cut(replace(Models.Llama3_405B, kv_heads=16), layers)
+    return _cut(replace(Models.Llama3_405B, kv_heads=16, parameters=None), layers)
 
 
 def _cut(whole: TransformerModel, layers: int) -> TransformerModel:
-    hidden = whole.hidden_dim
-    matrices = 2 * hidden * whole.head_dim * (whole.heads + whole.kv_heads) + (
-        3 * hidden * whole.ffn_dim
-    )
-    parameters = layers * matrices + 2 * whole.vocab_size * hidden
-    return replace(
-        whole, layers=layers, parameters=Q_(parameters, "param"), field_sources={}, source=_RUN
-    )
+    return replace(whole, layers=layers, parameters=None, field_sources={}, source=_RUN)
 
 
 def _named(row: Row, letters: str) -> int:
     """Return a number that a row's identifier carries, such as cp4 or mbc32; 1 without one."""
-    found = re.search(rf"_{letters}(\d+)", row.name)
-    return int(found[1]) if found else 1
+    found = re.search(rf"_{letters}([0-9]+)", row.name)
+    return count_of(found[1]) if found else 1
 
 
 def _measured_run(row: Row) -> DistributedResult:

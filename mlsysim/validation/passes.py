@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core.types import Accelerator, Source, TransformerModel
-from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.validation.report import Comparison
@@ -29,12 +28,9 @@ def _model(row: Row) -> TransformerModel:
     hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
     kv_heads, vocab = row.whole("kv_heads", default=heads), row.whole("vocab")
     gated, head_dim = bool(row.whole("gated", default=0, minimum=0)), hidden // heads
-    matrices = 2 * hidden * head_dim * (heads + kv_heads)
-    matrices += (3 if gated else 2) * hidden * row.whole("ffn")
     return TransformerModel(
         name=row.text("model") or "model",
         source=_RUN,
-        parameters=Q_(layers * matrices + 2 * vocab * hidden, "param"),
         layers=layers,
         hidden_dim=hidden,
         heads=heads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import statistics
 from collections.abc import Iterable, Sequence
@@ -11,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
+from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 
 __all__ = ["Comparison", "Report", "Statistics"]
+
+# How a formula begins in Excel, LibreOffice and Google Sheets, also in full width.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @dataclass(frozen=True)
@@ -138,22 +143,25 @@ class Report:
     def to_csv(self, path: str | Path) -> None:
         """Write every comparison to a CSV file.
 
+        Text that a spreadsheet would run as a formula gets an apostrophe in front, and characters
+        that cannot be printed are written as escapes.
+
         Raises
         ------
         ConfigError
             If the file cannot be written.
         """
         names = ("id", "group", "split", "quantity", "measured", "predicted", "low", "high")
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow([*names, "error_percent"])
+        for row in self.comparisons:
+            values = [_inert(getattr(row, name)) for name in names]
+            writer.writerow([*values, f"{100 * row.error:.3f}"])
         try:
-            file = Path(path).open("w", encoding="utf-8", newline="")  # noqa: SIM115
-        except OSError as fault:
+            Path(path).write_text(text.getvalue(), encoding="utf-8", newline="")
+        except (OSError, ValueError) as fault:
             raise ConfigError(f"{path} cannot be written: {fault}", argument="output") from fault
-        with file:
-            writer = csv.writer(file)
-            writer.writerow([*names, "error_percent"])
-            for row in self.comparisons:
-                values = [getattr(row, name) for name in names]
-                writer.writerow([*values, f"{100 * row.error:.3f}"])
 
     def __str__(self) -> str:
         lines = [str(self.table())]
@@ -163,8 +171,16 @@ class Report:
             reasons: dict[str, int] = {}
             for _, reason in self.skipped:
                 reasons[reason] = reasons.get(reason, 0) + 1
-            lines += [f"  {count} x {reason}" for reason, count in reasons.items()]
+            lines += [f"  {count} x {printable(reason)}" for reason, count in reasons.items()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+
+def _inert(value: Any) -> Any:
+    """Return a cell that a spreadsheet shows and never runs."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

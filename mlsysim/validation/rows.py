@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.files import read_bytes
 
-__all__ = ["Row", "Skip", "read_rows"]
+__all__ = ["MAX_NUMBER", "Row", "Skip", "count_of", "read_rows"]
+
+MAX_BYTES = 64 * 1024**2
+MAX_NUMBER = 1e30
+MAX_COUNT = 10**15
 
 
 class Skip(Exception):  # noqa: N818 - a row that is passed over is no error
@@ -21,7 +29,23 @@ class Skip(Exception):  # noqa: N818 - a row that is passed over is no error
 class Row:
     """One measurement."""
 
-    cells: Mapping[str, str]
+    cells: Mapping[str, Any]
+    fault: str = ""
+    """Why no cell can be trusted to belong to its column; empty where all can."""
+
+    @classmethod
+    def of(cls, cells: Mapping[Any, Any], line: int | None = None) -> Row:
+        """Take a row of `csv.DictReader`, with its line where it is known."""
+        place = "the row" if line is None else f"line {line}"
+        fault = ""
+        if None in cells:
+            fault = (
+                f"{place} has more cells than the head: write decimals with a point, and put text "
+                "that has a comma in it between quotes"
+            )
+        elif line is not None and None in cells.values():
+            fault = f"{place} has fewer cells than the head: a comma or the rest of it is missing"
+        return cls(cells, fault)
 
     @property
     def name(self) -> str:
@@ -35,8 +59,9 @@ class Row:
 
     def text(self, column: str) -> str:
         """Return a cell's words; empty where there are none."""
-        value = (self.cells.get(column) or "").strip()
-        return "" if value.lower() == "nan" else value
+        value = self.cells.get(column)
+        text = "" if value is None else str(value).strip()
+        return "" if text.lower() == "nan" else text
 
     def number(self, column: str) -> float | None:
         """Return a cell's number, or None where there is none.
@@ -50,20 +75,30 @@ class Row:
         if not text:
             return None
         try:
-            value = float(text)
+            # Python reads 9_1 as 91, which may be a slip for 9.1.
+            value = float(text.replace("_", "?"))
         except ValueError:
-            raise Skip(f"{column} = {text!r} is not a number") from None
+            raise Skip(f"{column} = {shown(text)} is not a number") from None
         if not math.isfinite(value):
             raise Skip(f"{column} = {text!r} is not finite")
+        if value and not 1 / MAX_NUMBER <= abs(value) <= MAX_NUMBER:
+            raise Skip(f"{column} = {value:g} is beyond any measurement")
         return value
 
-    def whole(self, column: str, default: int | None = None, *, minimum: int = 1) -> int:
+    def whole(
+        self,
+        column: str,
+        default: int | None = None,
+        *,
+        minimum: int = 1,
+        maximum: int = MAX_COUNT,
+    ) -> int:
         """Return a cell's whole number.
 
         Raises
         ------
         Skip
-            If there is none and no default, or it is not whole and at least `minimum`.
+            If there is none and no default, or it is not whole, or not within the limits.
         """
         value = self.number(column)
         if value is None:
@@ -72,6 +107,8 @@ class Row:
             return default
         if value != int(value) or value < minimum:
             raise Skip(f"{column} = {value:g} is not a whole number of at least {minimum}")
+        if value > maximum:
+            raise Skip(f"{column} = {value:g} is too many: the limit is {maximum:g}")
         return int(value)
 
     def measured(self, column: str = "value") -> float:
@@ -99,8 +136,21 @@ class Row:
         """
         text = self.text(column) or default
         if text not in known:
-            raise Skip(f"{column} = {text!r} is not one of {', '.join(known)}")
+            raise Skip(f"{column} = {shown(text)} is not one of {', '.join(known)}")
         return text
+
+
+def count_of(digits: str) -> int:
+    """Return a count that stands between other words in a cell, such as the 8 of "EP 8".
+
+    Raises
+    ------
+    Skip
+        If it is beyond any count of devices or bytes.
+    """
+    if len(digits) > len(str(MAX_COUNT)):
+        raise Skip(f"{shown(digits)} is too many: the limit is {MAX_COUNT:g}")
+    return int(digits)
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -109,15 +159,22 @@ def read_rows(path: str | Path) -> list[Row]:
     Raises
     ------
     ConfigError
-        If the file cannot be read, is not text, or has no rows.
+        If the file cannot be read, is not text, names a column twice, or has no rows.
     """
     try:
         # Spreadsheets put a mark before the first column's name, and people put spaces around them.
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-            rows = [Row(cells) for cells in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        head = [name.strip() for name in reader.fieldnames or ()]
+        twice = [name for name, count in Counter(head).items() if name and count > 1]
+        if twice:
+            raise ConfigError(
+                f"{path} has {twice[0]} at the head of two columns: keep one of them",
+                argument="source",
+            )
+        reader.fieldnames = head
+        rows = [Row.of(cells, reader.line_num) for cells in reader]
+    except (UnicodeDecodeError, csv.Error) as fault:
         raise ConfigError(f"{path} cannot be read as a table: {fault}") from fault
     if not rows:
         raise ConfigError(f"{path} holds no measurements: give a CSV file with a head and rows")

@@ -12,7 +12,6 @@ from mlsysim.core.types import (
     Source,
     TransformerModel,
 )
-from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers import ServingSolver
@@ -67,7 +66,7 @@ def field_of(row: Row) -> str:
 
 
 def _model(row: Row) -> TransformerModel:
-    """Return the model of a row, its parameters counted from its shape; or the one it names."""
+    """Return the model of a row, with parameters counted from its shape; or the one it names."""
     if row.number("layers") is None:
         return model_named(row)
     hidden, heads = row.whole("hidden"), row.whole("heads")
@@ -76,11 +75,9 @@ def _model(row: Row) -> TransformerModel:
     head_dim = _HEAD_DIM.get(row.text("model"), hidden // heads)
     stated = row.number("gated")
     gated = "GPT" not in row.text("model") if stated is None else bool(stated)
-    matrices = 2 * hidden * head_dim * (heads + kv_heads) + (3 if gated else 2) * hidden * ffn
     return TransformerModel(
         name=row.text("model") or "model",
         source=_RUN,
-        parameters=Q_(layers * matrices + vocab * hidden * (2 if gated else 1), "param"),
         layers=layers,
         hidden_dim=hidden,
         heads=heads,

@@ -22,11 +22,12 @@ from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.nouns import accelerator_named, model_named
 from mlsysim.validation.report import Comparison
-from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.rows import Row, Skip, count_of
 
 __all__ = ["arguments", "compare", "measured"]
 
 _RUN = Source(title="A measured run")
+_MOST_PER_NODE = 100_000
 # What the columns call a device, most specific first: device, and the links of its usual server.
 _DEVICES: tuple[tuple[str, str], ...] = (
     ("GB300", "GB300_NVL72"),
@@ -71,9 +72,9 @@ def _node(row: Row) -> Node:
         name="of a measured run",
         source=_RUN,
         accelerator=accelerator_named(label),
-        accelerators_per_node=row.whole("gpus_per_node"),
+        accelerators_per_node=row.whole("gpus_per_node", maximum=_MOST_PER_NODE),
         scale_up=Systems.NVLink3,
-        nics_per_node=row.whole("gpus_per_node"),
+        nics_per_node=row.whole("gpus_per_node", maximum=_MOST_PER_NODE),
     )
 
 
@@ -85,17 +86,14 @@ def _model(row: Row) -> TransformerModel:
     kv_heads = row.whole("kv_heads", default=heads)
     vocab = row.whole("vocab", default=51_200)
     gated = bool(row.number("gated") or 0)
-    head_dim = hidden // heads
-    matrices = 2 * hidden * head_dim * (heads + kv_heads) + (3 if gated else 2) * hidden * ffn
     return TransformerModel(
         name=row.text("model") or "model",
         source=_RUN,
-        parameters=Q_(layers * matrices + vocab * hidden * (2 if gated else 1), "param"),
         layers=layers,
         hidden_dim=hidden,
         heads=heads,
         kv_heads=kv_heads,
-        head_dim=head_dim,
+        head_dim=hidden // heads,
         ffn_dim=ffn,
         vocab_size=vocab,
         seq_len=row.whole("seq_len"),
@@ -111,7 +109,9 @@ def _link(name: str, speed: float | None, usual: NetworkFabric) -> NetworkFabric
 def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
     usual = _node(row)
     devices = row.whole("n_gpus")
-    per_node = row.whole("gpus_per_node", default=usual.accelerators_per_node)
+    per_node = row.whole(
+        "gpus_per_node", default=usual.accelerators_per_node, maximum=_MOST_PER_NODE
+    )
     # A rack of 72 serves jobs in powers of two: as many of its devices as divide the job.
     per_node = max(n for n in range(1, min(per_node, devices) + 1) if devices % n == 0)
     inter = row.number("inter_GBps_per_gpu_dir")
@@ -170,7 +170,7 @@ def arguments(row: Row) -> dict[str, Any]:
         virtual = 1
     if "tokendrop" in row.text("model"):
         raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
-    expert = re.search(r"EP (\d+)", row.text("note"))
+    expert = re.search(r"EP ([0-9]+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     return {
         "calibration": _calibration(row),
@@ -182,7 +182,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "tp_size": tp,
         "pp_size": pp,
         "cp_size": cp,
-        "ep_size": int(expert[1]) if expert else 1,
+        "ep_size": count_of(expert[1]) if expert else 1,
         "zero_stage": row.whole("zero_stage", default=0, minimum=0),
         "microbatch_count": count,
         "virtual_stages": virtual,

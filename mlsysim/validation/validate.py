@@ -6,10 +6,11 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from mlsysim.core.errors import ConfigError, MLSysError
 from mlsysim.validation.report import Comparison, Report
-from mlsysim.validation.rows import Row, Skip, read_rows
+from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
 
 __all__ = ["KINDS", "validate"]
 
@@ -25,7 +26,7 @@ KINDS = {
 
 
 def validate(
-    source: str | Path | Iterable[Row | Mapping[str, str]],
+    source: str | Path | Iterable[Row | Mapping[str, Any]],
     *,
     kind: str | None = None,
     split: str | None = None,
@@ -56,7 +57,7 @@ def validate(
     if isinstance(source, (str, Path)):
         rows = read_rows(source)
     else:
-        rows = [row if isinstance(row, Row) else Row(row) for row in source]
+        rows = [row if isinstance(row, Row) else Row.of(row) for row in source]
     if not rows:
         raise ConfigError("source = [] holds no measurements", argument="source")
     name = kind or _kind_of(rows)
@@ -74,10 +75,23 @@ def validate(
         if split is not None and row.text("split") != split:
             continue
         try:
-            comparisons.append(compare(row))
+            comparisons.append(_compared(row, compare))
         except (Skip, MLSysError) as fault:
             skipped.append((row.name, str(fault)))
     return Report(comparisons, skipped)
+
+
+def _compared(row: Row, compare: Callable[[Row], Comparison]) -> Comparison:
+    """Compare a row that can be trusted, and refuse a prediction that is no number."""
+    if row.fault:
+        raise Skip(row.fault)
+    try:
+        found = compare(row)
+    except ArithmeticError as fault:
+        raise Skip(f"the numbers of this row are out of range: {fault}") from fault
+    if not 1 / MAX_NUMBER <= found.predicted <= MAX_NUMBER:
+        raise Skip(f"the prediction for this row, {found.predicted:g}, is out of range")
+    return found
 
 
 def _kind_of(rows: list[Row]) -> str:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import mlsysim
-from mlsysim import Hardware, Models, Scenarios, SimulationConfig, SingleNodeSolver
-from mlsysim.cli.app import app
+from mlsysim import (
+    Calibrations,
+    Hardware,
+    Models,
+    Scenarios,
+    SimulationConfig,
+    SingleNodeSolver,
+)
+from mlsysim.cli.app import app, main
 from mlsysim.cli.questions import QUESTIONS
 from mlsysim.cli.zoo import CATALOGS
+from mlsysim.scenario.names import entries, find_entry
+from mlsysim.solvers.arguments import Noun
 from tests.config.samples import CAMERA, TRAINING
 
 RESNET = ["--model", "ResNet50", "--hardware", "A100"]
@@ -133,6 +144,20 @@ def test_sweep():
     assert text.splitlines()[0].split() == ["tp_size", "mfu"]
 
 
+def test_a_sweep_takes_the_constants_of_each_row():
+    words = ["training", "--model", "Llama3_70B", "--fleet", "Research_256"]
+    for setting in ("batch_size=256", "seq_len=8192", "precision=bf16", "tp_size=8"):
+        words += ["--set", setting]
+    rows = data("sweep", *words, "--set", "zero_stage=0,1,2,3")
+    for stage, row in enumerate(rows):
+        done = call("solve", *words, "--set", f"zero_stage={stage}", "--json")
+        assert done.exit_code == (0 if row["feasible"] else 3)
+        alone = json.loads(done.stdout)["result"]
+        assert row["zero_stage"] == stage
+        assert row["step_latency_total"] == alone["step_latency_total"]
+        assert row["dp_size"] == alone["dp_size"]
+
+
 def test_sweep_over_names():
     words = ["--model", "ResNet50", "--hardware", "A100,H100", "--set", "precision=fp16,int8"]
     assert len(data("sweep", "inference", *words)) == 4
@@ -215,3 +240,78 @@ def test_every_solver_is_a_question():
     from mlsysim.solvers.base import Solver
 
     assert set(QUESTIONS.values()) == set(Solver.__subclasses__())
+
+
+@pytest.mark.parametrize("name", Calibrations.names())
+def test_a_calibration_is_named(name):
+    words = [*LLAMA, *settings(*PLAN, f"calibration={name}")]
+    assert data("solve", "training", *words)["result"]["calibration"].startswith(
+        Calibrations[name].name
+    )
+
+
+def test_every_argument_that_is_an_entry_has_names_to_take():
+    for question, solver in QUESTIONS.items():
+        for name, kind in solver.parameters.items():
+            if isinstance(kind, Noun):
+                assert find_entry(next(iter(entries(*kind.kinds))), kind.kinds), question
+                done = call("solve", question, "--set", f"{name}=no_such_entry")
+                assert done.exit_code == 2
+                assert "known: \n" not in done.stderr
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """A command line to which something happens while it works."""
+
+    def fail(fault: BaseException) -> None:
+        def broken(_: str) -> None:
+            raise fault
+
+        monkeypatch.setattr("mlsysim.cli.app.solver_of", broken)
+
+    monkeypatch.setattr("sys.argv", ["mlsysim", "solve", "training"])
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    return fail
+
+
+def test_an_interrupted_command_ends_as_a_shell_expects(broken, capsys):
+    broken(KeyboardInterrupt())
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 130
+    assert "Abort" not in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_is_no_fault_to_report(broken, capsys):
+    broken(BrokenPipeError())
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 1
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", [["zoo"], ["--help"], ["schema"], ["zoo", "hardware", "--json"]])
+def test_a_full_disk_is_told_in_a_line(words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mlsysim", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_message_drives_the_terminal(tmp_path):
+    file = tmp_path / "x.yaml"
+    file.write_text("name: !%1b%5b31m x\n", encoding="utf-8")
+    done = call("evaluate", str(file))
+    assert done.exit_code == 2
+    assert "\x1b" not in done.stderr
+    done = call("evaluate", str(tmp_path / "\x1b[31m.yaml"))
+    assert "\x1b" not in done.stderr

@@ -14,7 +14,9 @@ from mlsysim.config.document import document_of
 from mlsysim.config.json_reader import read_json
 from mlsysim.config.schema import argument_notes
 from mlsysim.config.yaml_reader import read_yaml
+from mlsysim.scenario.amounts import read_argument
 from mlsysim.scenario.tasks import TASKS
+from mlsysim.solvers.arguments import Noun
 from tests.config.malformed import JSON, YAML
 from tests.config.samples import CAMERA, TRAINING
 
@@ -87,6 +89,21 @@ def test_every_argument_is_described_and_has_its_default():
                 assert name in arguments["required"]
             else:
                 assert schema["default"] == default
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_argument_that_is_an_entry_lists_the_names_that_are_taken(name):
+    task = TASKS[name]
+    branch = next(
+        one for one in SCHEMA["allOf"] if one["if"]["properties"]["task"]["const"] == name
+    )
+    arguments = branch["then"]["properties"]["arguments"]["properties"]
+    for argument, kind in task.parameters.items():
+        if isinstance(kind, Noun):
+            (names,) = (one["enum"] for one in arguments[argument]["anyOf"] if "enum" in one)
+            assert names
+            for one in names:
+                assert isinstance(read_argument(kind, argument, one), kind.kinds)
 
 
 def test_notes_are_read_from_docstrings():

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsysim import Q_, ConfigError, Infra, Models, Scenario, SimulationConfig, Systems, evaluate
+from mlsysim import (
+    Q_,
+    ConfigError,
+    Infra,
+    Models,
+    PowerCalibrations,
+    Scenario,
+    ServingCalibrations,
+    SimulationConfig,
+    Systems,
+    evaluate,
+)
 from mlsysim.config.document import scalar_of
 from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
@@ -178,3 +189,30 @@ def test_what_is_written_is_read(data):
     document = read_yaml(write_yaml(data))
     assert document.faults == []
     assert document.data == data
+
+
+SERVING = """
+name: Chat
+task: serving
+model: Llama3_8B
+system: {hardware: H100}
+arguments: {seq_len: 2048, batch_size: 16, calibration: Hopper_vLLM, power_calibration: Ampere}
+"""
+
+
+def test_a_calibration_is_written_by_its_name():
+    config = SimulationConfig.from_text(SERVING)
+    arguments = config.scenario().arguments
+    assert arguments["calibration"] is ServingCalibrations.Hopper_vLLM
+    assert arguments["power_calibration"] is PowerCalibrations.Ampere
+    assert SimulationConfig.from_text(config.to_yaml()) == config
+    usual = SimulationConfig.from_text(SERVING.replace("Hopper_vLLM", "null"))
+    assert usual.scenario().solve().itl != config.scenario().solve().itl
+    assert evaluate(config.scenario()).to_dict()
+
+
+@pytest.mark.parametrize("name", ["Hopper_vLM", "H100_FSDP", "3", "[Hopper_vLLM]"])
+def test_a_calibration_of_another_kind_is_refused_with_the_names_that_are_taken(name):
+    with pytest.raises(ConfigError, match="Hopper_vLLM") as caught:
+        SimulationConfig.from_text(SERVING.replace("Hopper_vLLM", name))
+    assert [fault.path for fault in caught.value.faults] == ["arguments.calibration"]

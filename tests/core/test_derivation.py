@@ -9,6 +9,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import os
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -28,10 +31,11 @@ from mlsysim import (
 )
 from mlsysim.core.derivation import Input, Step, expression
 from mlsysim.core.docstring import read_docstring
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError
 from mlsysim.core.fields import units_of
 from mlsysim.core.formula import FORMULAS
 from mlsysim.core.formulas import hierarchical_all_reduce_time, roofline_time
+from tests.conftest import ROOT
 
 TRAINING = {
     "model": Models.Llama3_70B,
@@ -361,3 +365,41 @@ def test_all_fields_are_printed_as_totals_and_operators_on_request():
     assert lines[-1].startswith(f"{len(whole.steps)} steps in all")
     assert lines[-1] in whole._repr_markdown_()
     assert len(str(r.explain(depth=3)).splitlines()) > len(lines)
+
+
+# Python without docstrings, and installations without sources
+
+
+def test_without_docstrings_explain_says_how_to_run_python():
+    code = """
+from mlsysim import Hardware, MLSysError, Models, SingleNodeSolver
+result = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.A100)
+print(f"{result.latency.to('us'):.2f}")
+try:
+    result.explain()
+except MLSysError as fault:
+    print(fault)
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    number, words = done.stdout.splitlines()
+    assert number == "52.43 us"
+    assert "run Python without -OO" in words
+
+
+def test_without_sources_the_arithmetic_says_what_to_install():
+    made = {}
+    exec("def doubled(x):\n    return 2 * x", made)
+    with pytest.raises(MLSysError, match=r"doubled is not installed.*\.py files"):
+        expression(made["doubled"])
+
+
+def test_without_a_docstring_there_is_no_data_sheet():
+    with pytest.raises(MLSysError, match="without -OO"):
+        read_docstring(lambda x: x)

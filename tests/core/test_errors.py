@@ -98,3 +98,8 @@ def test_details_are_attributes():
     assert oom.by_component == {"weights": Q_(90, "GB")}
     assert RAISED["SLAViolation"].metric == "latency"
     assert RAISED["SLAViolation"].value > RAISED["SLAViolation"].limit
+
+
+@pytest.mark.parametrize("name", ["x" * 10**6, ["x" * 10**6] * 100, {"a": {"b": {"c": 1}}}, None])
+def test_an_enormous_name_is_not_echoed_whole(name):
+    assert len(str(UnknownEntryError.build(name, "row", ["H100", "A100"]))) < 600

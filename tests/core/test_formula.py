@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 from mlsysim.core.docstring import read_docstring
+from mlsysim.core.errors import MLSysError
 from mlsysim.core.formula import FORMULAS, formula, trace
 from mlsysim.core.formulas import (
     all_gather_time,
@@ -139,4 +140,5 @@ def test_a_docstring_with_less_in_it():
     assert manual.returns is None
     assert manual.parameters["x"].latex == r"\mathrm{x}"
     assert "y" not in manual.parameters
-    assert read_docstring(lambda: None).summary == ""
+    with pytest.raises(MLSysError, match="no docstring"):
+        read_docstring(lambda: None)

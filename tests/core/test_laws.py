@@ -233,12 +233,13 @@ def test_a_formula_is_pure_arithmetic(name):
 
 def test_large_arrays_of_whole_numbers_do_not_wrap_around():
     """Counts arrive as int64 in a sweep; operations of a large step exceed it."""
-    from mlsysim import Models, Systems
+    from mlsysim import Calibrations, Models, Systems
     from mlsysim.solvers import DistributedSolver
 
     signature = inspect.signature(DistributedSolver.solve).parameters
     given = {name: item.default for name, item in signature.items()} | {"recompute": "full"}
-    given |= {"model": Models.GPT4, "fleet": Systems.Clusters.Frontier_8K, "batch_size": 2**20}
+    given |= {"model": Models.GPT_1T, "fleet": Systems.Clusters.Frontier_8K, "batch_size": 2**20}
+    given |= {"seq_len": 8192, "calibration": Calibrations.H100_Megatron}
     arguments = DistributedSolver.inputs(DistributedSolver.admit(given))
     kernel = next(s for s in KERNEL_SUBJECTS if s.name == "operator_step")
     arrays = arguments | {"batch_size": np.array([2**20]), "seq_len": np.array([8192])}

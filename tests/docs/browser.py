@@ -124,11 +124,12 @@ def tab(browser: Any, site: str, **options: Any) -> Iterator[Visitor]:
     context.close()
 
 
-def violations(page: Any, axe: str) -> list[str]:
-    """What axe finds on a page, each with the element at fault."""
+def violations(page: Any, axe: str, within: str = "html") -> list[str]:
+    """What axe finds in a part of a page, each with the element at fault."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
-    found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => r.violations)")
+    run = "part => axe.run(part, {resultTypes: ['violations']}).then(r => r.violations)"
+    found = page.evaluate(run, within)
     return [
         f"{item['id']} ({item['impact']}): {item['help']}: {node['html'][:120]}"
         for item in found

@@ -141,6 +141,8 @@ def test_copies_show_outputs_equations_and_sources(built_site: Path) -> None:
     assert "``` python\n" in text
     assert "``` math\n" in text
     assert re.search(r"^\| peak_rate \|.*\]\(https://", text, re.MULTILINE)
+    text = (built_site / "docs/tutorials/distributed.md").read_text(encoding="utf-8")
+    assert "*Drawing: Four replicas of the whole model" in text
 
 
 def test_requests_to_other_hosts_are_found(tmp_path: Path) -> None:

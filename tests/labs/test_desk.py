@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,15 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
     saved, words = keeper.save(lab.ledger({}))
     assert not saved
     assert "cannot be written" in words
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/"])
+def test_what_is_no_file_is_left_alone(path):
+    keeper = Keeper(Path(path), lab.restore)
+    assert keeper.load() == {}
+    assert keeper.fault
+    assert not keeper.save(lab.ledger({}))[0]
 
 
 def test_a_repaired_file_is_read_again(keeper):

@@ -113,3 +113,29 @@ def test_what_a_ledger_claims_is_not_believed():
 def test_damaged_ledgers_are_refused_with_the_fault_and_the_way_out(text, words):
     with pytest.raises(ConfigError, match=words):
         restore(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "[" * 60_000,
+        '{"a":' * 5_000 + "1" + "}" * 5_000,
+        " " * 10**6,
+        json.dumps({"lab": "parallelism_paradox", "format": [[["x" * 50_000]]]}),
+        json.dumps({"lab": "parallelism_paradox", "format": 1, "state": {"x" * 50_000: 1}}),
+        json.dumps({"lab": "parallelism_paradox", "format": 1, "state": {"gpus": "x" * 50_000}}),
+        json.dumps({"lab": "parallelism_paradox", "format": 1, "state": ["x" * 50_000]}),
+        '{"lab": "parallelism_paradox", "format": ' + "9" * 5_000 + "}",
+    ],
+)
+def test_enormous_ledgers_are_refused_in_a_few_words(text):
+    with pytest.raises(ConfigError) as caught:
+        restore(text)
+    assert len(str(caught.value)) < 600
+
+
+def test_an_enormous_key_is_not_echoed_by_the_view():
+    with pytest.raises(ConfigError) as caught:
+        view({"x" * 10**6: 1})
+    assert len(str(caught.value)) < 600

@@ -62,5 +62,5 @@ def test_times_are_short_to_read(seconds, text):
 
 
 def test_other_things_are_refused():
-    with pytest.raises(ConfigError, match="no DistributedResult"):
+    with pytest.raises(ConfigError, match="not a DistributedResult"):
         contrast(FLAT, 3)

@@ -7,9 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mlsysim import DistributedSolver, Models, ParallelismError, Systems, sweep
-from mlsysim.planner.space import blocks, layouts
+from mlsysim import (
+    ConfigError,
+    DistributedSolver,
+    Models,
+    ParallelismError,
+    Systems,
+    advise,
+    sweep,
+)
+from mlsysim.planner.space import blocks, divisors, layouts
 
 SIXTEEN = replace(Systems.Clusters.Research_256, name="sixteen", count=2)
 LAYOUT = ("tp_size", "pp_size", "cp_size", "ep_size", "microbatch_count", "virtual_stages")
@@ -88,3 +98,41 @@ def test_without_fused_attention_keeping_everything_is_another_plan():
 def test_limits_that_leave_nothing_are_refused_by_name():
     with pytest.raises(ParallelismError, match=r"tp_size = \[3\]"):
         layouts(Models.Llama3_8B, SIXTEEN, 16, 2048, {"tp_size": [3]})
+
+
+@given(number=st.integers(1, 5000))
+def test_divisors(number):
+    assert divisors(number) == [n for n in range(1, number + 1) if number % n == 0]
+
+
+def test_divisors_of_large_numbers():
+    assert len(divisors(10**12)) == 13 * 13
+    assert divisors(10**9 + 7) == [1, 10**9 + 7]
+
+
+def test_searches_that_would_not_end_are_refused():
+    job = {"model": Models.GPT4, "fleet": Systems.Clusters.Frontier_8K}
+    with pytest.raises(ConfigError, match=r"more than 4,000,000 .* microbatch_count=\[1") as caught:
+        advise(**job, batch_size=10**12)
+    assert caught.value.argument == "microbatch_count"
+    # The product with the groups' sizes must not wrap around.
+    large = replace(Systems.Clusters.Frontier_8K, name="large", count=2**14)
+    assert 2**17 * 10**14 > 2**63
+    with pytest.raises(ConfigError, match="too large to split over 131072 devices") as caught:
+        layouts(Models.GPT_1T, large, 10**14, 2048, {"microbatch_count": [1]})
+    assert caught.value.argument == "batch_size"
+
+
+def test_a_batch_of_many_divisors_is_advised_on():
+    """Nothing in it counts up to the number of microbatches."""
+    found = advise(
+        model=Models.Llama3_8B,
+        fleet=SIXTEEN,
+        batch_size=10**12,
+        tp_size=1,
+        pp_size=1,
+        cp_size=1,
+        zero_stage=1,
+        recompute="full",
+    )
+    assert found.configuration["microbatch_count"] > 10**6

@@ -41,6 +41,7 @@ def small_model(ranks=4, *, width=2, heads=1, shared=1, ffn=3, gated=False, caus
         ffn_dim=ranks * ffn,
         gated_mlp=gated,
         causal=causal,
+        parameters=None,
     )
 
 
@@ -176,7 +177,9 @@ def test_errors_name_the_limit_and_the_way_out():
     layout = Replicated(Group(4))
     model = small_model(4, shared=2)
     weights = random_weights(model)
-    odd, few = replace(model, heads=6, kv_heads=2), replace(model, kv_heads=2)
+    odd, few = (
+        replace(model, heads=heads, kv_heads=2, parameters=None) for heads in (6, model.heads)
+    )
     with pytest.raises(ParallelismError, match="4 ranks do not divide heads = 6 of small"):
         TransformerLayer(odd, layout, random_weights(odd))
     with pytest.raises(ParallelismError, match=r"do not divide kv_heads = 2 .* use a group whose"):

@@ -50,6 +50,7 @@ def test_the_layer_is_that_of_pytorch(gated, causal):
         ffn_dim=24,
         gated_mlp=gated,
         causal=causal,
+        parameters=None,
     )
     weights = random_weights(model)
     random = np.random.default_rng(1)

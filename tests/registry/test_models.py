@@ -226,11 +226,12 @@ def test_shapes_hang_together(name):
 def test_gpt4_matches_the_reported_totals():
     model = Models.GPT4
     embeddings = 2 * model.vocab_size * model.hidden_dim
-    active = model.layers * matrices_of_layer(model) + embeddings
-    assert active == pytest.approx(280e9, rel=0.01)
-    expert = model.layers * 2 * model.hidden_dim * model.ffn_dim // 2
+    expert = model.layers * 2 * model.hidden_dim * model.expert_ffn_dim
     assert expert == pytest.approx(111e9, rel=0.01)
-    assert active + 14 * expert == pytest.approx(model.si("parameters"), rel=0.03)
+    active = model.layers * attention_matrices(model) + 2 * expert + embeddings
+    assert active == pytest.approx(280e9, rel=0.01)
+    assert model.si("parameters") == active + 14 * expert
+    assert model.si("parameters") == pytest.approx(1.8e12, rel=0.02)
 
 
 @pytest.mark.parametrize(

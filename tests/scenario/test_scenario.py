@@ -127,7 +127,7 @@ def test_a_device_without_known_power_becomes_a_fleet_too():
 def test_a_fleet_stays_itself_and_nothing_else_is_one():
     assert standalone_fleet(Systems.Research_256) is Systems.Research_256
     assert standalone_fleet(Systems.DGX_H100).total_accelerators == 8
-    with pytest.raises(ConfigError, match="no system"):
+    with pytest.raises(ConfigError, match="not a system"):
         standalone_fleet(Models.GPT2)
 
 

@@ -76,3 +76,24 @@ def test_sizes_of_numpy_are_sizes():
     sizes = np.array([2, 4])
     orders = pipeline_orders("gpipe", pp_size=sizes[0], microbatch_count=sizes[1])
     assert [len(order) for order in orders] == [8, 8]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "argument"),
+    [
+        ({"pp_size": 10**9}, "pp_size"),
+        ({"microbatch_count": 10**400}, "microbatch_count"),
+        ({"microbatch_count": 4 * 10**6, "virtual_stages": 2}, "microbatch_count"),
+        ({"schedule": "zb-h1", "pp_size": 1000, "microbatch_count": 334}, "pp_size"),
+    ],
+)
+def test_schedules_of_more_than_a_million_passes_are_not_played(sizes, argument):
+    with pytest.raises(ConfigError, match=r"1,000,000 passes .* DistributedSolver") as caught:
+        pipeline_orders(**{"schedule": "1f1b", "pp_size": 4, "microbatch_count": 8, **sizes})
+    assert caught.value.argument == argument
+
+
+def test_a_million_passes_are_in_order():
+    # 1,000 stages, 500 microbatches, forward and backward
+    orders = pipeline_orders("gpipe", pp_size=1000, microbatch_count=500)
+    assert sum(map(len, orders)) == 1_000_000

@@ -94,9 +94,9 @@ def test_a_plain_number_is_one_of_the_unit(solver, good, name, kind):
     assert dressed == pytest.approx(Q_(2, kind.unit).to_base_units().magnitude)
     if kind.plain:
         assert kind.admit(name, 2) == pytest.approx(dressed)
-        numbers, good = kind.admit_array(np.array([2, -2]))
+        numbers, accepted = kind.admit_array(np.array([2, -2]))
         assert numbers.tolist() == [kind.admit(name, 2), -kind.admit(name, 2)]
-        assert good.tolist() == [True, False]
+        assert accepted.tolist() == [True, False]
     assert solver.solve(**good | {name: Q_(2, kind.unit)})
 
 

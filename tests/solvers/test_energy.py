@@ -112,7 +112,15 @@ def test_the_board_holds_the_power_of_a_long_prompt_at_the_limit(efficiency):
 
 def test_a_pass_of_next_to_no_work_draws_the_constant_power():
     """What is left is the fixed time of the layers, in which nothing is computed or moved."""
-    tiny = replace(Models.BERT_Base, hidden_dim=8, heads=1, kv_heads=1, ffn_dim=8, vocab_size=8)
+    tiny = replace(
+        Models.BERT_Base,
+        hidden_dim=8,
+        heads=1,
+        kv_heads=1,
+        ffn_dim=8,
+        vocab_size=8,
+        parameters=None,
+    )
     r = SingleNodeSolver.solve(model=tiny, hardware=Hardware.H100, seq_len=1)
     assert r.mfu < 1e-6
     assert r.mbu < 1e-3
@@ -270,7 +278,7 @@ def test_serving_stays_between_idle_and_design_power(batch, seq_len, output_len,
 def test_more_work_takes_more_energy(layers, batch):
     def energy(layers, batch):
         r = DistributedSolver.solve(
-            model=replace(Models.Llama3_8B, layers=layers),
+            model=replace(Models.Llama3_8B, layers=layers, parameters=None),
             fleet=Systems.Clusters.Research_256,
             batch_size=256 * batch,
             seq_len=2048,

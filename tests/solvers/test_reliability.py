@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -133,8 +132,7 @@ def test_checkpoints_of_a_model():
 
 def test_a_trillion_parameters_take_what_was_published():
     """Narayanan et al. (2021), section 5.10: 13.8 TB for 1,008 billion parameters."""
-    model = dataclasses.replace(Models.GPT3, parameters=Q_(1008, "Gparam"))
-    answer = solve(model=model)
+    answer = solve(model=Models.GPT_1T)
     assert answer.checkpoint_size.to("TB").magnitude == pytest.approx(13.8, rel=0.03)
 
 

@@ -107,7 +107,13 @@ def test_time_per_sequence_converges_from_above():
 
 def test_fixed_times_dominate_a_tiny_pass():
     tiny = dataclasses.replace(
-        Models.BERT_Base, hidden_dim=64, heads=1, kv_heads=1, ffn_dim=64, vocab_size=100
+        Models.BERT_Base,
+        hidden_dim=64,
+        heads=1,
+        kv_heads=1,
+        ffn_dim=64,
+        vocab_size=100,
+        parameters=None,
     )
     r = solve(tiny, seq_len=8)
     assert r.bottleneck == "overhead"

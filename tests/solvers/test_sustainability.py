@@ -101,9 +101,12 @@ def test_given_figures_take_the_place_of_estimates():
 
 
 def test_a_host_never_draws_less_than_nothing():
-    node = dataclasses.replace(FLEET.node, power=Q_(5, "kW"))
+    node = dataclasses.replace(FLEET.node, power=Q_(8 * 700, "W"))
     answer = solve(fleet=dataclasses.replace(FLEET, node=node))
     assert answer.host_power == Q_(0, "W")
+    with pytest.raises(ConfigError, match=r"less than its devices' .* 8 x 700 W") as e:
+        dataclasses.replace(FLEET.node, power=Q_(5, "kW"))
+    assert e.value.argument == "power"
 
 
 def test_unknown_power_says_what_to_pass():

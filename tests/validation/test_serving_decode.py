@@ -190,8 +190,16 @@ def test_weights_are_those_of_the_published_checkpoint(name: str) -> None:
 def test_keys_and_values_of_opt_13b() -> None:
     """Kwon et al. (2023), section 3: 2 x 5120 x 40 x 2 bytes, 800 KB for a token."""
     model = dataclasses.replace(
-        Models.GPT3, name="OPT-13B", layers=40, hidden_dim=5120, heads=40, kv_heads=40, head_dim=128
+        Models.GPT3,
+        name="OPT-13B",
+        layers=40,
+        hidden_dim=5120,
+        heads=40,
+        kv_heads=40,
+        ffn_dim=20_480,
+        parameters=None,
     )
+    assert model.parameters.to("Gparam").magnitude == pytest.approx(13, rel=0.02)
     found = ServingSolver.solve(model=model, hardware=Hardware.A100, seq_len=1)
     assert found.kv_cache_size.to("KiB").magnitude == 800
 

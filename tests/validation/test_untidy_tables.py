@@ -1,8 +1,13 @@
 """Tables as people have them: marks, gaps, other columns. A row is predicted, or says why not."""
 
 import csv
+import io
+import json
+import math
+import os
 import random
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -75,6 +80,116 @@ def test_rows_of_another_kind_say_why_they_are_skipped(kind, other):
     if kind != other:
         found = validate(table(kind), kind=other).to_dict()
         assert found["pooled"]["n"] + len(found["skipped"]) == len(table(kind))
+
+
+def table_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+RUN = {"global_batch": "64", "n_gpus": "8", "tp": "8", "seq_len": "8192", "step_time_s": "9.1"}
+RUN |= {"model": "Llama3_8B", "hardware": "H100", "flash_attention": "1"}
+HEAD, CELLS = ",".join(RUN), ",".join(RUN.values())
+
+
+@pytest.mark.parametrize("cells", [CELLS.replace("9.1", "9,1"), CELLS + ",", CELLS[: -len(",1")]])
+def test_a_row_with_too_many_or_too_few_cells_is_skipped_and_told(cells, tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(f"{HEAD}\n{CELLS}\n\n{cells}\n", encoding="utf-8")
+    found = validate(path)
+    assert [row.measured for row in found.comparisons] == [9.1]
+    assert len(found.skipped) == 1
+    assert "line 4 " in found.skipped[0][1]
+    if cells.count(",") > HEAD.count(","):
+        rows = validate(table_of(f"{HEAD}\n{CELLS}\n{cells}\n"))
+        assert len(rows.comparisons) == len(rows.skipped) == 1
+
+
+@pytest.mark.parametrize("head", ["step_time_s", " step_time_s "])
+def test_a_column_named_twice_is_refused_by_name(head, tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(f"{HEAD},{head}\n{CELLS},4.5\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="step_time_s"):
+        validate(path)
+    path.write_text(f"{HEAD},,\n{CELLS},,\n", encoding="utf-8")
+    assert len(validate(path).comparisons) == 1  # what a spreadsheet adds on the right
+
+
+def test_a_quote_that_never_ends_is_refused(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(f'{HEAD}\n{CELLS}\n"{CELLS}\n{CELLS}\n', encoding="utf-8")
+    with pytest.raises(ConfigError):
+        validate(path)
+
+
+ABSURD = ("1e300", "1e-308", "1e30", "9" * 5000)
+LONG = {"note": "EP " + "9" * 5000, "id": "x_cp" + "9" * 5000, "op": f"gemm {'9' * 400}x1x1"}
+LONG |= {"model": "1.2.3B"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_absurd_cell_costs_its_own_row_and_no_other(kind):
+    rows = table(kind)
+    absurd = [
+        row | {column: cell}
+        for row in (rows[0], rows[-1])
+        for column in row
+        for cell in [*ABSURD, LONG.get(column, "")]
+    ]
+    found = validate([*rows, *absurd], kind=kind)
+    assert len(found.comparisons) + len(found.skipped) == len(rows) + len(absurd)
+    assert len(found.skipped) > len(absurd) / 20
+    expected = validate(rows, kind=kind).comparisons
+    assert found.comparisons[: len(expected)] == expected
+    assert all(math.isfinite(row.error) for row in found.comparisons)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_slip_for_a_decimal_point_is_not_read_as_a_digit_separator():
+    assert "9_1" in validate([RUN | {"step_time_s": "9_1"}]).skipped[0][1]
+
+
+def test_two_absurd_counts_take_no_time():
+    row = RUN | {"n_gpus": "999999999999984", "gpus_per_node": "999999999999984"}
+    assert "gpus_per_node" in validate([row]).skipped[0][1]
+
+
+def test_numbers_need_not_be_text():
+    numbers = RUN | {"global_batch": 64, "n_gpus": 8.0, "step_time_s": 9.1, "kv_heads": None}
+    assert validate([numbers]).comparisons == validate([RUN]).comparisons
+
+
+DRIVING = "\x1b[31mred\x1b]0;title\x07\x9b2J\u202egnp.exe\r\b\n"
+
+
+@pytest.mark.parametrize("flag", [[], ["--json"]])
+@pytest.mark.parametrize("column", ["id", "group", "model", "hardware", "step_time_s", "recompute"])
+def test_no_cell_drives_the_terminal(column, flag, tmp_path):
+    path = write(tmp_path / "runs.csv", [RUN | {column: DRIVING}])
+    done = CliRunner().invoke(app, ["validate", str(path), *flag])
+    assert done.exit_code == 0
+    printed = done.output.replace("\n", "")
+    assert not [char for char in printed if unicodedata.category(char) in ("Cc", "Cf")]
+
+
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t=", "\r=", " =", "\uff1d"])
+def test_no_cell_becomes_a_formula_of_a_spreadsheet(mark, tmp_path):
+    text = f"{mark}cmd|' /C calc'!A0"
+    rows = [RUN | {"id": text, "group": text, "split": text, "step_time_s": "90"}]
+    validate(rows).to_csv(tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert {row[name].lstrip()[0] for name in ("id", "group", "split")} <= {"'", "\\"}
+    assert float(row["error_percent"]) < 0  # a number stays one
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "pipe", "/", "a\0b"])
+def test_what_is_no_file_is_refused_at_once(path, tmp_path):
+    if path == "pipe":
+        path = str(tmp_path / "pipe")
+        os.mkfifo(path)
+    with pytest.raises(ConfigError, match=r"not a regular file|cannot be read"):
+        validate(path)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "id,global_batch\n", "x\n1\n", "\0"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tools.dev.console import ROOT, environment, run, say
+from tools.dev.console import follow, run, say
 from tools.dev.venv import PYTHON, SCRIPTS
 
 CHECKS: dict[str, Sequence[str]] = {
@@ -31,18 +30,9 @@ class Verdict:
 
 
 def _one(name: str, command: Sequence[str]) -> Verdict:
-    start = time.perf_counter()
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
-    return Verdict(name, done.returncode == 0, time.perf_counter() - start, done.stdout.strip())
+    start, lines = time.perf_counter(), list[str]()
+    status = follow(command, lines.append)
+    return Verdict(name, status == 0, time.perf_counter() - start, "\n".join(lines).strip())
 
 
 def _failures() -> list[str]:
@@ -69,7 +59,7 @@ def test(arguments: Sequence[str]) -> int:
     say("--> checks")
     failed = _failures()
     say("--> tests")
-    status = run([PYTHON, "-m", "pytest", *arguments])
+    status = run([PYTHON, "-m", "pytest", *arguments], at_terminal=True)
     if failed:
         say(f"The tests are done, but these checks failed (see above): {', '.join(failed)}")
     return status or (1 if failed else 0)
@@ -77,4 +67,4 @@ def test(arguments: Sequence[str]) -> int:
 
 def bench(arguments: Sequence[str]) -> int:
     """The benchmark, on this machine."""
-    return run([PYTHON, "-m", "tools.bench", *arguments])
+    return run([PYTHON, "-m", "tools.bench", *arguments], at_terminal=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -18,20 +19,29 @@ def generated() -> list[Path]:
     return [*pages, *docs.rglob("*.ipynb"), docs / "labs" / "runtime"]
 
 
+def left_by_quarto() -> list[Path]:
+    """What a render that was interrupted leaves beside its pages."""
+    found = [ROOT / "site_libs"]
+    for page in [*ROOT.glob("*.qmd"), *(ROOT / "docs").rglob("*.qmd")]:
+        found += [page.with_suffix(".html"), page.with_name(f"{page.stem}_files")]
+        found += page.parent.glob(f"{page.stem}.quarto_ipynb*")
+    return found
+
+
 def clean(*, everything: bool) -> int:
     """Remove build outputs; ``everything`` adds the environment and the tools' caches."""
     names = BUILT + CACHES if everything else BUILT
     for name in names:
         if remove(ROOT / name):
             say(f"removed {name}")
-    if count := sum(map(remove, generated())):
+    if count := sum(map(remove, left_by_quarto() + generated())):
         say(f"removed {count} generated files and folders under docs/")
     return 0
 
 
 def remove(path: Path) -> bool:
     """Delete a file or a folder; tell whether there was one."""
-    if not path.exists():
+    if not os.path.lexists(path):
         return False
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -9,7 +9,8 @@ from pathlib import Path
 from tools.dev.console import ROOT
 
 STAMPS = ROOT / "build" / "stamps"
-IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints"}
+# The last is what IPython adds to the profile of the pages' kernels.
+IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints", "startup"}
 
 
 def files_under(paths: Iterable[Path]) -> list[Path]:
@@ -20,7 +21,13 @@ def files_under(paths: Iterable[Path]) -> list[Path]:
             found.add(path)
         elif path.is_dir():
             found.update(p for p in path.rglob("*") if p.is_file())
-    return sorted(p for p in found if not IGNORED_PARTS.intersection(p.parts))
+    return sorted(path for path in found if not _is_of_an_editor(path))
+
+
+def _is_of_an_editor(path: Path) -> bool:
+    """Whether it is cached, or a copy that an editor keeps while a file is open."""
+    kept = path.name.startswith((".", "~$")) or path.name.endswith("~")
+    return kept or bool(IGNORED_PARTS.intersection(path.parts))
 
 
 def fingerprint(paths: Iterable[Path], *extra: str) -> str:
@@ -38,9 +45,13 @@ class Stamp:
     def __init__(self, name: str) -> None:
         self.path = STAMPS / name
 
+    def read(self) -> str:
+        """What was recorded; empty where nothing was."""
+        return self.path.read_text(encoding="utf-8") if self.path.is_file() else ""
+
     def matches(self, value: str) -> bool:
         """Whether the step last succeeded on exactly this input."""
-        return self.path.is_file() and self.path.read_text(encoding="utf-8") == value
+        return self.read() == value
 
     def write(self, value: str) -> None:
         """Record success."""

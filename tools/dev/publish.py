@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.dev import quarto
-from tools.dev.console import ROOT, DevError, must, say, step
+from tools.dev.changes import changed_pages, digests
+from tools.dev.cleaning import remove
+from tools.dev.console import ROOT, DevError, must, run, say, step
 from tools.dev.fingerprint import Stamp, fingerprint
+from tools.dev.lock import alone
 from tools.dev.venv import PYPROJECT, PYTHON
+from tools.labs.runtime import PYODIDE
+from tools.pages import RESTS_ON
+from tools.preview import npm
 
 PACKAGE = ROOT / "mlsysim"
 DIST = ROOT / "dist"
@@ -20,6 +28,9 @@ API_CONFIG = API_PAGES / "_quartodoc.yml"
 TUTORIALS = ROOT / "docs" / "tutorials"
 LAB_RUNTIME = ROOT / "docs" / "labs" / "runtime"
 VARIABLES = ROOT / "_variables.yml"
+NEXT = ROOT / "build" / "next"
+NPM = ROOT / "build" / "npm"
+LOCK = ROOT / "build" / "site.lock"
 
 PREVIEW_INSTEAD = f"""\
 No Quarto here: building the preview of the site, which looks nearly the same, into _preview/.
@@ -45,27 +56,85 @@ def site(*, retry_quarto: bool, force: bool) -> int:
 
 def build(program: Path | None, *, force: bool = False) -> Path:
     """Bring ``_site/``, or without Quarto ``_preview/``, up to date; return the folder."""
+    with alone(LOCK, "building the site"):
+        return _build(program, force=force)
+
+
+def _build(program: Path | None, *, force: bool) -> Path:
+    missing = browser_files(program)
     generate()
     folder = ROOT / ("_site" if program else "_preview")
-    address = os.environ.get("MLSYSIM_SITE_URL", "")
-    stamp, current = Stamp(folder.name), fingerprint(sources(), str(program), address)
-    if not force and (folder / "index.html").is_file() and stamp.matches(current):
+    made_of = digests(sources(), ROOT) | {
+        "program": f"{program} of {program.resolve().stat().st_mtime_ns}" if program else "",
+        "address": os.environ.get("MLSYSIM_SITE_URL", ""),
+        "missing": ", ".join(missing),
+    }
+    stamp, current = Stamp(f"{folder.name}.json"), json.dumps(made_of, indent=0)
+    before = stamp.read() if (folder / "index.html").is_file() and not force else ""
+    if before == current:
         say(f"Nothing changed since {folder.name}/ was built.")
         return folder
-    stamp.forget()
+    # What is there stays until the new one is whole, also when a page does not build.
+    fresh = NEXT / folder.name
+    remove(fresh)
     if program:
-        quarto.render(program)
+        pages = changed_pages(json.loads(before), made_of) if before else None
+        if pages:
+            shutil.copytree(folder, fresh)
+        published(program, fresh, pages or ())
     else:
-        preview()
-    finish(folder)
+        preview(fresh)
+    finish(fresh)
+    replace(folder, fresh)
     stamp.write(current)
     return folder
 
 
+def published(program: Path, folder: Path, pages: Sequence[str]) -> None:
+    """Render with Quarto; when that fails, have the preview say in which line of which page."""
+    try:
+        quarto.render(program, folder, pages)
+    except quarto.UnrenderedError as error:
+        chosen = [word for page in error.pages for word in ("--page", page)]
+        if chosen:
+            say("\nThe strict renderer on the same pages:")
+            run([PYTHON, "-m", "tools.preview", "--quiet", "--out", NEXT / "_faults", *chosen])
+        raise
+
+
+def replace(folder: Path, fresh: Path) -> None:
+    """Put a new folder in the place of an old one."""
+    old = NEXT / f"{folder.name}.old"
+    remove(old)
+    if folder.exists():
+        folder.rename(old)
+    fresh.rename(folder)
+    remove(old)
+
+
 def sources() -> list[Path]:
     """Everything that decides what the built site says."""
-    folders = [ROOT / name for name in ("mlsysim", "docs", "tools", "dist")]
+    folders = [ROOT / name for name in ("mlsysim", "docs", "examples", "tools", "dist")]
     return [*folders, *(path for path in ROOT.iterdir() if path.is_file())]
+
+
+def browser_files(program: Path | None) -> list[str]:
+    """Fetch what browsers run; before anything is rendered, say what is missing without npm."""
+    wanted: dict[str, npm.Packages] = {"lab pages will be text only": PYODIDE}
+    if not program:
+        wanted["the preview will look plain"] = npm.PACKAGES
+    missing: dict[str, str] = {}
+    for what, packages in wanted.items():
+        try:
+            list(npm.files(NPM, packages))
+        except OSError as error:
+            missing[what] = str(error)
+        except RuntimeError as error:  # a file that is not the one that was pinned
+            raise DevError(str(error)) from error
+    if missing:
+        reason = next(iter(missing.values()))
+        say(f"npm is out of reach, so {' and '.join(missing)}: {reason}")
+    return list(missing)
 
 
 def generate() -> None:
@@ -105,6 +174,7 @@ def build_wheel() -> None:
     wheel = DIST / wheel_name()
     if wheel.is_file() and stamp.matches(current):
         return
+    stamp.forget()
     with step(f"building {wheel.name}"), tempfile.TemporaryDirectory() as folder:
         options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
         # One date for all files in it: the same source gives the same bytes.
@@ -130,7 +200,7 @@ def lab_runtime() -> None:
     if (LAB_RUNTIME / "manifest.json").is_file() and stamp.matches(current):
         return
     stamp.forget()
-    with step("bundling Python for the lab pages (the first time: 14 MB from npm)"):
+    with step("bundling Python for the lab pages"):
         must([PYTHON, "-m", "tools.labs"], "the lab runtime failed; its words are above")
     if (LAB_RUNTIME / "pyodide.mjs").is_file():  # else npm is asked again next time
         stamp.write(current)
@@ -152,20 +222,21 @@ def api() -> int:
 def notebooks() -> None:
     """Write each tutorial as a notebook beside its page; its sentences hold computed numbers."""
     pages = [page for page in TUTORIALS.glob("*.qmd") if page.stem != "index"]
-    inputs = [*pages, PACKAGE, ROOT / "tools" / "pages", ROOT / "_quarto.yml", VARIABLES]
-    stamp, current = Stamp("notebooks"), fingerprint(inputs)
+    others = [ROOT / name for name in (*RESTS_ON, "tools/pages", "_quarto.yml")]
+    stamp, current = Stamp("notebooks"), fingerprint([*pages, *others, VARIABLES])
     if all(page.with_suffix(".ipynb").is_file() for page in pages) and stamp.matches(current):
         return
+    stamp.forget()
     with step("writing the tutorials as notebooks"):
         must([PYTHON, "-m", "tools.pages.notebooks"], "the notebooks failed; the words are above")
     stamp.write(current)
 
 
-def preview() -> None:
+def preview(folder: Path) -> None:
     """Render with our own small renderer."""
     with step("rendering the preview"):
         must(
-            [PYTHON, "-m", "tools.preview", "--out", "_preview"],
+            [PYTHON, "-m", "tools.preview", "--out", folder],
             "the preview renderer found a mistake; its words are above",
         )
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
-from tools.dev.console import ROOT, DevError, environment, follow, say, step
+from tools.dev.cleaning import left_by_quarto, remove
+from tools.dev.console import ROOT, Command, DevError, follow, say, started, step
 from tools.dev.venv import PYTHON, SCRIPTS, VENV
 
 WHERE = "https://quarto.org/docs/get-started/"
 NO_QUARTO = VENV / ".no-quarto"
 INSTALL_SECONDS = 60
-TROUBLE = ("WARN", "ERROR", "[warning]")
+
+# Lines of Quarto, its Lua filters and pandoc. Kernels and libraries write WARNING and ERROR too.
+TROUBLE = re.compile(r"(WARN|ERROR): |(WARNING|ERROR|FATAL) \(|\[WARNING\] ", re.IGNORECASE)
+COLOR = re.compile(r"\x1b\[[\d;]*m")
+PROGRESS = re.compile(r"\[ *\d+/\d+\] (.+\.qmd)$")
 
 
 def required() -> bool:
@@ -56,49 +63,75 @@ def _works(program: Path) -> bool:
 
 
 def _install() -> None:
-    """One try, apart from all other requirements: on PyPI there is only a downloader of Quarto."""
-    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
+    """One try, separate from all other requirements: PyPI only has a downloader of Quarto."""
+    command: Command = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
     with step(f"no Quarto here; one try to get it through pip (at most {INSTALL_SECONDS} s)"):
         try:
-            done = subprocess.run(
-                command,
-                env=environment(),
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=INSTALL_SECONDS,
-                check=False,
-            )
-            reason = "" if done.returncode == 0 else (done.stderr or done.stdout)
+            with started(command, captured=True) as process:
+                words, _ = process.communicate(timeout=INSTALL_SECONDS)
+            failed = process.returncode != 0
         except subprocess.TimeoutExpired:
-            reason = f"not done after {INSTALL_SECONDS} s\n"
-    if reason:
-        NO_QUARTO.write_text(reason, encoding="utf-8")
+            failed, words = True, f"not done after {INSTALL_SECONDS} s\n"
+    if failed:
+        NO_QUARTO.write_text(words, encoding="utf-8")
 
 
 def settings() -> dict[str, str]:
     """What Quarto is told through its environment: our Python, and the profile of its kernels.
 
     The project's `_environment` names the profile for a plain `quarto render` too, but relative to
-    the project, and one of the programs that Quarto starts looks for it elsewhere and grumbles.
+    the project, and one of the programs that Quarto starts looks for it elsewhere and complains.
     """
     profile = ROOT / "tools" / "pages" / "ipython"
     return {"QUARTO_PYTHON": str(PYTHON), "IPYTHONDIR": str(profile)}
 
 
-def render(quarto: Path) -> None:
-    """Render the whole project; a warning in Quarto's log is an error here."""
-    trouble: list[str] = []
+class UnrenderedError(DevError):
+    """Some pages could not be rendered, or Quarto warned about them."""
 
-    def on_line(line: str) -> None:
-        say(f"    {line}" if line.strip() else "")
-        if any(word in line for word in TROUBLE):
-            trouble.append(line.strip())
+    def __init__(self, message: str, pages: Sequence[str]) -> None:
+        super().__init__(message)
+        self.pages = pages
 
+
+def is_trouble(line: str) -> bool:
+    """Whether a line of the log is a warning or an error of Quarto itself, or of its pandoc."""
+    words = COLOR.sub("", line).strip()
+    return bool(TROUBLE.match(words.removeprefix("[✓]").removeprefix("[✗]").lstrip()))
+
+
+def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
+    """Render the project, or a few pages of it, into a folder; a warning is an error here."""
+    log, trouble, suspects = list[str](), list[str](), list[str]()
+    current = pages[0] if len(pages) == 1 else ""
+
+    def on_line(colored: str) -> None:
+        nonlocal current
+        line = COLOR.sub("", colored).rstrip()
+        if found := PROGRESS.search(line):
+            current = found[1]
+        log.append(f"    {line}".rstrip())
+        if not pages and (line or colored == line):  # of a few pages Quarto prints too much
+            say(log[-1])
+        if is_trouble(line):
+            trouble.append(f"{current}: {line.strip()}".removeprefix(": "))
+            suspects.append(current)
+
+    # A kernel that Quarto keeps alive would keep the modules that it has imported.
+    options = ["--output-dir", str(folder.relative_to(ROOT)), "--no-execute-daemon"]
     # Quarto ends with status 0 when a reference stays unresolved; only its log tells.
-    with step("quarto render"):
-        status = follow([quarto, "render"], on_line, env=settings())
+    try:
+        with step("quarto render"):
+            status = follow([quarto, "render", *pages, *options], on_line, env=settings())
+    finally:
+        for path in left_by_quarto():
+            remove(path)
+    if status == 0 and not trouble:
+        return
+    if pages:
+        say("\n".join(log))
+    found = [page for page in dict.fromkeys([*suspects, current]) if page] or list(pages)
     if status != 0:
-        raise DevError("quarto render failed; its words are above")
-    if trouble:
-        raise DevError("Quarto warned, and a warning is an error here:\n  " + "\n  ".join(trouble))
+        raise UnrenderedError("quarto render failed; its words are above", found)
+    words = "\n  ".join(trouble)
+    raise UnrenderedError(f"Quarto warned, and a warning is an error here:\n  {words}", found)

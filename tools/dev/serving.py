@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from tools.dev.console import ROOT, DevError, say
 
@@ -17,6 +19,14 @@ class Handler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Stay quiet."""
 
+    def send_head(self) -> Any:
+        """Find the file; an address that cannot be the name of one is missing like any other."""
+        try:
+            return super().send_head()
+        except ValueError:
+            self.send_error(404)
+            return None
+
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a missing page with 404.html."""
         page = Path(self.directory) / "404.html"
@@ -28,7 +38,17 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class Server(ThreadingHTTPServer):
+    """Says nothing about readers that leave before they have everything."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report what is not of the connection."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def built() -> Path:
@@ -45,9 +65,9 @@ def serve(port: int) -> int:
     folder = built()
     handler = partial(Handler, directory=str(folder))
     try:
-        server = ThreadingHTTPServer((HOST, port), handler)
+        server = Server((HOST, port), handler)
     except OSError:
-        server = ThreadingHTTPServer((HOST, 0), handler)
+        server = Server((HOST, 0), handler)
     with server:
         say(f"{folder.name} at http://{HOST}:{server.server_port}/ (stop with Ctrl-C)")
         server.serve_forever()

@@ -6,3 +6,14 @@ splits each into words and cells, ``lint`` (with ``schema``) holds it to the con
 and line. A construct that no page uses is refused: whoever needs one adds it to ``schema.yml`` or
 ``lint`` first, then to the renderer and its test.
 """
+
+# What cells of pages read, besides their page: when it changes, they are run again. The two of
+# docs/api say where the reference shows a name.
+RESTS_ON = (
+    "mlsysim",
+    "docs/data",
+    "docs/references.bib",
+    "docs/api/objects.json",
+    "docs/api/topics.json",
+    "examples",
+)

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
+from tools.pages import RESTS_ON
 from tools.pages.pages import Page
 
 CACHE = Path("build/preview")
@@ -22,10 +24,9 @@ VERSIONS = [
 
 
 @cache
-def _digest(folder: Path, pattern: str = "*") -> str:
-    files = sorted(
-        path for path in folder.rglob(pattern) if path.is_file() and path.suffix != ".pyc"
-    )
+def _digest(place: Path, pattern: str = "*") -> str:
+    found = [place] if place.is_file() else place.rglob(pattern)
+    files = sorted(path for path in found if path.is_file() and path.suffix != ".pyc")
     parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
@@ -42,19 +43,20 @@ def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> 
         return dict(json.loads(path.read_text(encoding="utf-8")))
     value = make()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
+    # Renamed when it is whole: an interruption leaves no half of one behind.
+    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as part:
+        json.dump(value, part)
+    Path(part.name).replace(path)
     return value
 
 
 def run(page: Page, root: Path) -> dict[str, list[Any]]:
-    """Return the outputs of the page's cells; the package and the pages' data count for it."""
+    """Return the outputs of the page's cells; with what they read, the package above all."""
 
     def make() -> dict[str, list[Any]]:
         from tools.pages.execute import execute  # slow to import, and seldom needed
 
         return asyncio.run(execute(page, root))
 
-    rests_on = [_digest(root / name) for name in ("mlsysim", "docs/data")]
-    # Pages read where the reference shows a name, and which works there are.
-    rests_on += [_digest(root / "docs/api", "*.json"), _digest(root / "docs", "*.bib")]
+    rests_on = [_digest(root / name) for name in RESTS_ON]
     return remember(root, ["run", str(page.path), page.source, *rests_on], make)

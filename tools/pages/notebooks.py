@@ -14,6 +14,7 @@ import os
 import posixpath
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tools.pages.pages import INLINE, Cell, Page
 from tools.pages.project import Project, load
 
 FOLDER = Path("docs/tutorials")
+WORKERS = 2
 KINDS = {"fig": "Figure", "tbl": "Table", "eq": "Equation"}
 LABEL = re.compile(r"(?:label: |\{#)((fig|tbl|eq)-[\w-]+)")
 CALLOUT = re.compile(
@@ -150,20 +152,35 @@ def _notebook(sources: list[tuple[str, str]]) -> Any:
     return made
 
 
+def faults(project: Project) -> list[Fault]:
+    """Write the notebooks beside their pages; return what is wrong with those that have none."""
+
+    def one(page: Page) -> Fault | None:
+        try:
+            found = notebook(page, project)
+        except Fault as fault:
+            return fault
+        write(found, (project.root / page.path).with_suffix(".ipynb"))  # type: ignore[no-untyped-call]
+        return None
+
+    pages = [page for page in project.pages.values() if page.path.parent == FOLDER]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        found = pool.map(one, [page for page in pages if page.path.stem != "index"])
+    return [fault for fault in found if fault]
+
+
 def main() -> int:
-    """Write the notebooks beside their pages."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.pages.notebooks", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="the project (default: here)")
     root = parser.parse_args().root.resolve()
     try:
-        project = load(root, [])
-        for page in project.pages.values():
-            if page.path.parent == FOLDER and page.path.stem != "index":
-                write(notebook(page, project), (root / page.path).with_suffix(".ipynb"))  # type: ignore[no-untyped-call]
+        found = faults(load(root, []))
     except Fault as fault:
-        print(fault, file=sys.stderr)
-        return 1
-    return 0
+        found = [fault]
+    for mistake in found:
+        print(mistake, file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

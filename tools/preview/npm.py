@@ -10,7 +10,11 @@ import subprocess
 import tarfile
 import urllib.request
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from pathlib import Path
+
+USUAL = "https://registry.npmjs.org/"
+SECONDS = 30
 
 # Name and version of a package; its hash, and which of its files are wanted.
 Packages = Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]
@@ -32,20 +36,36 @@ def files(cache: Path, packages: Packages = PACKAGES) -> Iterator[Path]:
             data = _download(name, version)
             if base64.b64encode(hashlib.sha512(data).digest()).decode() != sha512:
                 raise RuntimeError(f"{name} {version}: the download does not have the pinned hash")
-            folder.mkdir(parents=True, exist_ok=True)
+            part = folder.with_name(f"{folder.name}.part")
+            for unfinished in (part, folder):
+                shutil.rmtree(unfinished, ignore_errors=True)
+            part.mkdir(parents=True)
             with tarfile.open(fileobj=io.BytesIO(data)) as archive:
                 for member, target in targets.items():
                     content = archive.extractfile(f"package/{member}")
-                    target.write_bytes(content.read() if content else b"")
+                    (part / target.name).write_bytes(content.read() if content else b"")
+            # Renamed when it is whole: an interruption leaves no half of one behind.
+            part.rename(folder)
         yield from targets.values()
 
 
 def _download(name: str, version: str) -> bytes:
-    """Ask the registry that npm is set to, if there is an npm."""
-    registry, npm = "https://registry.npmjs.org/", shutil.which("npm")
+    """Ask the registry that npm is set to, if there is an npm.
+
+    Raises
+    ------
+    OSError
+        If it cannot be asked, or answers with something else; the message names npm.
+    """
+    registry, npm = USUAL, shutil.which("npm")
     if npm:
         done = subprocess.run([npm, "config", "get", "registry"], capture_output=True, check=False)
         registry = done.stdout.decode().strip() or registry
     url = f"{registry.rstrip('/')}/{name}/-/{name}-{version}.tgz"
-    with urllib.request.urlopen(url, timeout=120) as answer:
-        return bytes(answer.read())
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+            return bytes(answer.read())
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        message = f"{name} {version} cannot be fetched from {registry} ({reason})"
+        raise OSError(message if npm else f"{message}; no npm here names another one") from error

@@ -57,8 +57,10 @@ def _write(project: Project, done: dict[str, dict[str, Any]], out: Path) -> None
     if len(done) == len(project.pages) and (out / "site_libs/search-index.js").is_file():
         shutil.rmtree(out)  # a page that is gone must not stay behind
     template, index = environment.get_template("page.html"), []
-    for asset in (*npm.files(project.root / "build/npm"), *(HERE / "static").iterdir()):
+    for asset in (*_libraries(project.root / "build/npm"), *(HERE / "static").iterdir()):
         _copy(asset, out / "site_libs" / asset.name)
+    for name in (Path(member).name for _, members in npm.PACKAGES.values() for member in members):
+        (out / "site_libs" / name).touch()  # without npm it is empty, and pages look plain
     own = [project.html["css"], project.website["favicon"], "docs/assets/site.js"]
     for name in [*own, *project.resources]:
         _copy(project.root / name, out / name)
@@ -73,6 +75,15 @@ def _write(project: Project, done: dict[str, dict[str, Any]], out: Path) -> None
         index += [[html_path(href), title_of(page), *part] for part in value["sections"]]
     script = f"window.searchIndex = {json.dumps(index, ensure_ascii=False)};\n"
     (out / "site_libs/search-index.js").write_text(script, encoding="utf-8")
+
+
+def _libraries(cache: Path) -> list[Path]:
+    """What pages use from npm; nothing where its registry is out of reach."""
+    try:
+        return list(npm.files(cache))
+    except OSError as error:
+        print(f"The pages look plain: {error}", flush=True)
+        return []
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -16,6 +16,8 @@ from tools.site.built import body
 from tools.site.entries import Entry
 
 PANDOC = ["--from=html", "--to=gfm-raw_html", "--wrap=none"]
+# A drawing within the page is told in the words that describe it.
+DRAWING = re.compile(r'<svg\b[^>]*\saria-label="([^"]*)"[^>]*>.*?</svg>', re.DOTALL)
 UNWANTED = re.compile(r"<(script|style|svg|button|noscript)\b.*?</\1>", re.DOTALL)
 # Pandoc takes the first class for the language of a block, and a callout's title for its text.
 CODE = re.compile(r'<pre class="sourceCode (\w+)[^"]*"')
@@ -38,12 +40,15 @@ def write(entries: list[Entry], project: Project, folder: Path) -> None:
 
 def markdown(entry: Entry, project: Project, folder: Path) -> str:
     """Return a page, with everything that its cells showed, as Markdown."""
-    html = UNWANTED.sub("", body(folder / entry.path))
+    html = DRAWING.sub(r"<p><em>Drawing: \1</em></p>", body(folder / entry.path))
+    html = UNWANTED.sub("", html)
     html = TITLE.sub(r"\1<strong>\2</strong>\3", CODE.sub(r'<pre class="\1"', html))
     command = [pypandoc.get_pandoc_path(), *PANDOC]
 
     def make() -> dict[str, str]:
-        done = subprocess.run(command, input=html, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, input=html, capture_output=True, encoding="utf-8", check=True
+        )
         return {"text": done.stdout}
 
     text = remember(project.root, ["copy", *PANDOC, html], make)["text"]

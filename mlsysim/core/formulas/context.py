@@ -1,11 +1,13 @@
-"""Context parallelism: keys and values that go round the ranks which share a sequence."""
+"""Context parallelism, where keys and values go round, and what computation hides of it."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
     "context_exchange_time",
+    "cover_left",
     "covering_time",
+    "hidden_time",
     "key_value_size",
     "step_share",
     "uncovered_time",
@@ -190,3 +192,55 @@ def waiting_time(layer: Value, gather: Value, overlap: Value) -> Value:
     Definition of exposed communication.
     """
     return maximum(0 * gather, gather - layer) + (1 - overlap) * minimum(layer, gather)
+
+
+@formula
+def hidden_time(communication: Value, exposed: Value) -> Value:
+    r"""Part of a communication that runs under computation.
+
+    $$ t_h = t_m - t_x $$
+
+    Parameters
+    ----------
+    communication : [s]
+        $t_m$, time of the communication.
+    exposed : [s]
+        $t_x$, part of it that computation does not hide.
+
+    Returns
+    -------
+    time : [s]
+        $t_h$, hidden time.
+
+    References
+    ----------
+    Definition of exposed communication.
+    """
+    return communication - exposed
+
+
+@formula
+def cover_left(cover: Value, communication: Value, exposed: Value) -> Value:
+    r"""Computation that is left to hide a communication under, once another one runs under it.
+
+    $$ t_c' = t_c - (t_m - t_x) $$
+
+    Parameters
+    ----------
+    cover : [s]
+        $t_c$, computation.
+    communication : [s]
+        $t_m$, time of the other communication.
+    exposed : [s]
+        $t_x$, part of it that the computation does not hide.
+
+    Returns
+    -------
+    time : [s]
+        $t_c'$, computation that hides nothing yet.
+
+    References
+    ----------
+    Counting: one piece of computation hides one communication at a time.
+    """
+    return cover - (communication - exposed)

@@ -8,6 +8,7 @@ __all__ = [
     "devices_energy",
     "energy_band_edge",
     "energy_per_token",
+    "format_flops_utilization",
     "power_utilization",
     "served_batch_energy_per_token",
     "workload_power",
@@ -40,6 +41,51 @@ def bandwidth_utilization(traffic: Value, time: Value, bandwidth: Value) -> Valu
     Practices, https://www.databricks.com/blog/llm-inference-performance-engineering-best-practices
     """
     return traffic / (bandwidth * time)
+
+
+@formula
+def format_flops_utilization(
+    flops: Value,
+    wide_flops: Value,
+    time: Value,
+    peak_rate: Value,
+    wide_peak_rate: Value,
+    devices: Value,
+) -> Value:
+    r"""Share of the peak rates that a computation in two number formats uses (MFU or HFU).
+
+    Attention and logits stay in a wider format when the matrix products run in a narrow one. Each
+    operation counts against the peak rate of the format that it runs in, so the share is at most
+    one on devices whose wide format is the faster one, too.
+
+    $$ u = \frac{1}{n\,t}\left(\frac{F - F_h}{P} + \frac{F_h}{P_h}\right) $$
+
+    Parameters
+    ----------
+    flops : [flop]
+        $F$, operations done by all devices together.
+    wide_flops : [flop]
+        $F_h$, those of them in the wide format.
+    time : [s]
+        $t$, time taken.
+    peak_rate : [flop/s]
+        $P$, dense peak rate of one device in the format of the products.
+    wide_peak_rate : [flop/s]
+        $P_h$, dense peak rate of one device in the wide format.
+    devices : [1]
+        $n$, devices.
+
+    Returns
+    -------
+    utilization : [1]
+        $u$, share of the peak rates.
+
+    References
+    ----------
+    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1,
+    https://arxiv.org/abs/2204.02311, with the peak rate of each format.
+    """
+    return ((flops - wide_flops) / peak_rate + wide_flops / wide_peak_rate) / (devices * time)
 
 
 @formula

@@ -57,7 +57,7 @@ def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> V
     In a decode step, a share of the sequences makes its last token; as many requests follow. They
     are more where clients send in groups.
 
-    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{b}{o}\right)\right) $$
+    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{b}{\max(o - 1,\, 1)}\right)\right) $$
 
     Parameters
     ----------
@@ -75,9 +75,10 @@ def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> V
 
     References
     ----------
-    Counting: each of the sequences ends once in as many steps as it has tokens.
+    Counting: each sequence ends once in as many decode steps as it has tokens after the first,
+    which the prefill makes.
     """
-    return minimum(sequences, maximum(arrivals, sequences / output_len))
+    return minimum(sequences, maximum(arrivals, sequences / maximum(output_len - 1, 1)))
 
 
 @formula
@@ -162,13 +163,14 @@ def mean_over_waves(first: Value, later: Value, waves: Value) -> Value:
 
 
 @formula
-def interference_time(prefill: Value, sequences: Value, output_len: Value, waves: Value) -> Value:
+def interference_time(prefill: Value, sequences: Value, read: Value, output_len: Value) -> Value:
     r"""Part of the time between two tokens in which other requests' prompts are read.
 
-    While a request is decoded, each of the others ends once, and the prompt that takes its place
-    is read in between. Requests of the first wave find half of the others' prompts read before.
+    While a request is served, each of the $b$ places reads one prompt. Those that are read before
+    the request's first token are in its time to the first token; the others are read between its
+    tokens. So each prompt is counted once, and requests in flight are rate times latency.
 
-    $$ t = \left(1 - \frac{1}{2w}\right)\frac{(b - 1)\,t_p}{o} $$
+    $$ t = \frac{b\,t_p - t_r}{\max(o - 1,\, 1)} $$
 
     Parameters
     ----------
@@ -176,10 +178,10 @@ def interference_time(prefill: Value, sequences: Value, output_len: Value, waves
         $t_p$, prefill of one prompt.
     sequences : [1]
         $b$, sequences in flight.
+    read : [s]
+        $t_r$, mean time until a request's own prompt has been read.
     output_len : [token]
         $o$, tokens generated per request.
-    waves : [1]
-        $w$, requests of each client.
 
     Returns
     -------
@@ -189,9 +191,10 @@ def interference_time(prefill: Value, sequences: Value, output_len: Value, waves
     References
     ----------
     Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
-    section 3, https://arxiv.org/abs/2403.02310
+    section 3, https://arxiv.org/abs/2403.02310; Little (1961), A Proof for the Queuing Formula
+    L = λW, https://doi.org/10.1287/opre.9.3.383
     """
-    return (1 - 1 / (2 * waves)) * (sequences - 1) * prefill / output_len
+    return (sequences * prefill - read) / maximum(output_len - 1, 1)
 
 
 @formula
@@ -210,7 +213,7 @@ def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> V
     running : [1]
         $b$, those whose keys and values fit.
     stay : [s]
-        $t_s$, time from a request's admission to its end.
+        $t_s$, time in which each of those inside ends once.
     waves : [1]
         $w$, requests of each client.
 

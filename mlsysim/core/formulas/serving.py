@@ -172,7 +172,7 @@ def continuous_batching_rate(
     decode_step : [s]
         $t_d$, time of a decode step.
     prefill : [s]
-        $t_p$, time of the prefill of $b$ prompts.
+        $t_p$, time of the prefill of $b$ prompts, with the fixed time of a request.
 
     Returns
     -------

@@ -157,7 +157,7 @@ def batch_cycle_time(output_len: Value, decode_step: Value, prefill: Value) -> V
     decode_step : [s]
         $t_d$, time of a decode step.
     prefill : [s]
-        $t_p$, time of the prefill of the batch's prompts.
+        $t_p$, time of the prefill of the batch's prompts, with the fixed time of a request.
 
     Returns
     -------

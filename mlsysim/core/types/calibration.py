@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.fields import number, quantity, record, require
 from mlsysim.core.types.fitted import NARROW, Fitted
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.units import Quantity
@@ -81,12 +81,12 @@ class Calibration(Fitted):
     """
 
     stack: str
-    gemm_efficiency: float = number()
-    gemm_efficiency_fp8: float = number()
-    gemm_efficiency_fp4: float = number()
+    gemm_efficiency: float = number(most=1)
+    gemm_efficiency_fp8: float = number(most=1)
+    gemm_efficiency_fp4: float = number(most=1)
     gemm_overhead: Quantity = quantity("us", zero=True)
-    memory_efficiency: float = number()
-    attention_efficiency: float = number()
+    memory_efficiency: float = number(most=1)
+    attention_efficiency: float = number(most=1)
     score_bytes: Quantity = quantity("byte", zero=True)
     hidden_bytes: Quantity = quantity("byte")
     ffn_bytes: Quantity = quantity("byte")
@@ -94,22 +94,22 @@ class Calibration(Fitted):
     elementwise_backward: float = number()
     loss_bytes: Quantity = quantity("byte")
     optimizer_bytes: Quantity = quantity("byte")
-    link_efficiency: float = number()
-    nic_efficiency: float = number()
-    gather_overlap: float = number(zero=True)
-    gradient_overlap: float = number(zero=True)
+    link_efficiency: float = number(most=1)
+    nic_efficiency: float = number(most=1)
+    gather_overlap: float = number(zero=True, most=1)
+    gradient_overlap: float = number(zero=True, most=1)
     gradient_scatters: float = number()
     collective_overhead: Quantity = quantity("us", zero=True)
     layer_launch: Quantity = quantity("ms", zero=True)
     expert_launch: Quantity = quantity("ms", zero=True)
-    expert_efficiency: float = number()
+    expert_efficiency: float = number(most=1)
     routing_bytes: Quantity = quantity("byte", zero=True)
     bias_bytes: Quantity = quantity("byte", zero=True)
-    launch_exposed: float = number(zero=True)
-    exchange_overlap: float = number(zero=True)
-    tensor_overlap: float = number(zero=True)
-    copies_per_node: float = number(zero=True, default=0.0)
-    plain_overlap: float = number(zero=True, default=0.0)
+    launch_exposed: float = number(zero=True, most=1)
+    exchange_overlap: float = number(zero=True, most=1)
+    tensor_overlap: float = number(zero=True, most=1)
+    copies_per_node: float = number(zero=True, default=0.0, most=1)
+    plain_overlap: float = number(zero=True, default=0.0, most=1)
     step_overhead: Quantity = quantity("ms", zero=True)
     node_band_low: float | None = number(default=None)
     node_band_high: float | None = number(default=None)
@@ -117,6 +117,10 @@ class Calibration(Fitted):
     fleet_band_high: float | None = number(default=None)
     expert_band_low: float | None = number(default=None)
     expert_band_high: float | None = number(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, stack=str)
 
     def constant(self, name: str) -> tuple[str, float]:
         """Return the field and the factor that `gemm_fp8`, `cast_fp8` or `hidden_fp32` mean."""

@@ -5,13 +5,35 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, Self
 
-from mlsysim.core.fields import record
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import Record, record, require
 from mlsysim.core.types.source import Entry, Source
 
-__all__ = ["NARROW", "Fitted"]
+__all__ = ["NARROW", "Fitted", "check_bands"]
 
 NARROW = {8: "_fp8", 4: "_fp4"}
 """Bits of the formats whose products have a share of the peak rate of their own."""
+
+
+def check_bands(row: Record) -> None:
+    """Refuse a band without one of its edges, or whose lower edge is above the upper one.
+
+    Raises
+    ------
+    ConfigError
+        If a band of the row is no interval.
+    """
+    for item in fields(row):
+        if not item.name.endswith("_band_low"):
+            continue
+        other = item.name.removesuffix("low") + "high"
+        low, high = getattr(row, item.name), getattr(row, other)
+        if (low is None) != (high is None) or (low is not None and low > high):
+            raise ConfigError(
+                f"{type(row).__name__}.{item.name} = {low} and {other} = {high} are not a band: "
+                "give both with the lower edge first, or neither",
+                argument=item.name,
+            )
 
 
 @record
@@ -25,6 +47,11 @@ class Fitted(Entry):
     """
 
     formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, formats=tuple)
+        check_bands(self)
 
     def constant(self, name: str) -> tuple[str, float]:
         """Return the field that a name stands for, and what to multiply it by.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.types.precision import PRECISIONS, find_precision
 from mlsysim.core.types.source import Entry
@@ -28,6 +28,13 @@ class Compute(Record):
     int8: Quantity | None = quantity("TFLOP/s", default=None)
     fp4: Quantity | None = quantity("TFLOP/s", default=None)
     int4: Quantity | None = quantity("TFLOP/s", default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.precisions:
+            raise ConfigError(
+                f"Compute has no rate: give one of {', '.join(PRECISIONS)}", argument="compute"
+            )
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -65,7 +72,7 @@ class Compute(Record):
         value: Quantity | None = getattr(self, name)
         if value is None:
             raise ConfigError(
-                f"precision = {name!r} is not one that this device computes in; it has "
+                f"precision = {shown(name)} is not one that this device computes in; it has "
                 f"{', '.join(self.precisions)}",
                 argument="precision",
             )
@@ -122,6 +129,6 @@ class Accelerator(Entry):
 
         Williams, Waterman and Patterson (2009), "Roofline", section 3.
         """
-        rate = self.compute.rate(precision or self.compute.default_precision)
+        rate = self.compute.rate(self.compute.default_precision if precision is None else precision)
         balance: Quantity = (rate / self.memory.bandwidth).to("flop/byte")
         return balance

@@ -26,8 +26,8 @@ class ProductCalibration(Entry):
     """
 
     precision: str
-    efficiency: float = number()
-    memory_efficiency: float = number()
+    efficiency: float = number(most=1)
+    memory_efficiency: float = number(most=1)
     overhead: Quantity = quantity("us")
 
 
@@ -52,9 +52,9 @@ class LinkCalibration(Entry):
         Time of a call on no data in the switch.
     """
 
-    link_efficiency: float = number()
+    link_efficiency: float = number(most=1)
     start: Quantity = quantity("us")
     hop_latency: Quantity = quantity("us")
     segment_time: Quantity = quantity("us")
-    switch_efficiency: float | None = number(default=None)
+    switch_efficiency: float | None = number(default=None, most=1)
     switch_start: Quantity | None = quantity("us", default=None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mlsysim.core.fields import Record, number, record
+from collections.abc import Mapping
+
+from mlsysim.core.fields import ReadOnlyMapping, Record, number, record
 
 __all__ = ["ATTENTION", "SCHEDULES", "Attention", "Schedule"]
 
@@ -18,7 +20,7 @@ class Schedule(Record):
     """
 
     name: str
-    all_forward_first: float = number(zero=True)
+    all_forward_first: float = number(zero=True, most=1)
 
 
 @record
@@ -37,19 +39,23 @@ class Attention(Record):
     """
 
     name: str
-    fused: float = number(zero=True)
-    written_scores: float = number(zero=True)
+    fused: float = number(zero=True, most=1)
+    written_scores: float = number(zero=True, most=1)
     backward: float = number()
 
 
-SCHEDULES: dict[str, Schedule] = {
-    "1f1b": Schedule(name="1f1b", all_forward_first=0),
-    "gpipe": Schedule(name="gpipe", all_forward_first=1),
-}
+SCHEDULES: Mapping[str, Schedule] = ReadOnlyMapping(
+    {
+        "1f1b": Schedule(name="1f1b", all_forward_first=0),
+        "gpipe": Schedule(name="gpipe", all_forward_first=1),
+    }
+)
 """Narayanan et al. (2021), section 2.2.1, and Huang et al. (2019)."""
 
-ATTENTION: dict[str, Attention] = {
-    "fused": Attention(name="fused", fused=1, written_scores=0, backward=2.5),
-    "unfused": Attention(name="unfused", fused=0, written_scores=1, backward=2),
-}
+ATTENTION: Mapping[str, Attention] = ReadOnlyMapping(
+    {
+        "fused": Attention(name="fused", fused=1, written_scores=0, backward=2.5),
+        "unfused": Attention(name="unfused", fused=0, written_scores=1, backward=2),
+    }
+)
 """Dao (2023), FlashAttention-2, section 4.1, and plain attention."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.core.fields import number, record
+from mlsysim.core.types.fitted import check_bands
 from mlsysim.core.types.source import Entry
 
 __all__ = ["PowerCalibration"]
@@ -30,8 +31,12 @@ class PowerCalibration(Entry):
     """
 
     measured_on: str = ""
-    constant_share: float = number()
+    constant_share: float = number(most=1)
     compute_share: float = number()
     memory_share: float = number()
     energy_band_low: float | None = number(default=None)
     energy_band_high: float | None = number(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_bands(self)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
 from mlsysim.core.units import Q_, Quantity
 
 __all__ = ["PRECISIONS", "Precision", "find_precision"]
@@ -43,18 +44,20 @@ def _precision(name: str, bits: int) -> Precision:
     )
 
 
-PRECISIONS: dict[str, Precision] = {
-    "fp64": _precision("fp64", 64),
-    "fp32": _precision("fp32", 32),
-    # TF32 is a mode of the matrix units; tensors in it occupy four bytes an element.
-    "tf32": _precision("tf32", 32),
-    "fp16": _precision("fp16", 16),
-    "bf16": _precision("bf16", 16),
-    "fp8": _precision("fp8", 8),
-    "int8": _precision("int8", 8),
-    "fp4": _precision("fp4", 4),
-    "int4": _precision("int4", 4),
-}
+PRECISIONS: Mapping[str, Precision] = ReadOnlyMapping(
+    {
+        "fp64": _precision("fp64", 64),
+        "fp32": _precision("fp32", 32),
+        # TF32 is a mode of the matrix units; tensors in it occupy four bytes an element.
+        "tf32": _precision("tf32", 32),
+        "fp16": _precision("fp16", 16),
+        "bf16": _precision("bf16", 16),
+        "fp8": _precision("fp8", 8),
+        "int8": _precision("int8", 8),
+        "fp4": _precision("fp4", 4),
+        "int4": _precision("int4", 4),
+    }
+)
 
 
 def find_precision(name: Any, argument: str = "precision") -> Precision:
@@ -72,11 +75,11 @@ def find_precision(name: Any, argument: str = "precision") -> Precision:
     ConfigError
         If there is no such precision; the message lists those there are.
     """
-    if isinstance(name, Precision):
+    if isinstance(name, Precision) and name == PRECISIONS.get(name.name):
         return name
     if not isinstance(name, str) or name not in PRECISIONS:
         raise ConfigError(
-            f"{argument} = {name!r} is unknown; choose one of {', '.join(PRECISIONS)}",
+            f"{argument} = {shown(name)} is unknown; choose one of {', '.join(PRECISIONS)}",
             argument=argument,
         )
     return PRECISIONS[name]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mlsysim.core.fields import Record, number, record
+from collections.abc import Mapping
+
+from mlsysim.core.fields import ReadOnlyMapping, Record, number, record
 
 __all__ = ["RECOMPUTE", "Recompute"]
 
@@ -25,9 +27,9 @@ class Recompute(Record):
     """
 
     name: str
-    matrix_share: float = number(zero=True)
-    score_share: float = number(zero=True)
-    kept_scores: float = number(zero=True)
+    matrix_share: float = number(zero=True, most=1)
+    score_share: float = number(zero=True, most=1)
+    kept_scores: float = number(zero=True, most=1)
     all_reduces_per_layer: int = number(whole=True)
 
 
@@ -41,10 +43,12 @@ def _recompute(name: str, matrix: float, score: float, kept: float, all_reduces:
     )
 
 
-RECOMPUTE: dict[str, Recompute] = {
-    "none": _recompute("none", 0, 0, 1, 4),
-    "selective": _recompute("selective", 0, 1, 0, 4),
-    "full": _recompute("full", 1, 1, 0, 6),
-}
+RECOMPUTE: Mapping[str, Recompute] = ReadOnlyMapping(
+    {
+        "none": _recompute("none", 0, 0, 1, 4),
+        "selective": _recompute("selective", 0, 1, 0, 4),
+        "full": _recompute("full", 1, 1, 0, 6),
+    }
+)
 """Korthikanti et al. (2022), section 5: nothing, the attention scores, or whole layers. Fused
 attention (FlashAttention) never stores the scores, which is the selective kind."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.fields import number, quantity, record, require
 from mlsysim.core.types.fitted import NARROW, Fitted
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.units import Quantity
@@ -62,13 +62,13 @@ class ServingCalibration(Fitted):
     """
 
     engine: str
-    gemm_efficiency: float = number()
-    gemm_efficiency_fp8: float = number()
-    gemm_efficiency_fp4: float = number()
-    attention_efficiency: float = number()
-    memory_efficiency: float = number()
-    kv_efficiency: float = number()
-    link_efficiency: float = number()
+    gemm_efficiency: float = number(most=1)
+    gemm_efficiency_fp8: float = number(most=1)
+    gemm_efficiency_fp4: float = number(most=1)
+    attention_efficiency: float = number(most=1)
+    memory_efficiency: float = number(most=1)
+    kv_efficiency: float = number(most=1)
+    link_efficiency: float = number(most=1)
     layer_overhead: Quantity = quantity("us", zero=True)
     all_reduce_overhead: Quantity = quantity("us", zero=True)
     prompt_overhead: Quantity = quantity("us", zero=True)
@@ -78,14 +78,18 @@ class ServingCalibration(Fitted):
     ffn_bytes: Quantity = quantity("byte")
     scale_bytes: Quantity = quantity("byte", zero=True)
     pass_tokens: int = number(whole=True)
-    kv_share: float = number()
-    reserved_output: float = number()
+    kv_share: float = number(most=1)
+    reserved_output: float = number(most=1)
     itl_band_low: float | None = number(default=None)
     itl_band_high: float | None = number(default=None)
     ttft_band_low: float | None = number(default=None)
     ttft_band_high: float | None = number(default=None)
     pass_band_low: float | None = number(default=None)
     pass_band_high: float | None = number(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, engine=str)
 
     def constant(self, name: str) -> tuple[str, float]:
         """Return the field and the factor that `gemm_fp8`, `scale_fp4` or `hidden_fp32` mean."""

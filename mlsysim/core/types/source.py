@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, record, require
 
 __all__ = ["Entry", "Source"]
 
-# What Markdown, in a cell of a table too, would take for a mark; "--" would become a dash.
-_MARK = re.compile(r"[\\`*_\[\]<>|$~^]|(?<=-)-")
+_ADDRESS = re.compile(r"https?://[^\s<>\"\x00-\x1f]+")
 
 
 @record
@@ -40,17 +39,21 @@ class Source(Record):
     checked: str = ""
     note: str = ""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, title=str, url=str, locator=str, checked=str, note=str)
+        if self.url and not _ADDRESS.fullmatch(self.url):
+            raise ConfigError(
+                f"Source.url = {shown(self.url)} is not an address that pages may link to: give "
+                "one that begins with https:// or http://, or leave it empty",
+                argument="url",
+            )
+
     def __repr__(self) -> str:
         return f"<Source {self}>"
 
     def __str__(self) -> str:
         return ", ".join(part for part in (self.title, self.locator) if part)
-
-    def to_markdown(self) -> str:
-        """Write title and place as Markdown; the title links to the address, if there is one."""
-        title, locator = (_MARK.sub(r"\\\g<0>", text) for text in (self.title, self.locator))
-        linked = f"[{title}]({self.url})" if self.url else title
-        return ", ".join(part for part in (linked, locator) if part)
 
 
 @record
@@ -76,14 +79,28 @@ class Entry(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, name=str, source=Source)
-        object.__setattr__(self, "estimated", frozenset(self.estimated))
+        require(self, name=str, source=Source, field_sources=Mapping)
+        estimated: Any = self.estimated
+        if isinstance(estimated, str) or not isinstance(estimated, Collection):
+            raise ConfigError(
+                f"{self.name}: estimated = {shown(estimated)} is not a set of names of fields",
+                argument="estimated",
+            )
+        self._keep("estimated", frozenset(estimated))
         for path in (*self.field_sources, *self.estimated):
             self._follow(path)
+        for path, source in self.field_sources.items():
+            if not isinstance(source, Source):
+                raise ConfigError(
+                    f"{self.name}: field_sources[{path!r}] must be a Source, got {shown(source)}",
+                    argument="field_sources",
+                )
 
     def _follow(self, path: str) -> Any:
         value: Any = self
-        known: list[str] = []
+        known = [item.name for item in dataclasses.fields(self)]
+        if not isinstance(path, str):
+            raise UnknownEntryError.build(path, f"{self.name}: field", known)
         for part in path.split("."):
             inside = dataclasses.is_dataclass(value)
             known = [item.name for item in dataclasses.fields(value)] if inside else known
@@ -102,4 +119,4 @@ class Entry(Record):
 
     def is_estimated(self, path: str) -> bool:
         """Tell whether a field is a guess that no publication confirms."""
-        return path in self.estimated or path.split(".")[0] in self.estimated
+        return path in self.estimated or str(path).split(".")[0] in self.estimated

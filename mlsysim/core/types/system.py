@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.types.hardware import Accelerator
 from mlsysim.core.types.source import Entry, Source
@@ -56,6 +57,14 @@ class Node(Entry):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, accelerator=Accelerator, scale_up=NetworkFabric)
+        devices = self.accelerators_per_node * self.accelerator.si("tdp")
+        if self.si("power") < devices:
+            raise ConfigError(
+                f"{self.name}: power = {self.power} is less than its devices' design power of "
+                f"{self.accelerators_per_node} x {self.accelerator.tdp}: raise power, or leave it "
+                "out if it is not known",
+                argument="power",
+            )
 
 
 @record
@@ -81,7 +90,9 @@ class Fleet(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, name=str, node=Node, fabric=NetworkFabric)
+        require(self, name=str, node=Node, fabric=NetworkFabric, note=str)
+        if self.source is not None:
+            require(self, source=Source)
 
     @property
     def total_accelerators(self) -> int:

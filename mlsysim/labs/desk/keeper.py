@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
+from mlsysim.core.files import read_bytes
 
 __all__ = ["Keeper"]
+
+MAX_BYTES = 1024 * 1024
 
 
 @dataclass
@@ -35,9 +38,9 @@ class Keeper:
         """Return the state that the file holds; the start if there is none, or none to be read."""
         self.fault = ""
         try:
-            return self.restore(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
+            if not self.path.exists():
+                return {}
+            return self.restore(read_bytes(self.path, MAX_BYTES).decode("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             self.fault = f"the file cannot be read: {error}"
         except ConfigError as error:

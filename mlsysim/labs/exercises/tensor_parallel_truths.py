@@ -35,7 +35,14 @@ __all__ = [
 
 _RANKS = 4
 _TOKENS = 48
-_MODEL = replace(Models.MPT.MPT_125M, name="MPT, narrow", hidden_dim=192, head_dim=16, ffn_dim=768)
+_MODEL = replace(
+    Models.MPT.MPT_125M,
+    name="MPT, narrow",
+    hidden_dim=192,
+    head_dim=16,
+    ffn_dim=768,
+    parameters=None,
+)
 _NODE, LARGE, _LONG = Systems.Nodes.DGX_H100, Models.Llama3_70B, 8192
 
 
@@ -81,7 +88,9 @@ def most_ranks() -> int:
     """Return the most ranks that a layer with the heads of Llama 3 8B can be spread over."""
     from mlsysim.ranks import Group, Replicated, TransformerLayer, random_weights
 
-    small = replace(Models.Llama3_8B, name="Llama", hidden_dim=64, head_dim=2, ffn_dim=192)
+    small = replace(
+        Models.Llama3_8B, name="Llama", hidden_dim=64, head_dim=2, ffn_dim=192, parameters=None
+    )
     weights = random_weights(small)
     for ranks in range(small.heads, 1, -1):
         try:

@@ -110,7 +110,7 @@ def _readouts(found: Outcome) -> Block:
             "Memory per GPU",
             gigabytes(result.memory),
             tone="bad" if full > 1 else "warn" if full > 0.9 else "good",
-            hint=f"each GPU has {gigabytes(result.memory_capacity)}",
+            hint=f"capacity: {gigabytes(result.memory_capacity)}",
         ),
         readout(
             "Bubble",

@@ -100,7 +100,7 @@ def _readouts(chosen: Run, result: DistributedResult) -> Block:
             "Memory",
             gigabytes(result.memory),
             tone="good" if result.fits_memory else "bad",
-            hint=f"each GPU has {gigabytes(result.memory_capacity)}",
+            hint=f"capacity: {gigabytes(result.memory_capacity)}",
         ),
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.labs.parallelism_paradox import configurator
 from mlsysim.labs.parallelism_paradox.state import (
     CONTROLS,
@@ -21,6 +22,8 @@ __all__ = ["LAB", "ledger", "restore"]
 
 LAB = "parallelism_paradox"
 FORMAT = 1
+MAX_CHARACTERS = 64 * 1024
+MAX_DEPTH = 20
 
 
 def ledger(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,6 +108,7 @@ def restore(text: str) -> dict[str, Any]:
         student can have.
     """
     try:
+        _check_size(text)
         found = json.loads(text)
     except (TypeError, ValueError) as error:
         raise ConfigError(
@@ -118,8 +122,8 @@ def restore(text: str) -> dict[str, Any]:
         )
     if found.get("format") != FORMAT:
         raise ConfigError(
-            f"format = {found.get('format')!r} of the ledger is not {FORMAT}, which mlsysim reads: "
-            "open it with the version that wrote it, or start anew",
+            f"format = {shown(found.get('format'))} of the ledger is not {FORMAT}, which mlsysim "
+            "reads: open it with the version that wrote it, or start again",
             argument="format",
         )
     if "state" not in found:
@@ -135,3 +139,12 @@ def restore(text: str) -> dict[str, Any]:
             argument=PREDICTION_2.id,
         )
     return state
+
+
+def _check_size(text: str) -> None:
+    """Refuse text that no ledger is, before the JSON reader runs out of stack on it."""
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"longer than {MAX_CHARACTERS:,} characters")
+    steps = ((char in "[{") - (char in "]}") for char in text)
+    if max(accumulate(steps, initial=0)) > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")

@@ -1,6 +1,6 @@
-"""Language models without experts."""
+"""Language models: without experts, but for GPT-4, of which experts are reported."""
 
-from mlsysim.core.types import TransformerModel
+from mlsysim.core.types import MoETransformerModel, TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.llama import Llama
 from mlsysim.registry.sources import models as src
@@ -43,7 +43,7 @@ class Language(Llama):
     )
     """GPT-3 175B."""
 
-    GPT4 = TransformerModel(
+    GPT4 = MoETransformerModel(
         name="GPT-4 (unofficial)",
         source=src.GPT4_REPORTS,
         estimated=frozenset(
@@ -59,21 +59,29 @@ class Language(Llama):
                 "vocab_size",
                 "seq_len",
                 "tied_embeddings",
+                "experts",
+                "experts_per_token",
+                "expert_ffn_dim",
+                "moe_layers",
             }
         ),
-        parameters=Q_(1.8e12, "param"),
+        parameters=Q_(1_833_347_539_968, "param"),
         layers=120,
         hidden_dim=10_752,
         heads=96,
         kv_heads=96,
         head_dim=112,
-        ffn_dim=2 * 43_008,
+        ffn_dim=43_008,
         vocab_size=100_277,
         seq_len=8192,
+        experts=16,
+        experts_per_token=2,
+        expert_ffn_dim=43_008,
+        moe_layers=120,
     )
-    """Reported, never published. A mixture of experts: `ffn_dim` is that of the two experts
-    which a token visits, so that the shape yields the reported 280e9 active parameters, while
-    `parameters` counts all that are stored."""
+    """Reported, never published. Sixteen experts of which each token visits two: the reported 280e9
+    active parameters, and the reported 1.8e12 in all. There is no dense block: `ffn_dim` repeats
+    the width of an expert."""
 
     BERT_Base = TransformerModel(
         name="BERT-Base",

@@ -33,10 +33,9 @@ def pass_power(i: SimpleNamespace, time: Value, mfu: Value, bytes_moved: Value) 
 
 
 def served_power(
-    i: SimpleNamespace, sequences: Value, time: Value, flops: Value, traffic: Value
+    i: SimpleNamespace, sequences: Value, time: Value, hfu: Value, traffic: Value
 ) -> dict[str, Value]:
     """Return power and energy of a serving group from the work and the time of one batch."""
-    hfu = f.flops_utilization(flops, time, i.peak_rate, i.tp_size)
     mbu = f.bandwidth_utilization(traffic, time, i.bandwidth)
     drawn = drawn_power(i, hfu, mbu)
     energy = f.devices_energy(i.tp_size, drawn["device_power"], time)

@@ -188,15 +188,7 @@ class Pass:
     """What its products wait for."""
 
 
-def _traffic(
-    i: SimpleNamespace, r: ServerRates, products: Work, elementwise: Value, cache: Value, out: Work
-) -> Value:
-    return f.serving_pass_traffic(
-        f.time_sum(products.memory, elementwise), r.memory, cache, r.cache, i.layers, out.memory
-    )
-
-
-def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value, layer_cache: Value) -> Pass:
+def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value) -> Pass:
     """Return the pass in which prompts are read together."""
     parts = prompt_layer(i, r, prompts)
     logits = head(i, r, prompts)
@@ -208,32 +200,48 @@ def prefill_pass(i: SimpleNamespace, r: ServerRates, prompts: Value, layer_cache
         i.prompt_overhead,
     )
     arithmetic = f.time_sum(parts.products.compute, parts.attention)
-    written = f.memory_time(layer_cache, r.cache)
+    # The product that makes keys and values writes them: no other time goes to the cache.
+    streamed = f.layers_pass_time(
+        f.time_sum(parts.products.memory, parts.elementwise), i.layers, logits.memory
+    )
     return Pass(
         f.layers_pass_time(layer, i.layers, logits.time),
-        _traffic(i, r, parts.products, parts.elementwise, written, logits),
+        f.streamed_size(streamed, r.memory),
         where(arithmetic >= parts.products.memory, "compute", "memory"),
     )
 
 
-def decode_pass(i: SimpleNamespace, r: ServerRates, sequences: Value, layer_cache: Value) -> Pass:
+def decode_pass(
+    i: SimpleNamespace, r: ServerRates, sequences: Value, context: Value, layer_cache: Value
+) -> Pass:
     """Return the pass in which each sequence gets a token."""
     products = _products(i, r, sequences)
     elementwise = _elementwise(i, r, sequences)
     logits = head(i, r, sequences)
-    attention = f.memory_time(layer_cache, r.cache)
+    score = f.layer_score_flops(
+        sequences, context, i.heads, i.head_dim, i.tp_size, 1, i.flops_per_mac
+    )
+    arithmetic = f.compute_time(score, i.wide_peak_rate, i.attention_efficiency)
+    cache = f.memory_time(layer_cache, r.cache)
     layer = f.serving_layer_time(
         products.time,
-        attention,
+        f.roofline_time(arithmetic, cache),
         elementwise,
         _all_reduces(i, r, sequences),
         i.layer_overhead,
     )
     device = f.layers_pass_time(layer, i.layers, logits.time)
     host = f.repeated_time(sequences, i.sequence_overhead)
-    traffic = f.time_sum(products.memory, attention)
+    traffic = f.time_sum(products.memory, cache)
     return Pass(
         f.time_sum(device, host),
-        _traffic(i, r, products, elementwise, attention, logits),
-        where(products.compute >= traffic, "compute", "memory"),
+        f.serving_pass_traffic(
+            f.time_sum(products.memory, elementwise),
+            r.memory,
+            cache,
+            r.cache,
+            i.layers,
+            logits.memory,
+        ),
+        where(f.time_sum(products.compute, arithmetic) >= traffic, "compute", "memory"),
     )

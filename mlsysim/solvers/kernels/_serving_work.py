@@ -11,12 +11,17 @@ from mlsysim.solvers.kernels._token_work import token_work
 __all__: list[str] = []  # parts of a kernel, no kernel of their own
 
 
-def batch_flops(i: SimpleNamespace, sequences: Value, context: Value) -> Value:
-    """Return the operations of a batch from its prompts to its last tokens, on all devices."""
+def batch_flops(i: SimpleNamespace, sequences: Value, context: Value) -> tuple[Value, Value]:
+    """Return the operations of a batch, prompts included, and those of them in the wide format."""
     matrix, prompt, logit = token_work(i)
     score = f.attention_score_flops(i.layers, i.heads, i.head_dim, context, 1, i.flops_per_mac)
-    return f.batch_cycle_flops(
-        i.output_len,
-        f.decode_flops(sequences, matrix, score, logit),
-        f.prefill_flops(f.token_count(sequences, i.seq_len), sequences, matrix, prompt, logit),
-    )
+    tokens = f.token_count(sequences, i.seq_len)
+
+    def of(products: Value) -> Value:
+        return f.batch_cycle_flops(
+            i.output_len,
+            f.decode_flops(sequences, products, score, logit),
+            f.prefill_flops(tokens, sequences, products, prompt, logit),
+        )
+
+    return of(matrix), of(0)

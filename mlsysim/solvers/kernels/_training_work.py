@@ -31,6 +31,9 @@ class Work:
     stage_layers: Value
     model_flops: Value
     hardware_flops: Value
+    wide_model_flops: Value
+    """Those of attention and logits, which stay in a wider format than narrow products."""
+    wide_hardware_flops: Value
     device_flops: Value
     hidden_state: Value
     expert_group: Value
@@ -57,6 +60,10 @@ def training_work(i: SimpleNamespace) -> Work:
     hardware_flops = f.operations_sum(
         model_flops, f.recomputed_flops(tokens, matrix, score, i.matrix_share, i.score_share)
     )
+    wide_model_flops = f.training_flops(f.forward_flops(tokens, 0, score, logit))
+    wide_hardware_flops = f.operations_sum(
+        wide_model_flops, f.recomputed_flops(tokens, matrix, score, 0, i.score_share)
+    )
     experts = f.expert_parameters(
         i.moe_layers, i.experts, i.mlp_matrices, i.hidden_dim, i.expert_ffn_dim
     )
@@ -71,6 +78,8 @@ def training_work(i: SimpleNamespace) -> Work:
         stage_layers=stage_layers,
         model_flops=model_flops,
         hardware_flops=hardware_flops,
+        wide_model_flops=wide_model_flops,
+        wide_hardware_flops=wide_hardware_flops,
         device_flops=f.device_flops(hardware_flops, devices, imbalance),
         hidden_state=f.hidden_state_size(
             i.seq_len, own_sequences, i.hidden_dim, i.bytes_per_element
@@ -98,11 +107,16 @@ def answer(
     context: Value,
     exchange: Value,
     bubble: Value,
+    all_communication: Value = None,
+    mfu: Value,
+    hfu: Value,
     mbu: Value,
 ) -> dict[str, Any]:
     """Return the outputs of a training kernel from its times and its memory."""
     whole = floor(w.sequences) == w.sequences
-    hfu = f.flops_utilization(w.hardware_flops, step, i.peak_rate, w.devices)
+    communication = f.communication_time(data, tensor, pipeline, context, exchange)
+    if all_communication is None:  # nothing overlaps
+        all_communication = communication
     drawn = drawn_power(i, hfu, mbu)
     energy = f.devices_energy(w.devices, drawn["device_power"], step)
     return {
@@ -110,13 +124,14 @@ def answer(
         "effective_throughput": f.sample_rate(i.batch_size, step),
         "token_throughput": f.sample_rate(w.tokens, step),
         "scaling_efficiency": f.scaling_efficiency(alone, w.devices, step),
-        "mfu": f.flops_utilization(w.model_flops, step, i.peak_rate, w.devices),
+        "mfu": mfu,
         "hfu": hfu,
         "energy_per_step": energy,
         "energy_per_token": f.energy_per_token(energy, w.tokens),
         **drawn,
         "compute_latency": compute,
-        "communication_latency": f.communication_time(data, tensor, pipeline, context, exchange),
+        "communication_latency": communication,
+        "hidden_communication_latency": f.hidden_time(all_communication, communication),
         "dp_communication_latency": data,
         "tp_communication_latency": tensor,
         "pp_communication_latency": pipeline,

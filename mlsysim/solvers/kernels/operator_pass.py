@@ -74,9 +74,17 @@ def operator_pass(**inputs: Value) -> dict[str, Any]:
     overhead = f.repeated_time(i.layers, i.prompt_overhead)
     slower = where(arithmetic >= traffic, "compute", "memory")
 
-    flops = f.forward_flops(parts.tokens, *token_work(i))
+    matrix, score, logit = token_work(i)
+    flops = f.forward_flops(parts.tokens, matrix, score, logit)
     moved = f.streamed_size(traffic, r.memory)
-    mfu = f.flops_utilization(flops, latency, i.peak_rate, devices=1)
+    mfu = f.format_flops_utilization(
+        flops,
+        f.forward_flops(parts.tokens, 0, score, logit),
+        latency,
+        i.peak_rate,
+        i.wide_peak_rate,
+        devices=1,
+    )
     memory = f.serving_memory(
         f.tensor_size(i.parameters, r.weight_bytes),
         f.kv_cache_size(i.layers, i.kv_heads, i.head_dim, parts.tokens, i.kv_bytes),

@@ -125,27 +125,27 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         where(i.tp_size > 1, i.collective_overhead, 0),
     )
+    # Keys and values go round while attention works on those that came before.
+    rounds = round_time(i, tokens, ring(i, r.local, r.remote, i.cp_size, i.tp_size))
+    all_context = f.uncovered_time(rounds, 0, i.matrix_share)
+    context = f.uncovered_time(
+        rounds, f.covering_time(attention_time(i, tokens), i.cp_size), i.matrix_share
+    )
     # Products hide a collective over a node's own links: no framework hides one that leaves the
-    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work.
+    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work,
+    # and what hides one communication hides no other.
     inside = f.local_ranks(i.tp_size, i.devices_per_node) >= i.tp_size
-    tensor = f.covered_time(
-        f.layer_all_reduce_time(all_reduce, all_reduces(i, w), 1, 1),
-        where(inside, i.tensor_overlap, 0),
-        one.time,
+    all_tensor = f.layer_all_reduce_time(all_reduce, all_reduces(i, w), 1, 1)
+    cover = f.cover_left(one.time, all_context, context)
+    tensor = f.covered_time(all_tensor, where(inside, i.tensor_overlap, 0), cover)
+    all_exchange = f.expert_exchange_time(
+        dispatch_time(i, w, r.local, r.remote, i.copies_per_node), i.layers, i.moe_layers
     )
     exchange = f.covered_time(
-        f.expert_exchange_time(
-            dispatch_time(i, w, r.local, r.remote, i.copies_per_node), i.layers, i.moe_layers
-        ),
-        i.exchange_overlap,
-        one.time,
+        all_exchange, i.exchange_overlap, f.cover_left(cover, all_tensor, tensor)
     )
     on_device = f.launch_limited_time(
-        f.device_layer_time(
-            one.time,
-            tensor,
-            exchange,
-        ),
+        f.time_sum(f.device_layer_time(one.time, tensor, exchange), context),
         f.layer_launch_time(
             i.layer_launch,
             i.expert_launch,
@@ -156,14 +156,6 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         ),
         i.launch_exposed,
     )
-    # Keys and values go round while attention works on those that came before
-    sharers = ring(i, r.local, r.remote, i.cp_size, i.tp_size)
-    context = f.uncovered_time(
-        round_time(i, tokens, sharers),
-        f.covering_time(attention_time(i, tokens), i.cp_size),
-        i.matrix_share,
-    )
-    on_device = f.time_sum(on_device, context)
     # Weights gathered layer by layer, where they are sharded
     link = ring(i, r.local, r.remote, w.replicas, i.tp_size)
     expert_link = ring(i, r.local, r.remote, expert_ring_size(i, w), w.expert_group)
@@ -231,6 +223,22 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         written,
     )
     mbu = f.bandwidth_utilization(traffic, step, i.memory_bandwidth)
+    peaks = (i.peak_rate, i.wide_peak_rate, w.devices)
+    # Sharded gradients wait with the layers instead of at the end.
+    sharded_data = i.zero_stage >= 2
+
+    def whole(layer: Value) -> Value:
+        return f.step_share(layer, w.stage_layers, i.microbatch_count)
+
+    exposed = {
+        "data": where(
+            sharded_data, whole(f.waiting_time(on_device, gathers, i.gather_overlap)), data
+        ),
+        "tensor": whole(tensor),
+        "pipeline": transfer,
+        "context": whole(context),
+        "exchange": whole(exchange),
+    }
     outputs = answer(
         i,
         w,
@@ -238,21 +246,17 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         step=step,
         alone=_alone(i, r, w),
         compute=f.pipeline_pass_time(one.time, w.stage_layers, last.time, i.microbatch_count),
-        # Sharded gradients wait with the layers instead of at the end.
-        data=where(
-            i.zero_stage >= 2,
-            f.step_share(
-                f.waiting_time(on_device, gathers, i.gather_overlap),
-                w.stage_layers,
-                i.microbatch_count,
-            ),
-            data,
+        **exposed,
+        all_communication=f.communication_time(
+            where(sharded_data, whole(gathers), gradient),
+            whole(all_tensor),
+            transfer,
+            whole(all_context),
+            whole(all_exchange),
         ),
-        context=f.step_share(context, w.stage_layers, i.microbatch_count),
-        exchange=f.step_share(exchange, w.stage_layers, i.microbatch_count),
-        tensor=f.step_share(tensor, w.stage_layers, i.microbatch_count),
-        pipeline=transfer,
         bubble=bubble,
+        mfu=f.format_flops_utilization(w.model_flops, w.wide_model_flops, step, *peaks),
+        hfu=f.format_flops_utilization(w.hardware_flops, w.wide_hardware_flops, step, *peaks),
         mbu=mbu,
     )
     several, mixed = i.nodes > 1, i.moe_layers > 0

@@ -15,6 +15,7 @@ from mlsysim.core.formulas import (
     continuous_batching_rate,
     decode_flops,
     device_flops,
+    flops_utilization,
     hidden_state_size,
     kv_cache_size,
     kv_per_device,
@@ -148,11 +149,17 @@ def serve(**inputs: Value) -> dict[str, Any]:
     )
     prefill, decode = reading.time, step.time
     request_rate = continuous_batching_rate(i.batch_size, i.output_len, decode, prefill)
+    cycle = batch_cycle_time(i.output_len, decode, prefill)
     drawn = served_power(
         i,
         i.batch_size,
-        batch_cycle_time(i.output_len, decode, prefill),
-        batch_cycle_flops(i.output_len, step.flops, reading.flops),
+        cycle,
+        flops_utilization(
+            batch_cycle_flops(i.output_len, step.flops, reading.flops),
+            cycle,
+            i.peak_rate,
+            i.tp_size,
+        ),
         batch_cycle_traffic(
             i.output_len, step.traffic, i.batch_size, i.batch_size, reading.traffic
         ),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, where
+from mlsysim.core.numeric import Value, where
 from mlsysim.solvers.kernels._power import served_power
 from mlsysim.solvers.kernels._serving_pass import decode_pass, prefill_pass, server_rates
 from mlsysim.solvers.kernels._serving_work import batch_flops
@@ -93,37 +93,42 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
     running = f.running_sequences(i.batch_size, f.largest_batch(budget, own_weights, reserved))
 
     # One prompt, and one decode step, each with the device to itself
-    alone = prefill_pass(i, r, 1, kv_of(i.seq_len, 1))
+    alone = prefill_pass(i, r, 1)
     middle = f.mean_context(i.seq_len, i.output_len)
     cache = kv_of(f.token_count(running, middle), 1)
-    step = decode_pass(i, r, running, cache)
+    step = decode_pass(i, r, running, middle, cache)
     decode = step.time
 
     # Both at once. Without an output nothing ends, so all requests arrive together.
-    output_len = maximum(i.output_len, 1)
     waves = where(i.output_len > 0, i.waves, 1)
-    together = f.arrivals_together(running, output_len, i.arrivals)
-    ended = f.arrivals_together(running, output_len, 1)
+    together = f.arrivals_together(running, i.output_len, i.arrivals)
+    ended = f.arrivals_together(running, i.output_len, 1)
     prompts = f.prompts_per_pass(i.pass_tokens, i.seq_len, ended)
-    reading = prefill_pass(i, r, prompts, kv_of(f.token_count(prompts, i.seq_len), 1))
+    reading = prefill_pass(i, r, prompts)
     prefill = f.per_prompt_time(reading.time, prompts)
-    interference = f.interference_time(
-        prefill, where(i.output_len > 0, running, 1), output_len, waves
-    )
-    itl = f.time_sum(decode, interference)
+    prefills = f.repeated_time(running, prefill)
     most = f.prompts_per_pass(i.pass_tokens, i.seq_len, running)
     first = f.burst_prefill_time(prefill, running, most)
-    later = f.burst_prefill_time(prefill, together, prompts)
-    read = f.time_sum(i.request_overhead, f.mean_over_waves(first, later, waves))
-    stay = f.request_time(read, itl, i.output_len)
-    ttft = f.time_sum(read, f.place_wait(i.batch_size, running, stay, waves))
-    prefills = f.repeated_time(running, prefill)
-    request_rate = f.continuous_batching_rate(running, i.output_len, decode, prefills)
+    # Requests of one token never decode: each waits until all others have been read once.
+    later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
+    read = f.mean_over_waves(first, later, waves)
+    interference = where(
+        i.output_len > 1, f.interference_time(prefill, running, read, i.output_len), 0
+    )
+    itl = f.time_sum(decode, interference)
+    once = f.time_sum(i.request_overhead, prefills)
+    cycle = f.batch_cycle_time(i.output_len, decode, once)
+    ttft = f.time_sum(
+        f.time_sum(i.request_overhead, read), f.place_wait(i.batch_size, running, cycle, waves)
+    )
+    request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
     drawn = served_power(
         i,
         running,
-        f.batch_cycle_time(i.output_len, decode, prefills),
-        batch_flops(i, running, middle),
+        cycle,
+        f.format_flops_utilization(
+            *batch_flops(i, running, middle), cycle, i.peak_rate, i.wide_peak_rate, i.tp_size
+        ),
         f.batch_cycle_traffic(i.output_len, step.traffic, running, prompts, reading.traffic),
     )
     return {

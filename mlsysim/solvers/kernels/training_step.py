@@ -136,11 +136,12 @@ def training_step(**inputs: Value) -> dict[str, Any]:
 
     busy = f.busy_time(compute, f.time_sum(tensor, f.time_sum(context, exchange)), pipeline)
     bubble = f.pipeline_bubble_time(busy, i.pp_size, i.microbatch_count, i.virtual_stages)
+    step = f.step_time(busy, bubble, data)
     return answer(
         i,
         w,
         training_memory(i, w),
-        step=f.step_time(busy, bubble, data),
+        step=step,
         alone=f.compute_time(w.model_flops, i.peak_rate, i.efficiency),
         compute=compute,
         data=data,
@@ -149,6 +150,8 @@ def training_step(**inputs: Value) -> dict[str, Any]:
         context=context,
         exchange=exchange,
         bubble=bubble,
+        mfu=f.flops_utilization(w.model_flops, step, i.peak_rate, w.devices),
+        hfu=f.flops_utilization(w.hardware_flops, step, i.peak_rate, w.devices),
         mbu=0,  # the textbook counts no memory traffic
     )
 

@@ -64,7 +64,8 @@ class DistributedResult(Result):
     """Time one device of unlimited memory would need, which has no use for microbatches, over the
     device time that is spent; at most 1."""
     mfu: float = number()
-    """Model FLOPs utilization: the model's own operations over what the devices could do."""
+    """Model FLOPs utilization: the model's own operations over what the devices could do, each
+    operation against the peak rate of the format that it runs in."""
     hfu: float = number()
     """Hardware FLOPs utilization: recomputed operations count as well."""
     energy_per_step: Quantity | None = quantity("kJ")
@@ -83,7 +84,10 @@ class DistributedResult(Result):
     compute_latency: Quantity = quantity("s")
     """Arithmetic of the busiest device."""
     communication_latency: Quantity = quantity("s")
-    """All communication of a device that is in sight."""
+    """All communication of a device that computation does not hide. It falls where there is more
+    computation to hide it, as with longer sequences."""
+    hidden_communication_latency: Quantity = quantity("s")
+    """Communication that runs under computation; none under an `efficiency`."""
     dp_communication_latency: Quantity = quantity("s")
     """Gradients reduced between the replicas, and weights gathered from them, as far as nothing
     hides it."""

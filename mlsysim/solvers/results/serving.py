@@ -60,7 +60,8 @@ class ServingResult(Result):
     power_calibration: str
     """Whose constants of power were used, and whether any measurement stands behind them."""
     hfu: float = number()
-    """Hardware FLOPs utilization under continuous batching."""
+    """Hardware FLOPs utilization under continuous batching, each operation against the peak rate of
+    the format that it runs in."""
     mbu: float = number()
     """Model bandwidth utilization: memory traffic over what a device's bandwidth allows."""
     running_batch_size: int = number(whole=True)

@@ -45,7 +45,8 @@ class SingleNodeResult(Result):
     """Intensity at which the device's arithmetic and memory balance, at the shares of their rates
     that are reached."""
     mfu: float = number()
-    """Share of the dense peak rate that the pass uses."""
+    """Share of the dense peak rate that the pass uses, each operation against the peak rate of the
+    format that it runs in."""
     mbu: float = number()
     """Model bandwidth utilization: `bytes_moved` over what the device's bandwidth allows."""
     device_power: Quantity | None = quantity("W")

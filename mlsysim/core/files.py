@@ -1,0 +1,55 @@
+"""Reading files that came from somewhere else, and printing what they hold."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+from mlsysim.core.errors import ConfigError
+
+__all__ = ["UNPRINTABLE", "printable", "read_bytes"]
+
+# Control characters, marks that reverse the direction of the text so that it does not read as it is
+# written, and halves of surrogate pairs, which cannot be printed.
+UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+_IN_A_LINE = re.compile(rf"[\t\n]|{UNPRINTABLE.pattern}")
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """Read a regular file of at most `limit` bytes.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file, it is larger, or it is a pipe or a device, which might never end.
+    """
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise ConfigError(f"{path} is not a regular file")
+        with Path(path).open("rb") as file:
+            content = file.read(limit + 1)
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as fault:  # a null character in the path is a ValueError
+        reason = getattr(fault, "strerror", None) or fault
+        raise ConfigError(f"{path} cannot be read: {reason}") from None
+    if len(content) > limit:
+        raise ConfigError(f"{path} is larger than {limit // 1024:,} KiB, the limit for such files")
+    return content
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Return text that cannot drive a terminal: such characters become escapes, as in `repr`.
+
+    Parameters
+    ----------
+    text
+        What a terminal is about to show.
+    lines
+        Whether line breaks and tabs stay, as they do outside of a table's cells.
+    """
+    pattern = UNPRINTABLE if lines else _IN_A_LINE
+    return pattern.sub(lambda found: repr(found[0])[1:-1], text)

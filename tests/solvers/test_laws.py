@@ -1,0 +1,196 @@
+"""Laws that every answer keeps, on calls drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, example, given, settings
+
+from mlsysim import (
+    DistributedSolver,
+    Hardware,
+    Models,
+    ServingCalibrations,
+    ServingSolver,
+    SingleNodeSolver,
+)
+from mlsysim.core.formulas import cover_left, format_flops_utilization, interference_time
+from mlsysim.core.units import Q_
+from tests.solvers.strategies import faster, larger, loads, passes, si, solved, steps
+
+some = settings(max_examples=80, deadline=None)
+LLAMA = Models.Llama3_8B
+B300 = {"model": LLAMA, "hardware": Hardware.B300, "precision": "int8"}
+
+
+# Little's law
+
+
+@some
+@given(load=loads())
+def test_requests_in_flight_are_rate_times_latency(load):
+    r = solved(ServingSolver, load)
+    assume(r is not None)
+    held = si(r.request_throughput) * si(r.latency)
+    assert held == pytest.approx(load["batch_size"], rel=1e-9)
+
+
+def test_answers_of_one_token_wait_for_all_other_prompts():
+    """Prompts fill a pass each, so eight clients have 8 answers in 50 ms and 8 prefills."""
+    constants = replace(
+        ServingCalibrations.Uncalibrated, request_overhead=Q_(50, "ms"), pass_tokens=1024
+    )
+    r = ServingSolver.solve(
+        model=LLAMA,
+        hardware=Hardware.H100,
+        seq_len=1024,
+        output_len=1,
+        batch_size=8,
+        calibration=constants,
+    )
+    cycle = 0.05 + 8 * si(r.prefill_latency)
+    assert si(r.request_throughput) == pytest.approx(8 / cycle)
+    assert si(r.ttft) == pytest.approx(cycle)
+    assert r.latency == r.ttft
+
+
+def test_each_prompt_is_counted_once():
+    # Of 10 prompts of 3 s, the own one and a half are read before the first of 11 tokens.
+    assert interference_time(3, 10, 4.5, 11) == 2.55
+    assert interference_time(3, 1, 3, 11) == 0
+
+
+# Utilization
+
+
+def shares_of(result):
+    names = ("mfu", "hfu", "mbu", "scaling_efficiency", "power_utilization", "bubble_fraction")
+    return {name: result[name] for name in names if result.get(name) is not None}
+
+
+def assert_shares(result):
+    found = shares_of(result)
+    assert len(found) >= 3
+    for name, share in found.items():
+        assert -1e-12 <= share <= 1 + 1e-12, name
+
+
+@some
+@given(call=passes())
+@example(call=B300 | {"seq_len": 131_072})
+@example(call=B300 | {"seq_len": 2**20})
+def test_a_pass_uses_no_more_than_there_is(call):
+    r = solved(SingleNodeSolver, call)
+    assume(r is not None)
+    assert_shares(r)
+
+
+@some
+@given(load=loads())
+@example(load=B300 | {"seq_len": 131_072, "output_len": 0})
+@example(load=B300 | {"seq_len": 8192, "output_len": 1024, "batch_size": 256})
+def test_a_server_uses_no_more_than_there_is(load):
+    r = solved(ServingSolver, load)
+    assume(r is not None)
+    assert_shares(r)
+
+
+@some
+@given(call=steps())
+def test_a_step_uses_no_more_than_there_is(call):
+    r = solved(DistributedSolver, call)
+    assume(r is not None)
+    assert_shares(r)
+    assert r.mfu <= r.hfu
+
+
+def test_operations_count_against_the_peak_of_their_own_format():
+    # 6 operations at 2 a second and 4 at 1 keep a device busy for 7 of 10 seconds.
+    assert format_flops_utilization(10, 4, 10, 2, 1, 1) == 0.7
+    assert format_flops_utilization(10, 4, 10, 2, 2, 1) == 10 / (2 * 10)
+
+
+def test_int8_on_a_device_with_faster_wide_formats():
+    """Attention runs in 16 bits: against the rate of int8 the share would be above four."""
+    r = SingleNodeSolver.solve(**B300, seq_len=2**20)
+    compute = Hardware.B300.compute
+    scores = 32 * 2 * 32 * 128 * 2**40  # half of them, as tokens attend to those before
+    wide = scores + 2 * 2**20 * 128_256 * 4096
+    narrow = 2 * 2**20 * 32 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14_336)
+    assert si(r.flops) == narrow + wide
+    busy = narrow / si(compute.int8) + wide / si(compute.bf16)
+    assert r.mfu == pytest.approx(busy / si(r.latency))
+    assert si(r.flops) / si(compute.int8) > 4 * si(r.latency)
+
+
+# Directions
+
+
+@some
+@given(load=loads())
+def test_memory_makes_no_server_slower(load):
+    few, many = (
+        solved(ServingSolver, load | {"hardware": larger(load["hardware"], factor)})
+        for factor in (1, 3)
+    )
+    assume(few is not None and many is not None)
+    assert si(many.request_throughput) >= si(few.request_throughput) * (1 - 1e-12)
+    assert si(many.latency) <= si(few.latency) * (1 + 1e-12)
+    assert si(many.ttft) <= si(few.ttft) * (1 + 1e-12)
+    # Only the time between tokens grows, where more requests run: the reasons say so.
+    if si(many.itl) > si(few.itl):
+        assert few.running_batch_size < many.running_batch_size
+        assert f"{few.running_batch_size} requests run at a time" in few.reasons[0]
+
+
+def test_a_burst_is_read_in_the_same_time_with_any_memory():
+    """Eight prompts, a pass each, arrive at once: the k-th is read after k prefills."""
+    constants = replace(
+        ServingCalibrations.Uncalibrated, request_overhead=Q_(0, "ms"), pass_tokens=1024
+    )
+    for capacity in (16.8, 80):
+        device = larger(Hardware.H100, capacity / 80)
+        r = ServingSolver.solve(
+            model=LLAMA,
+            hardware=device,
+            seq_len=1024,
+            batch_size=8,
+            output_len=0,
+            calibration=constants,
+        )
+        assert (r.running_batch_size < 8) == (capacity < 80)
+        assert si(r.ttft) == pytest.approx(4.5 * si(r.prefill_latency))
+
+
+@some
+@given(call=steps())
+def test_faster_arithmetic_makes_no_step_longer(call):
+    slow, fast = (
+        solved(DistributedSolver, call | {"fleet": faster(call["fleet"], factor)})
+        for factor in (1, 1.5)
+    )
+    assume(slow is not None and fast is not None)
+    assert si(fast.step_latency_total) <= si(slow.step_latency_total) * (1 + 1e-12)
+
+
+@some
+@given(call=steps())
+def test_longer_sequences_send_no_less(call):
+    """More of it may run under the computation, which grows as well."""
+    short, long = (
+        solved(DistributedSolver, call | {"seq_len": call["seq_len"] * factor}) for factor in (1, 2)
+    )
+    assume(short is not None and long is not None)
+    fewer, more = (
+        si(r.communication_latency) + si(r.hidden_communication_latency) for r in (short, long)
+    )
+    assert more >= fewer * (1 - 1e-12)
+    assert si(long.step_latency_total) >= si(short.step_latency_total)
+    assert si(short.hidden_communication_latency) >= 0
+    if call["efficiency"] is not None:
+        assert si(short.hidden_communication_latency) == 0
+
+
+def test_what_hides_one_communication_hides_no_other():
+    assert cover_left(10, 6, 2) == 6  # 4 of 6 are hidden under 4 of 10

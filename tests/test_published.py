@@ -1,0 +1,130 @@
+"""The papers of the project: citation, rules, and the forms for issues agree with the code."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import mlsysim
+from mlsysim.core.types import Accelerator
+from mlsysim.validation import validate
+from mlsysim.validation.validate import KINDS
+from tests.conftest import ROOT
+
+FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
+READERS = {"text", "number", "whole", "word", "measured"}
+FOR_ALL = {"id", "group", "split"}
+
+
+def form(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((FORMS / name).read_text(encoding="utf-8"))
+    return found
+
+
+class Spied(dict[str, str]):
+    """A row that notes which of its columns are read."""
+
+    seen: set[str]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.seen.add(key)
+        return super().get(key, default)
+
+
+def columns_read(kind: str) -> set[str]:
+    """What `validate` reads: in the code of a kind, and when it runs over our own rows."""
+    code = (ROOT / "mlsysim" / "validation" / f"{kind}.py").read_text(encoding="utf-8")
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="row"), attr=method), args=arguments
+            ) if method in READERS:
+                first = arguments[0] if arguments else ast.Constant("value")
+                found |= {first.value} if isinstance(first, ast.Constant) else set()
+    with (ROOT / "docs" / "data" / f"{kind}.csv").open(encoding="utf-8", newline="") as file:
+        rows = [Spied(row) for row in csv.DictReader(file)]
+    Spied.seen = set()
+    validate(rows[::7], kind=kind)
+    return found | Spied.seen
+
+
+def test_the_citation_names_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["version"] == mlsysim.__version__
+    assert citation["title"]
+    assert citation["message"]
+    assert all(
+        set(author) in ({"name"}, {"given-names", "family-names"}) for author in citation["authors"]
+    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"version = \{(.+?)\}", readme) == [mlsysim.__version__]
+    assert re.findall(r"title   = \{(.+?)\}", readme) == [citation["title"]]
+
+
+@pytest.mark.parametrize("path", sorted(FORMS.glob("*.yml")), ids=lambda path: path.name)
+def test_forms_are_what_github_takes(path: Path) -> None:
+    found = form(path.name)
+    if path.name == "config.yml":
+        assert found == {"blank_issues_enabled": True}
+        return
+    assert found["name"]
+    assert found["description"]
+    fields = [part for part in found["body"] if part["type"] != "markdown"]
+    assert {part["type"] for part in fields} <= {"input", "textarea", "dropdown", "checkboxes"}
+    names = [part["id"] for part in fields]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[\w-]+", name) for name in names)
+    for part in found["body"]:
+        assert part["attributes"].get("label") or part["attributes"].get("value")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_form_for_a_measurement_lists_the_columns_that_validate_reads(kind: str) -> None:
+    (text,) = (part for part in form("measurement.yml")["body"] if part["type"] == "markdown")
+    lines = dict(re.findall(r"^- (\w+): (.+)$", text["attributes"]["value"], re.MULTILINE))
+    assert set(lines) == {*KINDS, "all"}
+    named = {name: re.findall(r"`(\w+)`", line) for name, line in lines.items()}
+    assert len(named[kind]) == len(set(named[kind]))
+    assert set(named["all"]) == FOR_ALL
+    assert set(named[kind]) == columns_read(kind) - FOR_ALL
+
+
+def test_the_form_for_a_measurement_offers_the_kinds() -> None:
+    (kinds,) = (part for part in form("measurement.yml")["body"] if part["type"] == "dropdown")
+    assert kinds["attributes"]["options"] == list(KINDS)
+    (rows,) = (part for part in form("measurement.yml")["body"] if part.get("id") == "rows")
+    example = rows["attributes"]["placeholder"].strip().split("\n")
+    report = validate(list(csv.DictReader(example)))
+    assert len(report.comparisons) == len(example) - 1 > 0
+
+
+def test_the_form_for_a_device_asks_for_what_a_row_needs() -> None:
+    named = {part["id"] for part in form("device.yml")["body"] if "id" in part}
+    assert {"name", "source", "checked"} <= named
+    fields = {name.split("-")[0] for name in named - {"source", "checked"}}
+    assert fields <= set(Accelerator.__dataclass_fields__)
+    required = {
+        part["id"]
+        for part in form("device.yml")["body"]
+        if part.get("validations", {}).get("required")
+    }
+    assert {"name", "source", "compute", "memory"} <= required
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "SECURITY.md", "CODE_OF_CONDUCT.md"])
+def test_what_the_papers_name_exists(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (ROOT / target).exists(), target
+    for path in re.findall(r"`((?:mlsysim|docs|tests|tools|core)/[\w/.-]*)`", text):
+        assert (ROOT / path).exists(), path
+    for command in re.findall(r"python3 dev\.py (\w+)", text):
+        assert f"def {command}(" in (ROOT / "dev.py").read_text(encoding="utf-8")
