@@ -5,9 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, where
 
 __all__: list[str] = []  # parts of a kernel, no kernel of their own
+
+
+def flops_share(
+    i: SimpleNamespace, flops: Value, wide_flops: Value, time: Value, devices: Value
+) -> Value:
+    """Return MFU or HFU; where one format computes everything, by the usual definition."""
+    return where(
+        i.wide_peak_rate == i.peak_rate,
+        f.flops_utilization(flops, time, i.peak_rate, devices),
+        f.format_flops_utilization(flops, wide_flops, time, i.peak_rate, i.wide_peak_rate, devices),
+    )
 
 
 def drawn_power(i: SimpleNamespace, hfu: Value, mbu: Value) -> dict[str, Value]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
-from mlsysim.solvers.kernels._power import pass_power
+from mlsysim.solvers.kernels._power import flops_share, pass_power
 from mlsysim.solvers.kernels._serving_pass import head, prompt_layer, rates
 from mlsysim.solvers.kernels._token_work import token_work
 
@@ -77,14 +77,8 @@ def operator_pass(**inputs: Value) -> dict[str, Any]:
     matrix, score, logit = token_work(i)
     flops = f.forward_flops(parts.tokens, matrix, score, logit)
     moved = f.streamed_size(traffic, r.memory)
-    mfu = f.format_flops_utilization(
-        flops,
-        f.forward_flops(parts.tokens, 0, score, logit),
-        latency,
-        i.peak_rate,
-        i.wide_peak_rate,
-        devices=1,
-    )
+    wide_flops = f.forward_flops(parts.tokens, 0, score, logit)
+    mfu = flops_share(i, flops, wide_flops, latency, devices=1)
     memory = f.serving_memory(
         f.tensor_size(i.parameters, r.weight_bytes),
         f.kv_cache_size(i.layers, i.kv_heads, i.head_dim, parts.tokens, i.kv_bytes),

@@ -14,6 +14,7 @@ from mlsysim.solvers.kernels._operator_layer import (
     layer,
     rates,
 )
+from mlsysim.solvers.kernels._power import flops_share
 from mlsysim.solvers.kernels._training_links import (
     all_reduces,
     dispatch_time,
@@ -223,7 +224,6 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
         written,
     )
     mbu = f.bandwidth_utilization(traffic, step, i.memory_bandwidth)
-    peaks = (i.peak_rate, i.wide_peak_rate, w.devices)
     # Sharded gradients wait with the layers instead of at the end.
     sharded_data = i.zero_stage >= 2
 
@@ -255,8 +255,8 @@ def operator_step(**inputs: Value) -> dict[str, Any]:
             whole(all_exchange),
         ),
         bubble=bubble,
-        mfu=f.format_flops_utilization(w.model_flops, w.wide_model_flops, step, *peaks),
-        hfu=f.format_flops_utilization(w.hardware_flops, w.wide_hardware_flops, step, *peaks),
+        mfu=flops_share(i, w.model_flops, w.wide_model_flops, step, w.devices),
+        hfu=flops_share(i, w.hardware_flops, w.wide_hardware_flops, step, w.devices),
         mbu=mbu,
     )
     several, mixed = i.nodes > 1, i.moe_layers > 0

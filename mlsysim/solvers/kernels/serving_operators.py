@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.solvers.kernels._power import served_power
+from mlsysim.solvers.kernels._power import flops_share, served_power
 from mlsysim.solvers.kernels._serving_pass import decode_pass, prefill_pass, server_rates
 from mlsysim.solvers.kernels._serving_work import batch_flops
 
@@ -126,9 +126,7 @@ def serve_operators(**inputs: Value) -> dict[str, Any]:
         i,
         running,
         cycle,
-        f.format_flops_utilization(
-            *batch_flops(i, running, middle), cycle, i.peak_rate, i.wide_peak_rate, i.tp_size
-        ),
+        flops_share(i, *batch_flops(i, running, middle), cycle, i.tp_size),
         f.batch_cycle_traffic(i.output_len, step.traffic, running, prompts, reading.traffic),
     )
     return {
