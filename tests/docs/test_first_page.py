@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,6 @@ from tests.docs.browser import Visitor, visitor
 pytestmark = pytest.mark.browser
 
 WIDTHS = (390, 768, 1440)
-CURRENT = ".mls-tabs [aria-current]"
 
 
 def tab(browser: Any, site: str, **options: Any) -> Visitor:
@@ -70,31 +70,21 @@ def test_devices_are_chosen_by_keyboard(calm: Visitor) -> None:
     assert name in page.locator(".mls-hero figcaption").inner_text()
 
 
-def test_cards_turn_by_keyboard_and_by_name(calm: Visitor) -> None:
-    page = calm.page
-    names = page.locator(".mls-carousel > *").evaluate_all("all => all.map(e => e.ariaLabel)")
-    assert len(names) == 6
-    page.locator(".mls-carousel").focus()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function(f"document.querySelector('{CURRENT}').innerText === '{names[1]}'")
-    page.locator(".mls-tabs button", has_text=names[5]).click()
-    page.wait_for_function(f"document.querySelector('{CURRENT}').innerText === '{names[5]}'")
-    left = "(e) => e.getBoundingClientRect().left"
-    card = page.locator(".mls-carousel > *").nth(5).evaluate(left)
-    assert abs(card - page.locator(".mls-carousel").evaluate(left)) < 2
+def test_points_stay_below_the_limit(calm: Visitor) -> None:
+    hero = calm.page.locator("[data-mls-hero]").get_attribute("data-mls-hero") or ""
+    for name, state in json.loads(hero).items():
+        _, _, ridge, top, _, _ = state["line"]
+        assert len(state["points"]) == len(state["cells"]) == 5, name
+        assert all(y > top for x, y in state["points"] if x >= ridge), name  # y points down
+        assert {"memory", "overhead", "compute"} == {limit for _, _, limit in state["cells"]}, name
 
 
-def test_cards_turn_by_themselves_until_somebody_acts(moving: Visitor) -> None:
-    page, pause = moving.page, moving.page.locator(".mls-pause")
-    assert pause.inner_text() == "Pause"
-    assert page.locator(".mls-carousel").get_attribute("aria-live") == "off"
-    pause.click()
-    assert pause.inner_text() == "Play"
-    assert page.locator(".mls-carousel").get_attribute("aria-live") == "polite"
-
-
-def test_readers_who_want_calm_get_it(calm: Visitor) -> None:
-    assert calm.page.locator(".mls-pause").inner_text() == "Play"
+def test_six_cards_lead_on(calm: Visitor) -> None:
+    titles = calm.page.locator(".mls-card h3 a")
+    assert titles.count() == 6
+    for address in titles.evaluate_all("all => all.map(one => one.href)"):
+        assert calm.page.request.get(address).status == 200, address
+    assert calm.page.locator("main a[href*='labs/']").count() > 0
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -104,7 +94,7 @@ def test_everything_is_there_without_a_script(browser: Any, site: str, width: in
     )
     page = context.new_page()
     page.goto(f"{site}/index.html")
-    for card in page.locator(".mls-carousel > *").all():
+    for card in page.locator(".mls-card").all():
         box = card.bounding_box()
         assert box is not None
         assert box["x"] >= 0
