@@ -172,7 +172,7 @@ class ServingSolver(Solver[ServingResult]):
         ...     batch_size=64,
         ... )
         >>> print(f"{busy.decode_latency.to('ms'):.1f}, with prefills {busy.itl.to('ms'):.1f}")
-        12.9 ms, with prefills 24.8 ms
+        13.0 ms, with prefills 25.0 ms
 
         References
         ----------
