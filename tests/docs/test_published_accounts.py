@@ -58,8 +58,3 @@ def test_the_causes_of_interruptions() -> None:
     names = "faulty_gpu hbm3_failures network_switch_cable gpu_sram gpu_system_processor"
     counts = [int(rows[name]["value"]) for name in [*names.split(), "cpu_failures"]]
     assert list(causes.values()) == counts
-
-
-def test_the_measurement_on_the_first_page_is_that_of_the_tutorial() -> None:
-    assert quoted(FIRST_PAGE, "measured") == quoted(FIRST_TUTORIAL, "measured_ms")
-    assert quoted(FIRST_PAGE, "batch") == quoted(FIRST_TUTORIAL, "batch")
