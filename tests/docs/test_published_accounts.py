@@ -15,7 +15,6 @@ from tools.pages.pages import read_page
 RECORDS = ROOT / "tests" / "validation"
 TUTORIAL = Path("docs/tutorials/sustainability.qmd")
 CONCEPT = Path("docs/concepts/reliability.qmd")
-FIRST_PAGE, FIRST_TUTORIAL = Path("index.qmd"), Path("docs/tutorials/hello_world.qmd")
 
 
 def quoted(page: Path, name: str) -> Any:
