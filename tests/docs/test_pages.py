@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tools.dev import publish
 from tools.pages.pages import INLINE, Cell, Text, read_page
 
 PAGES = sorted(
@@ -56,6 +57,13 @@ def test_percent_signs_stand_close(page: Path) -> None:
     assert not [line for line in apart if " % (" not in line]
 
 
+@pytest.fixture(scope="module")
+def reference() -> None:
+    """The generated pages' index of formulas, which a page reads."""
+    publish.api()
+
+
+@pytest.mark.usefixtures("reference")
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_cells_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib.pyplot as plt
