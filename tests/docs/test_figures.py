@@ -22,7 +22,7 @@ DIAGRAM = re.compile(r'<svg class="mls-diagram".*?</svg>', re.DOTALL)
 
 
 def figures(site: Path) -> list[Path]:
-    found = list(site.rglob("*_files/*.svg"))
+    found = list(site.rglob("*_files/**/*.svg"))
     assert len(found) > 30
     return found
 
@@ -30,7 +30,11 @@ def figures(site: Path) -> list[Path]:
 def diagrams(site: Path) -> list[tuple[str, ElementTree.Element]]:
     """Each drawing that is a part of its page."""
     found = [
-        (path.relative_to(site).as_posix(), ElementTree.fromstring(text))
+        # Quarto writes the attribute as HTML has it, and browsers read both.
+        (
+            path.relative_to(site).as_posix(),
+            ElementTree.fromstring(text.replace("viewbox", "viewBox")),
+        )
         for path in sorted(site.rglob("*.html"))
         for text in DIAGRAM.findall(path.read_text(encoding="utf-8"))
     ]

@@ -15,7 +15,7 @@ from mlsysim.core.formula import FORMULAS
 
 SOURCE = re.compile(
     r"<summary>Code: <code>([\w/.]+)</code>, lines? (\d+)(?:\u2013(\d+))?</summary>"
-    r'\s*<div class="sourceCode" id="(\w+)-source"'
+    r'\s*(?:<div class="code-copy-outer-scaffold">)?<div class="sourceCode" id="(\w+)-source"'
 )
 
 

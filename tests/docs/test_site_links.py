@@ -36,7 +36,8 @@ class Document(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        if "id" in values:
+        # Quarto gives the style sheets of both color schemes one id, and switches them by it.
+        if "id" in values and values.get("rel") != "stylesheet":
             self.ids.append(values["id"])
         if tag == "a" and "href" in values:
             self.links.append(values["href"])
