@@ -64,7 +64,9 @@ class Plan:
     kernel: Kernel
     origins: Mapping[str, str | tuple[str, ...]]
     limits: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-    _read: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _read: dict[Any, tuple[Any, dict[str, float]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     """What was read of records: they are read-only, and a solver meets the same few again."""
 
     def inputs(self, arguments: Mapping[str, Any]) -> dict[str, float]:
@@ -204,9 +206,14 @@ class _Dressed(Mapping[str, Any]):
     def __init__(self, outputs: Mapping[str, Any], result: type[Any]) -> None:
         self._outputs = outputs
         self._fields = result.__dataclass_fields__
+        self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        value = self._outputs[name]
+        if name not in self._made:
+            self._made[name] = self._dressed(name, self._outputs[name])
+        return self._made[name]
+
+    def _dressed(self, name: str, value: Any) -> Any:
         declared = self._fields[name].metadata if name in self._fields else {}
         if "unit" not in declared:
             return value
