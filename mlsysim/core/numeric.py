@@ -44,6 +44,8 @@ def _is_array(*values: Any) -> bool:
 
 def maximum(a: Any, b: Any) -> Any:
     """Larger of `a` and `b`, element by element."""
+    if type(a) is type(b) is float:  # most calls: all of one answer's
+        return a if a >= b else b
     if _is_array(a, b):
         import numpy
 
@@ -53,6 +55,8 @@ def maximum(a: Any, b: Any) -> Any:
 
 def minimum(a: Any, b: Any) -> Any:
     """Smaller of `a` and `b`, element by element."""
+    if type(a) is type(b) is float:
+        return a if a <= b else b
     if _is_array(a, b):
         import numpy
 
@@ -70,6 +74,8 @@ def _like(value: Any, *arguments: Any) -> Any:
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """`a` where the condition holds, else `b`."""
+    if condition is True or condition is False:
+        return a if condition else b
     if _is_array(condition):
         import numpy
 

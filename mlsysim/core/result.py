@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import read_only, record
@@ -68,10 +68,29 @@ class Result(Mapping[str, Any]):
             raise UnknownEntryError.build(key, f"{type(self).__name__} field", self._fields())
         return getattr(self, name)
 
+    @classmethod
+    def _lazily(cls, make: Callable[[str], Any]) -> Self:
+        """Return an answer whose fields are made when they are first read.
+
+        Units and reasons take longer than the arithmetic, and most callers read few fields.
+        """
+        answer = object.__new__(cls)
+        object.__setattr__(answer, "_make", make)
+        return answer
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name in self._fields():
+            getattr(self, name)
+        return {name: value for name, value in self.__dict__.items() if name != "_make"}
+
     def __getattr__(self, name: str) -> Any:
-        # Reached only when there is no such attribute.
+        # Reached only when there is no such attribute, or not yet.
         if name.startswith("_"):
             raise AttributeError(name)
+        if "_make" in self.__dict__ and name in self.__dataclass_fields__:
+            value = self._make(name)
+            object.__setattr__(self, name, value)
+            return value
         if name in type(self).aliases:
             return getattr(self, type(self).aliases[name])
         fault = UnknownEntryError.build(name, f"{type(self).__name__} field", self._fields())

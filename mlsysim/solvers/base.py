@@ -9,11 +9,13 @@ through the kernel, `sweep` arrays, `explain` quantities.
 
 from __future__ import annotations
 
-import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
+from weakref import ref
 
 from mlsysim.core.derivation import Derivation, Input
 from mlsysim.core.docstring import read_docstring
@@ -62,6 +64,48 @@ class Plan:
     kernel: Kernel
     origins: Mapping[str, str | tuple[str, ...]]
     limits: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    _read: dict[Any, tuple[Any, dict[str, float]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """What was read of records: they are read-only, and a solver meets the same few again."""
+
+    def inputs(self, arguments: Mapping[str, Any]) -> dict[str, float]:
+        """Look up the kernel's inputs."""
+        found = _values(arguments, self._direct)
+        for root, paths in self._of_records.items():
+            found |= self._numbers(arguments, root, paths)
+        return found
+
+    @cached_property
+    def _direct(self) -> dict[str, str | tuple[str, ...]]:
+        """Origins that are arguments themselves, or one of several."""
+        return {n: p for n, p in self.origins.items() if not isinstance(p, str) or "." not in p}
+
+    @cached_property
+    def _of_records(self) -> dict[str, dict[str, str]]:
+        """The other origins, by the argument that they begin with."""
+        paths: dict[str, dict[str, str]] = {}
+        for name, path in self.origins.items():
+            if isinstance(path, str) and "." in path:
+                paths.setdefault(path.split(".")[0], {})[name] = path
+        return paths
+
+    @cached_property
+    def _formats(self) -> tuple[str, ...]:
+        """Arguments whose names stand in braces."""
+        return tuple(sorted(set(re.findall(r"{(\w+)}", str(self.origins)))))
+
+    def _numbers(
+        self, arguments: Mapping[str, Any], root: str, paths: Mapping[str, str]
+    ) -> dict[str, float]:
+        record = arguments[root]
+        key = (root, id(record), *(arguments[name].name for name in self._formats))
+        known, numbers = self._read.get(key, (None, {}))
+        if known is None or known() is not record:
+            numbers = _values(arguments, paths)
+            gone = ref(record, lambda _: self._read.pop(key, None))
+            self._read[key] = gone, numbers
+        return numbers
 
 
 class Solver(Generic[R]):
@@ -79,9 +123,11 @@ class Solver(Generic[R]):
         raise NotImplementedError
 
     @classmethod
-    def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn the kernel's dressed values into the fields of the result."""
-        return values
+    def rest(
+        cls, values: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Callable[[], Any]]:
+        """Say how to make those fields of the result that the kernel does not compute."""
+        return {}
 
     @classmethod
     def each(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,7 +148,7 @@ class Solver(Generic[R]):
         All of them are floats, as in the arrays of a sweep. With integers the two could differ:
         Python's are exact, and NumPy's wrap around.
         """
-        return _values(arguments, cls.plan(arguments).origins)
+        return cls.plan(arguments).inputs(arguments)
 
     @classmethod
     def limits(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,25 +177,13 @@ class Solver(Generic[R]):
         for fault in cls.faults(arguments, inputs):
             raise fault
         outputs = plan.kernel(**inputs)
-        answer: R = cls.result(**cls.finish(cls.dressed(outputs), arguments))
+        values = _Dressed(outputs, cls.result)
+        rest = cls.rest(values, arguments)
+        answer: R = cls.result._lazily(
+            lambda name: rest[name]() if name in rest else values.get(name)
+        )
         answer._from(cls, given)
         return answer
-
-    @classmethod
-    def dressed(cls, outputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the kernel's plain numbers the units that the result declares."""
-        values = dict(outputs)
-        for item in dataclasses.fields(cls.result):
-            if item.name not in values or "unit" not in item.metadata:
-                continue
-            value = float(values[item.name])
-            if math.isnan(value):
-                values[item.name] = None
-            elif not item.metadata["plain"]:
-                values[item.name] = dress(value, item.metadata["unit"])
-            else:
-                values[item.name] = int(value) if item.metadata["whole"] else value
-        return values
 
     @classmethod
     def derive(cls, given: Mapping[str, Any]) -> Derivation:
@@ -164,6 +198,37 @@ class Solver(Generic[R]):
         with trace() as calls:
             outputs = plan.kernel(**{name: item.value for name, item in inputs.items()})
         return Derivation(calls, outputs, inputs)
+
+
+class _Dressed(Mapping[str, Any]):
+    """A kernel's plain numbers, in the units that the result declares once they are read."""
+
+    def __init__(self, outputs: Mapping[str, Any], result: type[Any]) -> None:
+        self._outputs = outputs
+        self._fields = result.__dataclass_fields__
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._dressed(name, self._outputs[name])
+        return self._made[name]
+
+    def _dressed(self, name: str, value: Any) -> Any:
+        declared = self._fields[name].metadata if name in self._fields else {}
+        if "unit" not in declared:
+            return value
+        value = float(value)
+        if math.isnan(value):
+            return None
+        if not declared["plain"]:
+            return dress(value, declared["unit"])
+        return int(value) if declared["whole"] else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outputs)
+
+    def __len__(self) -> int:
+        return len(self._outputs)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError
@@ -265,21 +265,19 @@ class DistributedSolver(Solver[DistributedResult]):
         return OPERATORS if arguments["efficiency"] is None else TEXTBOOK
 
     @classmethod
-    def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def rest(
+        cls, values: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Callable[[], Any]]:
         """Add the nested parts and the reasons."""
         return {
-            "step_latency_low": None,
-            "step_latency_high": None,
-            "mbu": None,
-            **values,
-            "calibration": _basis(values, arguments),
-            "power_calibration": arguments["power_calibration"].name,
-            "reasons": tuple(reasons(values, arguments)),
-            "parallelism": Parallelism(
+            "calibration": lambda: _basis(values, arguments),
+            "power_calibration": lambda: arguments["power_calibration"].name,
+            "reasons": lambda: tuple(reasons(values, arguments)),
+            "parallelism": lambda: Parallelism(
                 dp=values["dp_size"],
                 **{name: arguments[f"{name}_size"] for name in ("tp", "pp", "cp", "ep")},
             ),
-            "node_performance": DeviceStep(
+            "node_performance": lambda: DeviceStep(
                 latency=values["compute_latency"],
                 flops=values["device_flops"],
                 memory=values["memory"],

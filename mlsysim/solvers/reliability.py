@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError
@@ -167,14 +167,19 @@ class ReliabilitySolver(Solver[ReliabilityResult]):
         return _PLAN
 
     @classmethod
-    def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def rest(
+        cls, values: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Callable[[], Any]]:
         """Add the reasons."""
-        reasons: tuple[str, ...] = ()
-        if not values["feasible"]:
-            reasons = (
-                f"progress: a failure comes every {format_number(values['fleet_mtbf'])}, a "
-                f"checkpoint takes {format_number(values['checkpoint_time'])} after "
-                f"{format_number(values['checkpoint_interval'])} of work; write checkpoints "
-                "faster, use fewer devices, or devices that fail less often",
-            )
-        return {**values, "reasons": reasons}
+        return {"reasons": lambda: _reasons(values)}
+
+
+def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
+    if values["feasible"]:
+        return ()
+    return (
+        f"progress: a failure comes every {format_number(values['fleet_mtbf'])}, a "
+        f"checkpoint takes {format_number(values['checkpoint_time'])} after "
+        f"{format_number(values['checkpoint_interval'])} of work; write checkpoints "
+        "faster, use fewer devices, or devices that fail less often",
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError
@@ -232,35 +232,33 @@ class ServingSolver(Solver[ServingResult]):
         return TEXTBOOK_NODE if node else TEXTBOOK_DEVICE
 
     @classmethod
-    def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def rest(
+        cls, values: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Callable[[], Any]]:
         """Add the reasons."""
-        reasons: tuple[str, ...] = ()
-        if not values["feasible"]:
-            need, have = values["total_memory_required"], values["memory_capacity"]
-            advice = (
-                f"at most {values['max_batch_size']:.0f} such sequences fit"
-                if values["max_batch_size"] >= 1
-                else "not one such sequence fits: store weights more narrowly, shorten the "
-                "context, or raise tp_size"
-            )
-            if (running := int(values["running_batch_size"])) < arguments["batch_size"]:
-                advice += f"; {running} requests run at a time, and the others wait"
-            reasons = (
-                f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
-                f"{format_number(need - have)} too little; {advice}",
-            )
         return {
-            **dict.fromkeys(_EDGES),
-            **values,
-            "calibration": _basis(values, arguments),
-            "power_calibration": arguments["power_calibration"].name,
-            "reasons": reasons,
+            "calibration": lambda: _basis(values, arguments),
+            "power_calibration": lambda: arguments["power_calibration"].name,
+            "reasons": lambda: _reasons(values, arguments),
         }
 
 
-_EDGES = tuple(
-    f"{name}_{edge}" for name in ("ttft", "itl", "energy_per_token") for edge in ("low", "high")
-)
+def _reasons(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    if values["feasible"]:
+        return ()
+    need, have = values["total_memory_required"], values["memory_capacity"]
+    advice = (
+        f"at most {values['max_batch_size']:.0f} such sequences fit"
+        if values["max_batch_size"] >= 1
+        else "not one such sequence fits: store weights more narrowly, shorten the "
+        "context, or raise tp_size"
+    )
+    if (running := int(values["running_batch_size"])) < arguments["batch_size"]:
+        advice += f"; {running} requests run at a time, and the others wait"
+    return (
+        f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
+        f"{format_number(need - have)} too little; {advice}",
+    )
 
 
 def _device(hardware: Accelerator | Node) -> Accelerator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError
@@ -168,24 +168,27 @@ class SingleNodeSolver(Solver[SingleNodeResult]):
         return OPERATORS if arguments["efficiency"] is None else TEXTBOOK
 
     @classmethod
-    def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def rest(
+        cls, values: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Callable[[], Any]]:
         """Add the reasons, and whose constants were used."""
-        reasons: tuple[str, ...] = ()
-        if not values["feasible"]:
-            lack = values["memory"] - values["memory_capacity"]
-            reasons = (
-                f"{arguments['model'].name} needs {format_number(values['memory'])}, which is "
-                f"{format_number(lack)} more than {arguments['hardware'].name} has "
-                f"({format_number(values['memory_capacity'])}): use a narrower precision, a "
-                "smaller batch, or split the model over several devices",
-            )
         return {
-            **dict.fromkeys(("latency_low", "latency_high", "overhead_time")),
-            **values,
-            "calibration": _basis(values, arguments),
-            "power_calibration": arguments["power_calibration"].name,
-            "reasons": reasons,
+            "calibration": lambda: _basis(values, arguments),
+            "power_calibration": lambda: arguments["power_calibration"].name,
+            "reasons": lambda: _reasons(values, arguments),
         }
+
+
+def _reasons(values: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    if values["feasible"]:
+        return ()
+    lack = values["memory"] - values["memory_capacity"]
+    return (
+        f"{arguments['model'].name} needs {format_number(values['memory'])}, which is "
+        f"{format_number(lack)} more than {arguments['hardware'].name} has "
+        f"({format_number(values['memory_capacity'])}): use a narrower precision, a "
+        "smaller batch, or split the model over several devices",
+    )
 
 
 _NO_OPERATORS = "operators are not known, only their totals"

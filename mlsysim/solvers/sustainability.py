@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from mlsysim.core.types import Datacenter, Fleet, GridProfile
@@ -159,6 +159,8 @@ class SustainabilitySolver(Solver[SustainabilityResult]):
         return _ALONE if node.power is not None and node.si("power") <= devices else _PLAN
 
     @classmethod
-    def finish(cls, values: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def rest(
+        cls, values: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Callable[[], Any]]:
         """Name the region."""
-        return {**values, "region_name": arguments["datacenter"].grid.name}
+        return {"region_name": lambda: arguments["datacenter"].grid.name}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import pickle
 from collections.abc import Mapping
@@ -9,7 +10,14 @@ from typing import ClassVar
 
 import pytest
 
-from mlsysim import DistributedSolver, Hardware, Models, SingleNodeSolver, Systems
+from mlsysim import (
+    DistributedSolver,
+    Hardware,
+    Models,
+    ServingSolver,
+    SingleNodeSolver,
+    Systems,
+)
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import quantity, record
 from mlsysim.core.result import Result
@@ -128,3 +136,14 @@ def test_an_alias_explains_too():
 
 def test_a_nested_result_prints_in_one_line():
     assert "dp 8, tp 8, pp 4" in str(STEP)
+
+
+def test_fields_that_nobody_read_are_pickled_and_copied():
+    """Solvers put a field in its unit when it is first read."""
+    given = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "batch_size": 4}
+    answer = ServingSolver.solve(**given)
+    assert "itl" not in vars(answer)
+    for other in (pickle.loads(pickle.dumps(answer)), copy.copy(answer), copy.deepcopy(answer)):
+        assert dict(other) == dict(ServingSolver.solve(**given))
+        assert str(other.explain("itl")) == str(answer.explain("itl"))
+    assert answer.itl is answer["itl"] is vars(answer)["itl"]
