@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import Q_, si_factor, unit
+from mlsysim.core.fields import Record
+from mlsysim.core.units import Q_, is_quantity, si_factor, unit
 from mlsysim.solvers.amounts import Amount
 from mlsysim.solvers.arguments import Argument, Number, Varying, is_array
 
@@ -17,6 +18,8 @@ __all__ = ["Axis", "is_axis"]
 
 _SEQUENCES = (list, tuple, range)
 _PLAIN = (int, float)
+_DATES = "mM"
+"""NumPy's kinds of times and dates."""
 
 
 def is_axis(value: Any) -> bool:
@@ -67,7 +70,9 @@ class Axis:
         value = self._given[position]
         if hasattr(value, "magnitude") and hasattr(value.magnitude, "item"):
             return Q_(value.magnitude.item(), value.units)
-        return value.item() if isinstance(value, np.generic) else value
+        # As Python's own they would be whole numbers of nanoseconds.
+        dated = getattr(getattr(value, "dtype", None), "kind", "") in _DATES
+        return value.item() if isinstance(value, np.generic) and not dated else value
 
     def column(self) -> tuple[NDArray[Any], str]:
         """Return the values as they are shown, and their unit."""
@@ -78,7 +83,9 @@ class Axis:
             plain = np.asarray(given)
             return (plain if plain.dtype.kind in "iuf" else plain.astype(float)), ""
         if not (isinstance(self._kind, Number) and self._kind.numeric):
-            return _objects([getattr(value, "name", value) for value in given]), ""
+            return _objects(
+                [getattr(v, "name", v) if isinstance(v, Record) else v for v in given]
+            ), ""
         if isinstance(self._kind, Amount):  # quantities may differ in unit; they share this one
             return self.numbers / si_factor(self._kind.unit), f"{unit(self._kind.unit):~P}"
         return self.numbers, ""
@@ -121,26 +128,40 @@ class Axis:
 
 
 def _flat(name: str, values: Any) -> Any:
-    """Return the values as a sequence, or as a flat array or quantity of numbers.
+    """Return a copy of the values: a sequence, or a flat array or quantity of numbers.
 
     Raises
     ------
     ConfigError
-        If the axis is empty or nested, or has values masked.
+        If the axis is empty or nested, has values masked, or holds dates or another registry's
+        quantities.
     """
+    if is_quantity(values) and not isinstance(values, Q_):
+        raise ConfigError(
+            f"{name} belongs to another registry of units: make it with mlsysim.Q_", argument=name
+        )
     plain = getattr(values, "magnitude", values)
     if np.ma.is_masked(plain):
         raise ConfigError(f"{name} has masked values: leave them out", argument=name)
-    if isinstance(values, _SEQUENCES):
-        nested = not isinstance(values, range) and any(map(is_axis, values))
+    if isinstance(values, range):
+        nested = False
+    elif isinstance(values, _SEQUENCES):
+        nested = any(map(is_axis, values))
+        values = tuple(values)
     else:
-        array = np.asarray(plain)
+        array = np.array(plain)
         nested = array.ndim != 1
         units = getattr(values, "units", None)
+        if array.dtype.kind in _DATES:
+            raise ConfigError(
+                f"{name} holds dates or times of NumPy: give numbers, or a quantity such as "
+                'Q_([1, 2], "day")',
+                argument=name,
+            )
         if array.dtype.kind not in "iuf" and not nested:
             values = [value if units is None else Q_(value, units) for value in array.tolist()]
-        elif units is None:
-            values = array
+        else:
+            values = array if units is None else Q_(array, units)
     if nested or len(values) == 0:
         raise ConfigError(f"{name} must be a flat axis of at least one value", argument=name)
     return values

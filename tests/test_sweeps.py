@@ -8,11 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from pint import UnitRegistry
 
 from mlsysim import (
     Q_,
     ConfigError,
     DistributedSolver,
+    EconomicsSolver,
     Hardware,
     Models,
     ParallelismError,
@@ -129,6 +131,10 @@ def test_columns_of_a_data_frame_are_axes():
         ([Decimal(256), 512], "must be a number"),
         ([Fraction(512), 512], "must be a number"),
         (np.ma.array([256, 512], mask=[False, True]), "masked"),
+        (np.array([1, 2], "m8[ns]"), "dates or times"),
+        ([np.timedelta64(1, "ns"), np.timedelta64(2, "ns")], "must be a number"),
+        (UnitRegistry().Quantity(np.array([1.0, 2.0]), ""), "another registry"),
+        (Q_(np.array([1, 100], np.int8), "hour"), "wrong dimension"),
     ],
     ids=str,
 )
@@ -136,6 +142,28 @@ def test_wrong_axes_are_refused(axis, words):
     with pytest.raises(ConfigError, match=words) as caught:
         swept(batch_size=axis)
     assert caught.value.argument == "batch_size"
+
+
+def test_a_table_keeps_the_values_that_it_was_asked_for():
+    sizes, array = [256, 512], np.array([1, 2])
+    table = swept(batch_size=sizes, virtual_stages=array)
+    expected = [table.row(index) for index in range(4)]
+    sizes[0], array[0] = 1024, 4
+    assert [table.row(index) for index in range(4)] == expected
+    assert table.result(0).step_latency_total == table.row(0)["step_latency_total"]
+    with pytest.raises(ValueError, match="read-only"):
+        table["batch_size"][0] = 99
+
+
+def test_numbers_of_numpy_are_numbers_with_a_unit_too():
+    rate = swept(batch_size=[256, 512])["token_throughput"].max()
+    asked = {"fleet": Systems.Clusters.Research_256, "duration_days": Q_(np.float32(30), "day")}
+    answer = EconomicsSolver.solve(**asked, token_throughput=rate)
+    table = sweep(EconomicsSolver, **asked, token_throughput=[rate])
+    assert table.result(0).cost_per_token == answer.cost_per_token
+    assert dict(swept(sequence_parallel=np.array([True])).result(0)) == dict(
+        DistributedSolver.solve(**GOOD, sequence_parallel=np.True_)
+    )
 
 
 def test_axes_of_different_lengths_are_not_zipped():

@@ -15,6 +15,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from mlsysim import Q_, ConfigError, slices, sweep
 from mlsysim.solvers.arguments import Number
 from mlsysim.solvers.base import Solver
@@ -114,7 +116,8 @@ def _pairs(
     for name in asked.axes:
         kind = asked.solver.parameters[name]
         if name in _OWN & set(row):
-            yield name, row[name], getattr(given[name], "name", given[name])
+            wanted = getattr(given[name], "name", given[name])
+            yield name, row[name], wanted.item() if isinstance(wanted, np.generic) else wanted
         elif name in row and isinstance(kind, Number) and given[name] is not None:
             # A quantity may come back in another unit.
             yield name, math.isclose(*(kind.admit(name, v) for v in (row[name], given[name]))), True

@@ -149,7 +149,7 @@ def values_of(value: Any) -> Any:
     if isinstance(value, (list, tuple, range)):
         return list(value)
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return [one.item() if value.dtype.kind in "iufbU" else one for one in value]
     if isinstance(value, Q_) and np.ndim(value.magnitude):
         return [Q_(number, value.units) for number in value.magnitude.tolist()]
     return None
@@ -194,7 +194,7 @@ def _axis(choose: Choose, name: str, kind: Argument, size: int, wrong: bool) -> 
         if isinstance(kind, Amount):
             several.append(lambda: Q_(np.array(values), kind.unit))
     elif all(isinstance(value, (str, bool)) for value in values):
-        several.append(lambda: np.array(values))
+        several += [lambda: np.array(values), lambda: list(np.array(values))]
     else:
         several.append(lambda: _objects(values))
     return choose(several)()
@@ -237,7 +237,8 @@ def _number(choose: Choose, name: str, kind: Argument) -> Any:
         return choose((plain,) * 8 + others)
     if isinstance(kind, Amount):
         plain = choose((*_AMOUNTS, 0) if kind.zero else _AMOUNTS)
-        return choose((plain, Q_(plain, kind.unit))) if kind.plain else Q_(plain, kind.unit)
+        amount = choose((Q_(plain, kind.unit),) * 4 + (Q_(np.float64(plain), kind.unit),))
+        return choose((plain, amount)) if kind.plain else amount
     if isinstance(kind, Factor):
         return choose(_FACTORS)
     return choose((*_SHARES, 0) if isinstance(kind, Portion) else _SHARES)

@@ -47,6 +47,12 @@ class Column:
     sources: Sequence[Source | None] | None = None
     estimated: Sequence[bool] | None = None
 
+    def __post_init__(self) -> None:
+        if hasattr(self.values, "flags"):  # an array: what a table returns of it cannot change it
+            fixed = self.values.view()
+            fixed.flags.writeable = False
+            object.__setattr__(self, "values", fixed)
+
 
 class Table:
     """Rows of equal shape, held as columns.

@@ -94,7 +94,9 @@ def fixed(value: Any) -> Any:
     if isinstance(value, _FixedQuantity):
         return value
     magnitude = value.magnitude
-    if hasattr(magnitude, "flags"):  # NumPy's arrays, also those without axes
+    if getattr(magnitude, "ndim", None) == 0:  # NumPy's scalars, and its arrays without axes
+        magnitude = magnitude.item()
+    elif hasattr(magnitude, "flags"):
         magnitude = magnitude.copy()
         magnitude.flags.writeable = False
     own = Q_(magnitude, value.units)

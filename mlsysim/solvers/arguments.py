@@ -51,7 +51,8 @@ class Varying:
 
 def is_array(value: Any) -> bool:
     """Tell whether a value is an array of several numbers."""
-    return hasattr(value, "dtype") and hasattr(value, "ndim") and value.ndim > 0
+    axes = getattr(value, "ndim", 0)
+    return hasattr(value, "dtype") and isinstance(axes, int) and axes > 0
 
 
 def _as_float(value: Any) -> float:
@@ -150,6 +151,8 @@ class Number(Argument):
     def _as_floats(self, values: Any) -> Any:
         """Convert an array. Values that cannot be converted become NaN, which is never accepted."""
         if hasattr(values, "magnitude"):
+            # Narrow whole numbers overflow when a unit is converted.
+            values = type(values)(values.magnitude.astype(float), values.units)
             if not values.dimensionless:
                 return values.magnitude * math.nan
             values = values.to("").magnitude
@@ -224,9 +227,10 @@ class Switch(Argument):
     """True or false."""
 
     def _admit(self, name: str, value: Any) -> Any:
-        if not isinstance(value, bool):
+        of_numpy = getattr(getattr(value, "dtype", None), "kind", "") == "b"
+        if not isinstance(value, bool) and not (of_numpy and value.ndim == 0):
             raise ConfigError(f"{name} = {shown(value)} must be True or False", argument=name)
-        return value
+        return bool(value)
 
 
 @dataclass(frozen=True)
