@@ -15,7 +15,7 @@ from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.evaluation import plain
-from mlsysim.planner import Advice, Alternative, Diagnosis
+from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis
 from mlsysim.planner import advise as find_plan
 from mlsysim.planner import contrast as compare
 from mlsysim.planner import diagnose as find_faults
@@ -121,7 +121,7 @@ def diagnose(
         data=lambda: [_diagnosis_data(item) for item in found],
         table=lambda: _diagnosis_table(found),
     )
-    _end(ctx, arguments=plan)
+    _end(ctx, plan)
 
 
 def _diagnosis_table(found: tuple[Diagnosis, ...]) -> Table:
@@ -159,14 +159,6 @@ def contrast(
     plan = DistributedSolver.solve(**given)
     other = DistributedSolver.solve(**given | changes)
     found = compare(plan, other)
-    parts = [part for part in found.parts.items() if abs(part[1].magnitude) > 0]
-    times = Table(
-        {
-            "part": Column([name for name, _ in parts]),
-            "extra_time": Column([value.to("ms").magnitude for _, value in parts], "ms"),
-        },
-        limit=None,
-    )
     data = {
         "loss": found.loss,
         "extra_memory": plain(found.extra_memory),
@@ -175,18 +167,30 @@ def contrast(
     }
     show(
         form,
-        text=lambda: f"{found}\n\n{times}",
+        text=lambda: f"{found}\n\n{_parts_table(found, other)}",
         data=lambda: data,
         table=lambda: flat(data),
     )
-    _end(ctx, arguments=plan, **{"--against": other})
+    _end(ctx, plan, other)
 
 
-def _end(ctx: click.Context, **plans: DistributedResult) -> None:
+def _parts_table(found: Contrast, other: DistributedResult) -> Table:
+    """Return the parts of the step that differ by more than rounding."""
+    least = 1e-9 * other.step_latency_total.to("ms").magnitude
+    times = {name: value.to("ms").magnitude for name, value in found.parts.items()}
+    shown = {name: time for name, time in times.items() if abs(time) > least}
+    columns = {"part": Column(list(shown)), "extra_time": Column(list(shown.values()), "ms")}
+    return Table(columns, limit=None)
+
+
+def _end(
+    ctx: click.Context, plan: DistributedResult, other: DistributedResult | None = None
+) -> None:
     """Say which plans cannot run, and exit with the code for it."""
-    failing = {name: plan for name, plan in plans.items() if not plan.feasible}
-    for name, plan in failing.items():
-        reasons = printable("; ".join(plan.reasons))
-        click.echo(f"The plan given by {name} cannot run: {reasons}", err=True)
-    if failing:
-        ctx.exit(BROKEN)
+    codes = [0]
+    for name, result in (("The plan", plan), ("The other plan", other)):
+        if result is not None and not result.feasible:
+            reasons = printable("; ".join(result.reasons))
+            click.echo(f"{name} cannot run: {reasons}", err=True)
+            codes.append(BROKEN)
+    ctx.exit(max(codes))
