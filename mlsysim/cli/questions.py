@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -43,7 +44,7 @@ ROWS = 20
 
 def _by_question(command: click.Command) -> Group:
     """Make a group of a command: one command per question, with the arguments of its solver."""
-    assert command.callback is not None
+    callback = cast(Callable[..., Any], command.callback)  # click allows for none
     group = Group(
         command.name,
         help=command.help,
@@ -58,7 +59,7 @@ def _by_question(command: click.Command) -> Group:
                 signature_of(solver),
                 name=question,
                 params=command.params,
-                callback=partial(command.callback, question=question, solver=solver),
+                callback=partial(callback, question=question, solver=solver),
                 help=f"{command.help}\n\n{summary}",
                 short_help=summary,
             )
