@@ -7,74 +7,34 @@ command was interrupted.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import mlsysim
 from mlsysim import validation
-from mlsysim.cli.questions import QUESTIONS, arguments_of, asking, axes_of, solver_of
-from mlsysim.cli.zoo import catalog_of, listing, overview, row_details
+from mlsysim.cli.formats import flat, formatted, print_json, records, show
+from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Group
+from mlsysim.cli.options import Names
+from mlsysim.cli.plans import advise, contrast, diagnose
+from mlsysim.cli.questions import explain, solve, sweep
+from mlsysim.cli.zoo import CATALOGS, catalog_of, joined, listing, overview, row_details
 from mlsysim.config import SimulationConfig
-from mlsysim.core.errors import InfeasibleError, MLSysError, UnknownEntryError
-from mlsysim.core.files import UNPRINTABLE, printable
-from mlsysim.core.table import Table
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.table import Column, Table
+from mlsysim.evaluation import Scorecard, plain
 from mlsysim.evaluation import evaluate as evaluate_scenario
-from mlsysim.evaluation import plain
 from mlsysim.evaluation.checks import FAIL, UNKNOWN
 from mlsysim.scenario import Scenario, Scenarios
 
 __all__ = ["main"]
 
-FAILED, BAD_INPUT, BROKEN, NOT_KNOWN, INTERRUPTED = 1, 2, 3, 4, 130
-_QUESTIONS = f"QUESTION is one of {', '.join(QUESTIONS)}."
-
-
-class _BadInput(click.ClickException):
-    exit_code = BAD_INPUT
-
-
-class _Broken(click.ClickException):
-    exit_code = BROKEN
-
-
-class _Group(click.Group):
-    """Turns the package's errors into messages and exit codes."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except MLSysError as fault:
-            kind = _Broken if isinstance(fault, InfeasibleError) else _BadInput
-            raise kind(printable(fault.message, lines=True)) from fault
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise UnknownEntryError.build(args[0], "command", self.commands)
-        return super().resolve_command(ctx, args)
-
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def _print(text: str) -> None:
-    """Print text, some of which may come from a file, without letting it drive the terminal."""
-    click.echo(printable(text, lines=True))
-
-
-def _print_json(data: Any) -> None:
-    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    # They can only be inside of strings, where JSON has escapes of its own.
-    click.echo(UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
-
 
 @click.group(
-    cls=_Group,
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 well; 1 the output cannot be written; 2 bad input; 3 a limit is broken; "
     "4 a limit cannot be judged; 130 interrupted.",
@@ -84,153 +44,112 @@ def app() -> None:
     """Closed-form physics of machine-learning systems."""
 
 
+for _command in (solve, explain, sweep, advise, diagnose, contrast):
+    app.add_command(_command)
+
+
+def _rows_named(ctx: click.Context) -> list[str]:
+    catalog = ctx.params.get("catalog")
+    return list(CATALOGS[catalog].names()) if catalog in CATALOGS else []
+
+
+class _File(Names):
+    """A scenario's name, or a file."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the names of scenarios, and leave files to the shell."""
+        named = super().shell_complete(ctx, param, incomplete) if incomplete else []
+        return named or [CompletionItem(incomplete, type="file")]
+
+
 @app.command()
-@click.argument("catalog", required=False)
-@click.argument("name", required=False)
-@_as_json
-def zoo(catalog: str | None, name: str | None, as_json: bool) -> None:
+@click.argument("catalog", required=False, type=Names(lambda _: CATALOGS))
+@click.argument("name", required=False, type=Names(_rows_named))
+@formatted
+def zoo(catalog: str | None, name: str | None, form: str) -> None:
     """List the registries, one catalog of them, or one row with its sources.
 
     CATALOG is one of hardware, models, systems, infra.
     """
     if catalog is None:
-        _show_table(overview(), as_json)
-        return
-    rows = catalog_of(catalog)
-    if name is None:
-        parts = dict(listing(rows))
-        if as_json:
-            _print_json({title: _table_rows(table) for title, table in parts.items()})
-            return
-        click.echo("\n\n".join(f"{title}\n{table}" for title, table in parts.items()))
-        return
-    details = row_details(rows[name])
-    if as_json:
-        _print_json({"name": name, "fields": details})
-        return
-    width = max(len(item["field"]) for item in details)
-    for item in details:
-        sign = "≈ " if item["estimated"] else ""
-        click.echo(f"{item['field']:<{width}}  {sign}{item['text']}  [{item['source']}]")
-
-
-@app.command(epilog=_QUESTIONS)
-@asking
-@_as_json
-@click.pass_context
-def solve(
-    ctx: click.Context,
-    /,
-    question: str,
-    settings: tuple[str, ...],
-    as_json: bool,
-    **nouns: str | None,
-) -> None:
-    """Answer one question."""
-    solver = solver_of(question)
-    result = solver.solve(**arguments_of(solver, nouns, settings))
-    if as_json:
-        _print_json({"question": question, "result": plain(result)})
+        table = overview()
+        show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
+    elif name is None:
+        _show_catalog(form, dict(listing(catalog_of(catalog))))
     else:
-        _print(str(result))
-    if "feasible" in result and not result["feasible"]:
-        ctx.exit(BROKEN)
+        _show_row(form, name, row_details(catalog_of(catalog)[name]))
 
 
-@app.command(epilog=_QUESTIONS)
-@asking
-@click.option("--field", "fields", multiple=True, help="A field to derive; may be repeated.")
-@_as_json
-def explain(
-    question: str,
-    settings: tuple[str, ...],
-    fields: tuple[str, ...],
-    as_json: bool,
-    **nouns: str | None,
-) -> None:
-    """Derive an answer step by step."""
-    solver = solver_of(question)
-    derivation = solver.solve(**arguments_of(solver, nouns, settings)).explain(*fields)
-    if not as_json:
-        _print(str(derivation))
-        return
-    steps = [
-        {
-            "name": step.name,
-            "formula": step.formula.name,
-            "summary": step.formula.documentation.summary,
-            "equation": step.formula.documentation.equation,
-            "arguments": plain(step.arguments),
-            "value": plain(step.value),
-            "references": step.formula.documentation.references,
-        }
-        for step in derivation.steps
-    ]
-    inputs = [
-        {
-            "name": item.name,
-            "value": plain(item.value),
-            "origin": item.origin,
-            "source": str(item.source or ""),
-            "address": item.source.url if item.source else "",
-            "estimated": item.estimated,
-        }
-        for item in derivation.inputs
-    ]
-    _print_json({"question": question, "steps": steps, "inputs": inputs})
+def _show_catalog(form: str, parts: dict[str, Table]) -> None:
+    show(
+        form,
+        text=lambda: "\n\n".join(f"{title}\n{table}" for title, table in parts.items()),
+        data=lambda: {title: list(records(table)) for title, table in parts.items()},
+        table=lambda: joined(parts),
+        markdown=lambda: "\n\n".join(
+            f"**{title}**\n\n{table._repr_markdown_()}" for title, table in parts.items()
+        ),
+    )
 
 
-@app.command(epilog=_QUESTIONS)
-@asking
-@click.option(
-    "--invalid",
-    type=click.Choice(["raise", "mark", "drop"]),
-    default="raise",
-    help="What to do with configurations that make no sense.",
-)
-@click.option("--sort", metavar="FIELD", help="Sort by this field, smallest first.")
-@click.option("--field", "fields", multiple=True, help="A column to show; may be repeated.")
-@click.option("--limit", default=20, type=click.IntRange(1), help="Rows to show.")
-@_as_json
-def sweep(
-    question: str,
-    settings: tuple[str, ...],
-    invalid: str,
-    sort: str | None,
-    fields: tuple[str, ...],
-    limit: int,
-    as_json: bool,
-    **nouns: str | None,
-) -> None:
-    """Answer one question for many configurations: values between commas are an axis."""
-    solver = solver_of(question)
-    table: Any = mlsysim.sweep(solver, invalid=invalid, **axes_of(solver, nouns, settings))
-    if sort:
-        table = table.sort(sort)
-    if fields:
-        table = table.select(*fields)
-    if not as_json and len(table) > limit:
-        _print(str(table.take(range(limit))))
-        click.echo(f"... and {len(table) - limit:,} more rows (--limit)")
-        return
-    _show_table(table, as_json)
+def _show_row(form: str, name: str, details: list[dict[str, Any]]) -> None:
+    width = max(len(item["field"]) for item in details)
+    texts = [f"{'≈ ' if item['estimated'] else ''}{item['text']}" for item in details]
+    values = flat({item["field"]: item["value"] for item in details})
+    more = {key: Column([item[key] for item in details]) for key in ("estimated", "source")}
+    fields = Column([item["field"] for item in details])
+    show(
+        form,
+        text=lambda: "\n".join(
+            f"{item['field']:<{width}}  {text}  [{item['source']}]"
+            for item, text in zip(details, texts, strict=True)
+        ),
+        data=lambda: {"name": name, "fields": details},
+        table=lambda: Table({key: Column(values[key]) for key in values.columns} | more),
+        markdown=lambda: Table(
+            {"field": fields, "value": Column(texts), "source": more["source"]}, limit=None
+        )._repr_markdown_(),
+    )
 
 
 @app.command()
-@click.argument("file", metavar="FILE")
-@_as_json
+@click.argument("file", metavar="FILE", type=_File(lambda _: Scenarios.names()))
+@formatted
 @click.pass_context
-def evaluate(ctx: click.Context, file: str, as_json: bool) -> None:
-    """Hold a scenario against its limits.
+def evaluate(ctx: click.Context, file: str, form: str) -> None:
+    """Check a scenario against its limits.
 
     FILE is a configuration in YAML or JSON, or the name of a scenario that comes with the package.
     """
     card = evaluate_scenario(_scenario(file))
-    if as_json:
-        _print_json(card.to_dict())
-    else:
-        _print(str(card))
+    show(
+        form,
+        text=lambda: str(card),
+        data=card.to_dict,
+        table=lambda: _checks(card),
+        markdown=card._repr_markdown_,
+    )
     ctx.exit({FAIL: BROKEN, UNKNOWN: NOT_KNOWN}.get(card.status, 0))
+
+
+def _checks(card: Scorecard) -> Table:
+    """Return one row per promise or figure, with numbers and units in columns of their own."""
+    rows = [row for level in card.levels for row in (*level.checks, *level.figures)]
+    values = flat({index: plain(row.like_limit) for index, row in enumerate(rows)})
+    limits = flat({index: plain(row.limit) for index, row in enumerate(rows)})
+    columns = {
+        "level": [row.level for row in rows],
+        "metric": [row.metric for row in rows],
+        "status": [row.status or None for row in rows],
+        "value": values["value"],
+        "unit": values["unit"],
+        "bound": [row.bound or None for row in rows],
+        "limit": limits["value"],
+        "reason": [row.reason for row in rows],
+    }
+    return Table({name: Column(cells) for name, cells in columns.items()}, limit=None)
 
 
 @app.command()
@@ -240,22 +159,19 @@ def evaluate(ctx: click.Context, file: str, as_json: bool) -> None:
     help="training, serving, memory, kernels, passes or energy; by the columns if left out.",
 )
 @click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
-@_as_json
-def validate(file: str, kind: str | None, output: str | None, as_json: bool) -> None:
-    """Hold the model against measurements in a CSV FILE."""
+@formatted
+def validate(file: str, kind: str | None, output: str | None, form: str) -> None:
+    """Compare the model with measurements in a CSV FILE."""
     report = validation.validate(file, kind=kind)
     if output is not None:
         report.to_csv(output)
-    if as_json:
-        _print_json(report.to_dict())
-    else:
-        _print(str(report))
+    show(form, text=lambda: str(report), data=report.to_dict, table=report.table)
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of configurations, for editors."""
-    _print_json(SimulationConfig.json_schema())
+    print_json(SimulationConfig.json_schema())
 
 
 def _scenario(file: str) -> Scenario:
@@ -265,17 +181,6 @@ def _scenario(file: str) -> Scenario:
     if not Path(file).suffix and not Path(file).exists():
         raise UnknownEntryError.build(file, "file or scenario", Scenarios.names())
     return SimulationConfig.from_file(file).scenario()
-
-
-def _table_rows(table: Table) -> list[dict[str, Any]]:
-    return [plain(row) for row in table]
-
-
-def _show_table(table: Table, as_json: bool) -> None:
-    if as_json:
-        _print_json(_table_rows(table))
-    else:
-        _print(str(table))
 
 
 def main() -> None:

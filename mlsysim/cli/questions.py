@@ -1,17 +1,23 @@
-"""Questions and arguments: from the words of a command line to a solver's arguments."""
+"""Questions: one command for each solver, made from what the solver declares."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
 
 import click
 
-from mlsysim.config.document import scalar_of
-from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.scenario.amounts import read_argument
+import mlsysim
+from mlsysim.cli.arguments import signature_of
+from mlsysim.cli.formats import MACHINE, flat, formatted, records, show
+from mlsysim.cli.group import BROKEN, Group
+from mlsysim.cli.options import Asking, answer_fields
+from mlsysim.cli.progress import progress_bar
+from mlsysim.core.derivation import Derivation
+from mlsysim.core.table import Column, Table
+from mlsysim.evaluation import plain
 from mlsysim.solvers import (
     DistributedSolver,
     EconomicsSolver,
@@ -20,10 +26,9 @@ from mlsysim.solvers import (
     SingleNodeSolver,
     SustainabilitySolver,
 )
-from mlsysim.solvers.arguments import Argument, Noun
 from mlsysim.solvers.base import Solver
 
-__all__ = ["NOUNS", "QUESTIONS", "arguments_of", "asking", "axes_of", "solver_of"]
+__all__ = ["QUESTIONS", "ROWS", "explain", "show_rows", "solve", "sweep"]
 
 QUESTIONS: dict[str, type[Solver[Any]]] = {
     "inference": SingleNodeSolver,
@@ -33,115 +38,188 @@ QUESTIONS: dict[str, type[Solver[Any]]] = {
     "economics": EconomicsSolver,
     "reliability": ReliabilitySolver,
 }
-NOUNS = ("model", "hardware", "node", "fleet")
+ROWS = 20
+"""Rows that people are shown where they give no limit."""
 
 
-def solver_of(question: str) -> type[Solver[Any]]:
-    """Return the solver that answers a question."""
-    if question not in QUESTIONS:
-        raise UnknownEntryError.build(question, "question", QUESTIONS)
-    return QUESTIONS[question]
+def _by_question(command: click.Command) -> Group:
+    """Make a group of a command: one command per question, with the arguments of its solver."""
+    callback = cast(Callable[..., Any], command.callback)  # click allows for none
+    group = Group(
+        command.name,
+        help=command.help,
+        subcommand_metavar="QUESTION [ARGUMENTS]...",
+        epilog=f"`mlsysim {command.name} QUESTION --help` lists the arguments of a question.",
+        member="question",
+    )
+    for question, solver in QUESTIONS.items():
+        summary = inspect.cleandoc(solver.__doc__ or "").partition("\n\n")[0]
+        group.add_command(
+            Asking(
+                signature_of(solver),
+                name=question,
+                params=command.params,
+                callback=partial(callback, question=question, solver=solver),
+                help=f"{command.help}\n\n{summary}",
+                short_help=summary,
+            )
+        )
+    return group
 
 
-def asking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options by which a question is put."""
-    options = [
-        click.argument("question", metavar="QUESTION"),
-        click.option("--model", metavar="NAME", help="The model, by its name in the zoo."),
-        click.option("--hardware", metavar="NAME", help="The device."),
-        click.option("--node", metavar="NAME", help="The server, in place of a device."),
-        click.option("--fleet", metavar="NAME", help="The cluster."),
-        click.option(
-            "--set",
-            "settings",
-            metavar="KEY=VALUE",
-            multiple=True,
-            help="Any other argument of the solver; may be repeated.",
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+@_by_question
+@click.command()
+@formatted
+@click.pass_context
+def solve(
+    ctx: click.Context,
+    /,
+    question: str,
+    solver: type[Solver[Any]],
+    settings: tuple[str, ...],
+    form: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Answer one question."""
+    result = solver.solve(**signature_of(solver).read(words, settings))
+    show(
+        form,
+        text=lambda: str(result),
+        data=lambda: {"question": question, "result": plain(result)},
+        table=lambda: flat(plain(result)),
+        markdown=result._repr_markdown_,
+    )
+    if "feasible" in result and not result["feasible"]:
+        ctx.exit(BROKEN)
 
 
-def arguments_of(
-    solver: type[Solver[Any]], nouns: Mapping[str, str | None], settings: Iterable[str]
-) -> dict[str, Any]:
-    """Read the arguments of one question."""
-    words = _words(solver, nouns, settings)
-    return _complete(solver, {name: _read(solver, name, text) for name, text in words.items()})
-
-
-def axes_of(
-    solver: type[Solver[Any]], nouns: Mapping[str, str | None], settings: Iterable[str]
-) -> dict[str, Any]:
-    """Read the arguments of a sweep: values between commas are an axis."""
-    words = _words(solver, nouns, settings)
-    read = {
-        name: [_read(solver, name, part.strip()) for part in text.split(",")]
-        for name, text in words.items()
-    }
-    return _complete(
-        solver, {name: values if len(values) > 1 else values[0] for name, values in read.items()}
+@_by_question
+@click.command()
+@click.option("--field", "fields", multiple=True, help="A field to derive; may be repeated.")
+@formatted
+def explain(
+    question: str,
+    solver: type[Solver[Any]],
+    settings: tuple[str, ...],
+    fields: tuple[str, ...],
+    form: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Derive an answer step by step."""
+    derivation = solver.solve(**signature_of(solver).read(words, settings)).explain(*fields)
+    show(
+        form,
+        text=lambda: str(derivation),
+        data=lambda: {"question": question} | _derived(derivation),
+        table=lambda: _steps(derivation),
+        markdown=derivation._repr_markdown_,
     )
 
 
-def _words(
-    solver: type[Solver[Any]], nouns: Mapping[str, str | None], settings: Iterable[str]
-) -> dict[str, str]:
-    """Collect names and texts, each once."""
-    found: dict[str, str] = {}
-    # A server takes the place of a device, under the argument's one name.
-    pairs = [("hardware" if key == "node" else key, text) for key, text in nouns.items() if text]
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key.strip():
-            raise ConfigError(f"--set {setting!r} is not KEY=VALUE", argument="set")
-        pairs.append((key.strip(), text.strip()))
-    for key, text in pairs:
-        if key in found:
-            raise ConfigError(f"{key} is given twice", argument=key)
-        _check_name(solver, key)
-        found[key] = text
-    return found
-
-
-def _check_name(solver: type[Solver[Any]], name: str) -> None:
-    known = solver.parameters
-    if name in known:
-        return
-    near = get_close_matches(name, known, n=1)
-    shown = (_spelling(key, kind) for key, kind in known.items())
-    hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(shown)}"
-    raise UnknownEntryError(f"{solver.__name__} has no argument {name}; {hint}", argument=name)
-
-
-def _spelling(name: str, kind: Argument) -> str:
-    return f"--{name}" if name in NOUNS and isinstance(kind, Noun) else name
-
-
-def _read(solver: type[Solver[Any]], name: str, text: str) -> Any:
-    return read_argument(solver.parameters[name], name, scalar_of(text))
-
-
-def _complete(solver: type[Solver[Any]], given: dict[str, Any]) -> dict[str, Any]:
-    """Refuse a question that lacks an argument, naming all that are missing."""
-    missing = [
-        name
-        for name, item in inspect.signature(solver.solve).parameters.items()
-        if item.default is inspect.Parameter.empty and name not in given
+def _derived(derivation: Derivation) -> dict[str, Any]:
+    steps = [
+        {
+            "name": step.name,
+            "formula": step.formula.name,
+            "summary": step.formula.documentation.summary,
+            "equation": step.formula.documentation.equation,
+            "arguments": plain(step.arguments),
+            "value": plain(step.value),
+            "references": step.formula.documentation.references,
+        }
+        for step in derivation.steps
     ]
-    if missing:
-        ways = [
-            f"--{name} NAME" if name in NOUNS else f"--set {name}={_example(solver, name)}"
-            for name in missing
-        ]
-        raise ConfigError(f"missing: {', '.join(ways)}", argument=missing[0])
-    return given
+    inputs = [
+        {
+            "name": item.name,
+            "value": plain(item.value),
+            "origin": item.origin,
+            "source": str(item.source or ""),
+            "address": item.source.url if item.source else "",
+            "estimated": item.estimated,
+        }
+        for item in derivation.inputs
+    ]
+    return {"steps": steps, "inputs": inputs}
 
 
-def _example(solver: type[Solver[Any]], name: str) -> str:
-    kind = solver.parameters[name]
-    if isinstance(kind, Noun):
-        return kind.hint.split(",")[0].rpartition(".")[2]
-    return str(getattr(kind, "minimum", 1))
+def _steps(derivation: Derivation) -> Table:
+    """Return the steps of a derivation, and then its inputs, one row each."""
+    data = _derived(derivation)
+    nodes = [("step", step["formula"], step["references"], step) for step in data["steps"]]
+    nodes += [("input", item["origin"], item["source"], item) for item in data["inputs"]]
+    amounts = [
+        value if isinstance(value := node["value"], dict) else {"value": value, "unit": ""}
+        for *_, node in nodes
+    ]
+    columns = {
+        "kind": [kind for kind, *_ in nodes],
+        "name": [node["name"] for *_, node in nodes],
+        "value": [amount["value"] for amount in amounts],
+        "unit": [amount["unit"] for amount in amounts],
+        "from": [origin for _, origin, *_ in nodes],
+        "source": [source for *_, source, _ in nodes],
+    }
+    return Table({name: Column(values) for name, values in columns.items()}, limit=None)
+
+
+@_by_question
+@click.command()
+@click.option(
+    "--invalid",
+    type=click.Choice(["raise", "mark", "drop"]),
+    default="raise",
+    help="What to do with configurations that make no sense.",
+)
+@click.option("--sort", metavar="FIELD", help="Sort by this field, smallest first.")
+@answer_fields
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    help=f"Rows to show; without it {ROWS}, and all of them in JSON and CSV.",
+)
+@formatted
+def sweep(
+    question: str,
+    solver: type[Solver[Any]],
+    settings: tuple[str, ...],
+    invalid: str,
+    sort: str | None,
+    fields: tuple[str, ...],
+    limit: int | None,
+    form: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Answer one question for many configurations: values between commas are an axis."""
+    arguments = signature_of(solver).read(words, settings, axes=True)
+    with progress_bar() as progress:
+        table: Any = mlsysim.sweep(solver, invalid=invalid, progress=progress, **arguments)
+    if sort:
+        table = table.sort(sort)
+    show_rows(form, table.select(*fields) if fields else table, limit)
+
+
+def show_rows(form: str, table: Table, limit: int | None) -> None:
+    """Print the first rows of a table, and how many more there are."""
+    most = limit or (len(table) if form in MACHINE else ROWS)
+    part = table.take(range(most)) if len(table) > most else table
+    hidden = len(table) - len(part)
+    more = [f"... and {hidden:,} more rows (--limit)"] if hidden else []
+    show(
+        form,
+        text=lambda: "\n".join([str(_unlimited(part)), *more]),
+        data=lambda: list(records(part)),
+        table=lambda: part,
+        markdown=lambda: "\n\n".join([_unlimited(part)._repr_markdown_(), *more]),
+    )
+
+
+def _unlimited(table: Table) -> Table:
+    """Return a table that prints all of its rows: a sweep by itself prints the first ones."""
+    return Table(
+        {
+            name: Column(getattr(table[name], "magnitude", table[name]), table.units.get(name, ""))
+            for name in table.columns
+        },
+        limit=None,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsysim.core.errors import UnknownEntryError
@@ -11,7 +11,7 @@ from mlsysim.core.units import format_number
 from mlsysim.evaluation import plain
 from mlsysim.registry import Hardware, Infra, Models, Systems
 
-__all__ = ["CATALOGS", "catalog_of", "listing", "overview", "row_details"]
+__all__ = ["CATALOGS", "catalog_of", "joined", "listing", "overview", "row_details"]
 
 CATALOGS: dict[str, Any] = {
     "hardware": Hardware,
@@ -59,6 +59,24 @@ def listing(catalog: Any) -> Iterator[tuple[str, Table]]:
     parts = {catalog.__name__: catalog} if catalog.__name__ in _SHOWN else catalog.tiers()
     for title, part in parts.items():
         yield title, part.table(*_SHOWN[title], units=_UNITS.get(title))
+
+
+def joined(parts: Mapping[str, Table]) -> Table:
+    """Join the parts of a catalog into one table.
+
+    Columns of the same name and unit become one. Cells are empty where a part has no such column.
+    """
+    keys = dict.fromkeys(
+        (name, table.units.get(name, "")) for table in parts.values() for name in table.columns
+    )
+    columns = {"part": Column([title for title, table in parts.items() for _ in table])}
+    for name, unit in keys:
+        cells: list[Any] = []
+        for table in parts.values():
+            has = name in table.columns and table.units.get(name, "") == unit
+            cells += [getattr(row[name], "magnitude", row[name]) if has else None for row in table]
+        columns[f"{name} ({unit})" if unit else name] = Column(cells)
+    return Table(columns, limit=None)
 
 
 def row_details(row: Any) -> list[dict[str, Any]]:

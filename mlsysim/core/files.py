@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 from mlsysim.core.errors import ConfigError
 
-__all__ = ["UNPRINTABLE", "printable", "read_bytes"]
+__all__ = ["UNPRINTABLE", "inert", "printable", "read_bytes"]
 
 # Control characters, marks that reverse the direction of the text so that it does not read as it is
 # written, and halves of surrogate pairs, which cannot be printed.
@@ -16,6 +17,8 @@ UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 _IN_A_LINE = re.compile(rf"[\t\n]|{UNPRINTABLE.pattern}")
+# How a formula begins in Excel, LibreOffice and Google Sheets, also in full width.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
@@ -53,3 +56,11 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     pattern = UNPRINTABLE if lines else _IN_A_LINE
     return pattern.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def inert(value: Any) -> Any:
+    """Return a cell of a CSV file that a spreadsheet shows and never runs."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,14 +18,17 @@ from mlsysim.core.types import (
 from mlsysim.core.units import Quantity
 from mlsysim.planner.advice import Advice, alternatives
 from mlsysim.planner.diagnosis import diagnose
-from mlsysim.planner.goals import Goal
+from mlsysim.planner.goals import GOALS, Goal
 from mlsysim.planner.plans import front
 from mlsysim.planner.search import Search
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
 from mlsysim.solvers.amounts import Amount
+from mlsysim.solvers.arguments import Argument, Choice
 
-__all__ = ["advise"]
+__all__ = ["PARAMETERS", "advise"]
+
+_RESERVE = Amount(unit="byte", zero=True, optional=True)
 
 
 def advise(
@@ -200,10 +204,7 @@ def advise(
         fixed=fixed,
         given={n: _several(n, v) for n, v in limits.items() if v is not None},
         goal=Goal(goal, admitted["training_tokens"], prices, datacenter),
-        reserve=Amount(unit="byte", zero=True, optional=True).admit(
-            "memory_reserve", memory_reserve
-        )
-        or 0.0,
+        reserve=_RESERVE.admit("memory_reserve", memory_reserve) or 0.0,
         executor=executor,
         report=None if progress is False else reporter(progress),
     )
@@ -219,6 +220,18 @@ def advise(
         diagnoses=diagnose(best),
         searched=search.searched,
     )
+
+
+_KINDS: Mapping[str, Argument] = {
+    **EconomicsSolver.parameters,
+    **DistributedSolver.parameters,
+    "goal": Choice(options=dict(zip(GOALS, GOALS, strict=True))),
+    "memory_reserve": _RESERVE,
+}
+PARAMETERS: Mapping[str, Argument] = {
+    name: _KINDS[name] for name in inspect.signature(advise).parameters if name in _KINDS
+}
+"""What each argument of `advise` that describes the job may be, as `parameters` of a solver."""
 
 
 def _several(name: str, value: Any) -> list[Any]:

@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.files import printable
+from mlsysim.core.files import inert, printable
 from mlsysim.core.table import Column, Table
 
 __all__ = ["Comparison", "Report", "Statistics"]
-
-# How a formula begins in Excel, LibreOffice and Google Sheets, also in full width.
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ class Report:
         writer = csv.writer(text)
         writer.writerow([*names, "error_percent"])
         for row in self.comparisons:
-            values = [_inert(getattr(row, name)) for name in names]
+            values = [inert(getattr(row, name)) for name in names]
             writer.writerow([*values, f"{100 * row.error:.3f}"])
         try:
             Path(path).write_text(text.getvalue(), encoding="utf-8", newline="")
@@ -176,11 +173,3 @@ class Report:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
-
-
-def _inert(value: Any) -> Any:
-    """Return a cell that a spreadsheet shows and never runs."""
-    if not isinstance(value, str):
-        return value
-    text = printable(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

@@ -206,10 +206,10 @@ def test_schema():
         (["zoo", "hardware", "H10"], "H100"),
         (["solve", "tranning"], "did you mean training"),
         (["solve"], "QUESTION"),
-        (["solve", "training", "--model", "Llama3_70B"], "--fleet NAME, --set batch_size=1"),
+        (["solve", "training", "--model", "Llama3_70B"], "--fleet Research_256 --batch-size 1"),
         (["solve", "inference", "--model", "ResNet", "--hardware", "A100"], "ResNet50"),
-        (["solve", "inference", *RESNET, "--fleet", "Research_256"], "no argument fleet"),
-        (["solve", "inference", *RESNET, "--node", "DGX_H100"], "given twice"),
+        (["solve", "inference", *RESNET, "--fleet", "Research_256"], "No such option '--fleet'"),
+        (["solve", "serving", *RESNET, "--node", "DGX_H100"], "given twice"),
         (["solve", "inference", *RESNET, "--set", "batchsize=2"], "did you mean batch_size"),
         (["solve", "inference", *RESNET, "--set", "batch_size"], "KEY=VALUE"),
         (["solve", "inference", *RESNET, "--set", "batch_size=-1"], "whole number"),
@@ -265,12 +265,12 @@ def broken(monkeypatch):
     """A command line to which something happens while it works."""
 
     def fail(fault: BaseException) -> None:
-        def broken(_: str) -> None:
+        def broken() -> None:
             raise fault
 
-        monkeypatch.setattr("mlsysim.cli.app.solver_of", broken)
+        monkeypatch.setattr("mlsysim.cli.app.overview", broken)
 
-    monkeypatch.setattr("sys.argv", ["mlsysim", "solve", "training"])
+    monkeypatch.setattr("sys.argv", ["mlsysim", "zoo"])
     monkeypatch.setattr("sys.stdout", io.StringIO())
     return fail
 

@@ -1,0 +1,177 @@
+"""Arguments: from the words of a command line to the arguments of a function.
+
+A `Signature` has everything that is known of a function's arguments: kinds, defaults and notes.
+The options of a command, its help and the completion of names are made from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from mlsysim.config.document import scalar_of
+from mlsysim.config.schema import argument_notes
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.scenario.amounts import read_argument
+from mlsysim.solvers.arguments import Argument, Noun
+from mlsysim.solvers.base import Solver
+
+__all__ = ["REQUIRED", "Signature", "example", "flag", "signature_of"]
+
+REQUIRED = inspect.Parameter.empty
+"""Default of an argument that has none."""
+
+Words = Mapping[str, Iterable[str]]
+"""Texts given for each argument by an option of its name."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The arguments of a function.
+
+    Attributes
+    ----------
+    name : str
+        What to call the function in an error.
+    kinds : Mapping[str, Argument]
+        What each argument may be, in the function's order.
+    defaults : Mapping[str, object]
+        Its default, or `REQUIRED`.
+    notes : Mapping[str, str]
+        What the docstring says about it.
+    """
+
+    name: str
+    kinds: Mapping[str, Argument]
+    defaults: Mapping[str, Any]
+    notes: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        kinds: Mapping[str, Argument],
+        *,
+        name: str = "",
+        notes: Mapping[str, str] | None = None,
+    ) -> Signature:
+        """Read a function's signature and docstring.
+
+        Parameters
+        ----------
+        function
+            The function; its arguments without a kind are left out.
+        kinds
+            Kinds of its arguments, and perhaps of others.
+        name
+            What to call it; its own name if empty.
+        notes
+            What to say about arguments that its docstring does not describe one by one.
+        """
+        defaults = {
+            key: item.default
+            for key, item in inspect.signature(function).parameters.items()
+            if key in kinds
+        }
+        return cls(
+            name=name or function.__name__,
+            kinds={key: kinds[key] for key in defaults},
+            defaults=defaults,
+            notes={**(notes or {}), **argument_notes(function)},
+        )
+
+    def read(self, words: Words, settings: Iterable[str], *, axes: bool = False) -> dict[str, Any]:
+        """Read the arguments of one call.
+
+        Parameters
+        ----------
+        words
+            Texts given by options.
+        settings
+            Texts given as ``KEY=VALUE``.
+        axes
+            Whether values between commas become a list.
+
+        Raises
+        ------
+        ConfigError
+            If a value makes no sense, is given twice, or is missing.
+        """
+        given = {
+            name: self._several(name, text) if axes else self._value(name, text)
+            for name, text in self._words(words, settings).items()
+        }
+        missing = [
+            name
+            for name, default in self.defaults.items()
+            if default is REQUIRED and name not in given
+        ]
+        if missing:
+            ways = " ".join(f"{flag(name)} {example(self.kinds[name])}" for name in missing)
+            raise ConfigError(
+                f"{self.name} needs {', '.join(missing)}: add them, as in {ways}",
+                argument=missing[0],
+            )
+        return given
+
+    def changes(self, settings: Iterable[str]) -> dict[str, Any]:
+        """Read what another call does differently, given as ``KEY=VALUE`` after `--against`.
+
+        Raises
+        ------
+        ConfigError
+            If a value makes no sense, or is given twice.
+        """
+        words = self._words({}, settings, option="against")
+        return {name: self._value(name, text) for name, text in words.items()}
+
+    def _several(self, name: str, text: str) -> Any:
+        values = [self._value(name, part.strip()) for part in text.split(",")]
+        return values if len(values) > 1 else values[0]
+
+    def _value(self, name: str, text: str) -> Any:
+        return read_argument(self.kinds[name], name, scalar_of(text))
+
+    def _words(self, words: Words, settings: Iterable[str], option: str = "set") -> dict[str, str]:
+        """Collect names and texts, each once."""
+        pairs = [(name, text) for name, texts in words.items() for text in texts]
+        for setting in settings:
+            key, equals, text = setting.partition("=")
+            if not equals or not key.strip():
+                raise ConfigError(f"--{option} {setting!r} is not KEY=VALUE", argument=option)
+            # An option is spelled with hyphens, so a key may be as well.
+            pairs.append((key.strip().replace("-", "_"), text.strip()))
+        found: dict[str, str] = {}
+        for key, text in pairs:
+            if key in found:
+                raise ConfigError(f"{key} is given twice", argument=key)
+            self._check_name(key)
+            found[key] = text
+        return found
+
+    def _check_name(self, name: str) -> None:
+        if name in self.kinds:
+            return
+        near = get_close_matches(name, self.kinds, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(self.kinds)}"
+        raise UnknownEntryError(f"{self.name} has no argument {name}; {hint}", argument=name)
+
+
+def signature_of(solver: type[Solver[Any]]) -> Signature:
+    """Return the arguments of a solver."""
+    return Signature.of(solver.solve, solver.parameters, name=solver.__name__)
+
+
+def flag(name: str) -> str:
+    """Return the option for an argument."""
+    return f"--{name.replace('_', '-')}"
+
+
+def example(kind: Argument) -> str:
+    """Return a value that an argument of this kind might have."""
+    if isinstance(kind, Noun):
+        return kind.hint.split(",")[0].rpartition(".")[2]
+    return str(getattr(kind, "minimum", 1))

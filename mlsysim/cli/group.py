@@ -1,0 +1,51 @@
+"""What all commands share: exit codes, and errors as messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mlsysim.core.errors import InfeasibleError, MLSysError, UnknownEntryError
+from mlsysim.core.files import printable
+
+__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "NOT_KNOWN", "Group"]
+
+FAILED, BAD_INPUT, BROKEN, NOT_KNOWN, INTERRUPTED = 1, 2, 3, 4, 130
+
+
+class _BadInput(click.ClickException):
+    exit_code = BAD_INPUT
+
+
+class _Broken(click.ClickException):
+    exit_code = BROKEN
+
+
+class Group(click.Group):
+    """Turns the package's errors into messages and exit codes.
+
+    `member` is the word for its commands in an error.
+    """
+
+    def __init__(self, *args: Any, member: str = "command", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.member = member
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except MLSysError as fault:
+            kind = _Broken if isinstance(fault, InfeasibleError) else _BadInput
+            raise kind(printable(fault.message, lines=True)) from fault
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the nearest one."""
+        # While a shell completes a line, its words may be unfinished.
+        unknown = args and args[0] not in self.commands and not args[0].startswith("-")
+        if unknown and not ctx.resilient_parsing:
+            raise UnknownEntryError.build(args[0], self.member, self.commands)
+        return super().resolve_command(ctx, args)

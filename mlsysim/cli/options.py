@@ -1,0 +1,142 @@
+"""Options of a command, its help and its completion, from the signature of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+from click.types import StringParamType
+
+from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
+from mlsysim.core.types import PRECISIONS, Node
+from mlsysim.scenario.names import entries
+from mlsysim.solvers.amounts import Amount
+from mlsysim.solvers.arguments import Argument, Choice, Noun, Number, PrecisionName, Switch, Whole
+
+__all__ = ["Asking", "Names", "answer_fields", "choices"]
+
+
+class Names(StringParamType):
+    """Text, completed from the names that are known.
+
+    The command itself reads the text: its errors are those of the package.
+    """
+
+    def __init__(self, known: Callable[[click.Context], Iterable[str]]) -> None:
+        self.known = known
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the last of the values between commas."""
+        before, comma, last = incomplete.rpartition(",")
+        return [
+            CompletionItem(f"{before}{comma}{name}")
+            for name in self.known(ctx)
+            if name.startswith(last)
+        ]
+
+
+class _Option(click.Option):
+    """An option for an argument of the function that a command calls."""
+
+
+class Asking(click.Command):
+    """A command that takes the arguments of a function, each as an option or by `--set`.
+
+    The callback gets their texts by name, each a tuple, and `settings`.
+    """
+
+    def __init__(self, signature: Signature, *, params: list[click.Parameter], **kwargs: Any):
+        arguments = [_option(name, signature) for name in signature.kinds]
+        setting = click.Option(
+            ["--set", "settings"],
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Any argument, by its name in Python; may be repeated.",
+        )
+        super().__init__(params=[*arguments, setting, *params], **kwargs)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the function's arguments first, and then the other options."""
+        for title, own in (("Arguments", True), ("Options", False)):
+            records = [
+                record
+                for param in self.get_params(ctx)
+                if isinstance(param, _Option) is own
+                and (record := param.get_help_record(ctx)) is not None
+            ]
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _option(name: str, signature: Signature) -> _Option:
+    kind, default = signature.kinds[name], signature.defaults[name]
+    metavar, words = _described(kind)
+    flags = [flag(name)]
+    if isinstance(kind, Noun) and Node in kind.kinds:
+        flags.append("--node")  # a server takes the place of a device
+    note = signature.notes.get(name, "").replace("`None`", "null").replace("`", "")
+    facts = "; ".join(filter(None, [words, _default(kind, default)]))
+    return _Option(
+        [*flags, name],
+        type=Names(lambda _: choices(kind)),
+        metavar=metavar,
+        multiple=True,  # to refuse what is given twice
+        help=f"{note}  [{facts}]".strip(),
+    )
+
+
+def _default(kind: Argument, default: Any) -> str:
+    if default is REQUIRED:
+        return "required"
+    if default is None and not kind.optional:
+        return "optional"  # the function chooses
+    if default is None:
+        return "default: null"
+    return f"default: {str(default).lower() if isinstance(default, bool) else default}"
+
+
+def _described(kind: Argument) -> tuple[str, str]:
+    """Return a placeholder for the values of a kind, and what they are in words."""
+    match kind:
+        case Noun():
+            what = " or ".join(item.__name__ for item in kind.kinds)
+            return "NAME", f"{what} of the zoo, such as {example(kind)}"
+        case Amount():
+            sign = "0 or more" if kind.zero else "above 0"
+            unit = f'a number with its unit, such as "5 {kind.unit}"'
+            return (
+                "AMOUNT",
+                f"{unit}, or in {kind.unit}; {sign}" if kind.plain else f"{unit}; {sign}",
+            )
+        case Number():
+            return "N" if isinstance(kind, Whole) else "NUMBER", kind.wanted
+        case PrecisionName():
+            return "FORMAT", f"one of {', '.join(choices(kind))}"
+        case _:
+            known = choices(kind)
+            return "|".join(known) or "VALUE", ""
+
+
+def choices(kind: Argument) -> list[str]:
+    """Return the names that an argument of this kind may have; none for numbers."""
+    match kind:
+        case Noun():
+            return sorted(entries(*kind.kinds))
+        case PrecisionName():
+            return list(PRECISIONS)
+        case Choice():
+            return list(kind.options or {})
+        case Switch():
+            return ["true", "false"]
+    return []
+
+
+def answer_fields(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option `--field`, to choose columns."""
+    return click.option(
+        "--field", "fields", multiple=True, help="A column to show; may be repeated."
+    )(function)

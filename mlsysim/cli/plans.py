@@ -1,0 +1,196 @@
+"""Plans of training jobs: the best one, what is wrong with one, and how two differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mlsysim.cli.arguments import Signature, signature_of
+from mlsysim.cli.formats import flat, formatted, records, show
+from mlsysim.cli.group import BROKEN
+from mlsysim.cli.options import Asking, answer_fields
+from mlsysim.cli.progress import progress_bar
+from mlsysim.cli.questions import ROWS, show_rows
+from mlsysim.core.files import printable
+from mlsysim.core.table import Column, Table
+from mlsysim.evaluation import plain
+from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis
+from mlsysim.planner import advise as find_plan
+from mlsysim.planner import contrast as compare
+from mlsysim.planner import diagnose as find_faults
+from mlsysim.planner.advisor import PARAMETERS
+from mlsysim.solvers import DistributedResult, DistributedSolver, EconomicsSolver
+
+__all__ = ["advise", "contrast", "diagnose"]
+
+_PLAN = signature_of(DistributedSolver)
+_SEARCH = Signature.of(
+    find_plan,
+    PARAMETERS,
+    # Levers that its docstring describes together are the solvers' own.
+    notes={**signature_of(EconomicsSolver).notes, **_PLAN.notes},
+)
+
+
+@click.command(cls=Asking, signature=_SEARCH)
+@click.option(
+    "--limit", type=click.IntRange(1), default=ROWS, show_default=True, help="Plans to list."
+)
+@answer_fields
+@formatted
+def advise(
+    settings: tuple[str, ...],
+    fields: tuple[str, ...],
+    limit: int,
+    form: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Find the best way to split a training job, by trying all of them.
+
+    Levers that are left out are searched over every value that makes sense. One value holds a
+    lever, and values between commas limit it. CSV and Markdown list the best plans.
+    """
+    arguments = _SEARCH.read(words, settings, axes=True)
+    with progress_bar() as progress:
+        advice = find_plan(**arguments, progress=progress)
+    plans = advice.plans.select(*fields) if fields else advice.plans
+    if form in ("csv", "md"):
+        show_rows(form, plans, limit)
+        return
+    show(
+        form,
+        text=lambda: "\n".join([str(advice), *_forced(advice)]),
+        data=lambda: _advice_data(advice, plans.take(range(min(limit, len(plans))))),
+        table=lambda: plans,
+    )
+
+
+def _forced(advice: Advice) -> list[str]:
+    """Return lines about what the limits of the search forced on the best plan."""
+    found = [f"- {item}" for item in advice.diagnoses]
+    return ["What the limits forced on it:", *found] if found else []
+
+
+def _advice_data(advice: Advice, plans: Table) -> dict[str, Any]:
+    return {
+        "goal": advice.goal,
+        "searched": advice.searched,
+        "can_run": len(advice.plans),
+        "configuration": plain(advice.configuration),
+        "best": plain(advice.best),
+        "plans": list(records(plans)),
+        "front": list(records(advice.front)),
+        "alternatives": [_alternative_data(item) for item in advice.alternatives],
+        "diagnoses": [_diagnosis_data(item) for item in advice.diagnoses],
+    }
+
+
+def _alternative_data(item: Alternative) -> dict[str, Any]:
+    return {
+        "lever": item.lever,
+        "value": plain(item.value),
+        "configuration": plain(item.configuration),
+        "loss": plain(item.loss),
+        "words": item.words,
+    }
+
+
+def _diagnosis_data(item: Diagnosis) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "evidence": item.evidence,
+        "change": item.change,
+        "configuration": plain(item.configuration),
+        "gain": plain(item.gain),
+    }
+
+
+@click.command(cls=Asking, signature=_PLAN)
+@formatted
+@click.pass_context
+def diagnose(
+    ctx: click.Context, /, settings: tuple[str, ...], form: str, **words: tuple[str, ...]
+) -> None:
+    """Name the anti-patterns of a training plan, with the change that fixes each."""
+    plan = DistributedSolver.solve(**_PLAN.read(words, settings))
+    found = find_faults(plan)
+    show(
+        form,
+        text=lambda: "\n".join(map(str, found)) or "No change that we tried is faster.",
+        data=lambda: [_diagnosis_data(item) for item in found],
+        table=lambda: _diagnosis_table(found),
+    )
+    _end(ctx, plan)
+
+
+def _diagnosis_table(found: tuple[Diagnosis, ...]) -> Table:
+    columns = ("name", "gain", "evidence", "change")
+    return Table(
+        {name: Column([getattr(item, name) for item in found]) for name in columns}, limit=None
+    )
+
+
+@click.command(cls=Asking, signature=_PLAN)
+@click.option(
+    "--against",
+    metavar="KEY=VALUE",
+    multiple=True,
+    required=True,
+    help="What the other plan does differently; may be repeated.",
+)
+@formatted
+@click.pass_context
+def contrast(
+    ctx: click.Context,
+    /,
+    settings: tuple[str, ...],
+    against: tuple[str, ...],
+    form: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Compare a training plan with another: where one spends more time than the other.
+
+    The arguments describe the plan. --against describes the other one, by what it does
+    differently: --against tp_size=4.
+    """
+    given = _PLAN.read(words, settings)
+    changes = _PLAN.changes(against)
+    plan = DistributedSolver.solve(**given)
+    other = DistributedSolver.solve(**given | changes)
+    found = compare(plan, other)
+    data = {
+        "loss": found.loss,
+        "extra_memory": plain(found.extra_memory),
+        "parts": plain(found.parts),
+        "words": found.words,
+    }
+    show(
+        form,
+        text=lambda: f"{found}\n\n{_parts_table(found, other)}",
+        data=lambda: data,
+        table=lambda: flat(data),
+    )
+    _end(ctx, plan, other)
+
+
+def _parts_table(found: Contrast, other: DistributedResult) -> Table:
+    """Return the parts of the step that differ by more than rounding."""
+    least = 1e-9 * other.step_latency_total.to("ms").magnitude
+    times = {name: value.to("ms").magnitude for name, value in found.parts.items()}
+    shown = {name: time for name, time in times.items() if abs(time) > least}
+    columns = {"part": Column(list(shown)), "extra_time": Column(list(shown.values()), "ms")}
+    return Table(columns, limit=None)
+
+
+def _end(
+    ctx: click.Context, plan: DistributedResult, other: DistributedResult | None = None
+) -> None:
+    """Say which plans cannot run, and exit with the code for it."""
+    codes = [0]
+    for name, result in (("The plan", plan), ("The other plan", other)):
+        if result is not None and not result.feasible:
+            reasons = printable("; ".join(result.reasons))
+            click.echo(f"{name} cannot run: {reasons}", err=True)
+            codes.append(BROKEN)
+    ctx.exit(max(codes))

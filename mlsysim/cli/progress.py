@@ -1,0 +1,36 @@
+"""A progress bar for work that takes long, where somebody watches."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mlsysim.slices import Progress, reporter
+
+__all__ = ["progress_bar"]
+
+_PATIENCE = 0.5
+"""Seconds that may pass before a bar is drawn."""
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Give what to pass as `progress`: a bar on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield False
+        return
+    draw, begun, unfinished = reporter(True), time.monotonic(), False
+
+    def report(done: int, total: int) -> None:
+        nonlocal unfinished
+        if unfinished or (done < total and time.monotonic() - begun > _PATIENCE):
+            draw(done, total)
+            unfinished = done < total
+
+    try:
+        yield report
+    finally:
+        if unfinished:  # an error, whose message begins on a line of its own
+            sys.stderr.write("\n")

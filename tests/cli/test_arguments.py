@@ -1,0 +1,160 @@
+"""Arguments as options: made from what a function declares, in help and completion as well."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from mlsysim import DistributedSolver, Models, Systems
+from mlsysim.cli.app import app
+from mlsysim.cli.arguments import flag, signature_of
+from mlsysim.cli.options import Asking, choices
+from mlsysim.cli.questions import QUESTIONS
+from mlsysim.planner import advise
+from mlsysim.solvers.amounts import Amount
+from mlsysim.solvers.arguments import Noun
+
+ASKING = {
+    **{("solve", question): solver for question, solver in QUESTIONS.items()},
+    ("diagnose",): DistributedSolver,
+    ("contrast",): DistributedSolver,
+}
+TRAINING = ["solve", "training", "--model", "Llama3_70B", "--fleet", "Research_256"]
+
+
+def call(*words: str):
+    return CliRunner().invoke(app, list(words), catch_exceptions=False)
+
+
+def data(*words: str):
+    done = call(*words, "--json")
+    assert done.exit_code in (0, 3), done.output
+    return json.loads(done.stdout)
+
+
+def help_of(*words: str) -> str:
+    done = call(*words, "--help")
+    assert done.exit_code == 0
+    return " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("command", ASKING, ids=" ".join)
+def test_help_has_every_argument_of_every_solver(command):
+    text, solver = help_of(*command), ASKING[command]
+    defaults = inspect.signature(solver.solve).parameters
+    assert list(signature_of(solver).kinds) == list(defaults)
+    assert set(defaults) == set(solver.parameters)
+    starts = []
+    for name, kind in solver.parameters.items():
+        start = text.index(f" {flag(name)}")
+        about = text[start:].partition("]")[0]
+        default = defaults[name].default
+        if default is inspect.Parameter.empty:
+            assert about.endswith("required")
+        else:
+            shown = default if isinstance(default, str) else json.dumps(default)
+            assert about.endswith(f"default: {shown}")
+        if isinstance(kind, Amount):
+            assert kind.unit in about
+        if not isinstance(kind, Noun):  # entries are completed rather than listed
+            assert all(choice in about for choice in choices(kind))
+        starts.append(start)
+    assert min(starts) < text.index("Options: --set") > max(starts)
+
+
+def test_help_of_advise_has_every_argument_but_how_to_run():
+    text = help_of("advise")
+    names = set(inspect.signature(advise).parameters) - {"executor", "progress"}
+    assert {name for name in names if f" {flag(name)} " not in text} == set()
+    assert "throughput|time|cost|carbon" in text
+    # Its docstring describes these together: the solver's own words tell them apart.
+    assert "Pipeline stages." in text
+
+
+def test_every_command_that_asks_is_built_alike():
+    groups = [app.commands[name].commands for name in ("solve", "explain", "sweep")]
+    assert all(set(group) == set(QUESTIONS) for group in groups)
+    assert all(isinstance(command, Asking) for group in groups for command in group.values())
+
+
+def test_an_option_and_set_are_the_same():
+    by_option = data(*TRAINING, "--batch-size", "256", "--tp-size", "8")
+    assert by_option == data(*TRAINING, "--set", "batch_size=256", "--set", "tp-size=8")
+    answer = DistributedSolver.solve(
+        model=Models.Llama3_70B,
+        fleet=Systems.Clusters.Research_256,
+        batch_size=256,
+        tp_size=8,
+    )
+    assert by_option["result"]["mfu"] == answer.mfu
+
+
+def test_an_option_reads_amounts_switches_and_nothing():
+    words = ["--fleet", "Research_256", "--datacenter", "Quebec"]
+    week = data("solve", "sustainability", *words, "--duration-days", "1 week")
+    assert week == data("solve", "sustainability", *words, "--duration-days", "7")
+    words = [*TRAINING, "--batch-size", "256", "--seq-len", "null"]
+    split = [data(*words, "--tp-size", "8", "--sequence-parallel", on) for on in ("true", "false")]
+    memory = [answer["result"]["memory"]["value"] for answer in split]
+    assert memory[0] < memory[1]
+
+
+def test_an_axis_is_given_by_an_option():
+    rows = data("sweep", *TRAINING[1:], "--batch-size", "256", "--tp-size", "1, 2,4")
+    assert [row["tp_size"] for row in rows] == [1, 2, 4]
+
+
+def test_a_server_takes_the_place_of_a_device():
+    words = ["solve", "serving", "--model", "Llama3_8B", "--tp-size", "8"]
+    assert data(*words, "--node", "DGX_H100") == data(*words, "--hardware", "DGX_H100")
+    assert "--node" not in help_of("solve", "inference")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--batch-size", "1", "--batch-size", "2"], "given twice"),
+        (["--batch-size", "1", "--set", "batch_size=2"], "given twice"),
+        (["--batch-size", "-1"], "whole number"),
+        (["--batch-size", ""], "batch_size is None"),
+        (["--batchsize", "1"], "--batch-size"),
+        ([], "--batch-size 1"),
+    ],
+)
+def test_bad_options(words, said):
+    done = call(*TRAINING, *words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def completed(*words: str, word: str = "") -> set[str]:
+    shell = ShellComplete(app, {}, "mlsysim", "_MLSYSIM_COMPLETE")
+    return {item.value for item in shell.get_completions(list(words), word)}
+
+
+def test_names_are_completed():
+    assert completed(word="adv") == {"advise"}
+    assert completed("solve") == set(QUESTIONS)
+    assert "--batch-size" in completed("solve", "training", word="--ba")
+    asked = ("solve", "training")
+    assert completed(*asked, "--model", word="Llama3_7") == {"Llama3_70B"}
+    assert completed(*asked, "--schedule") == {"1f1b", "gpipe"}
+    assert completed(*asked, "--sequence-parallel") == {"true", "false"}
+    assert completed(*asked, "--precision", word="bf") == {"bf16"}
+    assert completed(*asked, "--batch-size") == set()
+    assert completed("sweep", "inference", "--hardware", word="A100,H100") == {"A100,H100"}
+    assert completed("advise", "--goal", word="c") == {"cost", "carbon"}
+
+
+def test_catalogs_rows_and_scenarios_are_completed():
+    assert completed("zoo", word="hard") == {"hardware"}
+    assert completed("zoo", "hardware", word="H100") == {"H100"}
+    assert completed("zoo", "no_such_catalog") == set()
+    assert completed("evaluate", word="Smart") == {"Smart_Doorbell"}
+    assert "advise" in completed("no_such_command")  # and no error
+    shell = ShellComplete(app, {}, "mlsysim", "_MLSYSIM_COMPLETE")
+    assert [item.type for item in shell.get_completions(["evaluate"], "./x")] == ["file"]

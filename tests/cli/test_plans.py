@@ -1,0 +1,136 @@
+"""Commands of the planner: they answer as the functions do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from mlsysim import DistributedSolver, Models, Systems, advise, contrast, diagnose
+from mlsysim.cli.app import app
+from mlsysim.evaluation import plain
+
+JOB = {"model": Models.Llama3_70B, "fleet": Systems.Clusters.Research_256, "batch_size": 256}
+LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--batch-size", "256"]
+SMALL = {"tp_size": [4, 8], "pp_size": 4, "cp_size": 1, "recompute": "selective"}
+LIMITS = ["--tp-size", "4,8", "--pp-size", "4", "--cp-size", "1", "--recompute", "selective"]
+# Fits, and its tensor groups straddle nodes.
+WIDE = {"seq_len": 2048, "tp_size": 16, "pp_size": 4, "microbatch_count": 32}
+
+
+def options(arguments: dict[str, object]) -> list[str]:
+    return [
+        word
+        for name, value in arguments.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
+
+
+def call(*words: str):
+    return CliRunner().invoke(app, list(words), catch_exceptions=False)
+
+
+def data(*words: str, code: int = 0):
+    done = call(*words, "--json")
+    assert done.exit_code == code, done.output
+    return json.loads(done.stdout)
+
+
+def test_advise():
+    advice = advise(**JOB, **SMALL)
+    found = data("advise", *LLAMA, *LIMITS, "--limit", "3")
+    assert found["best"] == plain(advice.best)
+    assert found["configuration"] == plain(advice.configuration)
+    assert found["searched"] == advice.searched
+    assert found["can_run"] == len(advice.plans)
+    assert found["plans"] == [plain(advice.plans.row(index)) for index in range(3)]
+    assert len(found["front"]) == len(advice.front)
+    assert {item["lever"] for item in found["alternatives"]} == {
+        item.lever for item in advice.alternatives
+    }
+    assert call("advise", *LLAMA, *LIMITS).stdout.startswith(str(advice))
+
+
+def test_advise_lists_plans():
+    words = ["advise", *LLAMA, *LIMITS, "--format", "csv"]
+    done = call(*words, "--limit", "2", "--field", "tp_size", "--field", "mfu")
+    head, *rows = done.stdout.splitlines()
+    assert (head, len(rows)) == ("tp_size,mfu", 2)
+
+
+def test_what_limits_force_on_a_plan_is_told():
+    wide = [*LLAMA, *options(WIDE | {"cp_size": 1})]
+    advice = advise(**JOB, **WIDE, cp_size=1)
+    assert advice.diagnoses
+    assert str(advice.diagnoses[0]) in call("advise", *wide).stdout
+
+
+def test_advise_refuses_what_the_function_refuses():
+    done = call("advise", *LLAMA, "--precision", "fp16,bf16")
+    assert done.exit_code == 2
+    done = call("advise", *LLAMA, "--goal", "time")
+    assert done.exit_code == 2
+    assert "training_tokens" in done.stderr
+    done = call("advise", *LLAMA, "--tp-size", "1", "--pp-size", "1", "--zero-stage", "0")
+    assert (done.exit_code, done.stdout) == (3, "")
+
+
+def test_diagnose():
+    (first, *_) = diagnose(DistributedSolver.solve(**JOB, **WIDE))
+    found = data("diagnose", *LLAMA, *options(WIDE))
+    assert found[0]["name"] == first.name
+    assert found[0]["gain"] == first.gain
+    assert found[0]["configuration"] == plain(first.configuration)
+    assert str(first) in call("diagnose", *LLAMA, *options(WIDE)).stdout
+
+
+def test_diagnose_a_plan_without_faults():
+    best = advise(**JOB, **SMALL).configuration
+    levers = {name: best[name] for name in (*SMALL, "microbatch_count", "virtual_stages")}
+    levers |= {name: best[name] for name in ("zero_stage", "ep_size")}
+    parallel = ["--sequence-parallel", str(best["sequence_parallel"]).lower()]
+    assert diagnose(best) == ()
+    assert data("diagnose", *LLAMA, *options(levers), *parallel) == []
+
+
+def test_contrast():
+    plan = JOB | WIDE | {"tp_size": 8}
+    found = contrast(
+        DistributedSolver.solve(**plan | {"recompute": "full"}),
+        DistributedSolver.solve(**plan | {"microbatch_count": 16, "zero_stage": 1}),
+    )
+    words = [*LLAMA, *options(WIDE | {"tp_size": 8, "recompute": "full"})]
+    words += ["--against", "microbatch_count=16", "--against", "zero-stage=1"]
+    words += ["--against", "recompute=selective"]
+    said = data("contrast", *words)
+    assert said["loss"] == found.loss
+    assert said["parts"] == plain(found.parts)
+    assert said["extra_memory"] == plain(found.extra_memory)
+    text = call("contrast", *words).stdout
+    assert text.startswith(found.words)
+    assert "e-1" not in text  # rounding
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 2, "--against"),
+        (["--against", "tp_size"], 2, "--against 'tp_size' is not KEY=VALUE"),
+        (["--against", "tpsize=8"], 2, "did you mean tp_size"),
+        (["--against", "tp_size=8", "--against", "tp_size=4"], 2, "given twice"),
+        (["--against", "tp_size=1"], 3, "The other plan cannot run: memory"),
+    ],
+)
+def test_contrast_against_what_cannot_be(words, code, said):
+    done = call("contrast", *LLAMA, *options(WIDE), *words)
+    assert done.exit_code == code
+    assert said in done.stderr
+    assert "The plan cannot run" not in done.stderr
+
+
+def test_a_plan_that_cannot_run_is_diagnosed_and_exits_with_3():
+    done = call("diagnose", *LLAMA)
+    assert done.exit_code == 3
+    assert "The plan cannot run: memory" in done.stderr
+    assert done.stdout
