@@ -1,6 +1,6 @@
 """Names of the first edition that are in print, and what they are called now.
 
-They stay importable from `mlsysim`; new code uses the names on the right.
+They stay importable from `mlsysim`; new code should use the current names.
 """
 
 from mlsysim.solvers import (
