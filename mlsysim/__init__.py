@@ -7,6 +7,15 @@ formula that teaches also sweeps a million configurations a second (`sweep`).
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mlsysim.compat import (
+    DistributedModel,
+    EconomicsModel,
+    Engine,
+    ReliabilityModel,
+    ServingModel,
+    SingleNodeModel,
+    SustainabilityModel,
+)
 from mlsysim.core.errors import (
     ConfigError,
     ExecutorError,
@@ -44,23 +53,16 @@ from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import (
-    DistributedModel,
     DistributedResult,
     DistributedSolver,
-    EconomicsModel,
     EconomicsResult,
     EconomicsSolver,
-    Engine,
-    ReliabilityModel,
     ReliabilityResult,
     ReliabilitySolver,
-    ServingModel,
     ServingResult,
     ServingSolver,
-    SingleNodeModel,
     SingleNodeResult,
     SingleNodeSolver,
-    SustainabilityModel,
     SustainabilityResult,
     SustainabilitySolver,
 )

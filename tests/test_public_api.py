@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import mlsysim
+from mlsysim import compat, solvers
 from mlsysim.core import units
 
 every_name = pytest.mark.parametrize("name", mlsysim.__all__)
@@ -90,6 +91,12 @@ def test_names_of_the_first_edition():
     printed += "ureg Q_ plot_roofline"
     assert set(printed.split()) <= set(mlsysim.__all__)
     assert mlsysim.Engine is mlsysim.SingleNodeSolver
+
+
+@pytest.mark.parametrize("name", compat.__all__)
+def test_old_names_are_kept_in_one_module(name):
+    assert getattr(mlsysim, name) is getattr(compat, name)
+    assert not hasattr(solvers, name)
 
 
 def test_a_quantity_can_be_told_from_a_number():

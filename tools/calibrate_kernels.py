@@ -97,7 +97,7 @@ def product_fits() -> list[Fit]:
     found: dict[str, dict[str, list[tuple[Product, float]]]] = {}
     for row in _rows("gemm_sweep"):
         product = product_of(row)
-        key = f"{product.device}_{product.precision}"
+        key = f"{product.chip}_{product.precision}"
         splits = found.setdefault(key, {"calibrate": [], "check": []})
         splits[row.text("split")].append((product, 1e-3 * (row.number("value") or 0)))
 

@@ -20,11 +20,12 @@ from scipy.optimize import least_squares
 
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import field_unit
-from mlsysim.core.types import ServingCalibration
+from mlsysim.core.types import Generation, ServingCalibration
 from mlsysim.core.units import Q_
 from mlsysim.solvers import ServingSolver
 from mlsysim.solvers.kernels.serving_operators import serve_operators
 from mlsysim.validation import serving
+from mlsysim.validation.aliases import find_accelerator
 from mlsysim.validation.rows import Row, Skip, read_rows
 
 Floats = NDArray[np.float64]
@@ -76,32 +77,32 @@ class Fit:
     accepts: Callable[[Row], bool]
 
 
-def _is(engine: str, *devices: str) -> Callable[[Row], bool]:
+def _is(engine: str, generation: Generation) -> Callable[[Row], bool]:
     def accepts(row: Row) -> bool:
-        name, device = row.text("engine").lower(), row.text("hardware").upper()
+        name, device = row.text("engine").lower(), find_accelerator(row.text("hardware"))
         same = name.replace("tensorrt-llm", "trtllm").startswith(engine)
-        return same and any(mark in device for mark in devices)
+        return same and device is not None and device.generation == generation
 
     return accepts
 
 
 FITS = {
     "Hopper_TensorRT": Fit(
-        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("trtllm", "H100", "H200")
+        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("trtllm", "hopper")
     ),
-    "Hopper_vLLM": Fit(("gemm_efficiency_fp8", *LOADED), _is("vllm", "H100", "H200")),
+    "Hopper_vLLM": Fit(("gemm_efficiency_fp8", *LOADED), _is("vllm", "hopper")),
     "Hopper_SGLang": Fit(
-        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("sglang", "H100", "H200")
+        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("sglang", "hopper")
     ),
     "Blackwell_TensorRT": Fit(
-        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("trtllm", "B200")
+        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("trtllm", "blackwell")
     ),
     "Blackwell_vLLM": Fit(
-        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("vllm", "B200")
+        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("vllm", "blackwell")
     ),
     "Ampere": Fit(
         ("gemm_efficiency", "memory_efficiency", "layer_overhead", "all_reduce_overhead"),
-        lambda row: "A100" in row.text("hardware"),
+        _is("", "ampere"),
     ),
 }
 

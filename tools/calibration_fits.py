@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mlsysim.core.types import Generation
+from mlsysim.validation.aliases import find_accelerator
 from mlsysim.validation.rows import Row
 
 # Physically possible values, in the units of the registry: (least, most).
@@ -58,8 +60,12 @@ class Fit:
     """The table of `docs/data` that holds the runs."""
 
 
-def _hardware(*names: str) -> Callable[[Row], bool]:
-    return lambda row: any(name in row.text("hardware") for name in names)
+def _generation(name: Generation) -> Callable[[Row], bool]:
+    def accepts(row: Row) -> bool:
+        device = find_accelerator(row.text("hardware"))
+        return device is not None and device.generation == name
+
+    return accepts
 
 
 SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
@@ -108,7 +114,7 @@ FITS = {
         ("megatron_bridge_dense",),
         {"gemm_efficiency_fp8": 0.7, "attention_efficiency": 0.5, "hidden_bytes": 20.0},
         experts=("megatron_bridge_moe",),
-        accepts=_hardware("H100"),
+        accepts=_generation("hopper"),
     ),
     "B200_Megatron": Fit(
         ("simumax_b200_steptime",),
@@ -137,7 +143,7 @@ FITS = {
             "bias_bytes": 100.0,
             "exchange_overlap": 0.7,
         },
-        accepts=_hardware("GB200", "GB300", "B200", "B300"),
+        accepts=_generation("blackwell"),
     ),
 }
 TRANSFERRED = "A100_Megatron"

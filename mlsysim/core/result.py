@@ -56,7 +56,7 @@ class Result(Mapping[str, Any]):
     Attributes
     ----------
     aliases : dict
-        Other names that a field answers to.
+        Other names that a field answers to. `mlsysim.compat` sets those of the first edition.
     """
 
     aliases: ClassVar[Mapping[str, str]] = {}

@@ -19,33 +19,17 @@ from mlsysim.solvers.sustainability import SustainabilitySolver
 
 __all__ = [
     "DeviceStep",
-    "DistributedModel",
     "DistributedResult",
     "DistributedSolver",
-    "EconomicsModel",
     "EconomicsResult",
     "EconomicsSolver",
-    "Engine",
     "Parallelism",
-    "ReliabilityModel",
     "ReliabilityResult",
     "ReliabilitySolver",
-    "ServingModel",
     "ServingResult",
     "ServingSolver",
-    "SingleNodeModel",
     "SingleNodeResult",
     "SingleNodeSolver",
-    "SustainabilityModel",
     "SustainabilityResult",
     "SustainabilitySolver",
 ]
-
-# Names of the first edition that are in print.
-DistributedModel = DistributedSolver
-EconomicsModel = EconomicsSolver
-ReliabilityModel = ReliabilitySolver
-ServingModel = ServingSolver
-SingleNodeModel = SingleNodeSolver
-SustainabilityModel = SustainabilitySolver
-Engine = SingleNodeSolver

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
@@ -21,21 +21,17 @@ from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers import DistributedSolver, ServingSolver
+from mlsysim.validation.aliases import accelerator_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
 __all__ = ["Drawn", "compare", "drawn", "predicted"]
 
 _RUN = Source(title="A measured run")
-_NODES: dict[str, Node] = {
-    "B200": Systems.DGX_B200,
-    "H100": Systems.DGX_H100,
-    "A100-40GB": replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB),
-}
 # The constants of time that the table's engine has; the A100's runs are older than ours.
 _ENGINES: dict[str, ServingCalibration] = {
-    "B200": ServingCalibrations.Blackwell_vLLM,
-    "H100": ServingCalibrations.Hopper_vLLM,
+    Hardware.B200.name: ServingCalibrations.Blackwell_vLLM,
+    Hardware.H100.name: ServingCalibrations.Hopper_vLLM,
 }
 
 
@@ -78,9 +74,11 @@ def _model(row: Row) -> TransformerModel:
 
 
 def _node(row: Row) -> Node:
-    if row.text("hardware") not in _NODES:
-        raise Skip(f"hardware {row.text('hardware')!r} is not in the registry")
-    return _NODES[row.text("hardware")]
+    device = accelerator_named(row.text("hardware"))
+    node = usual_server(device)
+    if node is None:
+        raise Skip(f"no server of {device.name} is in the registry")
+    return node
 
 
 def _trained(row: Row, power: PowerCalibration | None) -> Any:
@@ -106,16 +104,17 @@ def _trained(row: Row, power: PowerCalibration | None) -> Any:
 
 def _served(row: Row, power: PowerCalibration | None) -> Any:
     """Return the prediction for a serving engine at its mean batch."""
+    node = _node(row)
     return ServingSolver.solve(
         model=_model(row),
-        hardware=_node(row),
+        hardware=node,
         seq_len=row.whole("prompt"),
         output_len=row.whole("output"),
         batch_size=row.whole("batch"),
         precision=row.text("precision"),
         kv_precision="bf16",
         tp_size=row.whole("tp"),
-        calibration=_ENGINES.get(row.text("hardware")),
+        calibration=_ENGINES.get(node.accelerator.name),
         power_calibration=power,
     )
 

@@ -12,6 +12,7 @@ from mlsysim.core.types import Accelerator, LinkCalibration, NetworkFabric, Prod
 from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.kernels import LinkCalibrations, ProductCalibrations
 from mlsysim.registry.conventions import CONVENTIONS
+from mlsysim.validation.aliases import accelerator_named
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip, count_of
 
@@ -25,7 +26,7 @@ _LARGE = 1e12
 class Product:
     """A matrix product on a device."""
 
-    device: str
+    chip: str
     precision: str
     rows: Value
     inner: Value
@@ -63,29 +64,26 @@ class Collective:
     """Of the link's datasheet."""
 
 
-# What measurements call a device: the registry's row, and the links of its servers.
-_DEVICES: tuple[tuple[str, str, str], ...] = (
-    ("GB200", "GB200", "NVLink5"),
-    ("B300", "B300", "NVLink5"),
-    ("B200", "B200", "NVLink5"),
-    ("H200", "H200", "NVLink4"),
-    ("H100", "H100", "NVLink4"),
-    ("A100-PCIE", "", ""),
-    ("A100", "A100", "NVLink3"),
-)
-# Devices that share a chip share its constants.
-_CHIPS = {"GB200": "B200", "B300": "B200"}
+# The chip and the links of its servers, whose constants describe a device.
+_CONSTANTS: Mapping[str, tuple[str, str]] = {
+    Hardware.A100.name: ("A100", "NVLink3"),
+    Hardware.A100_40GB.name: ("A100", "NVLink3"),
+    Hardware.H100.name: ("H100", "NVLink4"),
+    Hardware.H200.name: ("H200", "NVLink4"),
+    Hardware.B200.name: ("B200", "NVLink5"),
+    Hardware.B300.name: ("B200", "NVLink5"),
+    Hardware.GB200.name: ("B200", "NVLink5"),
+    Hardware.GB300.name: ("B200", "NVLink5"),
+}
 _FORMATS = {"bfloat16": "bf16", "bf16": "bf16", "fp8": "fp8"}
 
 
-def _device(row: Row) -> tuple[str, str]:
-    label = row.text("hardware").upper()
-    for mark, device, link in _DEVICES:
-        if mark in label and device and not label.startswith("GH"):
-            return device, link
-        if mark in label:
-            break
-    raise Skip(f"no constants for {row.text('hardware')!r}")
+def _device(row: Row) -> tuple[Accelerator, str, str]:
+    """Return the device of a row, and the keys of its chip's and its links' constants."""
+    device = accelerator_named(row.text("hardware"))
+    if device.name not in _CONSTANTS:
+        raise Skip(f"no constants for {row.text('hardware')!r}")
+    return (device, *_CONSTANTS[device.name])
 
 
 def product_of(row: Row) -> Product:
@@ -96,15 +94,14 @@ def product_of(row: Row) -> Product:
     Skip
         If its device, format or shape is not known.
     """
-    device, _ = _device(row)
-    accelerator: Accelerator = Hardware[device]
+    accelerator, chip, _ = _device(row)
     precision = _FORMATS.get(row.text("dtype"))
     if precision is None:
         raise Skip(f"number format {row.text('dtype')!r}")
     shape = re.search(r"([0-9]+)x([0-9]+)x([0-9]+)", row.text("op"))
     m, n, k = map(count_of, shape.groups()) if shape else (row.whole(name) for name in "mnk")
     return Product(
-        device=_CHIPS.get(device, device),
+        chip=chip,
         precision=precision,
         rows=m,
         inner=k,
@@ -126,7 +123,7 @@ def collective_of(row: Row) -> Collective:
     Skip
         If its link or size is not known.
     """
-    _, link = _device(row)
+    _, _, link = _device(row)
     fabric: NetworkFabric = Systems.Links[link]
     size, elements = row.number("message_bytes"), row.number("m")
     if size is None:
@@ -197,9 +194,9 @@ def _predict(row: Row) -> float:
     quantity = row.text("quantity")
     if row.text("op").startswith(("gemm", "matmul")):
         product = product_of(row)
-        name = f"{product.device}_{product.precision}"
+        name = f"{product.chip}_{product.precision}"
         if name not in ProductCalibrations.names():
-            raise Skip(f"no constants for {product.device} in {product.precision}")
+            raise Skip(f"no constants for {product.chip} in {product.precision}")
         time = float(product.time(constants_of(ProductCalibrations[name])))
         if "TFLOP/s" in quantity:
             flops = 2.0 * product.rows * product.inner * product.columns

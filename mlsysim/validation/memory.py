@@ -13,9 +13,9 @@ from mlsysim.registry import Models, Systems
 from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.results import DistributedResult
+from mlsysim.validation.aliases import accelerator_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip, count_of
-from mlsysim.validation.training import node_of
 
 __all__ = ["arguments", "compare", "measured", "predict"]
 
@@ -261,6 +261,10 @@ def arguments(row: Row) -> dict[str, Any]:
     sequences have 4,096 tokens unless the row says otherwise. See MooreThreads, SimuMax,
     simu_tools/megatron_scripts/scripts.
     """
+    device = accelerator_named(row.text("hardware"))
+    node = usual_server(device)
+    if node is None:
+        raise Skip(f"no server of {device.name} is in the registry")
     devices = Systems.DGX_B200.accelerators_per_node
     dp, count = row.whole("dp"), _named(row, "mbc")
     return {
@@ -268,7 +272,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "model": _model(row),
         "fleet": Fleet(
             name="measured",
-            node=node_of(row.text("hardware")),
+            node=node,
             count=1,
             fabric=Systems.InfiniBand_NDR,
         ),

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsysim.core.types import Accelerator, Source, TransformerModel
-from mlsysim.registry import Hardware
+from mlsysim.core.types import Source, TransformerModel
 from mlsysim.solvers import SingleNodeSolver
+from mlsysim.validation.aliases import accelerator_named
 from mlsysim.validation.report import Comparison
-from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.rows import Row
 
 __all__ = ["arguments", "compare", "measured"]
 
 _RUN = Source(title="A measured pass")
-# What the column calls a device, most specific first.
-_DEVICES: tuple[tuple[str, Accelerator], ...] = (
-    ("H200", Hardware.H200),
-    ("H100", Hardware.H100),
-    ("A100-40GB", Hardware.A100_40GB),
-    ("A100", Hardware.A100),
-    ("T4", Hardware.T4),
-)
 
 
 def _model(row: Row) -> TransformerModel:
@@ -52,10 +44,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Skip
         If the row lacks what a prediction needs.
     """
-    label = row.text("hardware").upper()
-    device = next((device for mark, device in _DEVICES if mark in label), None)
-    if device is None:
-        raise Skip(f"hardware {row.text('hardware')!r} is not in the registry")
+    device = accelerator_named(row.text("hardware"))
     return {
         "model": _model(row),
         "hardware": device,

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from mlsysim.core.types import (
-    Accelerator,
-    Node,
-    ServingCalibration,
-    Source,
-    TransformerModel,
-)
-from mlsysim.registry import Hardware, Systems
+from mlsysim.core.types import Accelerator, ServingCalibration, Source, TransformerModel
+from mlsysim.registry import Hardware
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers import ServingSolver
-from mlsysim.validation.nouns import accelerator_named, model_named
+from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
 __all__ = ["arguments", "compare", "field_of", "measured"]
 
 _RUN = Source(title="A measured run")
-# What the columns call a device, most specific first, and its usual server.
-_SERVERS: tuple[tuple[str, Accelerator, Node], ...] = (
-    ("GB200", Hardware.GB200, Systems.GB200_NVL72),
-    ("B200", Hardware.B200, Systems.DGX_B200),
-    ("H200", Hardware.H200, Systems.HGX_H200),
-    ("H100", Hardware.H100, Systems.DGX_H100),
-    ("A100-40GB", Hardware.A100_40GB, Systems.DGX_A100),
-    ("A100", Hardware.A100, Systems.DGX_A100),
-)
 # The result's field that a quantity is called; the first that its words begin with.
 _FIELDS = {
     "measured TTFT": "ttft",
@@ -91,14 +75,6 @@ def _model(row: Row) -> TransformerModel:
     )
 
 
-def _hardware(row: Row) -> Accelerator | Node:
-    label = row.text("hardware").upper()
-    for mark, device, server in _SERVERS:
-        if mark in label:
-            return replace(server, accelerator=device)
-    return accelerator_named(label)
-
-
 def _formats(row: Row) -> tuple[str, str, str]:
     """Return the formats of arithmetic, weights, and keys and values.
 
@@ -120,9 +96,8 @@ def _formats(row: Row) -> tuple[str, str, str]:
     return wide, wide, wide
 
 
-def _calibration(row: Row) -> ServingCalibration | None:
-    engine, label = row.text("engine").lower(), row.text("hardware").upper()
-    blackwell = "B200" in label
+def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:
+    engine, blackwell = row.text("engine").lower(), device.generation == "blackwell"
     if "vllm" in engine:
         return ServingCalibrations.Blackwell_vLLM if blackwell else ServingCalibrations.Hopper_vLLM
     if "sglang" in engine and not blackwell:
@@ -130,7 +105,7 @@ def _calibration(row: Row) -> ServingCalibration | None:
     return None
 
 
-def _clients(row: Row) -> tuple[int | None, int]:
+def _clients(row: Row, device: Accelerator) -> tuple[int | None, int]:
     """Return how many requests each client sent, and how many arrived together later on.
 
     The source does not say. On the `calibrate` rows, the time to the first token over that of one
@@ -138,10 +113,10 @@ def _clients(row: Row) -> tuple[int | None, int]:
     SGLang on the H100 as if each sent one. In the runs of 2025, whose engines are named with their
     version, it stays at a few prefills even where clients are few, as if requests came in groups.
     """
-    engine, label = row.text("engine").lower(), row.text("hardware").upper()
+    engine = row.text("engine").lower()
     if row.text("quantity").startswith("max"):
         return None, 1
-    if "sglang" in engine and "H100" in label:
+    if "sglang" in engine and device is Hardware.H100:
         return 1, 1
     return 10, 1 if engine in ("trtllm", "vllm") else 5
 
@@ -154,7 +129,8 @@ def arguments(row: Row) -> dict[str, Any]:
     Skip
         If the row lacks what a prediction needs.
     """
-    if "GB200" in row.text("hardware").upper() and row.text("weight_precision") == "unstated":
+    device = accelerator_named(row.text("hardware"))
+    if device is Hardware.GB200 and row.text("weight_precision") == "unstated":
         raise Skip(
             "neither number format nor concurrency of one replica is stated; times fall as "
             "concurrency rises"
@@ -162,11 +138,11 @@ def arguments(row: Row) -> dict[str, Any]:
     if row.whole("pp", default=1) > 1:
         raise Skip("pipeline parallelism in serving is not modelled")
     precision, weight, kv = _formats(row)
-    waves, arrivals = _clients(row)
+    waves, arrivals = _clients(row, device)
     offline = row.text("concurrency").startswith("max")
     return {
         "model": _model(row),
-        "hardware": _hardware(row),
+        "hardware": usual_server(device) or device,
         "seq_len": row.whole("isl", default=1),
         "output_len": row.whole("osl", default=_GENERATED),
         "batch_size": _OFFLINE if offline else row.whole("concurrency"),
@@ -176,7 +152,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "tp_size": row.whole("tp", default=1),
         "waves": waves,
         "arrivals": arrivals,
-        "calibration": _calibration(row),
+        "calibration": _calibration(row, device),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +12,17 @@ from mlsysim.core.types import (
     Accelerator,
     Calibration,
     Fleet,
+    Generation,
     NetworkFabric,
     Node,
     Source,
     TransformerModel,
 )
 from mlsysim.core.units import Q_
-from mlsysim.registry import Hardware, Systems
+from mlsysim.registry import Systems
 from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedSolver
-from mlsysim.validation.nouns import accelerator_named, model_named
+from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip, count_of
 
@@ -28,50 +30,24 @@ __all__ = ["arguments", "compare", "measured"]
 
 _RUN = Source(title="A measured run")
 _MOST_PER_NODE = 100_000
-# What the columns call a device, most specific first: device, and the links of its usual server.
-_DEVICES: tuple[tuple[str, str], ...] = (
-    ("GB300", "GB300_NVL72"),
-    ("GB200", "GB200_NVL72"),
-    ("B300", "DGX_B300"),
-    ("B200", "DGX_B200"),
-    ("H200", "HGX_H200"),
-    ("H100", "DGX_H100"),
-    ("A100-SXM-40GB", "A100_40GB"),
-    ("A100", "DGX_A100"),
-)
-
-
-def node_of(hardware: str) -> Node:
-    """Return the usual server of a device, by the name that measurements give it.
-
-    Raises
-    ------
-    Skip
-        If the registry has no server of it.
-    """
-    for label, name in _DEVICES:
-        if label in hardware:
-            if name == "A100_40GB":
-                return replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB)
-            node: Node = Systems[name]
-            return node
-    device = accelerator_named(hardware)
-    raise Skip(
-        f"no server of {device.name} is in the registry: give gpus_per_node, "
-        "intra_GBps_per_gpu_dir and inter_GBps_per_gpu_dir"
-    )
 
 
 def _node(row: Row) -> Node:
     """Return the usual server of a run's device, or the one that the columns describe."""
     columns = ("gpus_per_node", "intra_GBps_per_gpu_dir", "inter_GBps_per_gpu_dir")
-    label = row.text("hardware")
-    if any(mark in label for mark, _ in _DEVICES) or not all(map(row.text, columns)):
-        return node_of(label)
+    device = accelerator_named(row.text("hardware"))
+    usual = usual_server(device)
+    if usual is not None:
+        return usual
+    if not all(map(row.text, columns)):
+        raise Skip(
+            f"no server of {device.name} is in the registry: give gpus_per_node, "
+            "intra_GBps_per_gpu_dir and inter_GBps_per_gpu_dir"
+        )
     return Node(
         name="of a measured run",
         source=_RUN,
-        accelerator=accelerator_named(label),
+        accelerator=device,
         accelerators_per_node=row.whole("gpus_per_node", maximum=_MOST_PER_NODE),
         scale_up=Systems.NVLink3,
         nics_per_node=row.whole("gpus_per_node", maximum=_MOST_PER_NODE),
@@ -192,17 +168,24 @@ def arguments(row: Row) -> dict[str, Any]:
     }
 
 
+_BRIDGE: Mapping[Generation | None, Calibration] = {
+    "hopper": Calibrations.H100_FP8,
+    "blackwell": Calibrations.Blackwell,
+}
+
+
 def _calibration(row: Row) -> Calibration | None:
     """Return constants for software that only a run's labels tell of; None takes the usual ones."""
+    generation = accelerator_named(row.text("hardware")).generation
     # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
-    if row.text("precision").startswith("amp") and "H100" in row.text("hardware"):
+    if row.text("precision").startswith("amp") and generation == "hopper":
         return Calibrations.H100_FSDP
-    if not row.group.startswith("megatron_bridge"):
+    if not row.group.startswith("megatron_bridge") or generation not in _BRIDGE:
         return None
     # A recipe may launch a layer's dense part, or the whole step, as one graph.
     dense, whole = row.text("graphs") != "", row.text("graphs") == "step"
     none = Q_(0, "ms")
-    usual = Calibrations.H100_FP8 if "H100" in row.text("hardware") else Calibrations.Blackwell
+    usual = _BRIDGE[generation]
     overlap = Calibrations.Blackwell_Graphs.exchange_overlap
     return replace(
         usual,

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from mlsysim.core.types import Accelerator, Source
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.types import GENERATIONS, Accelerator, Source
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import Hardware
 from mlsysim.registry.sources import hardware as sources
@@ -137,6 +138,26 @@ def test_rows_of_one_chip_share_their_rates():
     )
     assert Hardware.A100.compute == Hardware.A100_40GB.compute
     assert Hardware.H200.compute == Hardware.H100.compute
+
+
+GENERATION = {
+    "V100": "volta", "T4": "turing", "A100_40GB": "ampere", "A100": "ampere", "H100": "hopper",
+    "H200": "hopper", "H800": "hopper", "B200": "blackwell", "B300": "blackwell",
+    "GB200": "blackwell", "GB300": "blackwell", "MI300X": "cdna3", "TPUv4": "tpu_v4",
+    "TPUv5p": "tpu_v5p",
+}  # fmt: skip
+
+
+def test_every_data_center_chip_has_its_generation_and_nothing_else_has_one():
+    assert GENERATION.keys() == TIERS["Cloud"]
+    assert {key: row.generation for key, row in ROWS.items() if row.generation} == GENERATION
+    assert set(GENERATION.values()) == set(GENERATIONS)
+
+
+@pytest.mark.parametrize("name", ["Hopper", "h100", "", 9, ["hopper"]])
+def test_an_unknown_generation_is_refused(name):
+    with pytest.raises(UnknownEntryError, match=r"Accelerator\.generation"):
+        dataclasses.replace(Hardware.H100, generation=name)
 
 
 # Typed from the data sheets, not from the registry.

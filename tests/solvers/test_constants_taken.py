@@ -1,5 +1,7 @@
 """Which constants a prediction takes, and when it has a band: only where comparable runs exist."""
 
+from dataclasses import replace
+
 import pytest
 
 from mlsysim import (
@@ -7,12 +9,14 @@ from mlsysim import (
     DistributedSolver,
     Hardware,
     Models,
+    PowerCalibrations,
     ServingCalibrations,
     ServingSolver,
     Systems,
 )
 from mlsysim.core.types import Fleet, Node
-from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.registry.calibration.power import power_calibration_for
+from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 
 KNOWN = ("A100", "H100", "H200", "H800", "B200", "B300")
@@ -71,6 +75,36 @@ def test_serving_takes_the_constants_of_the_device_or_says_that_there_are_none(n
     assert (taken is ServingCalibrations.Uncalibrated) == (not any(m in name for m in KNOWN))
     assert result.calibration.startswith(taken.name)
     assert (result.itl_low is None) == ("no run to compare with" in result.calibration)
+
+
+@pytest.mark.parametrize("name", ["A100", "H200", "B200"])
+def test_a_renamed_device_takes_the_constants_of_its_generation(name):
+    row, mine = Hardware[name], replace(Hardware[name], name="mine")
+    for choose in (serving_calibration_for, pass_calibration_for):
+        assert choose(mine) is choose(row) is not ServingCalibrations.Uncalibrated
+    how = {"fused": True, "sharded": False, "narrow": False}
+    assert calibration_for(mine, **how) is calibration_for(row, **how)
+    assert power_calibration_for(mine).compute_share == power_calibration_for(row).compute_share
+    # Its power was not measured, so there is no band.
+    assert power_calibration_for(mine).energy_band_low is None
+
+
+def test_a_name_alone_chooses_no_constants():
+    mine = replace(Hardware.MI300X, name="NVIDIA H100 SXM5 80GB", generation=None)
+    assert serving_calibration_for(mine) is ServingCalibrations.Uncalibrated
+    assert pass_calibration_for(mine) is ServingCalibrations.Uncalibrated
+    assert power_calibration_for(mine) is PowerCalibrations.Uncalibrated
+    how = {"fused": True, "sharded": True, "narrow": True}
+    assert calibration_for(mine, **how) is Calibrations.Uncalibrated
+
+
+@pytest.mark.parametrize("name", Hardware.names())
+def test_energy_has_a_band_only_on_the_devices_that_were_measured(name):
+    found = power_calibration_for(Hardware[name])
+    measured = {"H100": PowerCalibrations.Hopper, "B200": PowerCalibrations.Blackwell}
+    assert (found.energy_band_low is not None) == (name in measured)
+    if name in measured:
+        assert found is measured[name]
 
 
 def test_a_plan_on_a100_without_shards_takes_the_constants_of_such_plans():

@@ -130,7 +130,7 @@ def test_experts_on_h100_are_predicted_by_constants_of_blackwell(check):
     found = [
         row
         for row in validate(DATA).comparisons
-        if row.group == "megatron_bridge_moe" and "H100" in rows[row.id].text("hardware")
+        if row.group == "megatron_bridge_moe" and rows[row.id].text("hardware") == "DGX-H100"
     ]
     assert len(found) >= 10
     assert Statistics.of(found).median_ape <= 12

@@ -1,7 +1,7 @@
 """Nouns: frozen records of devices, models, systems and infrastructure."""
 
 from mlsysim.core.types.calibration import Calibration
-from mlsysim.core.types.hardware import Accelerator, Compute, Memory
+from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
 from mlsysim.core.types.options import ATTENTION, SCHEDULES, Attention, Schedule
@@ -20,6 +20,7 @@ from mlsysim.core.types.workload import (
 
 __all__ = [
     "ATTENTION",
+    "GENERATIONS",
     "PRECISIONS",
     "RECOMPUTE",
     "SCHEDULES",
@@ -32,6 +33,7 @@ __all__ = [
     "Entry",
     "FixedShapeModel",
     "Fleet",
+    "Generation",
     "GridProfile",
     "LinkCalibration",
     "Memory",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from mlsysim.core.errors import ConfigError, shown
+from typing import Literal, get_args
+
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.types.precision import PRECISIONS, find_precision
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
-__all__ = ["Accelerator", "Compute", "Memory"]
+__all__ = ["GENERATIONS", "Accelerator", "Compute", "Generation", "Memory"]
+
+Generation = Literal[
+    "volta", "turing", "ampere", "hopper", "blackwell", "cdna3", "tpu_v4", "tpu_v5p"
+]
+"""Generations of data center chips. All devices of one share the constants fitted to its runs."""
+GENERATIONS: tuple[Generation, ...] = get_args(Generation)
 
 
 @record
@@ -97,6 +105,10 @@ class Accelerator(Entry):
     ----------
     release_year : int
         Year of general availability.
+    generation : str or None
+        Generation of data center chips, one of `GENERATIONS`. The solvers choose fitted constants
+        by it. `None` for any other device: a Jetson Orin has a GPU of the Ampere architecture, but
+        it is a different chip, and an A100's constants do not describe it.
     compute : Compute
         Dense peak rates per number format.
     memory : Memory
@@ -113,6 +125,7 @@ class Accelerator(Entry):
     """
 
     release_year: int = number(whole=True)
+    generation: Generation | None = None
     compute: Compute
     memory: Memory
     tdp: Quantity | None = quantity("W", default=None)
@@ -123,6 +136,8 @@ class Accelerator(Entry):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, compute=Compute, memory=Memory)
+        if self.generation is not None and self.generation not in GENERATIONS:
+            raise UnknownEntryError.build(self.generation, "Accelerator.generation", GENERATIONS)
 
     def ridge_point(self, precision: str | None = None) -> Quantity:
         """Arithmetic intensity at which compute and memory take equally long.

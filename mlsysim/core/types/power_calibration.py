@@ -16,7 +16,7 @@ class PowerCalibration(Entry):
     Attributes
     ----------
     measured_on : str
-        Part of the name of the device whose power was measured; empty if none was.
+        Name of the device whose power was measured, as its row prints it; empty if none was.
     constant_share : float
         Power of a device that a program holds, clocks up, and that does nothing.
     compute_share : float

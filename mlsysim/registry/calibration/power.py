@@ -4,11 +4,13 @@
 ``docs/data/energy.csv`` and prints them; a test holds this file to what it prints.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, PowerCalibration, Source
+from mlsysim.core.types import Accelerator, Generation, PowerCalibration, Source
+from mlsysim.registry.hardware import Hardware
 
 __all__ = ["PowerCalibrations", "power_calibration_for"]
 
@@ -35,7 +37,7 @@ class PowerCalibrations(Catalog):
 
     Ampere = PowerCalibration(
         name="Ampere",
-        measured_on="NVIDIA A100 SXM4 40GB",
+        measured_on=Hardware.A100_40GB.name,
         source=_fitted(9, "Llama 3.1 8B and 70B on A100, vLLM of 2024"),
         constant_share=0.1,
         compute_share=1.9,
@@ -44,7 +46,7 @@ class PowerCalibrations(Catalog):
     """A100: 2.4 pJ an operation in 16 bits. The constant share is on its bound, the idle one."""
     Hopper = PowerCalibration(
         name="Hopper",
-        measured_on="NVIDIA H100",
+        measured_on=Hardware.H100.name,
         source=_fitted(38, "Llama 3.1 8B and 70B, Qwen3 32B on H100, vLLM of 2024 and 2025"),
         constant_share=0.232,
         compute_share=1.44,
@@ -55,7 +57,7 @@ class PowerCalibrations(Catalog):
     """H100: 1.0 pJ an operation in 16 bits, 136 pJ a byte, 162 W before any work."""
     Blackwell = PowerCalibration(
         name="Blackwell",
-        measured_on="NVIDIA B200",
+        measured_on=Hardware.B200.name,
         source=_fitted(30, "Llama 3.1 8B and 70B, Qwen3 32B on B200, vLLM of 2025"),
         constant_share=0.233,
         compute_share=2.37,
@@ -75,24 +77,24 @@ class PowerCalibrations(Catalog):
     """For devices that no measurement in our table describes: a guess."""
 
 
-_GENERATIONS = (
-    (("H100", "H200", "H800"), PowerCalibrations.Hopper),
-    (("B200", "B300"), PowerCalibrations.Blackwell),
-    (("A100",), PowerCalibrations.Ampere),
-)
+_GENERATIONS: Mapping[Generation | None, PowerCalibration] = {
+    "ampere": PowerCalibrations.Ampere,
+    "hopper": PowerCalibrations.Hopper,
+    "blackwell": PowerCalibrations.Blackwell,
+}
 
 
 def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
     """Return the constants of a device's generation; without a band where it was not measured."""
-    for marks, found in _GENERATIONS:
-        if any(mark in accelerator.name for mark in marks):
-            return found if found.measured_on in accelerator.name else _borrowed(found)
-    return PowerCalibrations.Uncalibrated
+    found = _GENERATIONS.get(accelerator.generation)
+    if found is None:
+        return PowerCalibrations.Uncalibrated
+    return found if accelerator.name == found.measured_on else _borrowed(found)
 
 
 @cache
 def _borrowed(found: PowerCalibration) -> PowerCalibration:
-    """Return the constants for a device of the generation that nobody has measured."""
+    """Return the constants for a device of the generation whose power was not measured."""
     return replace(
         found,
         name=f"{found.name} (no measurement to compare with)",

@@ -7,12 +7,13 @@ common set below, and are marked as estimates. The two rows of libraries describ
 and are fitted by ``python -m tools.calibrate_passes`` on ``docs/data/passes.csv``.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.fields import units_of
-from mlsysim.core.types import Accelerator, ServingCalibration, Source
+from mlsysim.core.types import Accelerator, Generation, ServingCalibration, Source
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.kernels import ProductCalibrations
 
@@ -278,23 +279,22 @@ class ServingCalibrations(Catalog):
     """For devices that no published run in our table describes: no band, and a wide guess."""
 
 
+_SERVING: Mapping[Generation | None, ServingCalibration] = {
+    "ampere": ServingCalibrations.Ampere,
+    "hopper": ServingCalibrations.Hopper_TensorRT,
+    "blackwell": ServingCalibrations.Blackwell_TensorRT,
+}
+_PASS: Mapping[Generation | None, ServingCalibration] = {
+    "ampere": ServingCalibrations.Ampere_Library,
+    "hopper": ServingCalibrations.Hopper_Library,
+}
+
+
 def serving_calibration_for(accelerator: Accelerator) -> ServingCalibration:
-    """Return the constants fitted for a device: TensorRT-LLM's on NVIDIA's newer ones."""
-    name = accelerator.name
-    if any(mark in name for mark in ("H100", "H200", "H800")):
-        return ServingCalibrations.Hopper_TensorRT
-    if any(mark in name for mark in ("B200", "B300")):
-        return ServingCalibrations.Blackwell_TensorRT
-    if "A100" in name:
-        return ServingCalibrations.Ampere
-    return ServingCalibrations.Uncalibrated
+    """Return the constants of a device's generation: TensorRT-LLM's for NVIDIA's newer ones."""
+    return _SERVING.get(accelerator.generation, ServingCalibrations.Uncalibrated)
 
 
 def pass_calibration_for(accelerator: Accelerator) -> ServingCalibration:
     """Return the constants of a single forward pass: a library's where they are known."""
-    name = accelerator.name
-    if any(mark in name for mark in ("H100", "H200", "H800")):
-        return ServingCalibrations.Hopper_Library
-    if "A100" in name:
-        return ServingCalibrations.Ampere_Library
-    return serving_calibration_for(accelerator)
+    return _PASS.get(accelerator.generation) or serving_calibration_for(accelerator)

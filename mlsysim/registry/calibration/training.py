@@ -259,7 +259,7 @@ def calibration_for(
     Parameters
     ----------
     accelerator
-        The device, known by its name.
+        The device, known by its generation.
     fused
         Whether attention is one kernel, as in the runs with FSDP on A100.
     sharded
@@ -267,13 +267,12 @@ def calibration_for(
     narrow
         Whether products run in eight bits or fewer.
     """
-    name = accelerator.name
-    if "A100" in name:
+    if accelerator.generation == "ampere":
         return Calibrations.A100_FSDP if fused and sharded else Calibrations.A100_Megatron
-    if "H100" in name or "H200" in name or "H800" in name:
+    if accelerator.generation == "hopper":
         if sharded and not narrow:
             return Calibrations.H100_FSDP
         return Calibrations.H100_FP8 if narrow else Calibrations.H100_Megatron
-    if "B200" in name or "B300" in name:
+    if accelerator.generation == "blackwell":
         return Calibrations.Blackwell
     return Calibrations.Uncalibrated

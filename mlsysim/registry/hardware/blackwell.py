@@ -14,6 +14,7 @@ class Blackwell(Catalog):
     B200 = Accelerator(
         name="NVIDIA B200 SXM 180GB",
         release_year=2025,
+        generation="blackwell",
         compute=Compute(
             fp64=Q_(40, "TFLOP/s"),
             fp32=Q_(80, "TFLOP/s"),
@@ -44,6 +45,7 @@ class Blackwell(Catalog):
     B300 = Accelerator(
         name="NVIDIA B300 SXM 270GB",
         release_year=2026,
+        generation="blackwell",
         compute=Compute(
             fp64=Q_(1.25, "TFLOP/s"),
             fp32=Q_(75, "TFLOP/s"),
@@ -72,6 +74,7 @@ class Blackwell(Catalog):
     GB200 = Accelerator(
         name="NVIDIA GB200 186GB (one GPU)",
         release_year=2025,
+        generation="blackwell",
         compute=Compute(
             fp64=Q_(45, "TFLOP/s"),
             fp32=Q_(90, "TFLOP/s"),
@@ -99,6 +102,7 @@ class Blackwell(Catalog):
     GB300 = Accelerator(
         name="NVIDIA GB300 279GB (one GPU)",
         release_year=2025,
+        generation="blackwell",
         compute=Compute(
             fp64=Q_(1.39, "TFLOP/s"),
             fp32=Q_(80, "TFLOP/s"),

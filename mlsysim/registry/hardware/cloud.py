@@ -14,6 +14,7 @@ class OtherMakers(Catalog):
     MI300X = Accelerator(
         name="AMD Instinct MI300X",
         release_year=2023,
+        generation="cdna3",
         compute=Compute(
             fp64=Q_(163.4, "TFLOP/s"),
             fp32=Q_(163.4, "TFLOP/s"),
@@ -44,6 +45,7 @@ class OtherMakers(Catalog):
     TPUv5p = Accelerator(
         name="Google TPU v5p",
         release_year=2024,
+        generation="tpu_v5p",
         compute=Compute(
             bf16=Q_(459, "TFLOP/s"),
             fp8=Q_(459, "TFLOP/s"),
@@ -67,6 +69,7 @@ class OtherMakers(Catalog):
     TPUv4 = Accelerator(
         name="Google TPU v4",
         release_year=2021,
+        generation="tpu_v4",
         compute=Compute(bf16=Q_(275, "TFLOP/s"), int8=Q_(275, "TOPS")),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(1200, "GB/s")),
         tdp=Q_(192, "W"),

@@ -15,6 +15,7 @@ class Hopper(Catalog):
     V100 = Accelerator(
         name="NVIDIA V100 SXM2 32GB",
         release_year=2017,
+        generation="volta",
         compute=Compute(
             fp64=Q_(7.8, "TFLOP/s"),
             fp32=Q_(15.7, "TFLOP/s"),
@@ -40,6 +41,7 @@ class Hopper(Catalog):
     T4 = Accelerator(
         name="NVIDIA T4",
         release_year=2018,
+        generation="turing",
         compute=Compute(
             fp64=Q_(0.2544, "TFLOP/s"),
             fp32=Q_(8.1, "TFLOP/s"),
@@ -65,6 +67,7 @@ class Hopper(Catalog):
     A100_40GB = Accelerator(
         name="NVIDIA A100 SXM4 40GB",
         release_year=2020,
+        generation="ampere",
         compute=Compute(
             fp64=Q_(19.5, "TFLOP/s"),
             fp32=Q_(19.5, "TFLOP/s"),
@@ -90,6 +93,7 @@ class Hopper(Catalog):
     A100 = Accelerator(
         name="NVIDIA A100 SXM4 80GB",
         release_year=2020,
+        generation="ampere",
         compute=A100_40GB.compute,
         memory=Memory(capacity=Q_(80, "GB"), bandwidth=Q_(2039, "GB/s")),
         tdp=Q_(400, "W"),
@@ -103,6 +107,7 @@ class Hopper(Catalog):
     H100 = Accelerator(
         name="NVIDIA H100 SXM5 80GB",
         release_year=2022,
+        generation="hopper",
         compute=Compute(
             fp64=Q_(66.9, "TFLOP/s"),
             fp32=Q_(66.9, "TFLOP/s"),
@@ -133,6 +138,7 @@ class Hopper(Catalog):
     H200 = Accelerator(
         name="NVIDIA H200 SXM 141GB",
         release_year=2024,
+        generation="hopper",
         compute=H100.compute,
         memory=Memory(capacity=Q_(141, "GB"), bandwidth=Q_(4.8, "TB/s")),
         tdp=Q_(700, "W"),
@@ -154,6 +160,7 @@ class Hopper(Catalog):
     H800 = Accelerator(
         name="NVIDIA H800 SXM5 80GB",
         release_year=2023,
+        generation="hopper",
         compute=dataclasses.replace(H100.compute, fp64=Q_(1, "TFLOP/s")),
         memory=H100.memory,
         tdp=Q_(700, "W"),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.result import Result
 from mlsysim.core.units import Quantity
@@ -43,8 +40,6 @@ class Parallelism(Result):
 @record
 class DistributedResult(Result):
     """Answer of `DistributedSolver`: one training step on a fleet."""
-
-    aliases: ClassVar[Mapping[str, str]] = {"node_profile": "node_performance"}
 
     step_latency_total: Quantity = quantity("s")
     """Time of the step: compute, communication and bubble, and under an `efficiency` nothing else.

@@ -1,0 +1,144 @@
+"""Names that measurements give devices and models, and the registry rows that they mean.
+
+A name is looked up as a whole: part of a name never decides, since "H200" is also part of
+"GH200", and an "H100 PCIe" is not an H100 SXM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mlsysim.core.errors import shown
+from mlsysim.core.types import Accelerator, Node, TransformerModel
+from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.validation.rows import Row, Skip
+
+__all__ = ["DEVICES", "accelerator_named", "find_accelerator", "model_named", "usual_server"]
+
+DEVICES: Mapping[str, tuple[str, ...]] = {
+    "V100": ("V100-SXM2", "V100-SXM2-32GB", "Tesla V100-SXM2-32GB"),
+    "T4": ("Tesla T4",),
+    "A100_40GB": ("A100-SXM-40GB", "A100-SXM4-40GB"),
+    "A100": (
+        "A100-SXM",
+        "A100-80GB",
+        "A100-SXM-80GB",
+        "A100-SXM4-80GB",
+        "DGX-A100",
+        # Remarks of the runs in docs/data, which are part of their labels.
+        "A100-SXM (single 8-GPU node)",
+        "A100-SXM-80GB (330 W limit)",
+        "A100-SXM-80GB (512-GPU cluster)",
+        "A100-SXM-80GB (Selene)",
+    ),
+    "H100": (
+        "H100-SXM",
+        "H100-SXM5",
+        "H100-80GB",
+        "H100-SXM-80GB",
+        "H100-SXM5-80GB",
+        "H100 80GB HBM3",
+        "DGX-H100",
+    ),
+    "H200": ("H200-SXM", "H200-141GB", "H200-SXM-141GB", "HGX-H200"),
+    "H800": ("H800-SXM", "H800-SXM5-80GB"),
+    "B200": ("B200-SXM", "B200-180GB", "B200-SXM-180GB", "DGX-B200"),
+    "B300": ("B300-SXM", "B300-SXM-270GB", "DGX-B300"),
+    "GB200": ("GB200-SXM", "DGX-GB200", "GB200-NVL72"),
+    "GB300": ("DGX-GB300", "GB300-NVL72"),
+    "MI300X": ("AMD MI300X", "Instinct MI300X"),
+    "M1_Max": ("Apple M1 Max", "Apple M1 Max (400 GB/s)"),
+    "M2_Max": ("Apple M2 Max", "Apple M2 Max 30-core (400 GB/s)"),
+}
+"""Names of a device in measurements, besides its key and its name in the registry."""
+
+_MODELS = {
+    "DeepSeekV3": "DeepSeek_V3",
+    "GPT OSS 120B": "GPT_OSS_120B",
+    "Qwen3_30B_a3B": "Qwen3_30B_A3B",
+    "Qwen3_235B_a22B": "Qwen3_235B_A22B",
+    "Kimi_K2": "Kimi_K2",
+}
+
+_SERVERS: Mapping[str, Node] = {
+    Hardware.A100_40GB.name: replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB),
+    **{
+        node.accelerator.name: node
+        for node in (
+            Systems.DGX_A100,
+            Systems.DGX_H100,
+            Systems.HGX_H200,
+            Systems.DGX_B200,
+            Systems.DGX_B300,
+            Systems.GB200_NVL72,
+            Systems.GB300_NVL72,
+        )
+    },
+}
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\W_]", "", text.lower())
+
+
+def _device(label: str) -> str:
+    """Return what of a label must match: without a count before the name, and without a maker."""
+    return _plain(re.sub(r"^\d+ ?[xX×] ?", "", label.strip())).removeprefix("nvidia")
+
+
+_ROWS: Mapping[str, Accelerator] = {
+    _device(name): Hardware[key]
+    for key in Hardware.names()
+    for name in (key, Hardware[key].name, *DEVICES.get(key, ()))
+}
+
+
+def find_accelerator(label: str) -> Accelerator | None:
+    """Return the registry's device that measurements call `label`, or `None`.
+
+    Case, spaces and punctuation do not matter, nor do a number of devices before the name ("8x")
+    and NVIDIA's own name.
+    """
+    return _ROWS.get(_device(label))
+
+
+def accelerator_named(label: str) -> Accelerator:
+    """Return the registry's device that measurements call `label`.
+
+    Raises
+    ------
+    Skip
+        If the label is none of its names; the message lists the devices.
+    """
+    found = find_accelerator(label)
+    if found is None:
+        raise Skip(
+            f"hardware {shown(label)} is not in the registry; known: {', '.join(Hardware.names())}"
+        )
+    return found
+
+
+def usual_server(device: Accelerator) -> Node | None:
+    """Return the server that a device usually runs in, or `None` if the registry has none."""
+    return _SERVERS.get(device.name)
+
+
+def model_named(row: Row) -> TransformerModel:
+    """Return the registry's model that a row without a shape names.
+
+    Raises
+    ------
+    Skip
+        If there is none, or it is not a transformer.
+    """
+    text = re.sub(r" \(.*\)$", "", row.text("model"))
+    known = {_plain(name): name for name in Models.names()}
+    found = _MODELS.get(text) or known.get(_plain(text))
+    if found is None:
+        raise Skip(f"model {row.text('model')!r}: no shape given, and none in the registry")
+    model: object = Models[found]
+    if not isinstance(model, TransformerModel):
+        raise Skip(f"model {row.text('model')!r} is not a transformer")
+    return model

@@ -1,0 +1,92 @@
+"""Names of devices in measurements: each means one row, and only whole names count."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from mlsysim import Hardware, Systems, validate
+from mlsysim.validation import kernels, passes, serving, training
+from mlsysim.validation.aliases import (
+    DEVICES,
+    accelerator_named,
+    find_accelerator,
+    usual_server,
+)
+from mlsysim.validation.rows import Row, Skip
+
+DATA = Path(__file__).parents[2] / "docs/data"
+# Devices of docs/data that the registry does not have.
+UNKNOWN = {"GH200-SXM", "A100-PCIe", "MI325X", "Gaudi2", "MI250X (one GCD)"}
+
+
+@pytest.mark.parametrize("key", Hardware.names())
+def test_a_device_goes_by_its_key_its_name_and_its_aliases(key):
+    row = Hardware[key]
+    for name in (key, row.name, row.name.removeprefix("NVIDIA "), *DEVICES.get(key, ())):
+        for label in (name, name.upper(), name.lower(), name.replace("-", " "), f"8x{name}"):
+            assert accelerator_named(label) is row
+
+
+def test_aliases_belong_to_devices_of_the_registry():
+    assert set(DEVICES) <= set(Hardware.names())
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["", "H", "100", "GH200", "A100 PCIe", "H100 NVL", "H100 (PCIe)", "H20", "my H100", "東京H100"],
+)
+def test_a_part_of_a_name_is_not_a_name(label):
+    assert find_accelerator(label) is None
+    with pytest.raises(Skip) as caught:
+        accelerator_named(label)
+    assert all(name in str(caught.value) for name in Hardware.names())
+
+
+def test_every_device_of_the_published_runs_is_known_or_listed_here():
+    unknown = set()
+    for path in DATA.glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            labels = {row.get("hardware") or "" for row in csv.DictReader(file)}
+        unknown |= {label for label in labels if label and find_accelerator(label) is None}
+    assert unknown == UNKNOWN
+
+
+@pytest.mark.parametrize("key", Hardware.names())
+def test_the_usual_server_holds_the_device(key):
+    server = usual_server(Hardware[key])
+    if server is not None:
+        assert server.accelerator is Hardware[key]
+    else:
+        assert Hardware[key] not in [node.accelerator for node in Systems.Nodes]
+
+
+@pytest.mark.parametrize(
+    ("reader", "row"),
+    [
+        (passes.arguments, {}),
+        (serving.arguments, {}),
+        (kernels.product_of, {"dtype": "bf16"}),
+        (
+            training.arguments,
+            {"model": "Llama3_8B", "global_batch": "8", "n_gpus": "8", "seq_len": "4096"},
+        ),
+    ],
+)
+def test_readers_refuse_a_device_whose_name_holds_another(reader, row):
+    with pytest.raises(Skip, match="'GH200' is not in the registry"):
+        reader(Row(row | {"hardware": "GH200"}))
+
+
+def test_grace_blackwell_is_not_taken_for_a_b200():
+    row = {"model": "Llama3_8B", "global_batch": "64", "seq_len": "8192", "step_time_s": "9"}
+    row |= {"n_gpus": "8", "tp": "8", "flash_attention": "1"}
+    one, other = (
+        validate([row | {"hardware": name}]).comparisons[0].predicted for name in ("GB200", "B200")
+    )
+    assert one < other
+    assert kernels.product_of(
+        Row({"hardware": "gb200", "dtype": "bf16", "m": "8", "n": "8", "k": "8"})
+    ).peak_rate == Hardware.GB200.compute.si("bf16")
