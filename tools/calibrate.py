@@ -1,7 +1,7 @@
 """Fit the constants of training steps: ``python -m tools.calibrate``.
 
-Reads the measured runs in ``docs/data/training.csv``, and those beside peak memory in
-``docs/data/memory.csv``. Only rows marked ``calibrate`` are fitted;
+Reads the measured runs in ``measurements/training.csv``, and those beside peak memory in
+``measurements/memory.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The kernel of the solver itself is
 evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
 ``mlsysim/registry/calibration/training.py``, and the errors.
@@ -10,8 +10,8 @@ The band of a prediction comes from five-fold cross-validation over the ``calibr
 the quantiles of a finite sample.
 
 ``python -m tools.calibrate --transfer`` leaves out one family of runs at a time, fits on the
-others, and writes those constants to ``docs/data/transfer.csv``: how well they carry over is on the
-page about the accuracy of training steps.
+others, and writes those constants to ``measurements/transfer.csv``: how well they carry over is on
+the page about the accuracy of training steps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tools.calibration_fits import (
 Floats = NDArray[np.float64]
 FOLDS = 5
 ENOUGH = 20
-DATA = Path(__file__).parents[1] / "docs/data/training.csv"
+DATA = Path(__file__).parents[1] / "measurements/training.csv"
 TABLES: dict[str, Any] = {"training": training, "memory": memory}
 TRANSFER = DATA.with_name("transfer.csv")
 

@@ -1,9 +1,9 @@
 """Fit the constants of single kernels: ``python -m tools.calibrate_kernels``.
 
-Reads the measured kernels in ``docs/data/kernels.csv``. Only rows marked ``calibrate`` are fitted;
-rows marked ``check`` are reported on and never seen by the fit. The formulas are evaluated on
-arrays of all rows at once. Prints the rows of ``mlsysim/registry/calibration/kernels.py``, and the
-errors on both splits.
+Reads the measured kernels in ``measurements/kernels.csv``. Only rows marked ``calibrate`` are
+fitted; rows marked ``check`` are reported on and never seen by the fit. The formulas are evaluated
+on arrays of all rows at once. Prints the rows of ``mlsysim/registry/calibration/kernels.py``, and
+the errors on both splits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mlsysim.validation.rows import Row, Skip, read_rows
 __all__ = ["link_fits", "product_fits"]
 
 Floats = NDArray[np.float64]
-DATA = Path(__file__).parents[1] / "docs/data/kernels.csv"
+DATA = Path(__file__).parents[1] / "measurements/kernels.csv"
 # Where a fit starts; times in seconds.
 PRODUCT_START = {"efficiency": 0.7, "memory_efficiency": 0.8, "overhead": 5e-6}
 LINK_START = {

@@ -1,6 +1,6 @@
 """Fit the constants of single forward passes: ``python -m tools.calibrate_passes``.
 
-Reads the measured passes in ``docs/data/passes.csv``. Only rows marked ``calibrate`` are fitted;
+Reads the measured passes in ``measurements/passes.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
 evaluated, on arrays of all passes at once. Prints the constants, as they stand in
 ``mlsysim/registry/calibration/serving.py``, and the errors.
@@ -30,7 +30,7 @@ from tools.calibrate_serving import (
     summary,
 )
 
-DATA = Path(__file__).parents[1] / "docs/data/passes.csv"
+DATA = Path(__file__).parents[1] / "measurements/passes.csv"
 SCALE = 0.1
 """Error from which a row counts less than its square."""
 FITS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -1,9 +1,10 @@
 """Fit the constants of `mlsysim.registry.calibration.power` on measured power.
 
-Run ``python -m tools.calibrate_power``. Only rows marked ``calibrate`` in ``docs/data/energy.csv``
-are read, and of these only power at the measured rate: an error of the predicted time does not get
-into the constants. Errors are relative, those of odd runs count less (a Huber loss). The band is
-that of energy per token, of each model by constants that were fitted on the others.
+Run ``python -m tools.calibrate_power``. Only rows marked ``calibrate`` in
+``measurements/energy.csv`` are read, and of these only power at the measured rate: an error of the
+predicted time does not get into the constants. Errors are relative, those of odd runs count less (a
+Huber loss). The band is that of energy per token, of each model by constants that were fitted on
+the others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.validation.energy import Drawn, drawn, predicted
 from mlsysim.validation.rows import Row, read_rows
 
-DATA = Path(__file__).parents[1] / "docs/data/energy.csv"
+DATA = Path(__file__).parents[1] / "measurements/energy.csv"
 CONSTANTS = ("constant_share", "compute_share", "memory_share")
 _START = (0.2, 2.0, 0.8)
 # A device at work draws no less than an idle one.

@@ -1,6 +1,6 @@
 """Fit the constants of serving: ``python -m tools.calibrate_serving``.
 
-Reads the measured runs in ``docs/data/serving.csv``. Only rows marked ``calibrate`` are fitted;
+Reads the measured runs in ``measurements/serving.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
 evaluated, on arrays of all runs at once. Prints the constants of every engine, as they stand in
 ``mlsysim/registry/calibration/serving.py``, and the errors.
@@ -29,7 +29,7 @@ from mlsysim.validation.aliases import find_accelerator
 from mlsysim.validation.rows import Row, Skip, read_rows
 
 Floats = NDArray[np.float64]
-DATA = Path(__file__).parents[1] / "docs/data/serving.csv"
+DATA = Path(__file__).parents[1] / "measurements/serving.csv"
 # Where a fit starts and what is physically possible, in SI units: (start, least, most).
 CONSTANTS: dict[str, tuple[float, float, float]] = {
     "gemm_efficiency": (0.7, 0.3, 0.85),

@@ -57,7 +57,7 @@ class Fit:
     """Runs of models with experts that are not fitted, for their band."""
     accepts: Callable[[Row], bool] = lambda row: True
     table: str = "training"
-    """The table of `docs/data` that holds the runs."""
+    """The table of `measurements` that holds the runs."""
 
 
 def _generation(name: Generation) -> Callable[[Row], bool]:

@@ -27,7 +27,7 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
         "A100-SXM-80GB",
         "A100-SXM4-80GB",
         "DGX-A100",
-        # Remarks of the runs in docs/data, which are part of their labels.
+        # Remarks of the runs in measurements, which are part of their labels.
         "A100-SXM (single 8-GPU node)",
         "A100-SXM-80GB (330 W limit)",
         "A100-SXM-80GB (512-GPU cluster)",

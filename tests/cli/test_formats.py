@@ -27,7 +27,7 @@ COMMANDS = {
     "explain": ["explain", "inference", *RESNET],
     "sweep": ["sweep", "inference", *RESNET, "--batch-size", "1,2,4"],
     "evaluate": ["evaluate", "Smart_Doorbell"],
-    "validate": ["validate", "docs/data/energy.csv"],
+    "validate": ["validate", "measurements/energy.csv"],
     "advise": ["advise", *LLAMA, *SMALL],
     "diagnose": ["diagnose", *LLAMA, "--tp-size", "8"],
     "contrast": ["contrast", *LLAMA, "--tp-size", "8", "--against", "tp_size=4"],

@@ -17,8 +17,8 @@ from mlsysim.validation.aliases import (
 )
 from mlsysim.validation.rows import Row, Skip
 
-DATA = Path(__file__).parents[2] / "docs/data"
-# Devices of docs/data that the registry does not have.
+DATA = Path(__file__).parents[2] / "measurements"
+# Devices of measurements that the registry does not have.
 UNKNOWN = {"GH200-SXM", "A100-PCIe", "MI325X", "Gaudi2", "MI250X (one GCD)"}
 
 

@@ -10,7 +10,7 @@ from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.validation import validate
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "docs/data/energy.csv"
+DATA = Path(__file__).parents[2] / "measurements/energy.csv"
 ROWS = read_rows(DATA)
 
 

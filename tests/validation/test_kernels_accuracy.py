@@ -12,7 +12,7 @@ from mlsysim.validation import Statistics, validate
 from mlsysim.validation.kernels import collective_of, collective_time, constants_of
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "docs/data/kernels.csv"
+DATA = Path(__file__).parents[2] / "measurements/kernels.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
 MIB = 2**20
 

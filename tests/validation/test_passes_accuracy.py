@@ -11,7 +11,7 @@ from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.validation import Statistics, passes, validate
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "docs/data/passes.csv"
+DATA = Path(__file__).parents[2] / "measurements/passes.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
 # Groups, rows to check, and the mean absolute error that they may have, in percent.
 BOUNDS = {

@@ -1,6 +1,6 @@
 """Predicted against measured serving: errors on rows that no constant was fitted on.
 
-The bounds hold for rows marked ``check`` in docs/data/serving.csv.
+The bounds hold for rows marked ``check`` in measurements/serving.csv.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mlsysim.validation import Report, Statistics, serving, validate
 from mlsysim.validation.rows import Row, Skip, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "docs/data/serving.csv"
+DATA = ROOT / "measurements/serving.csv"
 # Mean and median absolute error in percent.
 BOUNDS = {
     "measured TPOT": (7, 6),

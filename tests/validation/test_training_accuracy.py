@@ -15,7 +15,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.validation import Comparison, Report, Statistics, validate
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "docs/data/training.csv"
+DATA = ROOT / "measurements/training.csv"
 SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
 BOUNDS = {
     SELENE: 5,

@@ -22,7 +22,7 @@ KINDS = ("training", "serving", "memory", "kernels", "passes", "energy")
 
 def table(kind):
     """Return two rows of each family of a kind."""
-    with Path(f"docs/data/{kind}.csv").open(encoding="utf-8", newline="") as file:
+    with Path(f"measurements/{kind}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     seen, kept = {}, []
     for row in rows:
@@ -205,7 +205,7 @@ def test_files_without_measurements_are_refused_in_words(text, tmp_path):
 
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     place = str(tmp_path / "nowhere" / "out.csv")
-    done = CliRunner().invoke(app, ["validate", "docs/data/memory.csv", "--output", place])
+    done = CliRunner().invoke(app, ["validate", "measurements/memory.csv", "--output", place])
     assert done.exit_code == 2
     assert "cannot be written" in done.stderr
 

@@ -114,7 +114,9 @@ def replace(folder: Path, fresh: Path) -> None:
 
 def sources() -> list[Path]:
     """Everything that decides what the built site says."""
-    folders = [ROOT / name for name in ("mlsysim", "docs", "examples", "tools", "dist")]
+    folders = [
+        ROOT / name for name in ("mlsysim", "docs", "measurements", "examples", "tools", "dist")
+    ]
     return [*folders, *(path for path in ROOT.iterdir() if path.is_file())]
 
 

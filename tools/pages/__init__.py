@@ -11,7 +11,7 @@ and line. A construct that no page uses is refused: whoever needs one adds it to
 # docs/api say where the reference shows a name.
 RESTS_ON = (
     "mlsysim",
-    "docs/data",
+    "measurements",
     "docs/references.bib",
     "docs/api/objects.json",
     "docs/api/topics.json",

@@ -1,8 +1,8 @@
 """Calibrations of single kernels, fitted on published times of matrix products and collectives.
 
 ``python -m tools.calibrate_kernels`` fits the constants on the rows marked ``calibrate`` in
-``docs/data/kernels.csv`` and prints them; a test holds this file to what it prints. The times were
-measured by NVIDIA with cuBLAS and NCCL, one kernel after the other, on idle devices: training
+``measurements/kernels.csv`` and prints them; a test holds this file to what it prints. The times
+were measured by NVIDIA with cuBLAS and NCCL, one kernel after the other, on idle devices: training
 steps reach less, and have constants of their own.
 """
 
@@ -19,7 +19,7 @@ def _fitted(rows: int, on: str) -> Source:
         url="https://github.com/ai-dynamo/aiconfigurator",
         locator=on,
         checked="2026-11-20",
-        note=f"fitted on {rows} rows, those marked calibrate in docs/data/kernels.csv",
+        note=f"fitted on {rows} rows, those marked calibrate in measurements/kernels.csv",
     )
 
 

@@ -1,7 +1,7 @@
 """Calibrations of power: what operations and bytes draw, fitted on published measurements.
 
 ``python -m tools.calibrate_power`` fits the constants on the rows marked ``calibrate`` in
-``docs/data/energy.csv`` and prints them; a test holds this file to what it prints.
+``measurements/energy.csv`` and prints them; a test holds this file to what it prints.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def _fitted(rows: int, runs: str) -> Source:
         title="Fitted by tools/calibrate_power.py",
         locator=f"{rows} calibrate rows: {runs}",
         checked="2026-11-20",
-        note="docs/data/energy.csv, power at the measured rate; check rows were not seen",
+        note="measurements/energy.csv, power at the measured rate; check rows were not seen",
     )
 
 

@@ -1,10 +1,10 @@
 """Calibrations of serving: constants of engines, fitted on published runs.
 
 Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
-fits the constants on the rows marked ``calibrate`` in ``docs/data/serving.csv`` and prints them; a
-test fits two of the rows again and compares. Constants that a row's runs cannot tell come from the
-common set below, and are marked as estimates. The two rows of libraries describe single passes,
-and are fitted by ``python -m tools.calibrate_passes`` on ``docs/data/passes.csv``.
+fits the constants on the rows marked ``calibrate`` in ``measurements/serving.csv`` and prints them;
+a test fits two of the rows again and compares. Constants that a row's runs cannot tell come from
+the common set below, and are marked as estimates. The two rows of libraries describe single passes,
+and are fitted by ``python -m tools.calibrate_passes`` on ``measurements/passes.csv``.
 """
 
 from collections.abc import Mapping
@@ -56,12 +56,12 @@ _PAGED = Source(
 _RUNS = Source(
     title="Fitted by tools/calibrate_serving.py",
     checked="2026-11-20",
-    note="docs/data/serving.csv; check rows were not seen",
+    note="measurements/serving.csv; check rows were not seen",
 )
 _PASSES = Source(
     title="Fitted by tools/calibrate_passes.py",
     checked="2026-11-20",
-    note="docs/data/passes.csv; check rows were not seen",
+    note="measurements/passes.csv; check rows were not seen",
 )
 # Layer, collective, prompt and sequence times in microseconds, requests in milliseconds.
 _CONSTANTS: dict[str, float] = {

@@ -1,7 +1,7 @@
 """Calibrations: constants of operators, fitted on published runs.
 
 Each row is one device generation and one era of software. ``python -m tools.calibrate`` fits the
-constants on the rows marked ``calibrate`` in ``docs/data`` and prints them; a test fits four of
+constants on the rows marked ``calibrate`` in ``measurements`` and prints them; a test fits four of
 the rows again and compares. Constants that a row's runs cannot tell come from the
 common set below, and are marked as estimates.
 """
@@ -84,7 +84,7 @@ def _row(
         title="Fitted by tools/calibrate.py",
         locator=f"calibrate rows of {runs}",
         checked="2026-11-20",
-        note="docs/data; check rows were not seen",
+        note="measurements; check rows were not seen",
     )
     return Calibration(
         name=name,
