@@ -98,8 +98,7 @@ class Derivation:
             if name not in self.roots:
                 raise UnknownEntryError.build(name, "derived field", self.roots)
         part = copy.copy(self)
-        if names:
-            part.roots = {name: self.roots[name] for name in names}
+        part.roots = {name: self.roots[name] for name in names or self.roots}
         return part
 
     def to_depth(self, depth: int | None) -> Derivation:

@@ -81,7 +81,7 @@ class Result(Mapping[str, Any]):
     def __getstate__(self) -> dict[str, Any]:
         for name in self._fields():
             getattr(self, name)
-        return {name: value for name, value in self.__dict__.items() if name != "_make"}
+        return {n: value for n, value in self.__dict__.items() if n not in ("_make", "_whole")}
 
     def __getattr__(self, name: str) -> Any:
         # Reached only when there is no such attribute, or not yet.
@@ -129,8 +129,7 @@ class Result(Mapping[str, Any]):
             raise UnknownEntryError(
                 f"this {type(self).__name__} is part of another result; explain that one",
             )
-        solver, arguments = self.__dict__["_origin"]
-        derivation: Derivation = solver.derive(arguments)
+        derivation = self._derivation()
         wanted = [self._derived(name) for name in names]
         for name in wanted:
             if name in self._fields() and name not in derivation.roots:
@@ -141,6 +140,14 @@ class Result(Mapping[str, Any]):
                 )
         part = derivation.only(*wanted).to_depth(depth)
         return part if names else part.totals_first()
+
+    def _derivation(self) -> Derivation:
+        """Return the derivation of all fields, which is made once."""
+        if "_whole" not in self.__dict__:
+            solver, arguments = self.__dict__["_origin"]
+            object.__setattr__(self, "_whole", solver.derive(arguments))
+        whole: Derivation = self.__dict__["_whole"]
+        return whole
 
     def _derived(self, name: str) -> str:
         """Return the field that a name stands for."""
