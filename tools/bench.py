@@ -211,7 +211,7 @@ def report() -> None:
             "single_node_solve": microseconds(single_node_solve, 200),
             "operator_pass_solve": microseconds(operator_pass_solve, 200),
             "distributed_solve": microseconds(distributed_solve, 200),
-            "explain": microseconds(distributed_solve().explain, 5),
+            "explain": microseconds(lambda: distributed_solve().explain(), 5),
             "lab_view": microseconds(lab_view, 5),
         },
         "sweep_configurations_per_s": {

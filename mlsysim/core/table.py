@@ -164,7 +164,7 @@ class Table:
 
     def _more(self, shown: int) -> str:
         hidden = self._length - shown
-        return f"... and {hidden:,} more rows" if hidden > 0 else ""
+        return f"... and {hidden:,} more row{'s' * (hidden > 1)}" if hidden > 0 else ""
 
     def __str__(self) -> str:
         shown = self._shown(self._limit)

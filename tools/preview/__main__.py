@@ -28,7 +28,11 @@ def main() -> int:
         faults.append(fault)
     for mistake in sorted(faults, key=lambda one: (str(one.path), one.line)):
         print(mistake, file=sys.stderr)
-    summary = f"{len(faults)} faults" if faults else f"Wrote {options.out}/index.html"
+    summary = (
+        f"{len(faults)} fault{'s' * (len(faults) > 1)}"
+        if faults
+        else f"Wrote {options.out}/index.html"
+    )
     if faults or not options.quiet:
         print(f"{summary} in {time.perf_counter() - start:.1f} s")
     return 1 if faults else 0
