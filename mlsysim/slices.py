@@ -299,8 +299,8 @@ def reporter(progress: Progress) -> Callable[[int, int], None]:
         return progress
     if not isinstance(progress, bool):
         raise ConfigError(
-            f"progress = {shown(progress)} must be True, False, or a function of the rows done and the "
-            "rows in all",
+            f"progress = {shown(progress)} must be True, False, or a function of the rows done and "
+            "the rows in all",
             argument="progress",
         )
     return _draw if progress else lambda done, total: None
