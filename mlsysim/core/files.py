@@ -11,7 +11,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 
-__all__ = ["UNPRINTABLE", "inert", "printable", "read_bytes", "write_text"]
+__all__ = ["UNPRINTABLE", "inert", "named", "printable", "read_bytes", "write_text"]
 
 # Control characters, marks that reverse the direction of the text so that it does not read as it is
 # written, and halves of surrogate pairs, which cannot be printed.
@@ -23,6 +23,11 @@ _IN_A_LINE = re.compile(rf"[\t\n]|{UNPRINTABLE.pattern}")
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
+def named(path: str | Path) -> str:
+    """Write a path for an error message: in full, unless it would be most of the message."""
+    return str(path) if len(str(path)) <= 200 else shown(str(path))
+
+
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes.
 
@@ -31,7 +36,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     ConfigError
         If there is no such file, it is larger, or it is a pipe or a device, which might never end.
     """
-    name = str(path) if len(str(path)) <= 200 else shown(str(path))
+    name = named(path)
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             raise ConfigError(f"{name} is not a regular file")

@@ -92,7 +92,8 @@ class Entry(Record):
         for path, source in self.field_sources.items():
             if not isinstance(source, Source):
                 raise ConfigError(
-                    f"{self.name}: field_sources[{path!r}] must be a Source, got {shown(source)}",
+                    f"{self.name}: field_sources[{shown(path)}] must be a Source, got "
+                    f"{shown(source)}",
                     argument="field_sources",
                 )
 
