@@ -206,6 +206,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    if sys.stdout is None:  # `mlsysim zoo >&-`: click would print into nothing, without a word
+        click.echo("Error: the output cannot be written: standard output is closed", err=True)
+        sys.exit(FAILED)
     try:
         status = app(prog_name="mlsysim", standalone_mode=False)
     except click.ClickException as fault:
