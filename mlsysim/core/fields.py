@@ -161,6 +161,8 @@ class Record:
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
             if "unit" not in item.metadata:
+                if item.type == "str":
+                    require(self, **{item.name: str})
                 self._keep(item.name, read_only(value))
                 continue
             if value is None and item.default is None:
