@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from functools import partial
@@ -44,9 +45,19 @@ def outputs_of(
                 flat = column
             found[name] = flat
     if not parts:
-        numbers = (name for name, _, _ in units_of(grid.cls.result))
-        found = {name: _unknown(grid.size, np.dtype(float)) for name in numbers}
+        found = {name: _unknown(grid.size, kind) for name, kind in _outputs(grid).items()}
     return found
+
+
+def _outputs(grid: Grid) -> dict[str, np.dtype[Any]]:
+    """Return what kernels of the solver return, and its type, without running one."""
+    rest = grid.cls.rest({}, {})
+    kinds = {"bool": np.dtype(bool), "str": np.dtype(str)}
+    return {
+        item.name: np.dtype(float) if "unit" in item.metadata else kinds[str(item.type)]
+        for item in dataclasses.fields(grid.cls.result)
+        if item.name not in rest
+    }
 
 
 def _shifted(

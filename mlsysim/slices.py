@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ConfigError, ExecutorError
+from mlsysim.core.errors import ConfigError, ExecutorError, shown
 
 __all__ = ["Chosen", "Executors", "Progress", "evaluate", "reporter"]
 
@@ -170,6 +170,18 @@ def _solve_to_file(folder: str, kernel: _Kernel, inputs: Mapping[str, Any], atte
     return file.name
 
 
+def _checked(outputs: Any, piece: _Slice) -> dict[str, Any]:
+    """Refuse what is not the outputs of a kernel for these rows."""
+    if not isinstance(outputs, dict):
+        raise TypeError(f"the result of a slice is not a dict of columns: {shown(outputs)}")
+    for name, value in outputs.items():
+        try:
+            np.broadcast_to(np.asarray(value), piece.shape)
+        except ValueError as fault:
+            raise ValueError(f"{shown(name)} has another shape than its rows: {fault}") from fault
+    return outputs
+
+
 def _from_file(path: str) -> dict[str, Any]:
     with Path(path).open("rb") as file:
         outputs: dict[str, Any] = pickle.load(file)
@@ -213,8 +225,11 @@ def _submitted(
                 for piece in left:
                     try:
                         future = executor.submit(task, kernel, piece.of(inputs), attempt)
-                        futures[future] = piece
+                        if not isinstance(future, Future) or future in futures:
+                            raise TypeError(f"submit() returned no new Future: {shown(future)}")
+                        # Waiting for one that never reports its end would take forever.
                         future.add_done_callback(ended.put)
+                        futures[future] = piece
                     except Exception as death:
                         fault = death
                         lost.append(piece)
@@ -222,7 +237,7 @@ def _submitted(
                     future = ended.get()
                     piece = futures.pop(future)
                     try:
-                        outputs = unpacked(future.result())
+                        outputs = _checked(unpacked(future.result()), piece)
                     except Exception as death:
                         fault = death
                         lost.append(piece)
@@ -266,7 +281,7 @@ def _maker(executor: Executors) -> Callable[[], Any]:
 
 def _no_executor(value: object) -> ConfigError:
     return ConfigError(
-        f"executor = {value!r} is not a concurrent.futures.Executor: pass one such as "
+        f"executor = {shown(value)} is not a concurrent.futures.Executor: pass one such as "
         "ProcessPoolExecutor(4), a function that makes one, or the get_executor() of a Dask client",
         argument="executor",
     )
@@ -284,8 +299,8 @@ def reporter(progress: Progress) -> Callable[[int, int], None]:
         return progress
     if not isinstance(progress, bool):
         raise ConfigError(
-            f"progress = {progress!r} must be True, False, or a function of the rows done and the "
-            "rows in all",
+            f"progress = {shown(progress)} must be True, False, or a function of the rows done and "
+            "the rows in all",
             argument="progress",
         )
     return _draw if progress else lambda done, total: None

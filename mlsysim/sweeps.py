@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.columns import columns_of, outputs_of
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import whole_fields
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
@@ -112,10 +112,10 @@ class Sweep(Table):
         ConfigError
             If `mask` is not one True or False per row.
         """
-        rows = np.asarray(mask)
-        if rows.dtype.kind != "b" or rows.shape != (len(self),):
+        rows = _array(mask)
+        if rows is None or rows.dtype.kind != "b" or rows.shape != (len(self),):
             raise ConfigError(
-                f"mask must be {len(self)} of True or False, one per row, got {mask!r}",
+                f"mask must be {len(self)} of True or False, one per row, got {shown(mask)}",
                 argument="mask",
             )
         return self._picked(np.flatnonzero(rows))
@@ -136,11 +136,16 @@ class Sweep(Table):
         ConfigError
             If `indices` is not a list of row numbers.
         """
-        rows = np.asarray(indices)
-        whole = rows.size == 0 or rows.dtype.kind in "iu"
-        if not whole or rows.ndim != 1 or (rows >= len(self)).any() or (rows < -len(self)).any():
+        rows = _array(indices)
+        if (
+            rows is None
+            or (rows.size and rows.dtype.kind not in "iu")
+            or rows.ndim != 1
+            or (rows >= len(self)).any()
+            or (rows < -len(self)).any()
+        ):
             raise ConfigError(
-                f"indices must be numbers of the table's {len(self)} rows, got {indices!r}",
+                f"indices must be numbers of the table's {len(self)} rows, got {shown(indices)}",
                 argument="indices",
             )
         return self._picked(rows.astype(int))
@@ -151,6 +156,14 @@ class Sweep(Table):
 
     def _rebuilt(self, columns: Mapping[str, Column]) -> Sweep:
         return Sweep(columns, self.solver, self._grid)
+
+
+def _array(value: Any) -> NDArray[Any] | None:
+    """Return an array, or `None` where rows differ in length."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return None
 
 
 def sweep(
@@ -221,15 +234,16 @@ def sweep(
     16
     """
     cls = solver if isinstance(solver, type) else type(solver)
-    if not issubclass(cls, Solver):
+    if not issubclass(cls, Solver) or not hasattr(cls, "solve"):
         raise ConfigError(
-            f"solver = {solver!r} is not a solver: pass one such as DistributedSolver",
+            f"solver = {shown(solver)} is not a solver: pass one such as DistributedSolver",
             argument="solver",
         )
     for name, value, known in (("how", how, _MODES), ("invalid", invalid, _INVALID)):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ConfigError(
-                f"{name} = {value!r} is unknown: choose one of {', '.join(known)}", argument=name
+                f"{name} = {shown(value)} is unknown: choose one of {', '.join(known)}",
+                argument=name,
             )
     # What is dropped is dropped from a whole table.
     grid = Grid(cls, _with_defaults(cls, arguments), how, copies=2 if invalid == "drop" else 1)
@@ -260,7 +274,9 @@ def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
-            raise ConfigError(f"{cls.__name__} has no argument {name!r}; {hint}", argument=name)
+            raise ConfigError(
+                f"{cls.__name__} has no argument {shown(name)}; {hint}", argument=name
+            )
     defaults = {name: item.default for name, item in known.items()}
     missing = [
         n for n, v in defaults.items() if v is inspect.Parameter.empty and n not in arguments

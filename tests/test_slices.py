@@ -154,6 +154,45 @@ def test_slices_lost_too_often_are_an_error_that_names_the_rows():
     assert sorted(executor.submitted.values()) == [1, 1, 3, 3]
 
 
+class Returning(Executor):
+    """Returns what `answer` makes of a future of the right outputs."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def submit(self, task, *arguments):
+        future = Future()
+        future.set_result(task(*arguments))
+        return self.answer(future)
+
+
+def done(result):
+    future = Future()
+    future.set_result(result)
+    return future
+
+
+SAME = done(None)
+BROKEN = {
+    "nothing": lambda future: None,
+    "the outputs themselves": lambda future: future.result(),
+    "the same future for all": lambda future: SAME,
+    "outputs of None": lambda future: done(None),
+    "outputs in a list": lambda future: done([future.result()]),
+    "one row less": lambda future: done({n: np.ones(3) for n in future.result()}),
+    "ragged rows": lambda future: done({"latency": [[1], [1, 2]]}),
+}
+
+
+@pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN)
+def test_an_executor_that_returns_something_else_is_an_error(answer):
+    """One that returned no future made a sweep wait forever."""
+    with pytest.raises(ExecutorError) as caught:
+        sweep(DistributedSolver, **PLANS, executor=Returning(answer))
+    assert caught.value.rows[0] == 0
+    assert caught.value.attempts == 3
+
+
 def kill_one(done, total):
     """Kill one worker, as a machine out of memory would."""
     workers = multiprocessing.active_children()

@@ -266,3 +266,25 @@ def test_names_that_contradict_each_other_can_be_passed_over():
     assert len(dropped) == 2
     with pytest.raises(ConfigError, match="batch_size"):
         sweep(SingleNodeSolver, **given, batch_size=[0], invalid="drop")
+
+
+DEVICE = {"model": Models.Llama3_8B, "hardware": [Hardware.H100]}
+CHAT = {"model": [Models.Llama3_8B], "hardware": Hardware.H100}
+REFUSED = [
+    (SingleNodeSolver, DEVICE, {"hardware": [Hardware.TPUv5p]}),
+    (DistributedSolver, GOOD | {"precision": ["fp16"]}, {"precision": ["int4"]}),
+    (DistributedSolver, GOOD | {"tp_size": [8]}, {"tp_size": [3]}),
+    (ServingSolver, CHAT, {"model": [Models.BERT_Base]}),
+]
+
+
+@pytest.mark.parametrize(("solver", "good", "bad"), REFUSED)
+def test_a_table_without_a_valid_row_has_all_columns(solver, good, bad):
+    whole, none = sweep(solver, **good), sweep(solver, **good | bad, invalid="mark")
+    assert set(none.columns) == set(whole.columns)
+    assert none.units == whole.units
+    assert none["valid"].tolist() == none["feasible"].tolist() == [False]
+    unknown = none.select(*(name for name in none.columns if name not in good)).row(0)
+    assert set(unknown.values()) == {None, False}
+    assert {name for name, value in unknown.items() if value is False} >= {"valid", "feasible"}
+    assert len(sweep(solver, **good | bad, invalid="drop")) == 0

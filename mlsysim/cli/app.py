@@ -8,6 +8,7 @@ command was interrupted.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from click.shell_completion import CompletionItem
 import mlsysim
 from mlsysim import validation
 from mlsysim.cli.formats import flat, formatted, print_json, records, show
-from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Group
+from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Group, NotWritten
 from mlsysim.cli.options import Names
 from mlsysim.cli.plans import advise, contrast, diagnose
 from mlsysim.cli.questions import explain, solve, sweep
 from mlsysim.cli.zoo import CATALOGS, catalog_of, joined, listing, overview, row_details
 from mlsysim.config import SimulationConfig
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.evaluation import Scorecard, plain
 from mlsysim.evaluation import evaluate as evaluate_scenario
@@ -162,9 +164,18 @@ def _checks(card: Scorecard) -> Table:
 @formatted
 def validate(file: str, kind: str | None, output: str | None, form: str) -> None:
     """Compare the model with measurements in a CSV FILE."""
+    if output is not None and _same_file(file, output):
+        raise ConfigError(
+            f"--output {shown(output)} is the file of measurements, which the report would "
+            "replace: name another file",
+            argument="output",
+        )
     report = validation.validate(file, kind=kind)
     if output is not None:
-        report.to_csv(output)
+        try:
+            report.to_csv(output)
+        except ConfigError as fault:
+            raise NotWritten(printable(fault.message, lines=True)) from fault
     show(form, text=lambda: str(report), data=report.to_dict, table=report.table)
 
 
@@ -172,6 +183,12 @@ def validate(file: str, kind: str | None, output: str | None, form: str) -> None
 def schema() -> None:
     """Print the JSON Schema of configurations, for editors."""
     print_json(SimulationConfig.json_schema())
+
+
+def _same_file(one: str, other: str) -> bool:
+    with suppress(OSError, ValueError):  # one that does not exist, or cannot
+        return Path(one).samefile(other)
+    return False
 
 
 def _scenario(file: str) -> Scenario:
@@ -189,6 +206,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    if sys.stdout is None:  # `mlsysim zoo >&-`: click would print into nothing, without a word
+        click.echo("Error: the output cannot be written: standard output is closed", err=True)
+        sys.exit(FAILED)
     try:
         status = app(prog_name="mlsysim", standalone_mode=False)
     except click.ClickException as fault:

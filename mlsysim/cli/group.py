@@ -9,7 +9,7 @@ import click
 from mlsysim.core.errors import InfeasibleError, MLSysError, UnknownEntryError
 from mlsysim.core.files import printable
 
-__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "NOT_KNOWN", "Group"]
+__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "NOT_KNOWN", "Group", "NotWritten"]
 
 FAILED, BAD_INPUT, BROKEN, NOT_KNOWN, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -20,6 +20,12 @@ class _BadInput(click.ClickException):
 
 class _Broken(click.ClickException):
     exit_code = BROKEN
+
+
+class NotWritten(click.ClickException):
+    """An output file cannot be written."""
+
+    exit_code = FAILED
 
 
 class Group(click.Group):

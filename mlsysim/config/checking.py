@@ -12,7 +12,7 @@ from typing import Any
 from mlsysim.config.document import Document
 from mlsysim.config.faults import KeyPath, refusal
 from mlsysim.config.parts import Parts, kind_of
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     Accelerator,
     Datacenter,
@@ -115,7 +115,9 @@ class _Checker(Parts):
         if "task" in data:
             near = get_close_matches(str(value), TASKS, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            self._document.fault(("task",), f"{value!r} is not one of {', '.join(TASKS)}{hint}")
+            self._document.fault(
+                ("task",), f"{shown(value)} is not one of {', '.join(TASKS)}{hint}"
+            )
         return None
 
     def _system(self, data: Any) -> Any:
@@ -146,7 +148,9 @@ class _Checker(Parts):
         fabric = self.entry((*path, "fabric"), found["fabric"], (NetworkFabric,), "fabric")
         count = found["count"]
         if type(count) is not int or not 1 <= count <= 10**7:
-            self._document.fault((*path, "count"), f"is {count!r}: write a whole number from 1")
+            self._document.fault(
+                (*path, "count"), f"is {shown(count)}: write a whole number from 1"
+            )
         elif row is not None and fabric is not None:
             return Fleet(name=f"{count} x {row.name}", node=row, count=count, fabric=fabric)
         return None

@@ -17,7 +17,7 @@ from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, plain_data, read_only, record
-from mlsysim.core.files import read_bytes
+from mlsysim.core.files import named, read_bytes
 from mlsysim.scenario.scenario import Scenario
 
 __all__ = ["MAX_BYTES", "SimulationConfig"]
@@ -137,9 +137,10 @@ class SimulationConfig(Record):
         ConfigError
             If the text says anything that makes no sense.
         """
-        if kind not in _READERS:
+        if not isinstance(kind, str) or kind not in _READERS:
             raise ConfigError(
-                f"kind = {kind!r} is unknown: choose one of {', '.join(_READERS)}", argument="kind"
+                f"kind = {shown(kind)} is unknown: choose one of {', '.join(_READERS)}",
+                argument="kind",
             )
         if not isinstance(text, str):
             raise ConfigError(f"text must be a str, not {type(text).__name__}", argument="text")
@@ -184,7 +185,7 @@ class SimulationConfig(Record):
 
 
 def _refused(file: str, message: str) -> ConfigError:
-    return refusal([Fault(file, None, "", message)])
+    return refusal([Fault(named(file), None, "", message)])
 
 
 def _check_size(size: int, file: str) -> None:
@@ -196,7 +197,7 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return read_bytes(path, MAX_BYTES)
     except ConfigError as fault:
-        raise _refused(str(path), fault.message.removeprefix(f"{path} ")) from None
+        raise _refused(str(path), fault.message.removeprefix(f"{named(path)} ")) from None
 
 
 def _decoded(content: bytes, file: str) -> str:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsysim.core.docstring import read_source
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record
 from mlsysim.core.provenance import describe, field_words
 from mlsysim.core.table import Column, Table
@@ -84,10 +84,12 @@ class _CatalogType(type):
         ------
         UnknownEntryError
             If no row has a field of that name.
+        ConfigError
+            If a field has no value in such a unit.
         """
         rows = cls._rows()
         known = list(dict.fromkeys(path for row in rows.values() for path in _paths(row)))
-        for field in fields:
+        for field in (*fields, *(units or ())):
             if field not in known:
                 raise UnknownEntryError.build(field, f"{cls.__name__} field", known)
         columns = {"entry": Column(list(rows), sources=[_source(row, "name") for row in cls])}
@@ -107,7 +109,7 @@ class _CatalogType(type):
 
     def __getitem__(cls, name: str) -> Any:
         rows = cls._rows()
-        if name not in rows:
+        if not isinstance(name, str) or name not in rows:
             raise UnknownEntryError.build(name, f"{cls.__name__} entry", rows)
         return rows[name]
 
@@ -178,7 +180,7 @@ def _column(rows: list[Record], path: str, unit: str) -> Column:
         if declared is not None and not declared.metadata.get("plain", True):
             unit = unit or declared.metadata["unit"]
         if value is not None and unit:
-            value = value.to(unit).magnitude
+            value = _in_unit(value, unit, path)
         values.append(getattr(value, "name", value))
     return Column(
         values,
@@ -187,6 +189,17 @@ def _column(rows: list[Record], path: str, unit: str) -> Column:
         sources=[_source(row, path) for row in rows],
         estimated=[isinstance(row, Entry) and row.is_estimated(path) for row in rows],
     )
+
+
+def _in_unit(value: Any, unit: str, path: str) -> Any:
+    try:
+        return value.to(unit).magnitude
+    except Exception as fault:  # Pint raises many kinds, and a plain number has no units at all
+        raise ConfigError(
+            f"units: {path} = {shown(value)} cannot be shown in {shown(unit)}: give a unit of the "
+            "same dimension, or leave it out",
+            argument="units",
+        ) from fault
 
 
 def _source(row: Record, path: str) -> Source | None:

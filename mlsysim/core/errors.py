@@ -36,12 +36,16 @@ _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel = 2
 _BRIEF.maxstring = _BRIEF.maxother = 80
 _BRIEF.maxlong = 40
+_LONGEST = 200
+"""Characters of a value in a message: the limits above are those of its parts."""
 
 
 def shown(value: object) -> str:
     """Write a value for an error message: in full if it is short, and whatever its class does."""
     try:
-        return _BRIEF.repr(value)
+        text = _BRIEF.repr(value)
+        half = (_LONGEST - 3) // 2
+        return text if len(text) <= _LONGEST else f"{text[:half]}...{text[-half:]}"
     except Exception:  # a repr that fails, or a whole number of too many digits
         return f"<{type(value).__name__}>"
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.units import Q_, dress, fixed, is_quantity, real_number, strip, told
 
 __all__ = [
@@ -161,6 +161,8 @@ class Record:
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
             if "unit" not in item.metadata:
+                if item.type == "str":
+                    require(self, **{item.name: str})
                 self._keep(item.name, read_only(value))
                 continue
             if value is None and item.default is None:
@@ -207,8 +209,20 @@ class Record:
         return plain
 
     def si(self, field: str) -> float:
-        """Return a numeric field as a plain number in SI base units; NaN where it is not known."""
-        return self._si[field]  # type: ignore[attr-defined, no-any-return]
+        """Return a numeric field as a plain number in SI base units; NaN where it is not known.
+
+        Raises
+        ------
+        UnknownEntryError
+            If there is no numeric field of that name.
+        """
+        known: dict[str, float] = self._si  # type: ignore[attr-defined]
+        try:
+            return known[field]
+        except (KeyError, TypeError):
+            raise UnknownEntryError.build(
+                field, f"numeric field of {type(self).__name__}", known
+            ) from None
 
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, item.name) for item in dataclasses.fields(self) if item.compare)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import secrets
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 
-__all__ = ["UNPRINTABLE", "inert", "printable", "read_bytes"]
+__all__ = ["UNPRINTABLE", "inert", "named", "printable", "read_bytes", "write_text"]
 
 # Control characters, marks that reverse the direction of the text so that it does not read as it is
 # written, and halves of surrogate pairs, which cannot be printed.
@@ -21,6 +23,11 @@ _IN_A_LINE = re.compile(rf"[\t\n]|{UNPRINTABLE.pattern}")
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
+def named(path: str | Path) -> str:
+    """Write a path for an error message: in full, unless it would be most of the message."""
+    return str(path) if len(str(path)) <= 200 else shown(str(path))
+
+
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes.
 
@@ -29,19 +36,42 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     ConfigError
         If there is no such file, it is larger, or it is a pipe or a device, which might never end.
     """
+    name = named(path)
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise ConfigError(f"{path} is not a regular file")
+            raise ConfigError(f"{name} is not a regular file")
         with Path(path).open("rb") as file:
             content = file.read(limit + 1)
     except ConfigError:
         raise
     except (OSError, ValueError) as fault:  # a null character in the path is a ValueError
         reason = getattr(fault, "strerror", None) or fault
-        raise ConfigError(f"{path} cannot be read: {reason}") from None
+        raise ConfigError(f"{name} cannot be read: {reason}") from None
     if len(content) > limit:
-        raise ConfigError(f"{path} is larger than {limit // 1024:,} KiB, the limit for such files")
+        raise ConfigError(f"{name} is larger than {limit // 1024:,} KiB, the limit for such files")
     return content
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file; one that is there is replaced when all is written, or stays as it is.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():  # a terminal or a pipe cannot be replaced
+        target.write_text(text, encoding="utf-8", newline="")
+        return
+    part = target.with_name(f".mlsysim-{secrets.token_hex(8)}.part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="")
+        if target.exists():
+            shutil.copymode(target, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def printable(text: str, *, lines: bool = False) -> str:

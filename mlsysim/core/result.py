@@ -62,8 +62,8 @@ class Result(Mapping[str, Any]):
     aliases: ClassVar[Mapping[str, str]] = {}
 
     def __getitem__(self, key: str) -> Any:
-        name = self.aliases.get(key, key)
-        view = getattr(type(self), name, None) if isinstance(name, str) else None
+        name = self.aliases.get(key, key) if isinstance(key, str) else ""
+        view = getattr(type(self), name, None)
         if name not in self._fields() and not isinstance(view, InUnit):
             raise UnknownEntryError.build(key, f"{type(self).__name__} field", self._fields())
         return getattr(self, name)

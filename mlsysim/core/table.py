@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.files import printable
 from mlsysim.core.provenance import escaped, linked
 from mlsysim.core.types import Source
@@ -88,7 +89,7 @@ class Table:
         return Q_(column.values, unit(column.unit)) if column.unit else column.values
 
     def _column(self, name: str) -> Column:
-        if name not in self._columns:
+        if not isinstance(name, str) or name not in self._columns:
             raise UnknownEntryError.build(name, "column", self._columns)
         return self._columns[name]
 
@@ -100,12 +101,19 @@ class Table:
         ConfigError
             If there is no such row.
         """
-        if not -self._length <= index < self._length:
+        row = self._position("index", index)
+        return {name: self._cell(column, row) for name, column in self._columns.items()}
+
+    def _position(self, argument: str, index: Any) -> int:
+        """Return the number of a row, which may count from the end."""
+        row = operator.index(index) if hasattr(index, "__index__") else self._length
+        if not -self._length <= row < self._length:
             raise ConfigError(
-                f"index = {index} is out of range: the table has {self._length} rows",
-                argument="index",
+                f"{argument} = {shown(index)} is out of range: give the number of one of the "
+                f"table's {self._length} rows",
+                argument=argument,
             )
-        return {name: self._cell(column, index) for name, column in self._columns.items()}
+        return row
 
     def _cell(self, column: Column, index: int) -> Any:
         value = _plain(column, index)
@@ -119,7 +127,19 @@ class Table:
         return self._rebuilt({name: self._column(name) for name in names})
 
     def take(self, indices: Sequence[int]) -> Table:
-        """Return the rows at `indices`, in that order."""
+        """Return the rows at `indices`, in that order.
+
+        Raises
+        ------
+        ConfigError
+            If `indices` is not a list of row numbers.
+        """
+        if not isinstance(indices, Iterable):
+            raise ConfigError(
+                f"indices = {shown(indices)} is not a list: give numbers of rows",
+                argument="indices",
+            )
+        indices = [self._position("indices", index) for index in indices]
         return self._rebuilt(
             {name: _taken(column, indices) for name, column in self._columns.items()}
         )

@@ -25,7 +25,6 @@ __all__ = [
     "fixed",
     "format_number",
     "is_quantity",
-    "parse_quantity",
     "real_number",
     "si_factor",
     "strip",
@@ -222,24 +221,6 @@ def dress(value: Any, name: str) -> Any:
     """Give a plain SI number the unit `name` (scaled from SI), as a quantity."""
     factor = si_factor(name)
     return Q_(value if factor == 1.0 else value / factor, unit(name))
-
-
-def parse_quantity(text: str, argument: str) -> Quantity:
-    """Read a quantity from text such as ``"3.35 TB/s"``.
-
-    Raises
-    ------
-    ConfigError
-        If the text is not a number followed by a known unit.
-    """
-    try:
-        return Q_(text)
-    except Exception as fault:  # Pint raises many kinds for malformed text
-        raise ConfigError(
-            f"{argument} = {shown(text)} is not a quantity: write a number and a unit, as in "
-            f'"3.35 TB/s" ({fault})',
-            argument=argument,
-        ) from fault
 
 
 # Units in which people read large quantities: from which magnitude in SI on.

@@ -7,13 +7,15 @@ stored, and no hint contains one.
 from __future__ import annotations
 
 import math
+import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import has_dimension, parse_quantity, strip
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.units import has_dimension, real_number, strip
+from mlsysim.scenario.amounts import read_amount
 
 __all__ = ["Amount", "Choice", "Count", "Exercise", "Part", "Road", "Verdict"]
 
@@ -101,18 +103,13 @@ class Amount(Part):
     def admit(self, name: str, answer: Any) -> float:
         """Return the answer in SI base units."""
         if isinstance(answer, str):
-            answer = parse_quantity(answer, name)
-        if isinstance(answer, bool):
-            raise ConfigError(f"{name} = {answer!r} must be a number", argument=name)
-        try:
-            value = float(strip(answer, self.unit, name))
-        except (TypeError, ValueError) as fault:
-            if isinstance(fault, ConfigError):
-                raise
-            raise ConfigError(f"{name} = {answer!r} must be one number", argument=name) from fault
-        if not math.isfinite(value):
-            raise ConfigError(f"{name} = {answer!r} must be a finite number", argument=name)
-        return value
+            answer = read_amount(answer, self.unit, name)
+        value = real_number(strip(answer, self.unit, name))
+        if value is None:
+            raise ConfigError(f"{name} = {shown(answer)} must be one number", argument=name)
+        if not abs(value) <= sys.float_info.max:
+            raise ConfigError(f"{name} = {shown(answer)} must be a finite number", argument=name)
+        return float(value)
 
     def judge(self, answer: Any) -> str:
         """Compare with the truth, then with where the wrong roads lead."""
@@ -147,7 +144,7 @@ class Count(Amount):
             return math.inf
         value = super().admit(name, answer)
         if value != round(value):
-            raise ConfigError(f"{name} = {answer!r} must be a whole number", argument=name)
+            raise ConfigError(f"{name} = {shown(answer)} must be a whole number", argument=name)
         return value
 
     def _slips(self) -> tuple[tuple[float, str], ...]:
@@ -168,7 +165,7 @@ class Choice(Part):
             if type(option) is type(answer) and option == answer:
                 return option
         known = ", ".join(repr(option) for option in self.options)
-        raise ConfigError(f"{name} = {answer!r} must be one of {known}", argument=name)
+        raise ConfigError(f"{name} = {shown(answer)} must be one of {known}", argument=name)
 
     def judge(self, answer: Any) -> str:
         """Compare with the truth."""

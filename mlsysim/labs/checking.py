@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.labs.answers import Exercise, Verdict
 from mlsysim.labs.exercises import EXERCISES
 
@@ -20,7 +20,7 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
         Name of the exercise: its tutorial and its number, such as ``"hello-world-1"``.
     answer
         Your answer; without one, the verdict says what is asked for. A quantity, such as
-        ``Q_("3 ms")`` or ``"3 ms"``, a number, or one of the options.
+        ``Q_(3, "ms")`` or ``"3 ms"``, a number, or one of the options.
     **parts
         Your answers by name, where it asks for several.
 
@@ -42,7 +42,7 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
     >>> check("hello-world-3", throughput=4, bottleneck="stays")
     Not yet. throughput: You multiplied two gains, and only one of them is the limit at a time.
     """
-    if name not in EXERCISES:
+    if not isinstance(name, str) or name not in EXERCISES:
         raise UnknownEntryError.build(name, "exercise", EXERCISES)
     exercise = EXERCISES[name]
     given = _given(exercise, answer, parts)
@@ -64,7 +64,9 @@ def _given(exercise: Exercise, answer: Any, parts: dict[str, Any]) -> dict[str, 
     wanted = "; ".join(f"{part}= ({exercise.parts[part].asks})" for part in known)
     for part in parts:
         if part not in known:
-            raise ConfigError(f"{exercise.name} does not ask for {part!r}: {wanted}", argument=part)
+            raise ConfigError(
+                f"{exercise.name} does not ask for {shown(part)}: {wanted}", argument=part
+            )
     if answer is None:
         return parts
     if parts or len(known) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
@@ -29,6 +30,11 @@ from mlsysim.solvers.arguments import Argument, Choice
 __all__ = ["PARAMETERS", "advise"]
 
 _RESERVE = Amount(unit="byte", zero=True, optional=True)
+
+_MOST_CHOICES = 10_000
+"""Choices for one argument."""
+_MOST_SEARCHES = 1_000
+"""Pairs of a fleet and a batch: each takes from a hundredth to a tenth of a second."""
 
 
 def advise(
@@ -126,7 +132,8 @@ def advise(
     Raises
     ------
     ConfigError
-        If an argument is out of range, or the goal needs one that is missing.
+        If an argument is out of range or has too many choices, or the goal needs one that is
+        missing.
     ParallelismError
         If no sizes within the limits tile the fleet.
     OOMError
@@ -179,6 +186,12 @@ def advise(
     fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
     if len({item.name for item in fleets}) < len(fleets):
         raise ConfigError("fleet: two fleets have one name; name them apart", argument="fleet")
+    if len(fleets) * len(batches) > _MOST_SEARCHES:
+        raise ConfigError(
+            f"fleet x batch_size = {len(fleets)} x {len(batches)} choices are more than the "
+            f"{_MOST_SEARCHES:,} that can be searched: give fewer, such as powers of two",
+            argument="fleet" if len(fleets) > len(batches) else "batch_size",
+        )
     prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
     economics = prices | {"training_tokens": training_tokens, "datacenter": datacenter}
     for name, value in (fixed | economics).items():
@@ -237,7 +250,16 @@ PARAMETERS: Mapping[str, Argument] = {
 def _several(name: str, value: Any) -> list[Any]:
     """Return the choices for an argument, each admitted by the solver's own rules."""
     kind = DistributedSolver.parameters[name]
-    values = [value] if isinstance(value, (str, Mapping)) or not _is_list(value) else list(value)
+    if isinstance(value, (str, Mapping)) or not _is_list(value):
+        values = [value]
+    else:
+        values = list(islice(value, _MOST_CHOICES + 1))  # a range may have billions
+    if len(values) > _MOST_CHOICES:
+        raise ConfigError(
+            f"{name} = {shown(value)} has more than {_MOST_CHOICES:,} choices: give a shorter "
+            "list, such as [1, 2, 4]",
+            argument=name,
+        )
     if not values:
         raise ConfigError(f"{name} is empty: give a value, or several", argument=name)
     for item in values:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
+from mlsysim.core.result import Result
 from mlsysim.planner.cases import Case
 from mlsysim.planner.patterns import PATTERNS
 from mlsysim.solvers import DistributedResult, DistributedSolver
@@ -96,7 +98,14 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
                 argument="plan",
             )
         case = Case(dict(plan.__dict__["_origin"][1]), plan)
-    elif isinstance(plan, Mapping):
+    elif isinstance(plan, Mapping) and not isinstance(plan, Result):
+        try:
+            signature(DistributedSolver.solve).bind(**plan)
+        except TypeError as fault:
+            raise ConfigError(
+                f"plan = {shown(plan)} is not the arguments of DistributedSolver.solve: {fault}",
+                argument="plan",
+            ) from fault
         case = Case(dict(plan), DistributedSolver.solve(**plan))
     else:
         raise ConfigError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ConfigError, ParallelismError
+from mlsysim.core.errors import ConfigError, ParallelismError, shown
 from mlsysim.core.types import Fleet, TransformerModel
 
 __all__ = ["LEVERS", "MOST_CONFIGURATIONS", "Rows", "blocks", "divisors", "layouts", "too_many"]
@@ -80,7 +80,7 @@ def layouts(
         rows = _kept(rows, _agree(rows, name, model, devices, batch_size, seq_len))
     if not len(rows["tp_size"]):
         held = ", ".join(
-            f"{n} = {list(v)}" for n, v in given.items() if v is not None and n in rows
+            f"{n} = {shown(list(v))}" for n, v in given.items() if v is not None and n in rows
         )
         raise ParallelismError(
             f"no split of {devices} devices and {batch_size} sequences is left"

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, record, units_of
-from mlsysim.core.units import Quantity, real_number, strip
+from mlsysim.core.units import Quantity, real_number, strip, told
 from mlsysim.scenario.macro import MACRO_METRICS
 from mlsysim.scenario.tasks import TASKS
 
@@ -63,7 +63,8 @@ class Limit(Record):
             raise ConfigError(f"{self.metric} has no bound: give at_most or at_least")
         if low is not None and high is not None and low > high:
             raise ConfigError(
-                f"{self.metric}: at_least = {self.at_least} is above at_most = {self.at_most}",
+                f"{self.metric}: at_least = {told(self.at_least)} is above at_most = "
+                f"{told(self.at_most)}",
                 argument="at_least",
             )
 
@@ -78,8 +79,8 @@ class Limit(Record):
             )
         if not 0 <= plain <= sys.float_info.max:
             raise ConfigError(
-                f"{self.metric} {name} = {value} is out of range: give a finite value of zero or "
-                "more",
+                f"{self.metric} {name} = {told(value)} is out of range: give a finite value of "
+                "zero or more",
                 argument=name,
             )
         return float(plain)

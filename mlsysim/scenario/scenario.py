@@ -108,7 +108,7 @@ class Scenario(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, name=str, task=str, description=str, arguments=Mapping)
+        require(self, arguments=Mapping)
         for field in ("limits", "macro_limits"):
             given = getattr(self, field)
             if not isinstance(given, (tuple, frozenset, Iterator)):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.schedules.orders import Order, Pass
+from mlsysim.schedules.orders import MOST_PASSES, Kind, Order, Pass
 from mlsysim.schedules.timeline import Event, Time
 
 __all__ = ["refuse_deadlock", "shape", "stage_times", "weight_times"]
@@ -20,29 +22,61 @@ def shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool
     Raises
     ------
     ConfigError
-        If there is no pass, if something is no pass, or if a stage does not run all of them once.
+        If there is no pass or too many, if something is no pass, or if a stage does not run all of
+        them once.
     """
-    queues = [[_as_pass(step) for step in order] for order in orders]
+    queues = _read(orders)
     steps = {step for queue in queues for step in queue}
     if not steps:
         raise ConfigError("orders hold no pass: give some for each stage", argument="orders")
     microbatches = 1 + max(step.microbatch for step in steps)
     chunks = 1 + max(step.chunk for step in steps)
     split = any(step.kind == "W" for step in steps)
-    every = {
-        Pass(kind, i, c)
-        for kind in (("F", "B", "W") if split else ("F", "B"))
-        for i in range(microbatches)
-        for c in range(chunks)
-    }
+    kinds: tuple[Kind, ...] = ("F", "B", "W") if split else ("F", "B")
+    if len(queues) * microbatches * chunks * len(kinds) > MOST_PASSES:
+        raise ConfigError(
+            f"orders name microbatch {shown(microbatches - 1)} and chunk {shown(chunks - 1)}, so "
+            f"{len(queues)} stages would run more than the {MOST_PASSES:,} passes that can be "
+            "played: count microbatches and chunks from 0 without gaps, or give fewer of them",
+            argument="orders",
+        )
+    every = {Pass(kind, i, c) for kind in kinds for i in range(microbatches) for c in range(chunks)}
     for stage, queue in enumerate(queues, 1):
         missing = every - set(queue)
         if missing:
             _refuse(f"the order of stage {stage} lacks {min(missing)}")
         if len(queue) > len(every):
-            twice = min(step for step in every if queue.count(step) > 1)
+            twice = min(step for step, count in Counter(queue).items() if count > 1)
             _refuse(f"the order of stage {stage} repeats {twice}")
     return queues, microbatches, chunks, split
+
+
+def _read(orders: Any) -> list[Order]:
+    """Read the orders of all stages, up to as many passes as can be played."""
+    queues: list[Order] = []
+    left = MOST_PASSES
+    for order in _iterated(orders):
+        queue = [_as_pass(step) for step in islice(_iterated(order), left + 1)]
+        left -= max(len(queue), 1)
+        if left < 0:
+            raise ConfigError(
+                f"orders hold more than the {MOST_PASSES:,} passes that can be played: give fewer "
+                "microbatches, or use DistributedSolver, whose formulas take any number",
+                argument="orders",
+            )
+        queues.append(queue)
+    return queues
+
+
+def _iterated(value: Any) -> Iterator[Any]:
+    try:
+        return iter(value)
+    except TypeError as fault:
+        raise ConfigError(
+            f"orders hold {shown(value)}: give one list of passes for each stage, such as "
+            "[[Pass('F', 0), Pass('B', 0)]]",
+            argument="orders",
+        ) from fault
 
 
 def _as_pass(step: Any) -> Pass:
@@ -50,7 +84,7 @@ def _as_pass(step: Any) -> Pass:
     if isinstance(step, tuple) and 2 <= len(step) <= 3:
         found = Pass(*step)
         whole = all(isinstance(n, int) and n >= 0 for n in found[1:])
-        if found.kind in ("F", "B", "W") and whole:
+        if isinstance(found.kind, str) and found.kind in ("F", "B", "W") and whole:
             return found
     raise ConfigError(
         f"orders hold {shown(step)}: give passes such as Pass('F', 0), of kind 'F', 'B' or 'W'",
@@ -79,9 +113,10 @@ def refuse_deadlock(queues: list[Order], events: list[list[Event]]) -> None:
         if len(ran) < len(queue)
     ]
     if waiting:
+        more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
         raise ConfigError(
-            f"the orders wait for each other forever: {', '.join(waiting)}, which needs a pass "
-            "that stands later in one of these orders; move that one forward",
+            f"the orders wait for each other forever: {', '.join(waiting[:4])}{more}, which needs "
+            "a pass that stands later in one of these orders; move that one forward",
             argument="orders",
         )
 

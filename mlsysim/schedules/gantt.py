@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 from mlsysim.core.errors import ConfigError, shown
+from mlsysim.schedules.checks import stage_times
 from mlsysim.schedules.timeline import Event, Time, Timeline
 
 __all__ = ["gantt"]
@@ -15,8 +16,8 @@ _WIDEST = 2000
 
 def gantt(timeline: Timeline, tick: Time | None) -> str:
     """Draw a line for each stage; see `Timeline.gantt`."""
-    tick = _tick(timeline) if tick is None else tick
-    if not tick > 0 or timeline.makespan / tick > _WIDEST:
+    (tick,) = stage_times("tick", _tick(timeline) if tick is None else tick, 1)
+    if timeline.makespan / tick > _WIDEST:
         raise ConfigError(
             f"tick = {shown(tick)} does not divide a makespan of {timeline.makespan} into columns: "
             f"give a time above zero, of at least a {_WIDEST}th of the makespan",

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from mlsysim.core.errors import ConfigError, ParallelismError, UnknownEntryError, shown
 
-__all__ = ["Kind", "Order", "Pass", "pipeline_orders"]
+__all__ = ["MOST_PASSES", "Kind", "Order", "Pass", "pipeline_orders"]
 
-_MOST_PASSES = 1_000_000
+MOST_PASSES = 1_000_000
 """Passes of all stages: playing as many takes half a minute and half a gigabyte."""
 
 Kind: TypeAlias = Literal["F", "B", "W"]
@@ -94,7 +94,7 @@ def pipeline_orders(
     if not isinstance(schedule, str) or schedule not in _ORDERS:
         raise UnknownEntryError.build(schedule, "schedule", _ORDERS)
     each = 3 if schedule == "zb-h1" else 2
-    if pp_size * microbatch_count * virtual_stages * each > _MOST_PASSES:
+    if pp_size * microbatch_count * virtual_stages * each > MOST_PASSES:
         sizes = {
             "pp_size": pp_size,
             "microbatch_count": microbatch_count,
@@ -103,7 +103,7 @@ def pipeline_orders(
         raise ConfigError(
             f"pp_size x microbatch_count x virtual_stages = {shown(pp_size)} x "
             f"{shown(microbatch_count)} x {shown(virtual_stages)}, with {each} passes each, is "
-            f"more than the {_MOST_PASSES:,} passes that can be played: choose smaller sizes, or "
+            f"more than the {MOST_PASSES:,} passes that can be played: choose smaller sizes, or "
             "use DistributedSolver, whose formulas take any",
             argument=max(sizes, key=lambda name: sizes[name]),
         )

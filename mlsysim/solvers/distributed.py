@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     ATTENTION,
     RECOMPUTE,
@@ -233,7 +233,7 @@ class DistributedSolver(Solver[DistributedResult]):
         precision = arguments["precision"].name
         if precision not in TRAINING_PRECISIONS:
             raise ConfigError(
-                f"precision = {precision!r} cannot train: choose one of "
+                f"precision = {shown(precision)} cannot train: choose one of "
                 f"{', '.join(TRAINING_PRECISIONS)}",
                 argument="precision",
             )

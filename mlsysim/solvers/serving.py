@@ -153,8 +153,9 @@ class ServingSolver(Solver[ServingResult]):
         Notes
         -----
         Requests that do not all fit still get times: those that fit run, and the others wait;
-        `feasible` is then False, with the `reasons`. With more memory more of them run: throughput
-        rises, latency falls, and the time between tokens grows.
+        `feasible` is then False, with the `reasons`. With more memory more of them run. Under a
+        steady load (`waves` is `None`), throughput then rises, latency falls, and the time between
+        tokens grows; with a few `waves`, latency may rise as well.
 
         Examples
         --------

@@ -137,8 +137,8 @@ def model_named(row: Row) -> TransformerModel:
     known = {_plain(name): name for name in Models.names()}
     found = _MODELS.get(text) or known.get(_plain(text))
     if found is None:
-        raise Skip(f"model {row.text('model')!r}: no shape given, and none in the registry")
+        raise Skip(f"model {shown(row.text('model'))}: no shape given, and none in the registry")
     model: object = Models[found]
     if not isinstance(model, TransformerModel):
-        raise Skip(f"model {row.text('model')!r} is not a transformer")
+        raise Skip(f"model {shown(row.text('model'))} is not a transformer")
     return model

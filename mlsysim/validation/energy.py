@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
+from mlsysim.core.errors import shown
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import (
     Accelerator,
@@ -133,7 +134,7 @@ def predicted(row: Row, power: PowerCalibration | None = None) -> tuple[Any, flo
     if row.text("work") == "serving":
         result = _served(row, power)
         return result, result.output_throughput.to("token/s").magnitude
-    raise Skip(f"work {row.text('work')!r} is neither training nor serving")
+    raise Skip(f"work {shown(row.text('work'))} is neither training nor serving")
 
 
 def drawn(row: Row) -> Drawn:
@@ -173,7 +174,7 @@ def compare(row: Row) -> Comparison:
             for edge in ("energy_per_token_low", "energy_per_token_high")
         )
     else:
-        raise Skip(f"quantity {quantity!r} is neither device power nor energy per token")
+        raise Skip(f"quantity {shown(quantity)} is neither device power nor energy per token")
     return Comparison(
         id=row.name,
         group=f"{row.group}: {quantity}",

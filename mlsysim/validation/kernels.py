@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
+from mlsysim.core.errors import shown
 from mlsysim.core.numeric import Value, minimum
 from mlsysim.core.types import Accelerator, LinkCalibration, NetworkFabric, ProductCalibration
 from mlsysim.registry import Hardware, Systems
@@ -82,7 +83,7 @@ def _device(row: Row) -> tuple[Accelerator, str, str]:
     """Return the device of a row, and the keys of its chip's and its links' constants."""
     device = accelerator_named(row.text("hardware"))
     if device.name not in _CONSTANTS:
-        raise Skip(f"no constants for {row.text('hardware')!r}")
+        raise Skip(f"no constants for {shown(row.text('hardware'))}")
     return (device, *_CONSTANTS[device.name])
 
 
@@ -97,7 +98,7 @@ def product_of(row: Row) -> Product:
     accelerator, chip, _ = _device(row)
     precision = _FORMATS.get(row.text("dtype"))
     if precision is None:
-        raise Skip(f"number format {row.text('dtype')!r}")
+        raise Skip(f"number format {shown(row.text('dtype'))}")
     shape = re.search(r"([0-9]+)x([0-9]+)x([0-9]+)", row.text("op"))
     m, n, k = map(count_of, shape.groups()) if shape else (row.whole(name) for name in "mnk")
     return Product(
@@ -155,7 +156,7 @@ def collective_time(message: Collective, constants: Mapping[str, Value]) -> Valu
         transfer = f.point_to_point_time(size, reached, 0)
         return f.segmented_collective_time(transfer, transfer, start, segment)
     if message.operation not in _RINGS:
-        raise Skip(f"no formula for {message.operation!r}")
+        raise Skip(f"no formula for {shown(message.operation)}")
     ring = _RINGS[message.operation]
     time = f.segmented_collective_time(
         ring(size, ranks, reached, constants["hop_latency"]),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsysim.core import formulas as f
+from mlsysim.core.errors import shown
 from mlsysim.core.types import RECOMPUTE, Fleet, MoETransformerModel, Source, TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
@@ -46,7 +47,7 @@ def predict(row: Row) -> float:
         result = _paper_run(row)
         states = result.weights_memory + result.gradient_memory + result.optimizer_memory
         return float(states.to("byte").magnitude) / GIB
-    raise Skip(f"{quantity!r} is not a quantity of the solver")
+    raise Skip(f"{shown(quantity)} is not a quantity of the solver")
 
 
 def compare(row: Row) -> Comparison:
@@ -81,7 +82,7 @@ def _model_states(row: Row) -> float:
     """ZeRO's figure 1: mixed precision, Adam, states divided as the stage says."""
     size = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)B", row.text("model"))
     if size is None:
-        raise Skip(f"model {row.text('model')!r} is not a size")
+        raise Skip(f"model {shown(row.text('model'))} is not a size")
     parameters, stage = float(size[1]) * 1e9, row.whole("zero_stage", minimum=0)
     shares = [f.parameter_share(parameters, row.whole("dp")), parameters]
     weights = f.tensor_size(shares[stage < 3], 2)
@@ -231,7 +232,7 @@ def _model(row: Row) -> TransformerModel:
             shared_ffn_dim=2048,
         )
     if name not in ("llama3_70b", "llama3_405b"):
-        raise Skip(f"model {name!r} is not known")
+        raise Skip(f"model {shown(name)} is not known")
     if name == "llama3_70b":
         return _cut(Models.Llama3_70B, layers)
     # The launcher gives the largest one sixteen key heads, not its eight.

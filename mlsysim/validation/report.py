@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.files import inert, printable
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.files import inert, printable, write_text
 from mlsysim.core.table import Column, Table
 
 __all__ = ["Comparison", "Report", "Statistics"]
@@ -141,7 +141,8 @@ class Report:
         """Write every comparison to a CSV file.
 
         Text that a spreadsheet would run as a formula gets an apostrophe in front, and characters
-        that cannot be printed are written as escapes.
+        that cannot be printed are written as escapes. A file that is there is replaced once the
+        new one is complete.
 
         Raises
         ------
@@ -156,9 +157,12 @@ class Report:
             values = [inert(getattr(row, name)) for name in names]
             writer.writerow([*values, f"{100 * row.error:.3f}"])
         try:
-            Path(path).write_text(text.getvalue(), encoding="utf-8", newline="")
-        except (OSError, ValueError) as fault:
-            raise ConfigError(f"{path} cannot be written: {fault}", argument="output") from fault
+            write_text(path, text.getvalue())
+        except (OSError, TypeError, ValueError) as fault:
+            raise ConfigError(
+                f"path = {shown(path)} cannot be written: {fault}; give the path of a CSV file",
+                argument="path",
+            ) from fault
 
     def __str__(self) -> str:
         lines = [str(self.table())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ __all__ = ["MAX_NUMBER", "Row", "Skip", "count_of", "read_rows"]
 MAX_BYTES = 64 * 1024**2
 MAX_NUMBER = 1e30
 MAX_COUNT = 10**15
+# Lines above the head; spreadsheets write commas into those that are empty.
+_EMPTY_LINES = re.compile(r"(?:[ \t,]*(?:\r\n|\r|\n))*")
 
 
 class Skip(Exception):  # noqa: N818 - a row that is passed over is no error
@@ -35,7 +38,19 @@ class Row:
 
     @classmethod
     def of(cls, cells: Mapping[Any, Any], line: int | None = None) -> Row:
-        """Take a row of `csv.DictReader`, with its line where it is known."""
+        """Take a row of `csv.DictReader`, with its line where it is known.
+
+        Raises
+        ------
+        ConfigError
+            If it is not a mapping of columns to cells.
+        """
+        if not isinstance(cells, Mapping):
+            raise ConfigError(
+                f"source holds {shown(cells)}: give the path of a CSV file, a DataFrame, or rows "
+                "that map columns to cells, such as csv.DictReader(file)",
+                argument="source",
+            )
         place = "the row" if line is None else f"line {line}"
         fault = ""
         if None in cells:
@@ -60,7 +75,10 @@ class Row:
     def text(self, column: str) -> str:
         """Return a cell's words; empty where there are none."""
         value = self.cells.get(column)
-        text = "" if value is None else str(value).strip()
+        try:
+            text = "" if value is None else str(value).strip()
+        except Exception:  # a whole number of too many digits
+            text = shown(value)
         return "" if text.lower() == "nan" else text
 
     def number(self, column: str) -> float | None:
@@ -80,7 +98,7 @@ class Row:
         except ValueError:
             raise Skip(f"{column} = {shown(text)} is not a number") from None
         if not math.isfinite(value):
-            raise Skip(f"{column} = {text!r} is not finite")
+            raise Skip(f"{column} = {shown(text)} is not finite")
         if value and not 1 / MAX_NUMBER <= abs(value) <= MAX_NUMBER:
             raise Skip(f"{column} = {value:g} is beyond any measurement")
         return value
@@ -164,7 +182,9 @@ def read_rows(path: str | Path) -> list[Row]:
     try:
         # Spreadsheets put a mark before the first column's name, and people put spaces around them.
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        empty = _EMPTY_LINES.match(text)[0]  # type: ignore[index]  # it matches nothing as well
+        before = len(empty.splitlines())
+        reader = csv.DictReader(io.StringIO(text[len(empty) :], newline=""), strict=True)
         head = [name.strip() for name in reader.fieldnames or ()]
         twice = [name for name, count in Counter(head).items() if name and count > 1]
         if twice:
@@ -173,7 +193,7 @@ def read_rows(path: str | Path) -> list[Row]:
                 argument="source",
             )
         reader.fieldnames = head
-        rows = [Row.of(cells, reader.line_num) for cells in reader]
+        rows = [Row.of(cells, before + reader.line_num) for cells in reader]
     except (UnicodeDecodeError, csv.Error) as fault:
         raise ConfigError(f"{path} cannot be read as a table: {fault}") from fault
     if not rows:

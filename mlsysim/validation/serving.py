@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlsysim.core.errors import shown
 from mlsysim.core.types import Accelerator, ServingCalibration, Source, TransformerModel
 from mlsysim.registry import Hardware
 from mlsysim.registry.calibration.serving import ServingCalibrations
@@ -46,7 +47,7 @@ def field_of(row: Row) -> str:
     for name, field in _FIELDS.items():
         if quantity.startswith(name):
             return field
-    raise Skip(f"quantity {quantity!r} is not one that the solver predicts")
+    raise Skip(f"quantity {shown(quantity)} is not one that the solver predicts")
 
 
 def _model(row: Row) -> TransformerModel:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from mlsysim.core.errors import shown
 from mlsysim.core.types import (
     RECOMPUTE,
     Accelerator,
@@ -121,7 +122,7 @@ def precision_of(text: str) -> str:
         if name in label:
             return name
     if label:
-        raise Skip(f"precision = {text!r} is not a number format that a step is predicted in")
+        raise Skip(f"precision = {shown(text)} is not a number format that a step is predicted in")
     return "bf16"
 
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, MLSysError
+from mlsysim.core.errors import ConfigError, MLSysError, shown
 from mlsysim.validation.report import Comparison, Report
 from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
 
@@ -26,7 +26,7 @@ KINDS = {
 
 
 def validate(
-    source: str | Path | Iterable[Row | Mapping[str, Any]],
+    source: str | Path | Iterable[Row | Mapping[str, Any]] | Any,
     *,
     kind: str | None = None,
     split: str | None = None,
@@ -37,7 +37,7 @@ def validate(
     ----------
     source
         A CSV file with a head, one measurement a row; or rows that were read, such as those of
-        `csv.DictReader`.
+        `csv.DictReader` or a pandas DataFrame.
     kind
         ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"`` or
         ``"energy"``; `None` tells by the columns.
@@ -52,33 +52,54 @@ def validate(
     Raises
     ------
     ConfigError
-        If the file cannot be read, or holds no measurement of a known kind.
+        If `source` cannot be read, holds no measurement of a known kind, or has no row of `split`.
     """
-    if isinstance(source, (str, Path)):
-        rows = read_rows(source)
-    else:
-        rows = [row if isinstance(row, Row) else Row.of(row) for row in source]
+    rows = _rows_of(source)
     if not rows:
         raise ConfigError("source = [] holds no measurements", argument="source")
-    name = kind or _kind_of(rows)
-    if name not in KINDS:
-        near = get_close_matches(str(name), KINDS, n=1)
+    name = _kind_of(rows) if kind is None or (isinstance(kind, str) and not kind) else kind
+    if not isinstance(name, str) or name not in KINDS:
+        near = get_close_matches(name, KINDS, n=1) if isinstance(name, str) else []
         hint = f'; did you mean "{near[0]}"?' if near else ""
         raise ConfigError(
-            f"kind = {name!r} is unknown: choose one of {', '.join(KINDS)}{hint}", argument="kind"
+            f"kind = {shown(name)} is unknown: choose one of {', '.join(KINDS)}{hint}",
+            argument="kind",
         )
     compare: Callable[[Row], Comparison] = importlib.import_module(
         f"mlsysim.validation.{name}"
     ).compare
     comparisons, skipped = [], []
-    for row in rows:
-        if split is not None and row.text("split") != split:
-            continue
+    for row in rows if split is None else _rows_in(rows, split):
         try:
             comparisons.append(_compared(row, compare))
         except (Skip, MLSysError) as fault:
             skipped.append((row.name, str(fault)))
     return Report(comparisons, skipped)
+
+
+def _rows_of(source: Any) -> list[Row]:
+    """Read the rows of a file, a DataFrame, or an iterable of rows."""
+    if isinstance(source, (str, Path)):
+        return read_rows(source)
+    if hasattr(source, "to_dict") and hasattr(source, "notna"):  # pandas is optional
+        source = source.astype(object).where(source.notna(), None).to_dict("records")
+    try:
+        rows = iter(source)
+    except TypeError:
+        rows = iter([source])
+    return [row if isinstance(row, Row) else Row.of(row) for row in rows]
+
+
+def _rows_in(rows: list[Row], split: str) -> list[Row]:
+    """Return the rows of one split; there has to be one."""
+    known = sorted({row.text("split") for row in rows})
+    if not isinstance(split, str) or split not in known:
+        raise ConfigError(
+            f"split = {shown(split)} has no rows: choose one of {shown(known)}, the values of the "
+            "column split",
+            argument="split",
+        )
+    return [row for row in rows if row.text("split") == split]
 
 
 def _compared(row: Row, compare: Callable[[Row], Comparison]) -> Comparison:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Accelerator, Workload
 from mlsysim.core.units import strip
 from mlsysim.solvers.results import SingleNodeResult
@@ -62,12 +62,12 @@ def plot_roofline(
 
     if not isinstance(hardware, Accelerator):
         raise ConfigError(
-            f"hardware = {hardware!r} is not an Accelerator; pass one such as Hardware.A100",
+            f"hardware = {shown(hardware)} is not an Accelerator; pass one such as Hardware.A100",
             argument="hardware",
         )
-    if isinstance(workloads, Workload):
+    if isinstance(workloads, Workload) or not isinstance(workloads, Iterable):
         raise ConfigError(
-            f"workloads = {workloads!r} is one model: give a list of models",
+            f"workloads = {shown(workloads)} is not a list: give a list of models",
             argument="workloads",
         )
     name = precision or hardware.compute.default_precision
@@ -121,7 +121,8 @@ def _point(
         label, result = item
     else:
         raise ConfigError(
-            f"workloads holds {item!r}: pass models, or pairs of a label and a SingleNodeResult",
+            f"workloads holds {shown(item)}: pass models, or pairs of a label and a "
+            "SingleNodeResult",
             argument="workloads",
         )
     rate = strip(result.flops, "flop", "flops") / strip(result.latency, "s", "latency")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.evaluation import Check, Scorecard
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
     """
     if not isinstance(scorecard, Scorecard):
         raise ConfigError(
-            f"scorecard = {scorecard!r} is not a Scorecard; pass what evaluate() returned",
+            f"scorecard = {shown(scorecard)} is not a Scorecard; pass what evaluate() returned",
             argument="scorecard",
         )
     import matplotlib.pyplot as plt

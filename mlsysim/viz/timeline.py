@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.schedules import Timeline
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
     """
     if not isinstance(timeline, Timeline):
         raise ConfigError(
-            f"timeline = {timeline!r} is not a Timeline; pass what simulate_pipeline() returned",
+            f"timeline = {shown(timeline)} is not a Timeline; pass what simulate_pipeline() "
+            "returned",
             argument="timeline",
         )
     import matplotlib.pyplot as plt

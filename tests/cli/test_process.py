@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from mlsysim.cli import main
 
 SMALL = ["sweep", "inference", "--model", "ResNet50", "--hardware", "A100,H100"]
 MANY = ",".join(map(str, range(1, 101)))
@@ -84,3 +87,24 @@ def test_a_closed_pipe_is_no_fault_to_report(words):
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_ctrl_c_during_the_imports_is_an_interruption(monkeypatch):
+    class Interrupted:
+        def find_spec(self, name, *_):
+            if name == "mlsysim.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "mlsysim.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+
+
+@posix
+def test_a_closed_output_is_an_error():
+    line = f"{shlex.join(command(SMALL))} >&-"
+    done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: the output cannot be written")

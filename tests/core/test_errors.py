@@ -103,3 +103,10 @@ def test_details_are_attributes():
 @pytest.mark.parametrize("name", ["x" * 10**6, ["x" * 10**6] * 100, {"a": {"b": {"c": 1}}}, None])
 def test_an_enormous_name_is_not_echoed_whole(name):
     assert len(str(UnknownEntryError.build(name, "row", ["H100", "A100"]))) < 600
+
+
+def test_no_value_is_shown_in_more_than_200_characters():
+    nested = {f"key {i}": {"x" * 60 + str(j): ["y" * 60] for j in range(9)} for i in range(9)}
+    assert len(errors.shown(nested)) <= 200
+    assert errors.shown(nested).startswith("{'key 0'")
+    assert errors.shown([1, 2]) == "[1, 2]"

@@ -6,11 +6,15 @@ import dataclasses
 import math
 import pickle
 
+import numpy as np
 import pytest
 
+from mlsysim import Models
 from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.formulas import kept_attention_width
 from mlsysim.core.provenance import cited
 from mlsysim.core.types import (
+    ATTENTION,
     PRECISIONS,
     RECOMPUTE,
     Accelerator,
@@ -29,6 +33,8 @@ from mlsysim.core.types import (
     find_precision,
 )
 from mlsysim.core.units import Q_
+from mlsysim.registry.calibration.power import PowerCalibrations
+from mlsysim.registry.calibration.training import Calibrations
 
 SHEET = Source(title="A data sheet", url="https://example.org/sheet", locator="Table 1")
 PAPER = Source(title="A paper", locator="section 2")
@@ -163,6 +169,34 @@ def test_every_numeric_field_checks_its_dimension(kind, item, arguments):
     wrong = Q_(1, "USD") if item.metadata["unit"] != "USD" else Q_(1, "GB")
     with pytest.raises(ConfigError, match=item.name):
         kind(**arguments | {item.name: wrong})
+
+
+ROWS = {
+    PowerCalibrations.Hopper: {"measured_on": [5, np.arange(2), None]},
+    PRECISIONS["fp16"]: {"name": [5, ["fp16"]]},
+    ATTENTION["fused"]: {"name": [5, ["fused"]]},
+    Calibrations.H100_Megatron: {
+        "stack": [5],
+        "formats": [("fp16", 5), ("x",), ("fp16", ["fp8"]), "fp16"],
+    },
+    Models.ResNet50: {"input_shape": [("a", -1), (3, 0), (3, 1.5), (True,), 5]},
+    Models.Llama3_8B: {"kept_attention_width": [1, 2 * 128 * 40 - 1]},
+    SHEET: {"title": [5, None], "note": [["x"]]},
+}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row).__name__)
+def test_words_shapes_and_formats_are_checked(row):
+    for name, values in ROWS[row].items():
+        for value in values:
+            with pytest.raises(ConfigError, match=name) as caught:
+                dataclasses.replace(row, **{name: value})
+            assert caught.value.argument == name
+
+
+def test_the_width_of_all_heads_is_the_least():
+    assert dataclasses.replace(Models.Llama3_8B, kept_attention_width=2 * 128 * 40)
+    assert kept_attention_width(32, 8, 128) == 2 * 128 * 40
 
 
 # Provenance

@@ -11,7 +11,7 @@ import pint
 import pytest
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import Q_, dress, format_number, parse_quantity, strip, ureg
+from mlsysim.core.units import Q_, dress, format_number, strip, ureg
 
 FACTORS = {
     "TFLOPs/s": 1e12,
@@ -174,17 +174,6 @@ def test_dress_is_the_inverse_of_strip():
     for name in FACTORS:
         assert strip(dress(1.5, name), name, "x") == pytest.approx(1.5)
         assert dress(1.5, name).units == ureg.Unit(name)
-
-
-def test_text_becomes_a_quantity():
-    assert parse_quantity("3.35 TB/s", "bandwidth") == Q_(3.35, "TB/s")
-
-
-@pytest.mark.parametrize("text", ["3.35 TX/s", "fast", "GB/", ""])
-def test_bad_text_is_refused(text):
-    with pytest.raises(ConfigError, match="bandwidth") as caught:
-        parse_quantity(text, "bandwidth")
-    assert caught.value.argument == "bandwidth"
 
 
 @pytest.mark.parametrize(

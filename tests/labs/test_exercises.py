@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from mlsysim import Q_, ConfigError, Hardware, UnknownEntryError
@@ -158,9 +159,9 @@ def test_texts_and_rows_are_answers():
     [
         ("hello-world-1", Q_(3, "ms"), "dimension"),
         ("hello-world-1", 2.5, "whole number"),
-        ("hello-world-1", True, "must be a number"),
+        ("hello-world-1", True, "one number"),
         ("hello-world-1", [1, 2], "one number"),
-        ("hello-world-5", "a half", "not a quantity"),
+        ("hello-world-5", "a half", "not an amount"),
         ("hello-world-5", float("nan"), "finite"),
         ("sustainability-2", 350, r'needs a unit: .* Q_\(350, "W"\)'),
         ("sustainability-2", Q_(350, "J"), r'wrong dimension.*"W"'),
@@ -172,6 +173,38 @@ def test_texts_and_rows_are_answers():
 def test_answers_of_another_kind_are_refused(name, answer, words):
     with pytest.raises(ConfigError, match=words):
         check(name, answer)
+
+
+ODD = [
+    "9**9**9**9 ms",
+    "(1 + 1) ms",
+    10**400,
+    10**5000,
+    -(10**400),
+    float("inf"),
+    np.complex64(3),
+    np.array("3"),
+    np.bytes_(b"3"),
+    np.True_,
+    np.arange(3),
+    "x" * 5000,
+    {"a": ["x" * 5000] * 9},
+]
+
+
+@pytest.mark.parametrize("answer", ODD, ids=lambda answer: type(answer).__name__)
+@pytest.mark.parametrize("name", ["hello-world-1", "hello-world-5", "sustainability-self-check"])
+def test_odd_answers_are_refused_and_not_evaluated(name, answer):
+    with pytest.raises(ConfigError) as caught:
+        check(name, answer)
+    assert caught.value.argument in EXERCISES[name].parts
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", [["hello-world-1"], None, np.arange(2), "x" * 5000])
+def test_a_name_of_another_type_is_an_unknown_one(name):
+    with pytest.raises(UnknownEntryError):
+        check(name, 3)
 
 
 def test_unknown_names_get_the_nearest():

@@ -136,3 +136,26 @@ def test_a_batch_of_many_divisors_is_advised_on():
         recompute="full",
     )
     assert found.configuration["microbatch_count"] > 10**6
+
+
+@pytest.mark.parametrize("values", [range(10**9), range(10**30), np.arange(1, 20_000)])
+@pytest.mark.parametrize("name", ["tp_size", "microbatch_count", "batch_size"])
+def test_too_many_choices_are_refused_before_they_are_read(name, values):
+    job = {"model": Models.Llama3_8B, "fleet": SIXTEEN, "batch_size": 16}
+    with pytest.raises(ConfigError, match="more than 10,000 choices") as caught:
+        advise(**job | {name: values})
+    assert caught.value.argument == name
+    assert len(str(caught.value)) < 300
+
+
+def test_too_many_searches_are_refused():
+    job = {"model": Models.Llama3_8B, "fleet": SIXTEEN}
+    with pytest.raises(ConfigError, match="1 x 1001 choices") as caught:
+        advise(**job, batch_size=range(1, 1002))
+    assert caught.value.argument == "batch_size"
+
+
+def test_a_refusal_does_not_list_every_choice():
+    with pytest.raises(ParallelismError, match=r"tp_size = \[3, ") as caught:
+        layouts(Models.Llama3_8B, SIXTEEN, 16, 2048, {"tp_size": list(range(3, 9000, 2))})
+    assert len(str(caught.value)) < 400

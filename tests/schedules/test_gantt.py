@@ -35,5 +35,5 @@ def test_columns_can_be_set():
 @pytest.mark.parametrize("tick", [0, -1, float("nan"), 1e-9])
 def test_columns_refused(tick):
     step = simulate_pipeline(pp_size=2, microbatch_count=2)
-    with pytest.raises(ConfigError, match="does not divide"):
+    with pytest.raises(ConfigError, match="tick = "):
         step.gantt(tick)

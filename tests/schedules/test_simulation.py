@@ -140,12 +140,23 @@ F1, B1, W1, F2, B2 = Pass("F", 0), Pass("B", 0), Pass("W", 0), Pass("F", 1), Pas
         ([["F1", "B1"]], "orders hold 'F1': give passes"),
         ([[("X", 0)]], "orders hold"),
         ([[("F", -1)]], "orders hold"),
+        ([[(np.array(["F", "B"]), 0)]], "orders hold"),
+        (None, "orders hold None: give one list"),
+        ([5], "orders hold 5: give one list"),
+        ([[Pass("F", 10**9)]], "microbatch 1000000000 and chunk 0, .* 1,000,000 passes"),
+        ([[Pass("F", 1000, 1000), Pass("B", 0)]], "microbatch 1000 and chunk 1000"),
+        ([[Pass("F", 10**5000)]], "more than the 1,000,000 passes"),
+        ([itertools.repeat(F1)], "hold more than the 1,000,000 passes"),
+        (itertools.repeat([]), "hold more than the 1,000,000 passes"),
+        ([[F1, B1] * 100_000], "stage 1 repeats B1"),
+        ([[B1, F1]] * 100, "stage 4 to run B1 and 96 more"),
     ],
 )
 def test_orders_refused(orders, words):
     with pytest.raises(ConfigError, match=words) as caught:
         play(orders)
     assert caught.value.argument == "orders"
+    assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize(

@@ -271,3 +271,26 @@ def test_the_constants_of_a_device(device, name):
     r = ServingSolver.solve(model=Models.Llama3_8B, hardware=device)
     assert r.calibration == name
     assert (r.itl_low is None) == ("no run" in name)
+
+
+@pytest.mark.parametrize("waves", [None, 1])
+def test_more_memory_lowers_latency_under_a_steady_load_only(waves):
+    """The statement of the docstring. With one wave, early requests do not wait for late ones."""
+    found = []
+    for capacity in (18, 24, 40, 80, 120):
+        memory = replace(Hardware.H100.memory, capacity=Q_(capacity, "GB"))
+        found.append(
+            ServingSolver.solve(
+                model=Models.Llama3_8B,
+                hardware=replace(Hardware.H100, name="H100 of another size", memory=memory),
+                seq_len=8192,
+                output_len=16,
+                batch_size=64,
+                waves=waves,
+            )
+        )
+    latencies = [result.latency for result in found]
+    throughputs = [result.output_throughput for result in found]
+    assert throughputs == sorted(throughputs)
+    assert [result.itl for result in found] == sorted(result.itl for result in found)
+    assert (latencies == sorted(latencies, reverse=True)) is (waves is None)

@@ -180,10 +180,32 @@ def test_one_that_waits_takes_over_from_one_that_dies(copy: Copy) -> None:
 
 
 def test_a_python_without_pip_is_replaced(copy: Copy) -> None:
+    copy.run()
+    (copy.folder / ".venv" / "bin" / "python").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    with (copy.folder / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert copy.run()[0] == 0
+    assert copy.installs == 2
+    copy.check()
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_an_environment_of_somebody_else_stays_as_it_is(copy: Copy, works: bool) -> None:
+    """Such as one that uv made, which has no pip."""
     scripts = copy.folder / ".venv" / "bin"
     scripts.mkdir(parents=True)
-    (scripts / "python").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    script = f'exec "{sys.executable}" "$@"' if works else "exit 1"
+    (scripts / "python").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     (scripts / "python").chmod(0o755)
+    status, words = copy.run()
+    assert status == 1
+    assert "not made by dev.py" in words
+    assert [path.name for path in (copy.folder / ".venv").rglob("*")] == ["bin", "python"]
+    assert copy.installs == 0
+
+
+def test_an_empty_folder_is_nobodys(copy: Copy) -> None:
+    (copy.folder / ".venv").mkdir()
     assert copy.run()[0] == 0
     copy.check()
 

@@ -1,6 +1,7 @@
 """Tables as people have them: marks, gaps, other columns. A row is predicted, or says why not."""
 
 import csv
+import errno
 import io
 import json
 import math
@@ -8,8 +9,10 @@ import os
 import random
 import re
 import unicodedata
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -206,8 +209,109 @@ def test_files_without_measurements_are_refused_in_words(text, tmp_path):
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     place = str(tmp_path / "nowhere" / "out.csv")
     done = CliRunner().invoke(app, ["validate", "measurements/memory.csv", "--output", place])
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert "cannot be written" in done.stderr
+    with pytest.raises(ConfigError) as caught:
+        validate(table("memory")).to_csv(5)
+    assert caught.value.argument == "path"
+
+
+def test_a_report_does_not_replace_the_measurements(tmp_path):
+    path = write(tmp_path / "runs.csv", table("memory"))
+    before = path.read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    for other in (path, link):
+        done = CliRunner().invoke(app, ["validate", str(path), "--output", str(other)])
+        assert done.exit_code == 2
+        assert "--output" in done.stderr
+        assert path.read_bytes() == before
+
+
+def test_a_report_is_replaced_as_a_whole(tmp_path, monkeypatch):
+    report, path = validate(table("memory")), tmp_path / "out.csv"
+    report.to_csv(path)
+    whole = path.read_bytes()
+    path.write_text("before", encoding="utf-8")
+
+    def full(self, text, **options):
+        with self.open("w", encoding="utf-8") as file:
+            file.write(text[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(ConfigError, match="No space left"):
+            report.to_csv(path)
+    assert path.read_text(encoding="utf-8") == "before"
+    report.to_csv(path)
+    assert path.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_data_frame_is_a_table_too(kind, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    path = write(tmp_path / "rows.csv", table(kind))
+    assert validate(pandas.read_csv(path)).to_dict() == validate(path).to_dict()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [Decimal(3), None, 3, [1], ["a"], b"abc", {"id": 1}, np.arange(3), [[1, 2]], ["x" * 5000]],
+)
+def test_what_holds_no_rows_is_refused(source):
+    with pytest.raises(ConfigError, match=r"path of a CSV file") as caught:
+        validate(source)
+    assert caught.value.argument == "source"
+    assert len(str(caught.value)) < 400
+
+
+def test_an_open_file_is_refused():
+    path = Path("measurements/memory.csv")
+    with path.open(encoding="utf-8") as file, pytest.raises(ConfigError, match=r"csv\.DictReader"):
+        validate(file)
+
+
+def test_a_long_path_is_not_echoed_whole():
+    with pytest.raises(ConfigError) as caught:
+        validate("x" * 5000)
+    assert len(str(caught.value)) < 400
+
+
+ODD = [["a"], np.array([1, 2]), 5, "x" * 5000, {"a": 1}]
+
+
+@pytest.mark.parametrize("argument", ["kind", "split"])
+@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
+def test_a_kind_or_split_of_another_type_is_refused(argument, value):
+    with pytest.raises(ConfigError) as caught:
+        validate("measurements/training.csv", **{argument: value})
+    assert caught.value.argument == argument
+    assert len(str(caught.value)) < 400
+
+
+def test_an_unknown_split_is_refused_with_those_there_are():
+    with pytest.raises(ConfigError, match="'calibrate', 'check'") as caught:
+        validate("measurements/training.csv", split="chek")
+    assert caught.value.argument == "split"
+
+
+def test_a_number_too_long_to_print_is_one_skipped_row():
+    (skipped,) = validate([RUN | {"step_time_s": 10**5000}]).skipped
+    assert "step_time_s" in skipped[1]
+
+
+@pytest.mark.parametrize("empty", ["\n", "\r\n\n", ",,,\n", " \n\t\n"])
+def test_empty_lines_above_the_head_change_nothing(empty, tmp_path):
+    path = write(tmp_path / "rows.csv", table("memory"))
+    plain = validate(path).to_dict()
+    path.write_text(empty + path.read_text(encoding="utf-8"), encoding="utf-8", newline="")
+    assert validate(path).to_dict() == plain
+    lines = path.read_text(encoding="utf-8").rstrip("\n")
+    path.write_text(f"{lines}\nshort\n", encoding="utf-8", newline="")
+    place = len(lines.splitlines()) + 1
+    assert f"line {place} has fewer cells" in validate(path).skipped[-1][1]
 
 
 def test_what_nothing_was_predicted_for_has_every_figure():

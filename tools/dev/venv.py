@@ -32,6 +32,10 @@ UV_NAMES = {
 }
 PIP_ONLY = {"no-index", "proxy", "client-cert", "trusted-host", "constraint", "require-hashes"}
 
+NOT_OURS = """\
+.venv was not made by dev.py, so it stays as it is. Rename it, or delete it if you do not need it
+(python3 dev.py clean --all), then run this command again: it makes a .venv of its own."""
+
 NO_VENV = """\
 Python could not make a virtual environment in {venv}.
 On Debian and Ubuntu the module for that is a package of its own: apt-get install python3-venv"""
@@ -84,6 +88,8 @@ def _stamp() -> str:
 
 
 def _bring_up_to_date() -> None:
+    if _foreign():
+        raise DevError(NOT_OURS)
     if _stamp() == UNFINISHED or not _works():
         _make()
     before = _stamp()
@@ -100,6 +106,13 @@ def _bring_up_to_date() -> None:
         STAMP.write_text(before, encoding="utf-8")  # pip ended by itself: nothing is half done
         raise
     STAMP.write_text(wanted(), encoding="utf-8")
+
+
+def _foreign() -> bool:
+    """Whether ``.venv`` holds what we did not make, which is not ours to change or delete."""
+    if not VENV.is_dir():
+        return VENV.exists() or VENV.is_symlink()
+    return not STAMP.is_file() and any(VENV.iterdir())
 
 
 def _make() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.core.fields import number, quantity, record, require
+from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types.fitted import NARROW, Fitted
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.units import Quantity
@@ -117,10 +117,6 @@ class Calibration(Fitted):
     fleet_band_high: float | None = number(default=None)
     expert_band_low: float | None = number(default=None)
     expert_band_high: float | None = number(default=None)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self, stack=str)
 
     def constant(self, name: str) -> tuple[str, float]:
         """Return the field and the factor that `gemm_fp8`, `cast_fp8` or `hidden_fp32` mean."""

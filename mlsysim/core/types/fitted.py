@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, Self
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, record, require
+from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry, Source
 
 __all__ = ["NARROW", "Fitted", "check_bands"]
@@ -51,6 +52,15 @@ class Fitted(Entry):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, formats=tuple)
+        unknown = [
+            name for name in self.formats if not isinstance(name, str) or name not in PRECISIONS
+        ]
+        if unknown:
+            raise ConfigError(
+                f"{type(self).__name__}.formats has {shown(unknown[0])}, which is not a number "
+                f"format: choose from {', '.join(PRECISIONS)}",
+                argument="formats",
+            )
         check_bands(self)
 
     def constant(self, name: str) -> tuple[str, float]:

@@ -46,10 +46,6 @@ class Rack(Entry):
     cooling: str
     pue: float = number(least=1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self, cooling=str)
-
 
 @record
 class Datacenter(Entry):

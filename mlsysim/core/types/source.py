@@ -41,7 +41,6 @@ class Source(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, title=str, url=str, locator=str, checked=str, note=str)
         if self.url and not _ADDRESS.fullmatch(self.url):
             raise ConfigError(
                 f"Source.url = {shown(self.url)} is not an address that pages may link to: give "
@@ -79,7 +78,7 @@ class Entry(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, name=str, source=Source, field_sources=Mapping)
+        require(self, source=Source, field_sources=Mapping)
         estimated: Any = self.estimated
         if isinstance(estimated, str) or not isinstance(estimated, Collection):
             raise ConfigError(
@@ -92,7 +91,8 @@ class Entry(Record):
         for path, source in self.field_sources.items():
             if not isinstance(source, Source):
                 raise ConfigError(
-                    f"{self.name}: field_sources[{path!r}] must be a Source, got {shown(source)}",
+                    f"{self.name}: field_sources[{shown(path)}] must be a Source, got "
+                    f"{shown(source)}",
                     argument="field_sources",
                 )
 

@@ -90,7 +90,7 @@ class Fleet(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, name=str, node=Node, fabric=NetworkFabric, note=str)
+        require(self, node=Node, fabric=NetworkFabric)
         if self.source is not None:
             require(self, source=Source)
 

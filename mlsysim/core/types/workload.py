@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, number, quantity, record, require
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Q_, Quantity, fixed, format_number
@@ -61,6 +61,12 @@ class FixedShapeModel(Workload):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, input_shape=tuple)
+        if not all(type(size) is int and size > 0 for size in self.input_shape):
+            raise ConfigError(
+                f"{self.name}: input_shape = {shown(self.input_shape)} must hold whole numbers "
+                "above zero, such as (3, 224, 224)",
+                argument="input_shape",
+            )
         used = self.si("dense_parameters") + self.si("gathered_parameters")
         if used > self.si("parameters"):
             raise ConfigError(
@@ -137,6 +143,14 @@ class TransformerModel(Workload):
             raise ConfigError(
                 f"{self.name}: kv_heads = {self.kv_heads} must divide heads = {self.heads}",
                 argument="kv_heads",
+            )
+        least = 2 * self.head_dim * (self.heads + self.kv_heads)
+        if self.kept_attention_width is not None and self.kept_attention_width < least:
+            raise ConfigError(
+                f"{self.name}: kept_attention_width = {self.kept_attention_width} is below the "
+                f"{least} of queries, keys, values and output of its heads: give more, or leave it "
+                "out",
+                argument="kept_attention_width",
             )
         self._check_experts()
         self._count_parameters()
