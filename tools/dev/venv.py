@@ -33,8 +33,9 @@ UV_NAMES = {
 PIP_ONLY = {"no-index", "proxy", "client-cert", "trusted-host", "constraint", "require-hashes"}
 
 NOT_OURS = """\
-.venv was not made by dev.py, so it stays as it is. Rename it, or delete it if you do not need it
-(python3 dev.py clean --all), then run this command again: it makes a .venv of its own."""
+The .venv here was not made by dev.py and does not work (no Python of this version with pip), so it
+stays as it is. Rename it, or delete it if you do not need it (python3 dev.py clean --all), then run
+this command again."""
 
 NO_VENV = """\
 Python could not make a virtual environment in {venv}.
@@ -88,9 +89,9 @@ def _stamp() -> str:
 
 
 def _bring_up_to_date() -> None:
-    if _foreign():
-        raise DevError(NOT_OURS)
     if _stamp() == UNFINISHED or not _works():
+        if _foreign():
+            raise DevError(NOT_OURS)
         _make()
     before = _stamp()
     STAMP.write_text(UNFINISHED, encoding="utf-8")
