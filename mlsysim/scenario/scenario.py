@@ -54,7 +54,7 @@ class Scenario(Record):
     limits : tuple of Limit
         What is promised about the solver's result.
     duration_days : float or None
-        Days that the system runs. Days, or a quantity when it is given.
+        Days that the system runs; a quantity may be given, and becomes days.
     region : GridProfile, Datacenter or None
         Where it runs.
     kwh_price : Quantity or None
