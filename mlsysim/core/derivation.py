@@ -17,6 +17,7 @@ from typing import Any
 
 from mlsysim.core.docstring import read_source
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.files import printable
 from mlsysim.core.formula import Call, Formula
 from mlsysim.core.provenance import cited
 from mlsysim.core.types import Source
@@ -179,7 +180,7 @@ class Derivation:
         shown: set[int] = set()
         for name, node in self.roots.items():
             lines += _tree(node, name, numbers, shown, depth=0)
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def _rest(self) -> str:
         name = next(iter(self.roots), "")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.files import printable
 from mlsysim.core.units import Q_, dress, fixed, is_quantity, real_number, strip, told
 
 __all__ = [
@@ -235,7 +236,7 @@ class Record:
 
     def __repr__(self) -> str:
         label = getattr(self, "name", None)
-        return f"<{type(self).__name__}{f' {label}' if label else ''}>"
+        return f"<{type(self).__name__}{f' {printable(label)}' if label else ''}>"
 
 
 def require(owner: Record, **kinds: type) -> None:

@@ -30,6 +30,7 @@ _SPELLED = {
 # What has a meaning in Markdown, HTML or mathematics; underscores have none within a word, and
 # two hyphens would become a dash.
 _MARKS = re.compile(r"[\\`*\[\]<>|&$~]|(?<!\w)_|_(?!\w)|(?<=-)-")
+_ANCHOR = re.compile(r"\W+")
 _ADDRESS_MARKS = str.maketrans({"(": "%28", ")": "%29", "|": "%7C", "\\": "%5C", "`": "%60"})
 
 
@@ -73,7 +74,9 @@ def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
         note = notes.get(key, "")
         words = note if note.startswith(row.name) else f"{escaped(row.name)}. {note}".strip()
         lines = [words, *_estimates(row)]
-        items.append(f"[`{key}`]{{#{key}}}\n\n:   " + "\n\n    ".join(lines))
+        # An attribute of a class is plain, and a key of a mapping may be anything.
+        term = f"`{key}`" if key.isidentifier() else escaped(key)
+        items.append(f"[{term}]{{#{_ANCHOR.sub('-', key)}}}\n\n:   " + "\n\n    ".join(lines))
     return "\n\n".join(items)
 
 

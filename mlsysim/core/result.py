@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import read_only, record
+from mlsysim.core.files import printable
 from mlsysim.core.provenance import escaped
 from mlsysim.core.units import format_number
 
@@ -168,7 +169,7 @@ class Result(Mapping[str, Any]):
     def __str__(self) -> str:
         width = max(len(name) for name in self._fields())
         lines = [f"{name:<{width}}  {_shown(value)}" for name, value in self.items()]
-        return "\n".join([type(self).__name__, *(f"  {line}" for line in lines)])
+        return "\n".join([type(self).__name__, *(f"  {printable(line)}" for line in lines)])
 
     def _repr_markdown_(self) -> str:
         rows = [f"| {name} | {escaped(_shown(value))} |" for name, value in self.items()]

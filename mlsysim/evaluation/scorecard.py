@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsysim.core.errors import InfeasibleError, OOMError, SLAViolation
 from mlsysim.core.fields import Record, record
+from mlsysim.core.files import printable
 from mlsysim.core.provenance import escaped
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
@@ -178,7 +179,7 @@ class Scorecard(Record):
             for row in (*level.checks, *level.figures):
                 padded = map(str.ljust, _cells(row), widths)
                 lines.append(f"    {'  '.join(padded)}  {row.reason}".rstrip())
-        return "\n".join(lines)
+        return printable("\n".join(lines), lines=True)
 
     def _repr_markdown_(self) -> str:
         return f"**{escaped(self.name)}: {self.status}**\n\n{self.table()._repr_markdown_()}"

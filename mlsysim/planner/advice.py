@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlsysim.core.fields import record
+from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import Q_, format_number
 from mlsysim.planner.contrasts import compared, parts_of, spent
@@ -46,7 +47,7 @@ class Alternative:
     words: str
 
     def __str__(self) -> str:
-        return f"{self.lever} = {self.value}: {self.words}"
+        return printable(f"{self.lever} = {self.value}: {self.words}", lines=True)
 
 
 @record
@@ -127,10 +128,11 @@ class Advice:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {self.configuration[name]}" for name in LEVERS)
-        return (
+        words = (
             f"Best of {self.searched:,} configurations by {self.goal}, of which "
             f"{len(self.plans):,} can run:\n{sizes}\n{self.why}"
         )
+        return printable(words, lines=True)
 
     def __repr__(self) -> str:
         return f"<Advice: {self.goal}, {self.searched:,} configurations>"

@@ -201,7 +201,9 @@ def advise(
                 argument=name,
             )
     for name, value in fixed.items():
-        DistributedSolver.parameters[name].admit(name, value)
+        found = DistributedSolver.parameters[name].admit(name, value)
+        if name == "attention":
+            fixed[name] = found.name  # an option of the same name is the same attention
     admitted = {
         name: EconomicsSolver.parameters[name].admit(name, value)
         for name, value in economics.items()

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import quantity, record
+from mlsysim.core.files import printable
 from mlsysim.core.units import Q_, Quantity
 from mlsysim.solvers import DistributedResult
 
@@ -53,7 +54,7 @@ class Contrast:
     words: str
 
     def __str__(self) -> str:
-        return self.words
+        return printable(self.words, lines=True)
 
 
 def parts_of(result: Mapping[str, Any]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
+from mlsysim.core.files import printable
 from mlsysim.core.result import Result
 from mlsysim.planner.cases import Case
 from mlsysim.planner.patterns import PATTERNS
@@ -46,7 +47,8 @@ class Diagnosis:
     gain: float
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.evidence}; {self.change}: {self.gain:+.1%} tokens per second"
+        words = f"{self.name}: {self.evidence}; {self.change}: {self.gain:+.1%} tokens per second"
+        return printable(words, lines=True)
 
 
 def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ...]:

@@ -18,7 +18,7 @@ from mlsysim.core.types import (
     TransformerModel,
     Workload,
 )
-from mlsysim.core.units import Quantity
+from mlsysim.core.units import Quantity, is_quantity, si_factor, strip
 from mlsysim.scenario.limits import Limit, metrics_of
 from mlsysim.scenario.macro import MACRO_METRICS, SustainabilitySolver
 from mlsysim.scenario.systems import SYSTEMS, standalone_fleet
@@ -54,7 +54,7 @@ class Scenario(Record):
     limits : tuple of Limit
         What is promised about the solver's result.
     duration_days : float or None
-        Days that the system runs.
+        Days that the system runs; a quantity may be given, and becomes days.
     region : GridProfile, Datacenter or None
         Where it runs.
     kwh_price : Quantity or None
@@ -96,7 +96,8 @@ class Scenario(Record):
     description: str = ""
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
-    duration_days: float | None = number(default=None)
+    # Plain days once the scenario is made, but a quantity may be given.
+    duration_days: Any = number(default=None)
     region: GridProfile | Datacenter | None = None
     kwh_price: Quantity | None = quantity("USD/kWh", default=None, zero=True)
     unit_price: Quantity | None = quantity("USD", default=None, zero=True)
@@ -107,6 +108,9 @@ class Scenario(Record):
     macro_limits: tuple[Limit, ...] = ()
 
     def __post_init__(self) -> None:
+        if is_quantity(self.duration_days):  # as the solvers take it
+            days = strip(self.duration_days, "day", "duration_days") / si_factor("day")
+            self._keep("duration_days", days)
         super().__post_init__()
         require(self, arguments=Mapping)
         for field in ("limits", "macro_limits"):

@@ -19,6 +19,7 @@ from mlsysim import (
     advise,
     sweep,
 )
+from mlsysim.core.types.options import ATTENTION
 from mlsysim.planner.space import blocks, divisors, layouts
 
 SIXTEEN = replace(Systems.Clusters.Research_256, name="sixteen", count=2)
@@ -159,3 +160,12 @@ def test_a_refusal_does_not_list_every_choice():
     with pytest.raises(ParallelismError, match=r"tp_size = \[3, ") as caught:
         layouts(Models.Llama3_8B, SIXTEEN, 16, 2048, {"tp_size": list(range(3, 9000, 2))})
     assert len(str(caught.value)) < 400
+
+
+def test_an_attention_is_the_same_by_name_and_as_an_option():
+    job = {"model": Models.Llama3_8B, "fleet": SIXTEEN, "batch_size": 16, "tp_size": 1}
+    job |= {"pp_size": 1, "cp_size": 1, "microbatch_count": 1, "zero_stage": 1}
+    for name, option in ATTENTION.items():
+        by_name, as_option = advise(**job, attention=name), advise(**job, attention=option)
+        assert as_option.searched == by_name.searched
+        assert as_option.configuration == by_name.configuration

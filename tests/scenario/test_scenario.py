@@ -152,3 +152,14 @@ def test_the_frontier_needs_its_interleaved_pipeline():
     needed = scenario.limits[1]
     assert needed.allows(scenario.solve().mfu)
     assert not needed.allows(plain.solve().mfu)
+
+
+def test_a_duration_may_have_a_unit():
+    scenario = next(item for item in Scenarios if item.duration_days is not None)
+    hours = dataclasses.replace(scenario, duration_days=Q_(72, "h"))
+    assert hours.duration_days == 3
+    assert hours == dataclasses.replace(scenario, duration_days=3)
+    for bad in (Q_(3, "GB"), Q_(-3, "day"), Q_(float("nan"), "day"), Q_(10**400, "day")):
+        with pytest.raises(ConfigError) as caught:
+            dataclasses.replace(scenario, duration_days=bad)
+        assert caught.value.argument == "duration_days"
