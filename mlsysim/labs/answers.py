@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from mlsysim.core.errors import ConfigError, shown
@@ -104,6 +105,8 @@ class Amount(Part):
         """Return the answer in SI base units."""
         if isinstance(answer, str):
             answer = read_amount(answer, self.unit, name)
+        if isinstance(answer, Fraction):  # what the schedules of pipelines are counted in
+            answer = float(answer)
         value = real_number(strip(answer, self.unit, name))
         if value is None:
             raise ConfigError(f"{name} = {shown(answer)} must be one number", argument=name)

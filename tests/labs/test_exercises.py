@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -237,3 +238,8 @@ def test_only_answers_made_of_arrays_need_numpy():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_fraction_is_a_number():
+    """Schedules of pipelines count in fractions."""
+    assert "percent" in check("hello-world-5", Fraction(199, 10)).hint
