@@ -170,10 +170,14 @@ def _solve_to_file(folder: str, kernel: _Kernel, inputs: Mapping[str, Any], atte
     return file.name
 
 
-def _checked(outputs: Any, piece: _Slice) -> dict[str, Any]:
-    """Refuse what is not the outputs of a kernel for these rows."""
-    if not isinstance(outputs, dict):
+def _checked(outputs: Any, piece: _Slice, names: set[str]) -> dict[str, Any]:
+    """Refuse what is not the outputs of a kernel for these rows, with the names of other slices."""
+    if not isinstance(outputs, dict) or not outputs:
         raise TypeError(f"the result of a slice is not a dict of columns: {shown(outputs)}")
+    if names and set(outputs) != names:
+        raise TypeError(
+            f"the result of a slice has other columns: {shown(sorted(names ^ set(outputs)))}"
+        )
     for name, value in outputs.items():
         try:
             np.broadcast_to(np.asarray(value), piece.shape)
@@ -214,6 +218,7 @@ def _submitted(
     """
     left = slices
     fault: Exception | None = None
+    names: set[str] = set()
     for attempt in range(_ATTEMPTS):
         lost = []
         futures: dict[Future[Any], _Slice] = {}
@@ -237,7 +242,8 @@ def _submitted(
                     future = ended.get()
                     piece = futures.pop(future)
                     try:
-                        outputs = _checked(unpacked(future.result()), piece)
+                        outputs = _checked(unpacked(future.result()), piece, names)
+                        names = set(outputs)
                     except Exception as death:
                         fault = death
                         lost.append(piece)

@@ -180,6 +180,7 @@ BROKEN = {
     "outputs of None": lambda future: done(None),
     "outputs in a list": lambda future: done([future.result()]),
     "one row less": lambda future: done({n: np.ones(3) for n in future.result()}),
+    "no column": lambda future: done({}),
     "ragged rows": lambda future: done({"latency": [[1], [1, 2]]}),
 }
 
@@ -191,6 +192,19 @@ def test_an_executor_that_returns_something_else_is_an_error(answer):
         sweep(DistributedSolver, **PLANS, executor=Returning(answer))
     assert caught.value.rows[0] == 0
     assert caught.value.attempts == 3
+
+
+def test_a_slice_without_one_of_the_columns_is_an_error():
+    """Its rows would be whatever was in memory."""
+    seen = []
+
+    def answer(future):
+        seen.append(future)
+        return future if len(seen) == 1 else done({"mfu": future.result()["mfu"]})
+
+    with pytest.raises(ExecutorError, match="other columns") as caught:
+        sweep(DistributedSolver, **PLANS, executor=Returning(answer))
+    assert caught.value.rows[0] > 0
 
 
 def kill_one(done, total):
