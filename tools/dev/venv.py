@@ -20,6 +20,7 @@ PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
 PYPROJECT = ROOT / "pyproject.toml"
 STAMP = VENV / ".mlsysim-installed"
 UNFINISHED = "unfinished"
+ADOPTED = "not made by dev.py, and unfinished"
 LOCK = ROOT / "build" / "venv.lock"
 EXTRAS = ("tables", "cluster", "labs", "docs", "dev")
 
@@ -94,7 +95,7 @@ def _bring_up_to_date() -> None:
             raise DevError(NOT_OURS)
         _make()
     before = _stamp()
-    STAMP.write_text(UNFINISHED, encoding="utf-8")
+    STAMP.write_text(ADOPTED if _foreign() else UNFINISHED, encoding="utf-8")
     try:
         names = requirements()
         with step(f"installing {len(names)} requirements into .venv (once)"):
@@ -104,7 +105,8 @@ def _bring_up_to_date() -> None:
             options = ("--no-deps", "--no-build-isolation", "--no-index", "--editable")
             _pip(NO_EDITABLE, "install", *options, str(ROOT))
     except DevError:
-        STAMP.write_text(before, encoding="utf-8")  # pip ended by itself: nothing is half done
+        # pip ended by itself: nothing is half done.
+        STAMP.write_text(before or ADOPTED, encoding="utf-8")
         raise
     STAMP.write_text(wanted(), encoding="utf-8")
 
@@ -113,7 +115,7 @@ def _foreign() -> bool:
     """Whether ``.venv`` holds what we did not make, which is not ours to change or delete."""
     if not VENV.is_dir():
         return VENV.exists() or VENV.is_symlink()
-    return not STAMP.is_file() and any(VENV.iterdir())
+    return _stamp() == ADOPTED or (not STAMP.is_file() and any(VENV.iterdir()))
 
 
 def _make() -> None:
