@@ -232,11 +232,15 @@ def test_rows_refuse_fields_of_another_class(entry, changes, words):
         dataclasses.replace(entry, **changes)
 
 
-def test_devices_and_nodes_stand_side_by_side():
+@pytest.mark.parametrize("efficiency", [None, 0.5])
+def test_devices_and_nodes_stand_side_by_side(efficiency):
     """Their plans differ in where numbers come from, not in what is computed from them."""
     both = [Hardware.H100, Systems.Nodes.DGX_H100]
-    table = sweep(ServingSolver, model=Models.Llama3_8B, hardware=both)
+    given = {"model": Models.Llama3_8B, "efficiency": efficiency}
+    table = sweep(ServingSolver, hardware=both, **given)
     assert table["itl"][0] == table["itl"][1]
+    for row, hardware in zip(table, both, strict=True):
+        assert row["ttft"] == ServingSolver.solve(hardware=hardware, **given).ttft
 
 
 def test_kinds_of_models_are_swept_together():

@@ -194,7 +194,9 @@ def _axis(choose: Choose, name: str, kind: Argument, size: int, wrong: bool) -> 
         if isinstance(kind, Amount):
             several.append(lambda: Q_(np.array(values), kind.unit))
     elif all(isinstance(value, (str, bool)) for value in values):
-        several += [lambda: np.array(values), lambda: list(np.array(values))]
+        several.append(lambda: np.array(values))
+        if isinstance(values[0], bool):
+            several.append(lambda: list(np.array(values)))
     else:
         several.append(lambda: _objects(values))
     return choose(several)()

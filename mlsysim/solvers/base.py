@@ -70,11 +70,14 @@ class Plan:
     """What was read of records: they are read-only, and a solver meets the same few again."""
 
     def inputs(self, arguments: Mapping[str, Any]) -> dict[str, float]:
-        """Look up the kernel's inputs."""
+        """Look up the kernel's inputs, in the order of the kernel's names.
+
+        Plans of one kernel differ in what comes from records, and a sweep joins their inputs.
+        """
         found = _values(arguments, self._direct)
         for root, paths in self._of_records.items():
             found |= self._numbers(arguments, root, paths)
-        return found
+        return {name: found[name] for name in sorted(found)}
 
     @cached_property
     def _direct(self) -> dict[str, str | tuple[str, ...]]:
