@@ -195,7 +195,7 @@ def _axis(choose: Choose, name: str, kind: Argument, size: int, wrong: bool) -> 
             several.append(lambda: Q_(np.array(values), kind.unit))
     elif all(isinstance(value, (str, bool)) for value in values):
         several.append(lambda: np.array(values))
-        if isinstance(values[0], bool):
+        if isinstance(kind, Switch) and not wrong:
             several.append(lambda: list(np.array(values)))
     else:
         several.append(lambda: _objects(values))
