@@ -77,7 +77,7 @@ def show(
 
 
 def print_text(text: str) -> None:
-    """Print text, some of which may come from a file, without letting it drive the terminal."""
+    """Print text that may include words from a file, without letting them drive the terminal."""
     click.echo(printable(text, lines=True))
 
 

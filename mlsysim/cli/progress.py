@@ -1,4 +1,4 @@
-"""A progress bar for work that takes long, where somebody watches."""
+"""A progress bar for long work, shown only on a terminal."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _is_array(*values: Any) -> bool:
 
 def maximum(a: Any, b: Any) -> Any:
     """Larger of `a` and `b`, element by element."""
-    if type(a) is type(b) is float:  # most calls: all of one answer's
+    if type(a) is type(b) is float:  # the usual case, and the fastest test for it
         return a if a >= b else b
     if _is_array(a, b):
         import numpy
@@ -164,9 +164,8 @@ def gcd(a: Any, b: Any) -> Any:
         a, b = numpy.broadcast_arrays(numpy.asarray(a, float), numpy.asarray(b, float))
         if (a < _INT64).all() and (b < _INT64).all():
             return numpy.gcd(a.astype(numpy.int64), b.astype(numpy.int64)).astype(float)
-        with numpy.errstate(
-            invalid="ignore"
-        ):  # Euclid's algorithm, since floats do not wrap around
+        # Euclid's algorithm, since floats do not wrap around.
+        with numpy.errstate(invalid="ignore"):
             while (b > 0).any():
                 a, b = numpy.where(b > 0, b, a), numpy.where(b > 0, numpy.fmod(a, b), b)
         return a

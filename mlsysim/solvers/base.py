@@ -70,9 +70,9 @@ class Plan:
     """What was read of records: they are read-only, and a solver meets the same few again."""
 
     def inputs(self, arguments: Mapping[str, Any]) -> dict[str, float]:
-        """Look up the kernel's inputs, in the order of the kernel's names.
+        """Look up the kernel's inputs, sorted by name.
 
-        Plans of one kernel differ in what comes from records, and a sweep joins their inputs.
+        Plans of one kernel find them in different orders, and a sweep joins them.
         """
         found = _values(arguments, self._direct)
         for root, paths in self._of_records.items():

@@ -1,4 +1,4 @@
-"""Language models: without experts, but for GPT-4, of which experts are reported."""
+"""Language models without experts, and GPT-4, which is reported to have them."""
 
 from mlsysim.core.types import MoETransformerModel, TransformerModel
 from mlsysim.core.units import Q_
