@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import Record
+from mlsysim.core.inputs import Varying
 from mlsysim.core.units import Q_, is_quantity, si_factor, unit
-from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, Number, Varying, is_array
+from mlsysim.solvers.arguments import Amount, Argument, Number, is_array
 
 __all__ = ["Axis", "is_axis"]
 

@@ -1,4 +1,4 @@
-"""Columns of a sweep: what the kernels of its parts return, joined and put in units."""
+"""Columns of a sweep: what the models of its parts return, joined and put in units."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["columns_of", "outputs_of"]
 def outputs_of(
     grid: Grid, parts: list[Part], executor: Executors | None, progress: Progress
 ) -> dict[str, NDArray[Any]]:
-    """Run the kernels, and join what they return into one column per output.
+    """Run the models, and join what they return into one column per output.
 
-    An output that the kernel of a row does not return is unknown there. A row without a kernel has
+    An output that the model of a row does not return is unknown there. A row without a model has
     no known outputs.
     """
     report = reporter(progress)
     found: dict[str, NDArray[Any]] = {}
-    before = grid.size - sum(len(part.valid) for part in parts)  # rows without a kernel
+    before = grid.size - sum(len(part.valid) for part in parts)  # rows without a model
     for part in parts:
         shift = partial(_shifted, report, before, grid.size)
-        outputs = evaluate(part.kernel, part.inputs, part.shape, executor, shift)
+        outputs = evaluate(part.model, part.inputs, part.shape, executor, shift)
         before += len(part.valid)
         for name, values in outputs.items():
             flat = values.reshape(-1)
@@ -50,8 +50,8 @@ def outputs_of(
 
 
 def _outputs(grid: Grid) -> dict[str, np.dtype[Any]]:
-    """Return what kernels of the solver return, and its type, without running one."""
-    rest = grid.cls.rest({}, {})
+    """Return what models of the solver return, and its type, without running one."""
+    rest = grid.cls.rest({}, None)
     kinds = {"bool": np.dtype(bool), "str": np.dtype(str)}
     return {
         item.name: np.dtype(float) if "unit" in item.metadata else kinds[str(item.type)]

@@ -1,8 +1,8 @@
 """The configurations of a sweep: axes, broadcast against each other or read side by side.
 
-A solver chooses its plan and its constants once for each combination of names, objects and stages
-that occurs, which we call a case. Every kernel input becomes the numbers of an axis, or a small
-table with one value per case.
+A solver admits its arguments once for each combination of names, objects and stages that occurs,
+which we call a case. The cases of one model and one structure are stacked into one form of its
+inputs, in which every number is that of an axis, or varies only along the axes that decide it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.axes import Axis, is_axis
 from mlsysim.core.errors import ConfigError
+from mlsysim.core.forms import structure
+from mlsysim.core.inputs import Inputs, Varying
 from mlsysim.core.table import Column
 from mlsysim.memory import check_room
-from mlsysim.slices import Chosen
-from mlsysim.solvers.arguments import Varying
-from mlsysim.solvers.base import Kernel, Solver
+from mlsysim.slices import Chosen, holding
+from mlsysim.solvers.base import Model, Solver
 
 __all__ = ["Grid", "Part"]
 
@@ -31,14 +32,21 @@ __all__ = ["Grid", "Part"]
 # Bytes that a case takes: about a hundred numbers.
 _CASE = 3000
 
+_Kind: TypeAlias = tuple[Model[Any], Any]
+"""What cases must share to be computed together: the model, and the structure of its inputs."""
+
 
 @dataclass(frozen=True)
 class _Case:
-    """The kernel that a solver chooses for a combination, and its inputs."""
+    """What a solver admits for a combination, as plain inputs, and the model that it chooses."""
 
-    kernel: Kernel
-    values: tuple[Any, ...]
-    """Inputs of the kernel, followed by the values that only the rules need."""
+    model: Model[Any]
+    inputs: Inputs
+
+    @property
+    def kind(self) -> _Kind:
+        """What it must share with those that it is computed with."""
+        return self.model, structure(self.inputs)
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,16 @@ class _Layout:
     shape: tuple[int, ...]
     index: Mapping[str, NDArray[np.intp]]
     case: NDArray[np.intp]
+
+    def along(self, axis: int, positions: NDArray[np.intp]) -> _Layout:
+        """Return the layout with some positions of an axis only."""
+
+        def take(values: NDArray[np.intp]) -> NDArray[np.intp]:
+            return values if values.shape[axis] == 1 else np.take(values, positions, axis)
+
+        shape = (*self.shape[:axis], len(positions), *self.shape[axis + 1 :])
+        index = {name: take(values) for name, values in self.index.items()}
+        return _Layout(shape, index, take(self.case))
 
     def picked(self, rows: NDArray[np.intp]) -> _Layout:
         """Return the layout of some rows only, as a flat one."""
@@ -59,13 +77,29 @@ class _Layout:
         index = {name: pick(positions) for name, positions in self.index.items()}
         return _Layout((len(rows),), index, pick(self.case))
 
+    def of(self, own: NDArray[np.bool_]) -> tuple[_Layout, NDArray[np.intp]]:
+        """Return the layout of the rows of some cases, and these rows.
+
+        Where the rows are all combinations of some positions of each axis, axes stay axes.
+        """
+        mask = own[self.case]
+        rows = np.flatnonzero(np.broadcast_to(mask, self.shape))
+        layout, box = self, 1
+        for axis, length in enumerate(mask.shape):
+            others = tuple(other for other in range(mask.ndim) if other != axis)
+            positions = np.flatnonzero(mask.any(axis=others))
+            box *= len(positions)
+            if len(positions) < length:
+                layout = layout.along(axis, positions)
+        return (layout if box == mask.sum() else self.picked(rows)), rows
+
 
 @dataclass(frozen=True)
 class Part:
-    """The rows that one kernel computes, and which of them are valid."""
+    """The rows that one model computes together, and which of them are valid."""
 
-    kernel: Kernel
-    inputs: Mapping[str, Any]
+    model: Model[Any]
+    inputs: Inputs
     shape: tuple[int, ...]
     rows: NDArray[np.intp] | slice
     valid: NDArray[np.bool_]
@@ -97,7 +131,6 @@ class Grid:
         if how == "product" and places:
             places = list(np.ix_(*places))
         self._index = dict(zip(self._axes, places, strict=True))
-        self._names: dict[Kernel, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         count, combinations, case = (self._zipped if how == "zip" else self._crossed)()
         named = {name: lengths[name] for name in self._choosing()}
         check_room(named, count, _CASE, "combinations of names")
@@ -157,51 +190,49 @@ class Grid:
         stand_ins = {name: axis.picks[0] for name, axis in self._axes.items()}
         chosen = dict(zip(self._choosing(), picks, strict=True))
         try:
-            arguments = self.cls.admit(self._fixed | stand_ins | chosen)
+            inputs = self.cls.admit(self._fixed | stand_ins | chosen)
         except ConfigError:
             return None
-        kernel = self.cls.plan(arguments).kernel
-        inputs, limits = self.cls.inputs(arguments), self.cls.limits(arguments)
-        self._names[kernel] = tuple(inputs), tuple(limits)
-        return _Case(kernel, (*inputs.values(), *limits.values()))
+        return _Case(self.cls.model(inputs), inputs.plain())
 
     def parts(self) -> list[Part]:
-        """Return all rows that have a kernel, by kernel."""
-        if len(self._names) == 1:
-            return [self._part(kernel, self._layout, slice(None)) for kernel in self._names]
+        """Return all rows that have a model, by what is computed together."""
+        kinds: dict[_Kind, list[int]] = {}
+        for place, case in enumerate(self._cases):
+            if case is not None:
+                kinds.setdefault(case.kind, []).append(place)
+        if len(kinds) == 1:
+            return [self._part(*kinds.values(), self._layout, slice(None))]
         parts = []
-        for kernel in self._names:
-            own = np.array([case is not None and case.kernel is kernel for case in self._cases])
-            rows = np.flatnonzero(np.broadcast_to(own[self._layout.case], self.shape))
-            parts.append(self._part(kernel, self._layout.picked(rows), rows))
+        for places in kinds.values():
+            own = np.zeros(len(self._cases), bool)
+            own[places] = True
+            parts.append(self._part(places, *self._layout.of(own)))
         return parts
 
-    def _part(self, kernel: Kernel, layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
-        cases = [case if case and case.kernel is kernel else None for case in self._cases]
-        first = next(case for case in cases if case is not None)
+    def _part(self, places: list[int], layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
+        own = {place: case for place in places if (case := self._cases[place]) is not None}
+        first = own[places[0]]
         # Refused cases take the numbers of another one. Their rows are marked and show none.
-        filled = [first if case is None else case for case in cases]
-        names, limits = self._names[kernel]
-        found = {
-            name: self._gathered([case.values[place] for case in filled], layout)
-            for place, name in enumerate((*names, *limits))
-        }
-        good = np.array([case is not None for case in cases])
-        valid = np.broadcast_to(good[layout.case], layout.shape).copy()
-        known = _Known(found)
-        for rule in self.cls.rules:
-            valid &= rule.holds(known)
-        inputs = {name: found[name] for name in names}
-        return Part(kernel, inputs, layout.shape, rows, valid.reshape(-1))
+        cases = [own.get(place, first) for place in range(len(self._cases))]
+        inputs = type(first.inputs).stacked(
+            [case.inputs for case in cases], lambda values: self._joined(values, layout)
+        )
+        good = np.array([place in own for place in range(len(cases))])
+        valid = np.broadcast_to(good[layout.case], layout.shape).reshape(-1)
+        rules = [rule.holds for rule in self.cls.rules]
+        return Part(
+            first.model, inputs, layout.shape, rows, valid & holding(rules, inputs, layout.shape)
+        )
 
-    def _gathered(self, values: list[Any], layout: _Layout) -> Any:
-        """Join one input over all cases: a number, an array, or a table by case."""
+    def _joined(self, values: list[Any], layout: _Layout) -> Any:
+        """Join one number over all cases: a number, an array, or a table by case."""
         names = {value.name for value in values if isinstance(value, Varying)}
         if not names:
             first = values[0]
             if all(value == first or (math.isnan(value) and math.isnan(first)) for value in values):
                 return first
-            return Chosen(np.array(values), layout.case)
+            return _spread(np.array(values), layout)
         numbers = {name: self._axes[name].numbers[layout.index[name]] for name in names}
         if all(isinstance(value, Varying) for value in values) and len(names) == 1:
             return numbers.popitem()[1]
@@ -239,18 +270,15 @@ class Grid:
         return found
 
 
-class _Known(Mapping[str, Any]):
-    """Inputs for the rules. Tables are spread over the rows only when a rule reads them."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
-
-    def __getitem__(self, name: str) -> Any:
-        value = self._values[name]
-        return value.values[value.case] if isinstance(value, Chosen) else value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+def _spread(values: NDArray[Any], layout: _Layout) -> Any:
+    """Lay the values of the cases out along the axes that decide them."""
+    if len(layout.shape) == 1:
+        return Chosen(values, layout.case)  # rows are many, and cases few
+    table = values[layout.case]
+    for axis, length in enumerate(table.shape):
+        first = np.take(table, [0], axis)
+        if length > 1 and np.array_equal(
+            np.broadcast_to(first, table.shape), table, equal_nan=True
+        ):
+            table = first
+    return table

@@ -12,7 +12,7 @@ import math
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,14 +20,17 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import NamedTemporaryFile, TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, ExecutorError, shown
+from mlsysim.core.forms import mapped
 
-__all__ = ["Chosen", "Executors", "Progress", "evaluate", "reporter"]
+__all__ = ["Chosen", "Executors", "Progress", "evaluate", "holding", "reporter"]
+
+I = TypeVar("I")  # noqa: E741 - models call their inputs `i`
 
 Executors: TypeAlias = Executor | Callable[[], Executor]
 """An executor, or a function that makes one, and makes it anew when its workers have died."""
@@ -35,7 +38,7 @@ Executors: TypeAlias = Executor | Callable[[], Executor]
 Progress: TypeAlias = bool | Callable[[int, int], None]
 """Whether to draw a bar, or what to call with the rows done and the rows in all."""
 
-_Kernel: TypeAlias = Callable[..., dict[str, Any]]
+_Model: TypeAlias = Callable[[Any], dict[str, Any]]
 
 # Rows of a slice: a few dozen arrays of this length stay in cache. A million rows at once would
 # pass through memory once for every formula, which takes several times as long as the arithmetic.
@@ -63,14 +66,14 @@ class _Slice:
     box: tuple[slice, ...]
     shape: tuple[int, ...]
 
-    def of(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the part of the kernel's inputs that these rows need."""
-        return {name: self._part(value) for name, value in inputs.items()}
+    def of(self, inputs: I) -> I:
+        """Return the part of the inputs that these rows need."""
+        return mapped(inputs, self._part)
 
     def _part(self, value: Any) -> Any:
         if isinstance(value, Chosen):
             return value.values[self._part(value.case)]
-        if np.ndim(value) == 0:
+        if not isinstance(value, np.ndarray):
             return value
         # Shapes are aligned from the right, as in broadcasting.
         box = self.box[len(self.box) - value.ndim :]
@@ -81,13 +84,13 @@ class _Slice:
 
 
 def evaluate(
-    kernel: _Kernel,
-    inputs: Mapping[str, Any],
+    model: _Model,
+    inputs: Any,
     shape: tuple[int, ...],
     executor: Executors | None = None,
     progress: Progress = False,
 ) -> dict[str, NDArray[Any]]:
-    """Run a kernel on all rows of a grid, slice by slice.
+    """Run a model on all rows of a grid, slice by slice.
 
     Raises
     ------
@@ -99,9 +102,9 @@ def evaluate(
     report = reporter(progress)
     slices = _cut(shape)
     computed: Generator[tuple[_Slice, dict[str, Any]]] = (
-        ((piece, _solve(kernel, piece.of(inputs))) for piece in slices)
+        ((piece, _solve(model, piece.of(inputs))) for piece in slices)
         if executor is None
-        else _submitted(_maker(executor), kernel, inputs, slices)
+        else _submitted(_maker(executor), model, inputs, slices)
     )
     total = math.prod(shape)
     done = 0
@@ -113,6 +116,20 @@ def evaluate(
             done += piece.rows.stop - piece.rows.start
             report(done, total)
     return {name: column.reshape(shape) for name, column in columns.items()}
+
+
+def holding(
+    conditions: list[Callable[[Any], Any]], inputs: Any, shape: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Tell in which rows of a grid all conditions on the inputs hold."""
+    valid = np.empty(math.prod(shape), bool)
+    for piece in _cut(shape):
+        part = piece.of(inputs)
+        good: Any = True
+        for holds in conditions:
+            good = good & holds(part)
+        valid[piece.rows] = np.broadcast_to(good, piece.shape).reshape(-1)
+    return valid
 
 
 def _cut(shape: tuple[int, ...]) -> list[_Slice]:
@@ -148,30 +165,30 @@ def _place(
     column[piece.rows] = np.broadcast_to(value, piece.shape).reshape(-1)
 
 
-def _solve(kernel: _Kernel, inputs: Mapping[str, Any], attempt: int = 0) -> dict[str, Any]:
-    """Run the kernel on one slice: the task that travels to the workers.
+def _solve(model: _Model, inputs: Any, attempt: int = 0) -> dict[str, Any]:
+    """Run the model on one slice: the task that travels to the workers.
 
     Dask knows tasks by their arguments, and answers one that failed with the same failure. The
     number of the attempt makes it another task.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return kernel(**inputs)
+        return model(inputs)
 
 
-def _solve_to_file(folder: str, kernel: _Kernel, inputs: Mapping[str, Any], attempt: int) -> str:
-    """Run the kernel on one slice, and return the path of a file with its outputs.
+def _solve_to_file(folder: str, model: _Model, inputs: Any, attempt: int) -> str:
+    """Run the model on one slice, and return the path of a file with its outputs.
 
     Workers get Ctrl-C too. If it interrupts one that is returning a result, the pool's pipe can
     stay locked for good. So workers ignore it, and the process that sweeps stops them.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
-        pickle.dump(_solve(kernel, inputs, attempt), file)
+        pickle.dump(_solve(model, inputs, attempt), file)
     return file.name
 
 
 def _checked(outputs: Any, piece: _Slice, names: set[str]) -> dict[str, Any]:
-    """Refuse what is not the outputs of a kernel for these rows, with the names of other slices."""
+    """Refuse what is not the outputs of a model for these rows, with the names of other slices."""
     if not isinstance(outputs, dict) or not outputs:
         raise TypeError(f"the result of a slice is not a dict of columns: {shown(outputs)}")
     if names and set(outputs) != names:
@@ -209,11 +226,11 @@ def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[
 
 
 def _submitted(
-    make: Callable[[], Any], kernel: _Kernel, inputs: Mapping[str, Any], slices: list[_Slice]
+    make: Callable[[], Any], model: _Model, inputs: Any, slices: list[_Slice]
 ) -> Generator[tuple[_Slice, dict[str, Any]]]:
     """Compute slices on an executor, in any order, each handed back once.
 
-    An error of the kernel would have been one here too. So whatever a future raises is taken for
+    An error of the model would have been one here too. So whatever a future raises is taken for
     a worker that died, and its slice is submitted again once all others are through.
     """
     left = slices
@@ -229,7 +246,7 @@ def _submitted(
             try:
                 for piece in left:
                     try:
-                        future = executor.submit(task, kernel, piece.of(inputs), attempt)
+                        future = executor.submit(task, model, piece.of(inputs), attempt)
                         if not isinstance(future, Future) or future in futures:
                             raise TypeError(f"submit() returned no new Future: {shown(future)}")
                         # Waiting for one that never reports its end would take forever.

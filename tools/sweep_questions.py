@@ -37,7 +37,7 @@ from mlsysim import (
     standalone_fleet,
 )
 from mlsysim.core.types import PRECISIONS
-from mlsysim.solvers.amounts import Amount, Factor, Portion
+from mlsysim.solvers.arguments import Amount, Factor, Portion
 from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Switch, Whole
 from mlsysim.solvers.base import Solver
 

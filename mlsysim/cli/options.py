@@ -12,8 +12,16 @@ from click.types import StringParamType
 from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
 from mlsysim.core.types import PRECISIONS, Node
 from mlsysim.scenario.names import entries
-from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, Choice, Noun, Number, PrecisionName, Switch, Whole
+from mlsysim.solvers.arguments import (
+    Amount,
+    Argument,
+    Choice,
+    Noun,
+    Number,
+    PrecisionName,
+    Switch,
+    Whole,
+)
 
 __all__ = ["Asking", "Names", "answer_fields", "choices"]
 

@@ -18,8 +18,17 @@ from mlsysim.scenario.limits import metrics_of
 from mlsysim.scenario.macro import MACRO_METRICS
 from mlsysim.scenario.names import entries
 from mlsysim.scenario.tasks import TASKS, Task
-from mlsysim.solvers.amounts import Amount, Portion
-from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Share, Switch, Whole
+from mlsysim.solvers.arguments import (
+    Amount,
+    Argument,
+    Choice,
+    Noun,
+    Portion,
+    PrecisionName,
+    Share,
+    Switch,
+    Whole,
+)
 
 __all__ = ["argument_notes", "json_schema"]
 

@@ -1,8 +1,8 @@
-"""Derivations: an answer as a tree of formulas, with the numbers put in and their sources.
+"""Derivations: an answer as a tree of steps, with the numbers put in and their sources.
 
-A solver's kernel is run once on quantities under a trace. Each recorded call becomes a step. A
-step's arguments are matched, by identity, with the steps that produced them and with the kernel's
-inputs, so that nothing between input and answer is left out.
+A solver's model is run once on numbers that remember how they were made (see `recording`). Here
+they become steps: a formula that was used, or a line of the model's own arithmetic. What is zero or
+one in a configuration, such as the experts of a dense model, is said to be so and not followed.
 """
 
 from __future__ import annotations
@@ -18,79 +18,85 @@ from typing import Any
 from mlsysim.core.docstring import read_source
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.files import printable
-from mlsysim.core.formula import Call, Formula
+from mlsysim.core.formula import Formula
 from mlsysim.core.provenance import cited
-from mlsysim.core.types import Source
-from mlsysim.core.units import Q_, format_number
+from mlsysim.core.recording import Input, Recorded, value_of
+from mlsysim.core.units import Q_, format_number, si_factor
 
 __all__ = ["Derivation", "Input", "Step", "expression"]
 
 
-@dataclass(frozen=True, eq=False)
-class Input:
-    """A number that the derivation starts from."""
-
-    name: str
-    value: Any
-    unit: str
-    origin: str
-    """Where the solver took it from: an argument, or a field of a registry row."""
-    source: Source | None = None
-    """The publication that states it; `None` for what the caller gave."""
-    estimated: bool = False
-
-
 @dataclass(eq=False)
 class Step:
-    """One formula put to use."""
+    """A formula put to use, or a line of the model's own arithmetic."""
 
     name: str
-    formula: Formula
+    """The field that it answers, or else the formula's name, or else the variable's."""
+    formula: Formula | None
+    """`None` for the model's own arithmetic."""
     value: Any
-    arguments: dict[str, Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """What went into it: a formula's arguments, or the terms of a line of arithmetic."""
     parents: dict[str, Step | Input] = field(default_factory=dict)
-    """Per argument, what it came from; a literal of the kernel has no parent."""
+    """What each argument came from; a literal of the model has no parent."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Terms that a line of arithmetic does not show, because they are zero or one here."""
+    line: str = ""
+    """The line of arithmetic, with names."""
+    line_numbers: str = ""
+    """The same with the numbers put in."""
 
     @property
     def equation_text(self) -> str:
-        """The formula's arithmetic, with the names of its arguments."""
-        return expression(self.formula.function)
+        """The arithmetic, with the names of what goes into it."""
+        return expression(self.formula.function) if self.formula else self.line
 
     @property
     def numbers_text(self) -> str:
         """The same with the numbers put in."""
-        return expression(self.formula.function, _arguments(self))
+        if self.formula:
+            return expression(self.formula.function, _arguments(self))
+        return self.line_numbers
 
     @property
     def value_text(self) -> str:
         """The value, in the unit that the formula's documentation gives it."""
         return _value(self)
 
+    @property
+    def summary(self) -> str:
+        """What it is, in words; empty for the model's own arithmetic."""
+        return self.formula.documentation.summary if self.formula else ""
+
+    @property
+    def omission(self) -> str:
+        """Say which terms are left out, and why; empty if none is."""
+        parts = []
+        for number, word in ((0, "zero"), (1, "one")):
+            names = [name for name, value in self.left_out.items() if value == number]
+            if names:
+                parts.append(f"{word} here: {', '.join(names)}")
+        return "; ".join(parts)
+
 
 class Derivation:
     """How an answer follows from its inputs.
 
     Print it for a tree in text; in a notebook or on a page it shows as equations. `roots` holds
-    the derived fields by name, `steps` every formula used, `inputs` every number put in.
+    the derived fields by name, `steps` every step, `inputs` every number put in.
     """
 
-    def __init__(
-        self, calls: list[Call], outputs: Mapping[str, Any], inputs: Mapping[str, Input]
-    ) -> None:
-        names = {id(value): name for name, value in outputs.items()}
-        known: dict[int, Step | Input] = {id(item.value): item for item in inputs.values()}
-        for call in calls:
-            label = names.get(id(call.value), call.formula.name)
-            step = Step(label, call.formula, call.value, call.arguments)
-            for name, value in call.arguments.items():
-                if id(value) in known:
-                    step.parents[name] = known[id(value)]
-            known[id(call.value)] = step
-        self._outputs = outputs
+    def __init__(self, outputs: Mapping[str, Any]) -> None:
+        self._outputs = {n: value for n, value in outputs.items() if isinstance(value, Recorded)}
         self._depth: int | None = None
         self._totals = False
+        self._whole = False
+        self._grow()
+
+    def _grow(self) -> None:
+        tree = _Tree(self._outputs, prune=not self._whole)
         self.roots: dict[str, Step | Input] = {
-            name: known[id(value)] for name, value in outputs.items() if id(value) in known
+            name: tree.node(value) for name, value in self._outputs.items()
         }
 
     def only(self, *names: str) -> Derivation:
@@ -99,7 +105,15 @@ class Derivation:
             if name not in self.roots:
                 raise UnknownEntryError.build(name, "derived field", self.roots)
         part = copy.copy(self)
-        part.roots = {name: self.roots[name] for name in names or self.roots}
+        part._outputs = {name: self._outputs[name] for name in names or self._outputs}
+        part.roots = {name: self.roots[name] for name in part._outputs}
+        return part
+
+    def unpruned(self) -> Derivation:
+        """Return the same derivation with every term followed, though it is zero or one."""
+        part = copy.copy(self)
+        part._whole = True
+        part._grow()
         return part
 
     def to_depth(self, depth: int | None) -> Derivation:
@@ -121,7 +135,7 @@ class Derivation:
         return part
 
     def totals_first(self) -> Derivation:
-        """Return the same derivation; printed, it shows each answer's own formula only."""
+        """Return the same derivation; printed, it shows each answer's own step only."""
         part = copy.copy(self)
         part._totals = True
         return part
@@ -145,7 +159,16 @@ class Derivation:
             seen.add(id(node))
             yield node
             if isinstance(node, Step):
-                stack.extend(reversed(node.parents.values()))
+                stack.extend(reversed(self._below(node)))
+
+    def _below(self, step: Step) -> list[Step | Input]:
+        return [node for node in step.parents.values() if not self._dead_end(node)]
+
+    def _dead_end(self, node: Step | Input) -> bool:
+        """Tell whether a node is zero or one here, and so is not followed."""
+        if self._whole or isinstance(node, Input) or node in self.roots.values():
+            return False
+        return _trivial(node.value) is not None
 
     def _visible(self) -> set[int]:
         """Return the identities of the nodes down to the depth that is shown."""
@@ -153,7 +176,7 @@ class Derivation:
         visible = {id(node) for node in level}
         left = math.inf if self._depth is None else self._depth - 1
         while level and left > 0:
-            below = [n for node in level if isinstance(node, Step) for n in node.parents.values()]
+            below = [n for node in level if isinstance(node, Step) for n in self._below(node)]
             level = [node for node in below if id(node) not in visible]
             visible |= {id(node) for node in level}
             left -= 1
@@ -161,7 +184,7 @@ class Derivation:
 
     @property
     def steps(self) -> list[Step]:
-        """Every formula used, answers first."""
+        """Every step, answers first."""
         return [node for node in self._walk() if isinstance(node, Step)]
 
     @property
@@ -179,7 +202,7 @@ class Derivation:
         lines: list[str] = []
         shown: set[int] = set()
         for name, node in self.roots.items():
-            lines += _tree(node, name, numbers, shown, depth=0)
+            lines += self._lines(node, name, numbers, shown, depth=0)
         return "\n".join(map(printable, lines))
 
     def _rest(self) -> str:
@@ -188,6 +211,32 @@ class Derivation:
             f'{len(self.steps)} steps in all: explain("{name}") shows those of one field, '
             "explain(depth=2) those one level below."
         )
+
+    def _lines(
+        self, node: Step | Input, name: str, numbers: Mapping[int, int], shown: set[int], depth: int
+    ) -> list[str]:
+        indent = "    " * depth
+        if isinstance(node, Input):
+            source = f"; {node.source}" if node.source else ""
+            return [f"{indent}{name} = {_value(node)}   <- {node.origin}{source}"]
+        if id(node) not in numbers:
+            why = "" if self._dead_end(node) else "   (not shown at this depth)"
+            return [f"{indent}{name} = {_value(node)}{why}"]
+        label = f"{indent}[{numbers[id(node)]}] {name} = {_value(node)}"
+        if id(node) in shown:
+            return [f"{label}   (derived above)"]
+        shown.add(id(node))
+        lines = [label]
+        if node.summary:
+            lines.append(f"{indent}      {node.summary}")
+        omitted = f"   ({node.omission})" if node.omission else ""
+        lines += [
+            f"{indent}      = {node.equation_text}{omitted}",
+            f"{indent}      = {node.numbers_text}",
+        ]
+        for key, parent in node.parents.items():
+            lines += self._lines(parent, key, numbers, shown, depth + 1)
+        return lines
 
     def _repr_markdown_(self) -> str:
         if (brief := self._brief()) is not None:
@@ -202,69 +251,211 @@ class Derivation:
         return "\n\n".join([*blocks, "\n".join([*head, *rows])])
 
 
+class _Tree:
+    """Makes steps of recorded numbers, each once."""
+
+    def __init__(self, outputs: Mapping[str, Recorded], prune: bool) -> None:
+        self._fields = {id(value): name for name, value in outputs.items()}
+        self._known: dict[int, Step | Input] = {}
+        self._prune = prune
+
+    def node(self, number: Recorded) -> Step | Input:
+        """Return the step or input that a recorded number is."""
+        if number.origin is not None:
+            return number.origin
+        known = self._known.get(id(number))
+        if known is None:
+            field = self._fields.get(id(number))
+            named = number.formula.name if number.formula else number.name
+            known = Step(field or named or "value", number.formula, number.value)
+            self._known[id(number)] = known
+            if number.formula:
+                self._apply(known, number)
+            else:
+                self._write(known, number)
+        return known
+
+    def _apply(self, step: Step, number: Recorded) -> None:
+        for name, argument in number.arguments.items():
+            step.arguments[name] = argument.value if isinstance(argument, Recorded) else argument
+            if isinstance(argument, Recorded):
+                step.parents[name] = self.node(argument)
+
+    def _write(self, step: Step, number: Recorded) -> None:
+        terms: dict[int, tuple[str, Recorded]] = {}
+        prune = self._prune and _trivial(number.value) is None
+        writer = _Writer(self, terms, step.left_out if prune else None)
+        step.line = writer.operation(number, numbers=False)[0]
+        step.line_numbers = writer.operation(number, numbers=True)[0]
+        for label, term in terms.values():
+            step.arguments[label] = term.value
+            step.parents[label] = self.node(term)
+
+    def is_term(self, number: Any) -> bool:
+        """Tell whether a recorded number stands for itself in a line of arithmetic."""
+        return bool(number.origin or number.formula or number.name or id(number) in self._fields)
+
+    def label(self, number: Recorded) -> str:
+        """Name a term."""
+        if number.origin is not None:
+            return ".".join(number.origin.origin.split(".")[-2:])
+        own = number.name or self._fields.get(id(number), "")
+        return own or (number.formula.name if number.formula else "value")
+
+
+_LOOSE, _TIGHT, _SIGN, _POWER, _ATOM = 1, 2, 3, 4, 5
+_BINDING = {
+    "+": _LOOSE,
+    "-": _LOOSE,
+    "*": _TIGHT,
+    "/": _TIGHT,
+    "//": _TIGHT,
+    "%": _TIGHT,
+    "**": _POWER,
+}
+
+
+class _Writer:
+    """Writes a line of arithmetic, leaving out what is zero in a sum or one in a product."""
+
+    def __init__(
+        self, tree: _Tree, terms: dict[int, tuple[str, Recorded]], left_out: dict[str, int] | None
+    ) -> None:
+        self._tree = tree
+        self._terms = terms
+        self._left_out = left_out
+
+    def operation(self, number: Recorded, numbers: bool) -> tuple[str, int]:
+        """Return the text of an operation, and how tightly it binds."""
+        sign, operands = number.operation, number.operands
+        if sign not in _BINDING:
+            inside = ", ".join(self._operand(item, numbers)[0] for item in operands)
+            return f"{sign}({inside})", _ATOM
+        if len(operands) == 1:
+            return f"-{self._bound(operands[0], numbers, _SIGN)}", _SIGN
+        left, right = operands
+        kept = self._kept(sign, left, right)
+        if kept is not None:
+            return self._operand(kept, numbers)
+        binding = _BINDING[sign]
+        first = self._bound(left, numbers, binding + (sign == "**"))
+        # What is subtracted or divided by needs its parentheses, as does a power's base.
+        second = self._bound(right, numbers, binding + (sign not in "+*" and sign != "**"))
+        return f"{first} {sign} {second}" if sign != "**" else f"{first}**{second}", binding
+
+    def _kept(self, sign: str, left: Any, right: Any) -> Any:
+        """Return the operand that is left if the other one changes nothing; else `None`."""
+        if self._left_out is None:
+            return None
+        neutral = {"+": 0, "-": 0, "*": 1, "/": 1}.get(sign)
+        for dropped, kept in ((right, left), (left, right)):
+            if neutral is None or (dropped is left and sign in "-/"):
+                continue
+            if not isinstance(kept, Recorded) or _trivial(value_of(dropped)) != neutral:
+                continue
+            if isinstance(dropped, Recorded):
+                self._left_out.setdefault(self._mention(dropped), neutral)
+            return kept
+        return None
+
+    def _mention(self, number: Recorded) -> str:
+        if self._tree.is_term(number):
+            return self._tree.label(number)
+        return _Writer(self._tree, {}, None).operation(number, numbers=False)[0]
+
+    def _bound(self, item: Any, numbers: bool, binding: int) -> str:
+        text, own = self._operand(item, numbers)
+        return f"({text})" if own < binding else text
+
+    def _operand(self, item: Any, numbers: bool) -> tuple[str, int]:
+        if not isinstance(item, Recorded):
+            return f"{item:g}" if isinstance(item, int | float) else str(item), _ATOM
+        if not self._tree.is_term(item):
+            return self.operation(item, numbers)
+        if id(item) not in self._terms:
+            taken = {label for label, _ in self._terms.values()}
+            label = own = self._tree.label(item)
+            count = 1
+            while label in taken:
+                count += 1
+                label = f"{own} ({count})"
+            self._terms[id(item)] = label, item
+        label, _ = self._terms[id(item)]
+        return (_term(item) if numbers else label), _ATOM
+
+
+def _term(number: Recorded) -> str:
+    if number.origin is not None:
+        return _number(number.value, number.origin.unit)
+    return _number(number.value, _unit(number.formula))
+
+
+def _trivial(value: Any) -> int | None:
+    """Return 0 or 1 if a value is just that, without a unit in the case of 1; else `None`."""
+    if not hasattr(value, "magnitude"):
+        return int(value) if value in (0, 1) else None
+    if value.magnitude == 0:
+        return 0
+    return 1 if value.dimensionless and value.to("").magnitude == 1 else None
+
+
 def _number(value: Any, unit: str) -> str:
     """Print a value in the unit that the documentation gives it, counts included."""
     if not hasattr(value, "magnitude"):
         return format_number(value)
-    return format_number(Q_(value.to_base_units().magnitude, "" if unit == "1" else unit))
+    base = value.to_base_units()
+    if unit in ("", "1") or si_factor(unit) != 1:
+        return format_number(base)
+    return format_number(Q_(base.magnitude, unit))
+
+
+def _unit(formula: Formula | None) -> str:
+    returns = formula.documentation.returns if formula else None
+    return returns.unit if returns else ""
 
 
 def _value(node: Step | Input) -> str:
     if isinstance(node, Input):
         return ("≈ " if node.estimated else "") + _number(node.value, node.unit)
-    returns = node.formula.documentation.returns
-    return _number(node.value, returns.unit if returns else "")
+    return _number(node.value, _unit(node.formula))
 
 
 def _arguments(step: Step) -> dict[str, str]:
-    symbols = step.formula.documentation.parameters
+    symbols = step.formula.documentation.parameters if step.formula else {}
     return {
         key: _number(value, symbols[key].unit if key in symbols else "")
         for key, value in step.arguments.items()
     }
 
 
-def _tree(
-    node: Step | Input, name: str, numbers: Mapping[int, int], shown: set[int], depth: int
-) -> list[str]:
-    indent = "    " * depth
-    if id(node) not in numbers and isinstance(node, Step):
-        return [f"{indent}{name} = {_value(node)}   (not shown at this depth)"]
-    if isinstance(node, Input):
-        source = f"; {node.source}" if node.source else ""
-        return [f"{indent}{name} = {_value(node)}   <- {node.origin}{source}"]
-    label = f"{indent}[{numbers[id(node)]}] {name} = {_value(node)}"
-    if id(node) in shown:
-        return [f"{label}   (derived above)"]
-    shown.add(id(node))
-    lines = [
-        label,
-        f"{indent}      {node.formula.documentation.summary}",
-        f"{indent}      = {node.equation_text}",
-        f"{indent}      = {node.numbers_text}",
-    ]
-    for key, parent in node.parents.items():
-        lines += _tree(parent, key, numbers, shown, depth + 1)
-    return lines
-
-
 def _markdown_step(step: Step, numbers: Mapping[int, int]) -> str:
+    head = f"**\\[{numbers[id(step)]}\\] `{step.name}` = {_value(step)}.**"
+    if step.formula is None:
+        terms = [
+            f"`{name}` = {_value(parent)}{_reference(step, name, numbers)}"
+            for name, parent in step.parents.items()
+        ]
+        omitted = f" ({step.omission})" if step.omission else ""
+        text = f"with {', '.join(terms)}{omitted}." if terms else omitted
+        return "\n\n".join(filter(None, [head, f"`{step.name} = {step.line}`", text]))
     manual = step.formula.documentation
     symbols = manual.parameters
     terms = []
     for key, value in _arguments(step).items():
-        parent = step.parents.get(key)
-        number = numbers.get(id(parent))
-        reference = f" \\[{number}\\]" if number else ""
         latex = symbols[key].latex if key in symbols else rf"\mathrm{{{key}}}"
-        terms.append(f"${latex}$ = {value}{reference}")
+        terms.append(f"${latex}$ = {value}{_reference(step, key, numbers)}")
     return "\n\n".join(
         [
-            f"**\\[{numbers[id(step)]}\\] `{step.name}` = {_value(step)}.** {manual.summary}",
+            f"{head} {manual.summary}",
             f"$$ {manual.equation} $$",
             f"with {', '.join(terms)}. *{step.formula.references}*",
         ]
     )
+
+
+def _reference(step: Step, argument: str, numbers: Mapping[int, int]) -> str:
+    number = numbers.get(id(step.parents.get(argument)))
+    return f" \\[{number}\\]" if number else ""
 
 
 @functools.cache

@@ -8,6 +8,7 @@ both refuse zero, negatives and NaN unless told otherwise.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from mlsysim.core.units import Q_, dress, fixed, is_quantity, real_number, strip
 __all__ = [
     "ReadOnlyMapping",
     "Record",
+    "derived",
     "field_unit",
     "number",
     "plain_data",
@@ -74,6 +76,13 @@ def number(
         "most": min(most, _COUNTABLE) if whole else most,
     }
     return dataclasses.field(default=default, metadata=metadata)
+
+
+class derived(functools.cached_property[T]):  # noqa: N801 - used like `property`
+    """A number that follows from fields of other kinds: switches as 1 or 0, counts of matrices.
+
+    Models and derivations treat it as a field.
+    """
 
 
 @dataclass_transform(

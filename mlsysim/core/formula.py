@@ -1,32 +1,28 @@
-"""Formulas: plain arithmetic that documents itself and can record that it was used.
+"""Formulas: plain arithmetic that documents itself.
 
 `@formula` leaves a function as it is, and registers it by name. Its docstring is its data sheet:
-equation, symbols, units and source (see `docstring`). Inside `with trace() as calls:` each call
-is recorded with its arguments and its value; outside, a call costs one look at a variable.
+equation, symbols, units and source (see `docstring`).
 """
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, TypeVar
 
 from mlsysim.core.docstring import Documentation, read_docstring
 
-__all__ = ["FORMULAS", "Call", "Formula", "formula", "trace"]
+__all__ = ["FORMULAS", "Formula", "formula", "formula_of"]
 
 _ADDRESS = re.compile(r"https?://[^\s;<>]+[^\s;<>,.)]")
 # What is said of a publication, up to its address. A semicolon parts it from what is said before.
 _CITED = re.compile(rf"([^;]*?),? *({_ADDRESS.pattern})")
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -90,57 +86,18 @@ def _link(cited: re.Match[str]) -> str:
 FORMULAS: dict[str, Formula] = {}
 """Every formula of the package by name."""
 
-
-@dataclass
-class Call:
-    """One recorded use of a formula."""
-
-    formula: Formula
-    arguments: dict[str, Any]
-    value: Any = None
-    calls: list[Call] = field(default_factory=list)
+_BY_CODE: dict[CodeType, Formula] = {}
 
 
-_active: ContextVar[list[Call] | None] = ContextVar("_active", default=None)
-
-
-def formula(function: Callable[P, R]) -> Callable[P, R]:
-    """Register a function as a formula and let `trace` see its calls."""
+def formula(function: F) -> F:
+    """Register a function as a formula. It stays the function that it is."""
     entry = Formula(function.__name__, function)
     if entry.name in FORMULAS:
         raise ValueError(f"two formulas are named {entry.name}")
-    FORMULAS[entry.name] = entry
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        calls = _active.get()
-        if calls is None:
-            return function(*args, **kwargs)
-        bound = entry.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        record = Call(entry, dict(bound.arguments))
-        calls.append(record)
-        token = _active.set(record.calls)
-        try:
-            value = function(*args, **kwargs)
-        finally:
-            _active.reset(token)
-        # A derivation follows values by identity. A formula that hands an argument through (a
-        # maximum, say) must therefore return an object of its own.
-        if any(value is argument for argument in record.arguments.values()):
-            value = copy.copy(value)
-        record.value = value
-        return value
-
-    return cast(Callable[P, R], call)
+    FORMULAS[entry.name] = _BY_CODE[function.__code__] = entry
+    return function
 
 
-@contextmanager
-def trace() -> Iterator[list[Call]]:
-    """Record every formula that is called inside the block, in order, nested as called."""
-    calls: list[Call] = []
-    token = _active.set(calls)
-    try:
-        yield calls
-    finally:
-        _active.reset(token)
+def formula_of(code: CodeType) -> Formula | None:
+    """Return the formula whose body this is."""
+    return _BY_CODE.get(code)

@@ -12,6 +12,8 @@ import sys
 from functools import partial
 from typing import Any, TypeAlias
 
+from mlsysim.core.recording import Recorded, applied
+
 __all__ = [
     "Value",
     "ceil",
@@ -28,7 +30,11 @@ __all__ = [
 ]
 
 Value: TypeAlias = Any
-"""A float, an array, or a quantity: what a formula takes and returns."""
+"""A float, an array, a quantity or a recorded one: what a formula takes and returns."""
+
+
+def _is_recorded(a: Any, b: Any = None) -> bool:
+    return type(a) is Recorded or type(b) is Recorded
 
 
 def _is_array(*values: Any) -> bool:
@@ -46,6 +52,8 @@ def maximum(a: Any, b: Any) -> Any:
     """Larger of `a` and `b`, element by element."""
     if type(a) is type(b) is float:  # the usual case, and the fastest test for it
         return a if a >= b else b
+    if _is_recorded(a, b):
+        return applied(maximum, a, b)
     if _is_array(a, b):
         import numpy
 
@@ -57,6 +65,8 @@ def minimum(a: Any, b: Any) -> Any:
     """Smaller of `a` and `b`, element by element."""
     if type(a) is type(b) is float:
         return a if a <= b else b
+    if _is_recorded(a, b):
+        return applied(minimum, a, b)
     if _is_array(a, b):
         import numpy
 
@@ -123,31 +133,43 @@ _CEIL, _FLOOR = partial(_whole_float, math.ceil), partial(_whole_float, math.flo
 
 def ceil(value: Any) -> Any:
     """Smallest whole number that is not below `value`."""
+    if _is_recorded(value):
+        return applied(ceil, value)
     return _elementwise(value, _CEIL, "ceil")
 
 
 def floor(value: Any) -> Any:
     """Largest whole number that is not above `value`."""
+    if _is_recorded(value):
+        return applied(floor, value)
     return _elementwise(value, _FLOOR, "floor")
 
 
 def log2(value: Any) -> Any:
     """Logarithm to base two."""
+    if _is_recorded(value):
+        return applied(log2, value)
     return _elementwise(value, math.log2, "log2")
 
 
 def exp(value: Any) -> Any:
     """Exponential function."""
+    if _is_recorded(value):
+        return applied(exp, value)
     return _one_by_one(value, math.exp)
 
 
 def expm1(value: Any) -> Any:
     """Exponential function less one, exact for small values."""
+    if _is_recorded(value):
+        return applied(expm1, value)
     return _one_by_one(value, math.expm1)
 
 
 def sqrt(value: Any) -> Any:
     """Square root, of the dimension's square root."""
+    if _is_recorded(value):
+        return applied(sqrt, value)
     if _is_array(value):
         import numpy
 
@@ -158,6 +180,8 @@ def sqrt(value: Any) -> Any:
 
 def gcd(a: Any, b: Any) -> Any:
     """Greatest common divisor of two whole numbers."""
+    if _is_recorded(a, b):
+        return applied(gcd, a, b)
     if _is_array(a, b):
         import numpy
 

@@ -21,6 +21,7 @@ from mlsysim.core.errors import ConfigError, shown
 __all__ = [
     "Q_",
     "Quantity",
+    "base_unit",
     "dress",
     "fixed",
     "format_number",
@@ -132,6 +133,15 @@ def _dimension(name: str) -> Any:
 def has_dimension(name: str) -> bool:
     """Tell whether a unit is more than a count."""
     return bool(_dimension(name))
+
+
+@lru_cache(maxsize=256)
+def base_unit(name: str) -> Any:
+    """Return the SI base unit of a unit's dimension.
+
+    Counts have none: names such as "param" would stick to every product.
+    """
+    return ureg.Quantity(1.0, unit(name if has_dimension(name) else "")).to_base_units().units
 
 
 def is_quantity(value: Any) -> bool:

@@ -12,7 +12,7 @@ from mlsysim.core.result import Result
 from mlsysim.core.types import Datacenter
 from mlsysim.scenario.macro import EconomicsSolver, SustainabilitySolver
 from mlsysim.scenario.scenario import Scenario
-from mlsysim.solvers.results import EconomicsResult, SustainabilityResult
+from mlsysim.solvers import EconomicsResult, SustainabilityResult
 
 __all__ = ["Macro", "macro"]
 

@@ -14,7 +14,7 @@ from mlsysim.core.table import Column, Table
 from mlsysim.evaluation.checks import FAIL, PASS, UNKNOWN, Check, Level, worst
 from mlsysim.evaluation.plain import plain
 from mlsysim.scenario.scenario import Scenario
-from mlsysim.solvers.results import EconomicsResult, SustainabilityResult
+from mlsysim.solvers import EconomicsResult, SustainabilityResult
 
 __all__ = ["Scorecard"]
 

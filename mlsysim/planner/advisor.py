@@ -24,8 +24,7 @@ from mlsysim.planner.plans import front
 from mlsysim.planner.search import Search
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
-from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, Choice
+from mlsysim.solvers.arguments import Amount, Argument, Choice
 
 __all__ = ["PARAMETERS", "advise"]
 

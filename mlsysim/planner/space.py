@@ -67,7 +67,7 @@ def layouts(
         "tp_size": [n for n in divisors(devices) if model.heads % n == 0],
         "pp_size": [n for n in divisors(devices) if n <= model.layers + 2],
         "cp_size": [n for n in divisors(devices) if seq_len % n == 0],
-        "ep_size": divisors(int(model.si("experts"))),
+        "ep_size": divisors(int(model.experts)),
         "microbatch_count": divisors(batch_size),
         "virtual_stages": sorted(chunks),
     }
@@ -153,7 +153,7 @@ def _agree(
         return tiled & (batch_size * split % devices == 0)
     if name == "ep_size":
         spread = (r["ep_size"] == 1) | (devices % (r["pp_size"] * r["ep_size"]) == 0)
-        return spread & (model.si("experts") % r["ep_size"] == 0)
+        return spread & (model.experts % r["ep_size"] == 0)
     own = batch_size * split // devices
     if name == "microbatch_count":
         return own % r["microbatch_count"] == 0

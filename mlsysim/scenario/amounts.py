@@ -8,8 +8,7 @@ from typing import Any
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import Q_, strip, unit
 from mlsysim.scenario.names import find_entry
-from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, Noun, Switch
+from mlsysim.solvers.arguments import Amount, Argument, Noun, Switch
 
 __all__ = ["read_amount", "read_argument"]
 

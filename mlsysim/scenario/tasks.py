@@ -101,12 +101,11 @@ class Task:
         """Yield a fault for each condition that the arguments break together."""
         given = {**self.defaults, **self.given(workload, system, arguments)}
         try:
-            admitted = self.solver.admit(given)
-            inputs = self.solver.inputs(admitted)
+            inputs = self.solver.admit(given)
         except ConfigError as fault:
             yield fault
             return
-        yield from self.solver.faults(admitted, inputs)
+        yield from self.solver.faults(inputs)
 
     def faults(
         self, workload: Workload, system: System, arguments: Mapping[str, Any]

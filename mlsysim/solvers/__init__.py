@@ -1,21 +1,14 @@
 """Solvers: one question each."""
 
-from mlsysim.solvers.distributed import DistributedSolver
-from mlsysim.solvers.economics import EconomicsSolver
-from mlsysim.solvers.reliability import ReliabilitySolver
-from mlsysim.solvers.results import (
-    DeviceStep,
-    DistributedResult,
-    EconomicsResult,
-    Parallelism,
-    ReliabilityResult,
-    ServingResult,
-    SingleNodeResult,
-    SustainabilityResult,
-)
-from mlsysim.solvers.serving import ServingSolver
-from mlsysim.solvers.single_node import SingleNodeSolver
-from mlsysim.solvers.sustainability import SustainabilitySolver
+from mlsysim.solvers.passes.result import SingleNodeResult
+from mlsysim.solvers.passes.solver import SingleNodeSolver
+from mlsysim.solvers.reliability import ReliabilityResult, ReliabilitySolver
+from mlsysim.solvers.running.economics import EconomicsResult, EconomicsSolver
+from mlsysim.solvers.running.sustainability import SustainabilityResult, SustainabilitySolver
+from mlsysim.solvers.serving.result import ServingResult
+from mlsysim.solvers.serving.solver import ServingSolver
+from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
+from mlsysim.solvers.training.solver import DistributedSolver
 
 __all__ = [
     "DeviceStep",

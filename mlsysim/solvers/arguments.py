@@ -1,52 +1,44 @@
 """Arguments of solvers: what each accepts, and what it says when it does not.
 
-Every solver declares its parameters with these kinds. The same declaration admits a number in
-`solve` and an array in `sweep`, so both refuse the same values with the same words.
+The signature of a solver's `solve` states the kind of each argument, as in
+``tp_size: Annotated[int, Whole()]``. The same declaration admits a number in `solve` and an array
+in `sweep`, so both refuse the same values with the same words; commands, configurations and the
+advisor read it too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.inputs import Varying
 from mlsysim.core.types import find_precision
-from mlsysim.core.units import is_quantity, real_number, strip
+from mlsysim.core.units import is_quantity, real_number, si_factor, strip, told
 
 __all__ = [
+    "Amount",
     "Argument",
     "Choice",
+    "Factor",
     "Noun",
+    "Number",
+    "Portion",
     "PrecisionName",
     "Share",
     "Stage",
-    "Varying",
+    "Switch",
     "Whole",
+    "arguments_of",
     "is_array",
 ]
 
 
 _MOST = 10**15
-
-
-class Varying:
-    """Placeholder for a number that differs from row to row, while a sweep chooses constants.
-
-    It cannot be compared or converted, because a choice that depends on an axis must be made for
-    each of its values. A number that decides something is a `Stage`.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def _refuse(self, *_: object) -> Any:
-        raise TypeError(f"{self.name} differs from row to row: declare it a Stage to choose by it")
-
-    __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
-    __hash__ = object.__hash__
 
 
 def is_array(value: Any) -> bool:
@@ -69,6 +61,11 @@ class Argument:
     optional: bool = False
 
     numeric = False
+    unit: ClassVar[str] = ""
+
+    def of(self, types: tuple[type, ...]) -> Self:
+        """Return the kind for an argument of these types."""
+        return replace(self, optional=NoneType in types)
 
     def admit(self, name: str, value: Any) -> Any:
         """Return the value as the solver uses it.
@@ -94,6 +91,10 @@ class Noun(Argument):
 
     kinds: tuple[type, ...] = ()
     hint: str = ""
+
+    def of(self, types: tuple[type, ...]) -> Self:
+        """Return the kind for an argument of these types."""
+        return replace(super().of(types), kinds=tuple(t for t in types if t is not NoneType))
 
     def _admit(self, name: str, value: Any) -> Any:
         if not isinstance(value, self.kinds):
@@ -177,6 +178,7 @@ class Whole(Number):
 
     minimum: int = 1
     maximum: float = _MOST
+    unit: str = "1"  # type: ignore[misc]
 
     def _accepts(self, value: Any) -> Any:
         return (value >= self.minimum) & (value <= self.maximum) & (value == value // 1)
@@ -259,3 +261,95 @@ class PrecisionName(Argument):
 
     def _admit(self, name: str, value: Any) -> Any:
         return find_precision(value, argument=name)
+
+
+@dataclass(frozen=True)
+class Amount(Number):
+    """A quantity; the solver gets it in SI base units.
+
+    A plain number is taken as so many of `unit` where `plain` says so: where the argument's name
+    states the unit (`duration_days`), or where there is but one in use (`unit_price`). Elsewhere
+    a number without a unit is refused.
+    """
+
+    unit: str = ""  # type: ignore[misc]
+    plain: bool = False
+    zero: bool = False
+
+    def _admit(self, name: str, value: Any) -> Any:
+        if isinstance(value, Varying):
+            return value
+        if is_quantity(value):
+            return self._stripped(name, value)
+        if not self.plain:
+            raise ConfigError(
+                f"{name} = {shown(value)} has no unit: give {self.wanted}", argument=name
+            )
+        return super()._admit(name, value) * si_factor(self.unit)
+
+    def _stripped(self, name: str, value: Any) -> float:
+        if is_array(value.magnitude):
+            raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
+        try:
+            number = float(strip(value, self.unit, name))
+        except ConfigError as fault:
+            raise ConfigError(f"{fault.message}: give {self.wanted}", argument=name) from None
+        if not self._accepts(number):
+            raise ConfigError(
+                f"{name} = {told(value)} is out of range: give {self.wanted}", argument=name
+            )
+        return number
+
+    def _as_floats(self, values: Any) -> Any:
+        if hasattr(values, "units"):
+            try:
+                return strip(values, self.unit, "")
+            except ConfigError:
+                return values.magnitude * math.nan
+        return values.astype(float) * (si_factor(self.unit) if self.plain else math.nan)
+
+    def _accepts(self, value: Any) -> Any:
+        return ((value >= 0) if self.zero else (value > 0)) & (value < math.inf)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        sign = "zero or more" if self.zero else "above zero"
+        number = f"a number of {self.unit}, or a quantity" if self.plain else "a quantity"
+        return f'{number} such as Q_(1, "{self.unit}"), finite and {sign}'
+
+
+@dataclass(frozen=True)
+class Portion(Share):
+    """A share that may be zero."""
+
+    def _accepts(self, value: Any) -> Any:
+        return (value >= 0) & (value <= 1)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return "a number from 0 to 1"
+
+
+@dataclass(frozen=True)
+class Factor(Number):
+    """A finite factor of one or more."""
+
+    def _accepts(self, value: Any) -> Any:
+        return (value >= 1) & (value < math.inf)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return "a finite number of 1 or more"
+
+
+def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
+    """Read the kinds of a function's arguments from its signature."""
+    found = {}
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            plain, kind = get_args(hint)[:2]
+            found[name] = kind.of(get_args(plain) or (plain,))
+    return found

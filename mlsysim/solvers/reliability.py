@@ -4,85 +4,152 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
+from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.types import Fleet, TransformerModel
-from mlsysim.core.types.workload import FixedShapeModel, Workload
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.inputs import Inputs, default
+from mlsysim.core.numeric import Value, first_known
+from mlsysim.core.result import Result
+from mlsysim.core.types import FixedShapeModel, Fleet, Precision, TransformerModel
 from mlsysim.core.units import Quantity, format_number
-from mlsysim.registry.conventions import CONVENTIONS
-from mlsysim.registry.operations import INTERRUPTIONS, RECOVERY
-from mlsysim.solvers.amounts import Amount
-from mlsysim.solvers.arguments import Argument, Noun, PrecisionName
-from mlsysim.solvers.base import Plan, Solver
-from mlsysim.solvers.kernels.checkpointing import checkpointed_job
-from mlsysim.solvers.results.reliability import ReliabilityResult
+from mlsysim.registry.conventions import CONVENTIONS, Conventions
+from mlsysim.registry.operations import INTERRUPTIONS, RECOVERY, FailureRecord, Recovery
+from mlsysim.solvers.arguments import Amount, Noun, PrecisionName
+from mlsysim.solvers.base import Model, Solver
 
-__all__ = ["ReliabilitySolver"]
-
-_PLAN = Plan(
-    checkpointed_job,
-    {
-        "nodes": "fleet.count",
-        "devices_per_node": "fleet.node.accelerators_per_node",
-        "job_duration": "job_duration_hours",
-        "given_device_mtbf": ("device_mtbf", "unknown"),
-        "observed_devices": "interruptions.devices",
-        "observed_duration": "interruptions.duration",
-        "observed_interruptions": "interruptions.interruptions",
-        "restart_time": ("restart_time", "recovery.restart_time"),
-        "given_checkpoint_time": ("checkpoint_time_s", "unknown"),
-        "given_checkpoint_interval": ("checkpoint_interval", "unknown"),
-        "parameters": ("model.parameters", "unknown"),
-        "bytes_per_element": "precision.bytes_per_element",
-        "moment_bytes": "conventions.moment_bytes",
-        "master_bytes": "conventions.master_bytes",
-        "storage_bandwidth": ("storage_bandwidth", "unknown"),
-    },
-)
+__all__ = ["ReliabilityResult", "ReliabilitySolver"]
 
 
-class ReliabilitySolver(Solver[ReliabilityResult]):
+@record
+class ReliabilityResult(Result):
+    """Answer of `ReliabilitySolver`: a long job on a fleet that fails."""
+
+    fleet_mtbf: Quantity = quantity("h")
+    """Mean time between failures of the whole fleet."""
+    device_mtbf: Quantity = quantity("h")
+    """Mean time between failures of one device, its share of host and network included."""
+    failure_probability: float = number()
+    """Probability that the job meets at least one failure."""
+    expected_failures: float = number()
+    """Failures to expect during the job."""
+    optimal_checkpoint_interval: Quantity = quantity("minute")
+    """Time of work between checkpoints that loses least: Young's formula."""
+    checkpoint_interval: Quantity = quantity("minute")
+    """The interval that the rest is computed with: the optimal one, or the one given."""
+    checkpoint_size: Quantity | None = quantity("GB")
+    """Weights and optimizer state; `None` without a model."""
+    checkpoint_time: Quantity = quantity("s")
+    """Time to write a checkpoint, in which training waits."""
+    restart_time: Quantity = quantity("minute")
+    """Time from a failure until training goes on."""
+    goodput: float = number()
+    """Share of the job's time that is progress."""
+    lost_time: Quantity = quantity("h")
+    """Time of the job that is none: checkpoints, work done again, restarts."""
+    checkpoint_overhead: Quantity = quantity("h")
+    """Part of it for checkpoints."""
+    failure_loss: Quantity = quantity("h")
+    """Part of it for failures."""
+    feasible: bool
+    """Whether interval and checkpoint are each shorter than the time between failures."""
+    reasons: tuple[str, ...]
+    """Why the job makes next to no progress; empty if it does."""
+
+
+class ReliabilityInputs(Inputs):
+    """What failures and checkpoints of a job depend on. NaN stands for what was not given."""
+
+    fleet: Fleet
+    job_duration_hours: Value
+    """In seconds, as all times are."""
+    checkpoint_time_s: Value
+    device_mtbf: Value = default(lambda i: i.observed_mtbf)
+    restart_time: Value = default(lambda i: i.recovery.restart_time)
+    checkpoint_interval: Value
+    model: TransformerModel | FixedShapeModel | None
+    precision: Precision
+    storage_bandwidth: Value
+    interruptions: FailureRecord = default(lambda i: INTERRUPTIONS)
+    recovery: Recovery = default(lambda i: RECOVERY)
+    conventions: Conventions = default(lambda i: CONVENTIONS)
+
+    @property
+    def observed_mtbf(self) -> Value:
+        """Mean time between failures of one device in a published run."""
+        run = self.interruptions
+        return f.observed_mtbf(run.devices, run.duration, run.interruptions)
+
+    @property
+    def parameters(self) -> Value:
+        """Parameters of the model, if there is one."""
+        return math.nan if self.model is None else self.model.parameters
+
+
+def checkpointed_job(i: ReliabilityInputs) -> dict[str, Any]:
+    """Return failures, checkpoints and goodput of a job that any device can stop."""
+    # How often it fails
+    duration, devices = i.job_duration_hours, i.fleet.count * i.fleet.node.accelerators_per_node
+    mtbf = f.fleet_mtbf(i.device_mtbf, devices)
+
+    # What a checkpoint takes: weights, and the state of the optimizer
+    each, rules = i.precision.bytes_per_element, i.conventions
+    checkpoint_size = i.parameters * each + f.optimizer_state_size(
+        i.parameters, each, rules.moment_bytes, rules.master_bytes
+    )
+    checkpoint_time = first_known(i.checkpoint_time_s, checkpoint_size / i.storage_bandwidth)
+    optimum = f.optimal_checkpoint_interval(checkpoint_time, mtbf)
+    interval = first_known(i.checkpoint_interval, optimum)
+
+    # What is left of the time
+    goodput = f.checkpoint_goodput(interval, checkpoint_time, i.restart_time, mtbf)
+    lost_time = (1 - goodput) * duration
+    # One checkpoint for every interval of useful work
+    overhead = duration * goodput * checkpoint_time / interval
+    return {
+        "fleet_mtbf": mtbf,
+        "device_mtbf": i.device_mtbf,
+        "failure_probability": f.failure_probability(duration, mtbf),
+        "expected_failures": duration / mtbf,
+        "optimal_checkpoint_interval": optimum,
+        "checkpoint_interval": interval,
+        "checkpoint_size": checkpoint_size,
+        "checkpoint_time": checkpoint_time,
+        "restart_time": i.restart_time,
+        "goodput": goodput,
+        "lost_time": lost_time,
+        "checkpoint_overhead": overhead,
+        "failure_loss": lost_time - overhead,
+        "feasible": (interval <= mtbf) & (checkpoint_time <= mtbf),
+    }
+
+
+class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
     """How often does a fleet fail, and what do failures and checkpoints cost a long job?
 
     Failures come at a constant rate, and any device stops the job, which begins again at its
     last checkpoint. Training waits while a checkpoint is written.
     """
 
-    parameters: ClassVar[Mapping[str, Argument]] = {
-        "fleet": Noun(kinds=(Fleet,), hint="Systems.Clusters.Research_256"),
-        "job_duration_hours": Amount(unit="h", plain=True),
-        "checkpoint_time_s": Amount(unit="s", plain=True, optional=True),
-        "device_mtbf": Amount(unit="h", optional=True),
-        "restart_time": Amount(unit="minute", zero=True, optional=True),
-        "checkpoint_interval": Amount(unit="minute", optional=True),
-        "model": Noun(
-            kinds=(TransformerModel, FixedShapeModel), hint="Models.Llama3_70B", optional=True
-        ),
-        "precision": PrecisionName(),
-        "storage_bandwidth": Amount(unit="GB/s", optional=True),
-    }
-    constants: ClassVar[Mapping[str, Any]] = {
-        "interruptions": INTERRUPTIONS,
-        "recovery": RECOVERY,
-        "conventions": CONVENTIONS,
-        "unknown": math.nan,
-    }
+    inputs = ReliabilityInputs
     result = ReliabilityResult
 
     @classmethod
     def solve(
         cls,
         *,
-        fleet: Fleet,
-        job_duration_hours: float | Quantity,
-        checkpoint_time_s: float | Quantity | None = None,
-        device_mtbf: Quantity | None = None,
-        restart_time: Quantity | None = None,
-        checkpoint_interval: Quantity | None = None,
-        model: Workload | None = None,
-        precision: str = "fp16",
-        storage_bandwidth: Quantity | None = None,
+        fleet: Annotated[Fleet, Noun(hint="Systems.Clusters.Research_256")],
+        job_duration_hours: Annotated[float | Quantity, Amount(unit="h", plain=True)],
+        checkpoint_time_s: Annotated[float | Quantity | None, Amount(unit="s", plain=True)] = None,
+        device_mtbf: Annotated[Quantity | None, Amount(unit="h")] = None,
+        restart_time: Annotated[Quantity | None, Amount(unit="minute", zero=True)] = None,
+        checkpoint_interval: Annotated[Quantity | None, Amount(unit="minute")] = None,
+        model: Annotated[
+            TransformerModel | FixedShapeModel | None, Noun(hint="Models.Llama3_70B")
+        ] = None,
+        precision: Annotated[str, PrecisionName()] = "fp16",
+        storage_bandwidth: Annotated[Quantity | None, Amount(unit="GB/s")] = None,
     ) -> ReliabilityResult:
         """Count failures, space checkpoints, and tell what is left of the time.
 
@@ -133,42 +200,30 @@ class ReliabilitySolver(Solver[ReliabilityResult]):
         >>> print(f"{r.fleet_mtbf:.2f}, {r.optimal_checkpoint_interval:.1f}, {r.goodput:.3f}")
         6.19 h, 27.2 min, 0.904
         """
-        return cls._run(
-            fleet=fleet,
-            job_duration_hours=job_duration_hours,
-            checkpoint_time_s=checkpoint_time_s,
-            device_mtbf=device_mtbf,
-            restart_time=restart_time,
-            checkpoint_interval=checkpoint_interval,
-            model=model,
-            precision=precision,
-            storage_bandwidth=storage_bandwidth,
-        )
+        return cls._answer(locals())
 
     @classmethod
-    def admit(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Check every argument, and that the time of a checkpoint is known."""
-        arguments = super().admit(given)
-        if arguments["checkpoint_time_s"] is not None:
-            return arguments
+    def check(cls, inputs: ReliabilityInputs) -> None:
+        """Refuse a job of which nothing tells how long a checkpoint takes."""
+        if inputs.checkpoint_time_s is not None:
+            return
         for name, example in (("model", "Models.Llama3_70B"), ("storage_bandwidth", "")):
-            if arguments[name] is None:
+            if getattr(inputs, name) is None:
                 way = example or 'Q_(100, "GB/s")'
                 raise ConfigError(
                     f"checkpoint_time_s is missing, and without {name} it does not follow: pass "
                     f"checkpoint_time_s=60, or model= and storage_bandwidth=, here {name}={way}",
                     argument="checkpoint_time_s",
                 )
-        return arguments
 
     @classmethod
-    def plan(cls, arguments: Mapping[str, Any]) -> Plan:
-        """There is one kernel for all."""
-        return _PLAN
+    def model(cls, inputs: ReliabilityInputs) -> Model[ReliabilityInputs]:
+        """There is one model for all."""
+        return checkpointed_job
 
     @classmethod
     def rest(
-        cls, values: Mapping[str, Any], arguments: Mapping[str, Any]
+        cls, values: Mapping[str, Any], inputs: ReliabilityInputs
     ) -> dict[str, Callable[[], Any]]:
         """Add the reasons."""
         return {"reasons": lambda: _reasons(values)}

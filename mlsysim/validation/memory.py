@@ -12,8 +12,7 @@ from mlsysim.core.types import RECOMPUTE, Fleet, MoETransformerModel, Source, Tr
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
 from mlsysim.registry.calibration.training import Calibrations
-from mlsysim.solvers import DistributedSolver
-from mlsysim.solvers.results import DistributedResult
+from mlsysim.solvers import DistributedResult, DistributedSolver
 from mlsysim.validation.aliases import accelerator_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip, count_of

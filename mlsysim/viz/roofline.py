@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Accelerator, Workload
 from mlsysim.core.units import strip
-from mlsysim.solvers.results import SingleNodeResult
-from mlsysim.solvers.single_node import SingleNodeSolver
+from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from mlsysim import (
     SustainabilitySolver,
     Systems,
 )
-from mlsysim.solvers.amounts import Amount, Portion
+from mlsysim.solvers.arguments import Amount, Portion
 
 FLEET = Systems.Clusters.Research_256
 GOOD = {

@@ -28,7 +28,7 @@ from mlsysim import (
     SustainabilitySolver,
     Systems,
 )
-from mlsysim.solvers.amounts import Amount, Factor, Portion
+from mlsysim.solvers.arguments import Amount, Factor, Portion
 from mlsysim.solvers.arguments import (
     Choice,
     Noun,

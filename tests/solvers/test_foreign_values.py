@@ -24,7 +24,7 @@ from mlsysim import (
     simulate_pipeline,
 )
 from mlsysim.core.units import real_number
-from mlsysim.solvers.amounts import Amount
+from mlsysim.solvers.arguments import Amount
 from mlsysim.solvers.arguments import Number
 from tests.solvers.test_bad_input import GOOD
 

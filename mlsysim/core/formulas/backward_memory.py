@@ -55,7 +55,6 @@ def head_working_memory(
     tokens: Value,
     hidden_dim: Value,
     vocab_size: Value,
-    output_tables: Value,
     tp_size: Value,
     sequence_shards: Value,
     bytes_per_element: Value,
@@ -65,7 +64,7 @@ def head_working_memory(
     A fused loss writes the gradient over the logits. Beside them stand input and output of the
     last norm, the gathered input of the output projection, and its gradient.
 
-    $$ M_v = n_v\,e\,T\left(\frac{V}{t} + 2h + \frac{2h}{t_s}\right) $$
+    $$ M_v = e\,T\left(\frac{V}{t} + 2h + \frac{2h}{t_s}\right) $$
 
     Parameters
     ----------
@@ -75,8 +74,6 @@ def head_working_memory(
         $h$, width of the residual stream.
     vocab_size : [1]
         $V$, rows of the output table.
-    output_tables : [1]
-        $n_v$, 1 if the stage has the output table, else 0.
     tp_size : [1]
         $t$, devices that share the table.
     sequence_shards : [1]
@@ -96,7 +93,7 @@ def head_working_memory(
     Hsu et al. (2024), Liger Kernel, section 3.2, https://arxiv.org/abs/2410.10989
     """
     rows = vocab_size / tp_size + 2 * hidden_dim + 2 * hidden_dim / sequence_shards
-    return output_tables * bytes_per_element * tokens * rows
+    return bytes_per_element * tokens * rows
 
 
 @formula

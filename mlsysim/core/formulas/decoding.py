@@ -5,17 +5,17 @@ from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
     "experts_visited",
+    "gemm_compute_time",
+    "gemm_memory_time",
     "inference_elementwise_traffic",
     "one_shot_all_reduce_time",
     "parameters_read",
-    "product_compute_time",
-    "product_memory_time",
     "stored_weight_bytes",
 ]
 
 
 @formula
-def product_compute_time(
+def gemm_compute_time(
     rows: Value, inner: Value, columns: Value, rate: Value, flops_per_mac: Value
 ) -> Value:
     r"""Time of the arithmetic of a matrix product.
@@ -48,7 +48,7 @@ def product_compute_time(
 
 
 @formula
-def product_memory_time(
+def gemm_memory_time(
     rows: Value,
     inner: Value,
     columns: Value,

@@ -159,27 +159,18 @@ def layer_time(
 
 @formula
 def layer_launch_time(
-    launch: Value,
-    expert_launch: Value,
-    layers: Value,
-    moe_layers: Value,
-    elementwise_backward: Value,
-    matrix_share: Value,
+    launch: Value, expert_launch: Value, elementwise_backward: Value, matrix_share: Value
 ) -> Value:
     r"""Time in which the host can launch a mean layer's kernels, forward, backward and again.
 
-    $$ t_k = (1 + \beta_e + r_w)\left(t_{k1} + \frac{L_x}{L}\,t_{kx}\right) $$
+    $$ t_k = (1 + \beta_e + r_w)\,(t_{k1} + t_{kx}) $$
 
     Parameters
     ----------
     launch : [s]
         $t_{k1}$, time to launch the forward pass of a layer.
     expert_launch : [s]
-        $t_{kx}$, time to launch the routing and the experts of a layer, forward.
-    layers : [1]
-        $L$, layers.
-    moe_layers : [1]
-        $L_x$, layers that have experts.
+        $t_{kx}$, time to launch routing and experts, forward, in the mean over all layers.
     elementwise_backward : [1]
         $\beta_e$, kernels of the backward pass over those of the forward pass.
     matrix_share : [1]
@@ -194,8 +185,7 @@ def layer_launch_time(
     ----------
     Counting of kernels; a layer cannot finish before its last kernel is launched.
     """
-    forward = launch + moe_layers / layers * expert_launch
-    return (1 + elementwise_backward + matrix_share) * forward
+    return (1 + elementwise_backward + matrix_share) * (launch + expert_launch)
 
 
 @formula

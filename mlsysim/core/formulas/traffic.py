@@ -135,20 +135,14 @@ def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_log
 
 @formula
 def routing_traffic(
-    rows: Value,
-    hidden_dim: Value,
-    layers: Value,
-    moe_layers: Value,
-    routing_bytes: Value,
-    cast_bytes: Value,
-    bias_bytes: Value,
+    rows: Value, hidden_dim: Value, routing_bytes: Value, cast_bytes: Value, bias_bytes: Value
 ) -> Value:
     r"""Memory traffic of sorting tokens by expert and putting their results together, forward.
 
-    Per mean layer: only layers with experts route. Each copy of a token is converted to a narrow
-    format on its own, on the way to an expert and on the way back.
+    Each copy of a token is converted to a narrow format on its own, on the way to an expert and on
+    the way back.
 
-    $$ Q_x = \frac{L_x}{L}\,m\,h\,(q_x + 2q_c + q_b) $$
+    $$ Q_x = m\,h\,(q_x + 2q_c + q_b) $$
 
     Parameters
     ----------
@@ -156,10 +150,6 @@ def routing_traffic(
         $m$, rows of the device's experts: a copy of each token for each expert that it visits.
     hidden_dim : [1]
         $h$, width of the residual stream.
-    layers : [1]
-        $L$, layers.
-    moe_layers : [1]
-        $L_x$, layers that have experts.
     routing_bytes : [byte]
         $q_x$, bytes moved per routed element.
     cast_bytes : [byte]
@@ -177,5 +167,4 @@ def routing_traffic(
     Gale et al. (2022), MegaBlocks: Efficient Sparse Training with Mixture-of-Experts, section 5.2
     (permutation of tokens), https://arxiv.org/abs/2211.15841
     """
-    moved = routing_bytes + 2 * cast_bytes + bias_bytes
-    return moe_layers / layers * rows * hidden_dim * moved
+    return rows * hidden_dim * (routing_bytes + 2 * cast_bytes + bias_bytes)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.types.fitted import NARROW, Fitted
+from mlsysim.core.numeric import Value
+from mlsysim.core.types.fitted import Fitted
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.units import Quantity
 
@@ -21,8 +22,6 @@ class Calibration(Fitted):
     ----------
     stack : str
         The software whose runs it describes.
-    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
-        Share of the peak rate that large matrix products reach, per format.
     gemm_overhead : Quantity
         Time of a matrix product of no size.
     memory_efficiency : float
@@ -31,9 +30,6 @@ class Calibration(Fitted):
         Share of the 16-bit peak rate that fused attention reaches.
     score_bytes : Quantity
         Memory traffic per attention score that is not fused, forward.
-    hidden_bytes, ffn_bytes : Quantity
-        Memory traffic of element-wise operators per element of the residual stream, and of the
-        feed-forward block's inner width, forward.
     cast_bytes : Quantity
         Memory traffic of conversion to a narrow format, per element of a product's input.
     elementwise_backward : float
@@ -81,15 +77,10 @@ class Calibration(Fitted):
     """
 
     stack: str
-    gemm_efficiency: float = number(most=1)
-    gemm_efficiency_fp8: float = number(most=1)
-    gemm_efficiency_fp4: float = number(most=1)
     gemm_overhead: Quantity = quantity("us", zero=True)
     memory_efficiency: float = number(most=1)
     attention_efficiency: float = number(most=1)
     score_bytes: Quantity = quantity("byte", zero=True)
-    hidden_bytes: Quantity = quantity("byte")
-    ffn_bytes: Quantity = quantity("byte")
     cast_bytes: Quantity = quantity("byte", zero=True)
     elementwise_backward: float = number()
     loss_bytes: Quantity = quantity("byte")
@@ -118,15 +109,6 @@ class Calibration(Fitted):
     expert_band_low: float | None = number(default=None)
     expert_band_high: float | None = number(default=None)
 
-    def constant(self, name: str) -> tuple[str, float]:
-        """Return the field and the factor that `gemm_fp8`, `cast_fp8` or `hidden_fp32` mean."""
-        kind, _, precision = name.partition("_")
-        if precision not in PRECISIONS:
-            return name, 1.0
-        bits = PRECISIONS[precision].bits
-        if kind == "gemm":
-            return f"gemm_efficiency{NARROW.get(bits, '')}", 1.0
-        if kind == "cast":
-            return "cast_bytes", float(bits in NARROW)
-        # Traffic of activations, which was fitted on those of 16 bits.
-        return f"{kind}_bytes", max(bits, 16) / 16
+    def cast(self, precision: str) -> Value:
+        """Memory traffic of conversion to a number format, per element."""
+        return self.cast_bytes if PRECISIONS[precision].bits < 16 else 0 * self.cast_bytes

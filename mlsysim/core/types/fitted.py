@@ -6,14 +6,13 @@ from dataclasses import fields, replace
 from typing import Any, Self
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import Record, record, require
+from mlsysim.core.fields import Record, number, quantity, record, require
+from mlsysim.core.numeric import Value
 from mlsysim.core.types.precision import PRECISIONS
-from mlsysim.core.types.source import Entry, Source
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
 
-__all__ = ["NARROW", "Fitted", "check_bands"]
-
-NARROW = {8: "_fp8", 4: "_fp4"}
-"""Bits of the formats whose products have a share of the peak rate of their own."""
+__all__ = ["Fitted", "check_bands"]
 
 
 def check_bands(row: Record) -> None:
@@ -45,9 +44,19 @@ class Fitted(Entry):
     ----------
     formats : tuple of str
         Number formats that the runs computed in. In others there is no band.
+    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
+        Share of the peak rate that large matrix products reach, per format.
+    hidden_bytes, ffn_bytes : Quantity
+        Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
+        stream and of the feed-forward block's inner width.
     """
 
     formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4")
+    gemm_efficiency: float = number(most=1)
+    gemm_efficiency_fp8: float = number(most=1)
+    gemm_efficiency_fp4: float = number(most=1)
+    hidden_bytes: Quantity = quantity("byte")
+    ffn_bytes: Quantity = quantity("byte")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,25 +72,16 @@ class Fitted(Entry):
             )
         check_bands(self)
 
-    def constant(self, name: str) -> tuple[str, float]:
-        """Return the field that a name stands for, and what to multiply it by.
+    def gemm(self, precision: str) -> Value:
+        """Share of the peak rate that large matrix products reach in a number format."""
+        bits = PRECISIONS[precision].bits
+        narrow = {8: self.gemm_efficiency_fp8, 4: self.gemm_efficiency_fp4}
+        return narrow.get(bits, self.gemm_efficiency)
 
-        Solvers name a number format, as in ``gemm_fp8``, where the constant depends on it.
-        """
-        return name, 1.0
-
-    def si(self, field: str) -> float:
-        """Return a constant as a plain number in SI base units; NaN where it is not known."""
-        name, factor = self.constant(field)
-        return factor * super().si(name)
-
-    def source_of(self, path: str) -> Source:
-        """Return the source of a constant: the runs that it was fitted on, or a guess."""
-        return super().source_of(self.constant(path)[0])
-
-    def is_estimated(self, path: str) -> bool:
-        """Tell whether a constant is a guess that no run confirms."""
-        return super().is_estimated(self.constant(path)[0])
+    def traffic(self, bytes_of_16_bits: Value, precision: str) -> Value:
+        """Memory traffic of activations in a number format, fitted on those of 16 bits."""
+        factor = max(PRECISIONS[precision].bits, 16) / 16
+        return bytes_of_16_bits if factor == 1 else factor * bytes_of_16_bits
 
     def in_format(self, precision: str) -> Self:
         """Return the constants; without bands, if none of their runs computed in a format."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.types.fitted import NARROW, Fitted
+from mlsysim.core.numeric import Value
+from mlsysim.core.types.fitted import Fitted
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.units import Quantity
 
@@ -21,8 +22,6 @@ class ServingCalibration(Fitted):
     ----------
     engine : str
         The software whose runs it describes.
-    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
-        Share of the peak rate that large matrix products reach, per format.
     attention_efficiency : float
         Share of the 16-bit peak rate that attention reaches in a prefill.
     memory_efficiency : float
@@ -43,9 +42,6 @@ class ServingCalibration(Fitted):
         Time that a decode step takes per sequence on the host: scheduling, sampling, writing out.
     request_overhead : Quantity
         Time to the first token that is neither queue nor prefill: the server, tokenization.
-    hidden_bytes, ffn_bytes : Quantity
-        Memory traffic of element-wise operators per element of the residual stream, and of the
-        feed-forward block's inner width.
     scale_bytes : Quantity
         Scale factors that 4-bit formats store, per weight.
     pass_tokens : int
@@ -62,9 +58,6 @@ class ServingCalibration(Fitted):
     """
 
     engine: str
-    gemm_efficiency: float = number(most=1)
-    gemm_efficiency_fp8: float = number(most=1)
-    gemm_efficiency_fp4: float = number(most=1)
     attention_efficiency: float = number(most=1)
     memory_efficiency: float = number(most=1)
     kv_efficiency: float = number(most=1)
@@ -74,8 +67,6 @@ class ServingCalibration(Fitted):
     prompt_overhead: Quantity = quantity("us", zero=True)
     sequence_overhead: Quantity = quantity("us", zero=True)
     request_overhead: Quantity = quantity("ms", zero=True)
-    hidden_bytes: Quantity = quantity("byte")
-    ffn_bytes: Quantity = quantity("byte")
     scale_bytes: Quantity = quantity("byte", zero=True)
     pass_tokens: int = number(whole=True)
     kv_share: float = number(most=1)
@@ -87,14 +78,6 @@ class ServingCalibration(Fitted):
     pass_band_low: float | None = number(default=None)
     pass_band_high: float | None = number(default=None)
 
-    def constant(self, name: str) -> tuple[str, float]:
-        """Return the field and the factor that `gemm_fp8`, `scale_fp4` or `hidden_fp32` mean."""
-        kind, _, precision = name.partition("_")
-        if precision not in PRECISIONS:
-            return name, 1.0
-        bits = PRECISIONS[precision].bits
-        if kind == "gemm":
-            return f"gemm_efficiency{NARROW.get(bits, '')}", 1.0
-        if kind == "scale":
-            return "scale_bytes", float(bits == 4)
-        return f"{kind}_bytes", max(bits, 16) / 16
+    def scale(self, precision: str) -> Value:
+        """Bytes of scale that each weight has in a number format."""
+        return self.scale_bytes if PRECISIONS[precision].bits == 4 else 0 * self.scale_bytes

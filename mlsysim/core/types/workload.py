@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cached_property
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import ReadOnlyMapping, number, quantity, record, require
+from mlsysim.core.fields import ReadOnlyMapping, derived, number, quantity, record, require
+from mlsysim.core.types.layers import AttentionBlock, DenseBlock, ExpertBlock, LayerGroup
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Q_, Quantity, fixed, format_number
 
@@ -67,7 +69,8 @@ class FixedShapeModel(Workload):
                 "above zero, such as (3, 224, 224)",
                 argument="input_shape",
             )
-        used = self.si("dense_parameters") + self.si("gathered_parameters")
+        dense = "parameters" if self.dense_parameters is None else "dense_parameters"
+        used = self.si(dense) + self.si("gathered_parameters")
         if used > self.si("parameters"):
             raise ConfigError(
                 f"{self.name}: a sample uses {format_number(Q_(used, 'param'))}, more than all "
@@ -75,12 +78,6 @@ class FixedShapeModel(Workload):
                 "dense_parameters, which otherwise are all parameters",
                 argument="dense_parameters",
             )
-
-    def si(self, field: str) -> float:
-        """Return a field as a plain number; all parameters are dense unless told otherwise."""
-        if field == "dense_parameters" and self.dense_parameters is None:
-            field = "parameters"
-        return super().si(field)
 
 
 @record
@@ -182,40 +179,73 @@ class TransformerModel(Workload):
 
     def _matrices(self) -> tuple[float, float]:
         """Return the parameters of the layers' matrices, and of the embedding tables."""
-        n = self.si
-        width, gates = n("hidden_dim"), n("mlp_matrices")
-        attention = 2 * width * n("head_dim") * (n("heads") + n("kv_heads"))
-        experts = n("experts") * n("expert_ffn_dim") + n("shared_ffn_dim")
-        inner = (n("layers") - n("moe_layers")) * n("ffn_dim") + n("moe_layers") * experts
-        in_layers = n("layers") * attention + gates * width * inner
-        return in_layers, n("embedding_tables") * n("vocab_size") * width
+        attention = 2 * self.hidden_dim * self.head_dim * (self.heads + self.kv_heads)
+        experts = self.experts * self.expert_ffn_dim + self.shared_ffn_dim
+        inner = (self.layers - self.moe_layers) * self.ffn_dim + self.moe_layers * experts
+        in_layers = self.layers * attention + self.mlp_matrices * self.hidden_dim * inner
+        return float(in_layers), float(self.embedding_tables * self.vocab_size * self.hidden_dim)
 
-    def si(self, field: str) -> float:
-        """Return a field as a plain number: switches are 1 or 0, the MLP counts matrices."""
-        if field == "mlp_matrices":
-            return 3 if self.gated_mlp else 2
-        if field == "dropout":
-            return float(not self.gated_mlp if self.dropout is None else self.dropout)
-        if field == "embedding_tables":
-            return 1 if self.tied_embeddings else 2
-        if field == "attended_fraction":
-            # A causal token attends to half of the sequence on average.
-            return 0.5 if self.causal else 1.0
-        if field in _NO_EXPERTS:
-            # A dense model: as if each token visited the one block there is.
-            value = _NO_EXPERTS[field]
-            return self.ffn_dim if value is None else value
-        return super().si(field)
+    @derived
+    def mlp_matrices(self) -> int:
+        """Matrices of a feed-forward block: 2, or 3 with a gate."""
+        return 3 if self.gated_mlp else 2
 
+    @derived
+    def embedding_tables(self) -> int:
+        """Tables for input and output: 1 if they share one, else 2."""
+        return 1 if self.tied_embeddings else 2
 
-_NO_EXPERTS = {
-    "experts": 1,
-    "experts_per_token": 1,
-    "expert_ffn_dim": None,
-    "shared_ffn_dim": 0,
-    "moe_layers": 0,
-    "expert_biases": 0,
-}
+    @derived
+    def drops_out(self) -> float:
+        """1 if training drops elements out, else 0."""
+        return float(not self.gated_mlp if self.dropout is None else self.dropout)
+
+    @derived
+    def attended_fraction(self) -> float:
+        """Share of the sequence that a token attends to on average: half of it if causal."""
+        return 0.5 if self.causal else 1.0
+
+    @derived
+    def experts(self) -> int:
+        """Experts of a layer. A dense model is as if each token visited the one block there is."""
+        return 1
+
+    @derived
+    def experts_per_token(self) -> int:
+        """Experts that each token visits."""
+        return 1
+
+    @derived
+    def expert_ffn_dim(self) -> int:
+        """Inner width of one expert."""
+        return self.ffn_dim
+
+    @derived
+    def shared_ffn_dim(self) -> int:
+        """Inner width of what every token visits beside its experts."""
+        return 0
+
+    @derived
+    def moe_layers(self) -> int:
+        """Layers that have experts."""
+        return 0
+
+    @cached_property
+    def attention(self) -> AttentionBlock:
+        """The attention that all layers share."""
+        return AttentionBlock(
+            self.heads,
+            self.kv_heads,
+            self.head_dim,
+            self.attended_fraction,
+            self.kept_attention_width,
+        )
+
+    @cached_property
+    def groups(self) -> tuple[LayerGroup, ...]:
+        """The layers, in order."""
+        dense = DenseBlock(self.ffn_dim, self.mlp_matrices)
+        return (LayerGroup(0, self.layers, self.attention, dense),)
 
 
 @record
@@ -256,10 +286,25 @@ class MoETransformerModel(TransformerModel):
                     argument=part,
                 )
 
-    def si(self, field: str) -> float:
-        """Return a field as a plain number, its own for what describes the experts."""
-        if field == "expert_biases":
-            return float(self.expert_biases)
-        if field in _NO_EXPERTS:
-            return self._si[field]  # type: ignore[attr-defined, no-any-return]
-        return super().si(field)
+    @derived
+    def adds_biases(self) -> float:
+        """1 if experts add biases, else 0."""
+        return float(self.expert_biases)
+
+    @cached_property
+    def groups(self) -> tuple[LayerGroup, ...]:
+        """The layers, in order: those without experts come first, as in DeepSeek-V3."""
+        dense_layers = self.layers - self.moe_layers
+        dense = DenseBlock(self.ffn_dim, self.mlp_matrices)
+        experts = ExpertBlock(
+            experts=self.experts,
+            experts_per_token=self.experts_per_token,
+            width=self.expert_ffn_dim,
+            shared_width=self.shared_ffn_dim,
+            matrices=self.mlp_matrices,
+            biases=self.adds_biases,
+        )
+        return (
+            LayerGroup(0, dense_layers, self.attention, dense),
+            LayerGroup(dense_layers, self.moe_layers, self.attention, experts),
+        )

@@ -1,0 +1,193 @@
+"""Forms of a record: with plain numbers, with recorded ones, or with arrays.
+
+A model reads `i.fleet.node.accelerator.memory.bandwidth` whatever it is asked. For one answer that
+is a float in SI base units, for a derivation a recorded quantity, and in a sweep an array over the
+axes on which it depends. A form is an object of the record's own class: type checkers and editors
+know its fields, and the class's methods work on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mlsysim.core.fields import Record, derived, units_of
+from mlsysim.core.recording import Input, Recorded
+from mlsysim.core.types.source import Entry, Source
+from mlsysim.core.units import Q_, base_unit
+
+__all__ = [
+    "contents",
+    "mapped",
+    "plain_form",
+    "recorded",
+    "recorded_form",
+    "replaced",
+    "stacked_form",
+    "structure",
+]
+
+R = TypeVar("R")
+_PRIVATE = (Source, Mapping, frozenset)
+
+
+@functools.cache
+def _names(cls: type[Any]) -> tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]:
+    """Return the numeric fields of a record class with their units, the derived, and the rest."""
+    units = {name: unit for name, unit, _ in units_of(cls)}
+    counts = [name for name in dir(cls) if isinstance(getattr(cls, name, None), derived)]
+    fields = [item.name for item in dataclasses.fields(cls)]
+    return (
+        units,
+        tuple(name for name in counts if name not in fields),
+        tuple(name for name in fields if name not in units),
+    )
+
+
+def _formed(record: R, number: Callable[[str, str, float], Any], inner: Callable[..., Any]) -> R:
+    units, counts, others = _names(type(record))
+    form: R = object.__new__(type(record))
+    made = form.__dict__
+    for name, unit in units.items():
+        made[name] = number(name, unit, float(record.si(name)))  # type: ignore[attr-defined]
+    for name in counts:
+        made[name] = number(name, "", float(getattr(record, name)))
+    for name in others:
+        value = getattr(record, name)
+        if isinstance(value, Record) and not isinstance(value, Source):
+            made[name] = inner(name, value)
+        elif not isinstance(value, _PRIVATE):
+            made[name] = value
+    return form
+
+
+def plain_form(record: R) -> R:
+    """Return a record with its numbers as floats in SI base units; what is not known is NaN.
+
+    It is made once: records are read-only, and the same few are asked about again and again.
+    """
+    kept = record.__dict__
+    if "_plain" not in kept:
+        kept["_plain"] = _formed(
+            record, lambda name, unit, value: value, lambda name, value: plain_form(value)
+        )
+    form: R = kept["_plain"]
+    return form
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a record stands: below an argument, and within a registry row."""
+
+    path: str
+    entry: Entry | None
+    field: str = ""
+
+    def below(self, name: str, record: Any) -> _Place:
+        path = f"{self.path}.{name}"
+        if isinstance(record, Entry):
+            return _Place(path, record)
+        return _Place(path, self.entry, f"{self.field}.{name}".lstrip("."))
+
+
+def recorded(value: float, name: str, unit: str, origin: str, **source: Any) -> Recorded:
+    """Return a number that is the start of a derivation."""
+    amount = Q_(value, base_unit(unit))
+    return Recorded(amount, origin=Input(name, amount, unit, origin, **source))
+
+
+def recorded_form(record: R, path: str) -> R:
+    """Return a record with its numbers as recorded quantities that know where they come from."""
+    return _recorded_at(record, _Place(path, record if isinstance(record, Entry) else None))
+
+
+def _recorded_at(record: R, place: _Place) -> R:
+    def number(name: str, unit: str, value: float) -> Recorded:
+        path = f"{place.path}.{name}"
+        if place.entry is None:
+            return recorded(value, name, unit, path)
+        field = f"{place.field}.{name}".lstrip(".")
+        try:
+            source = place.entry.source_of(field)
+        except LookupError:  # a derived number, such as a count of matrices
+            source = place.entry.source
+        estimated = place.entry.is_estimated(field)
+        return recorded(value, name, unit, path, source=source, estimated=estimated)
+
+    return _formed(
+        record, number, lambda name, value: _recorded_at(value, place.below(name, value))
+    )
+
+
+def structure(form: Any) -> tuple[Any, ...]:
+    """Return what forms must share to be stacked: their classes, all the way down."""
+    parts = sorted((name, part) for name, part in contents(form) if isinstance(part, Record))
+    return type(form), tuple((name, structure(part)) for name, part in parts)
+
+
+def stacked_form(forms: Sequence[R], join: Callable[[list[Any]], Any]) -> R:
+    """Return one form of several of the same structure, whose numbers are joined."""
+    first = forms[0]
+    stacked: R = object.__new__(type(first))
+    for name, value in contents(first):
+        values = [form.__dict__[name] for form in forms]
+        if all(other is value for other in values[1:]) and isinstance(value, Record):
+            made = value
+        elif isinstance(value, Record):
+            made = stacked_form(values, join)
+        elif isinstance(value, str | bool | tuple) or value is None:
+            made = value if all(other == value for other in values) else _Differing(name)
+        else:
+            made = join(values)
+        stacked.__dict__[name] = made
+    return stacked
+
+
+def mapped(form: R, change: Callable[[Any], Any]) -> R:
+    """Return a form with its numbers changed; records in which none is stay the same objects."""
+    changes = {}
+    for name, value in contents(form):
+        made = mapped(value, change) if isinstance(value, Record) else change(value)
+        if made is not value:
+            changes[name] = made
+    return replaced(form, **changes) if changes else form
+
+
+def replaced(form: R, **numbers: Any) -> R:
+    """Return a form with other numbers in some of its fields."""
+    made: R = object.__new__(type(form))
+    made.__dict__.update(contents(form))
+    made.__dict__.update(numbers)
+    return made
+
+
+class _Differing:
+    """A name that differs among stacked forms: a model that read it would take one for all."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _refuse(self, *_: object) -> Any:
+        raise TypeError(f"{self.name} differs from row to row, and the model chooses by it")
+
+    __eq__ = __ne__ = __bool__ = __str__ = __getattr__ = _refuse
+    __hash__ = object.__hash__
+
+
+def contents(form: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a form, without what its class has worked out of them since."""
+    worked_out = _cached(type(form))
+    return ((name, value) for name, value in form.__dict__.items() if name not in worked_out)
+
+
+@functools.cache
+def _cached(cls: type[Any]) -> frozenset[str]:
+    found = {name: getattr(cls, name, None) for name in dir(cls)}
+    return frozenset(
+        name
+        for name, value in found.items()
+        if isinstance(value, functools.cached_property) and not isinstance(value, derived)
+    )

@@ -1,0 +1,137 @@
+"""Inputs: the one typed argument of a model, with everything that its answer depends on.
+
+Each question has a class of inputs. Its fields are the arguments of the solver as admitted, and
+the rows of the registry that the model reads besides. A field may say what takes its place where
+nothing is given; what follows from names, such as the peak rate in a number format, is `derived`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from mlsysim.core.fields import Record, derived
+from mlsysim.core.forms import plain_form, recorded, recorded_form, replaced, stacked_form
+
+__all__ = ["Inputs", "Varying", "default"]
+
+
+class Varying:
+    """Placeholder for a number that differs from row to row, while a sweep chooses constants.
+
+    It cannot be compared or converted, because a choice that depends on an axis must be made for
+    each of its values. A number that decides something is a `Stage`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _refuse(self, *_: object) -> Any:
+        raise TypeError(f"{self.name} differs from row to row: declare it a Stage to choose by it")
+
+    __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
+
+
+class _Default:
+    """Descriptor of a field that follows from the others unless it is given."""
+
+    def __init__(self, choose: Callable[[Any], Any]) -> None:
+        self.choose = choose
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, inputs: Any, owner: type) -> Any:
+        if inputs is None:
+            return self
+        value = inputs.__dict__[self.name] = self.choose(inputs)
+        return value
+
+
+def default(choose: Callable[[Any], Any]) -> Any:
+    """Declare what a field takes from the other inputs where nothing is given."""
+    return _Default(choose)
+
+
+class Inputs:
+    """Base of the inputs of a model. They are read-only.
+
+    What a solver admits is held as it is: registry rows, whole numbers. The model gets one of its
+    forms, whose numbers are plain, recorded, or arrays.
+
+    Attributes
+    ----------
+    units : dict
+        Units of the numeric arguments. The solver takes them from its signature.
+    """
+
+    units: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        late = _late(type(self))
+        given = {n: value for n, value in values.items() if value is not None or n not in late}
+        self.__dict__.update(given, _given=tuple(given))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} is read-only: make others with but()")
+
+    def gives(self, name: str) -> bool:
+        """Tell whether a field was given, and does not follow from the others."""
+        return name in self.__dict__["_given"]
+
+    def but(self, **values: Any) -> Self:
+        """Return the same inputs with other values in some fields."""
+        return replaced(self, **values)
+
+    def plain(self) -> Self:
+        """Return the form with floats in SI base units; what is not known is NaN."""
+        return self._form(
+            lambda name, value: value if isinstance(value, Varying) else float(value),
+            lambda name, row: plain_form(row),
+        )
+
+    def recorded(self) -> Self:
+        """Return the form with recorded quantities, which know where they come from."""
+        return self._form(
+            lambda name, value: recorded(float(value), name, self.units[name], name),
+            lambda name, row: recorded_form(row, name),
+        )
+
+    def _form(self, number: Callable[[str, Any], Any], row: Callable[[str, Any], Any]) -> Self:
+        form = object.__new__(type(self))
+        made = form.__dict__
+        given: tuple[str, ...] = self.__dict__["_given"]
+        for name in (*given, *_late(type(self))):
+            if name in made or (name in self.units and name not in given):
+                continue  # a form finds such a number itself, and so knows where it comes from
+            value = getattr(self, name)
+            if isinstance(value, Record):
+                made[name] = row(name, value)
+            elif name in self.units:
+                made[name] = number(name, math.nan if value is None else value)
+            else:
+                made[name] = value
+        return form
+
+    @classmethod
+    def stacked(cls, forms: Sequence[Self], join: Callable[[list[Any]], Any]) -> Self:
+        """Return one form of several plain ones, whose numbers are joined."""
+        for form in forms:
+            for name in _worked_out(cls):
+                getattr(form, name)
+        return stacked_form(forms, join)
+
+
+@functools.cache
+def _late(cls: type[Inputs]) -> tuple[str, ...]:
+    """Return the fields that follow from others unless they are given."""
+    return tuple(name for name in dir(cls) if isinstance(getattr(cls, name), _Default))
+
+
+@functools.cache
+def _worked_out(cls: type[Inputs]) -> tuple[str, ...]:
+    """Return all fields that follow from others."""
+    return tuple(name for name in dir(cls) if isinstance(getattr(cls, name), _Default | derived))

@@ -1,0 +1,193 @@
+"""Arithmetic that records itself: numbers that know how they were made.
+
+A derivation runs the model once on `Recorded` numbers. What the model adds, multiplies or compares
+is remembered by the results. While `watching`, so are the names: a number that a formula returns
+learns which formula and which arguments made it, and one that is bound to a variable learns the
+variable's name. Models and formulas are ordinary functions and know nothing of this: they pay for
+it only while someone watches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from mlsysim.core.formula import Formula, formula_of
+
+if TYPE_CHECKING:
+    from mlsysim.core.types.source import Source
+
+__all__ = ["Input", "Recorded", "applied", "value_of", "watching"]
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """A number that a derivation starts from."""
+
+    name: str
+    value: Any
+    unit: str
+    origin: str
+    """Where the solver took it from: an argument, or a field of a registry row."""
+    source: Source | None = None
+    """The publication that states it; `None` for what the caller gave."""
+    estimated: bool = False
+
+
+class Recorded:
+    """A quantity, and how it was made.
+
+    Attributes
+    ----------
+    value : Quantity
+        The number itself.
+    operation : str
+        Sign or name of the operation that made it; empty for an input.
+    operands : tuple
+        What the operation was applied to: recorded numbers, and the model's own literals.
+    origin : Input or None
+        The input that it is.
+    formula : Formula or None
+        The formula that returned it.
+    arguments : dict
+        What that formula was called with.
+    name : str
+        The first variable that it was bound to.
+    """
+
+    __slots__ = ("arguments", "formula", "name", "operands", "operation", "origin", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        operation: str = "",
+        operands: tuple[Any, ...] = (),
+        origin: Input | None = None,
+    ) -> None:
+        self.value = value
+        self.operation = operation
+        self.operands = operands
+        self.origin = origin
+        self.formula: Formula | None = None
+        self.arguments: dict[str, Any] = {}
+        self.name = ""
+
+    def __repr__(self) -> str:
+        return f"<Recorded {self.name or self.operation}: {self.value}>"
+
+    def __neg__(self) -> Recorded:
+        return Recorded(-self.value, "-", (self,))
+
+    # Two recorded numbers are the same if they are one object; the model compares their values.
+    __hash__ = object.__hash__
+
+
+def value_of(number: Any) -> Any:
+    """Return the quantity of a recorded number, and any other value as it is."""
+    return number.value if isinstance(number, Recorded) else number
+
+
+def applied(function: Callable[..., Any], *operands: Any) -> Recorded:
+    """Apply an elementary function to recorded numbers, and record that."""
+    return Recorded(function(*map(value_of, operands)), function.__name__, operands)
+
+
+def _binary(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    def forward(self: Recorded, other: Any) -> Recorded:
+        return Recorded(function(self.value, value_of(other)), sign, (self, other))
+
+    def backward(self: Recorded, other: Any) -> Recorded:
+        return Recorded(function(other, self.value), sign, (other, self))
+
+    return forward, backward
+
+
+def _comparison(function: Callable[[Any, Any], Any]) -> Any:
+    return lambda self, other: bool(function(self.value, value_of(other)))
+
+
+for _sign, _word, _function in (
+    ("+", "add", operator.add),
+    ("-", "sub", operator.sub),
+    ("*", "mul", operator.mul),
+    ("/", "truediv", operator.truediv),
+    ("//", "floordiv", operator.floordiv),
+    ("%", "mod", operator.mod),
+    ("**", "pow", operator.pow),
+):
+    _forward, _backward = _binary(_sign, _function)
+    setattr(Recorded, f"__{_word}__", _forward)
+    setattr(Recorded, f"__r{_word}__", _backward)
+for _function in (
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+    operator.eq,
+    operator.ne,
+):
+    setattr(Recorded, f"__{_function.__name__}__", _comparison(_function))
+
+
+@contextmanager
+def watching(package: str) -> Iterator[None]:
+    """Let recorded numbers learn the formulas that return them, and the variables that hold them.
+
+    Parameters
+    ----------
+    package
+        Names of variables are read in functions of this package's modules.
+    """
+    open_calls: list[dict[str, Any]] = []
+
+    def read_names(frame: FrameType | None) -> None:
+        if frame is None or frame.f_code.co_name.startswith(("<", "__")):
+            return
+        if frame.f_globals.get("__name__", "").startswith(package):
+            _name(frame.f_locals)
+
+    def watch(frame: FrameType, event: str, result: Any) -> None:
+        if event == "call":
+            # Whoever calls has bound its variables before those that it calls bind theirs.
+            read_names(frame.f_back)
+            if formula_of(frame.f_code):
+                open_calls.append(dict(frame.f_locals))
+        elif event == "return":
+            found = formula_of(frame.f_code)
+            if found is None:
+                read_names(frame)
+                return
+            arguments = open_calls.pop()
+            handed_through = any(result is value for value in arguments.values())
+            if isinstance(result, Recorded) and not handed_through:
+                result.formula, result.arguments = found, arguments
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        if hasattr(before, "enable"):  # cProfile's, which is no function
+            sys.setprofile(None)
+            before.enable()
+        else:
+            sys.setprofile(before)
+
+
+def _name(variables: dict[str, Any]) -> None:
+    """Name the numbers that variables hold, directly or as fields of a record."""
+    for variable, value in variables.items():
+        if variable == "self":
+            continue
+        if isinstance(value, Recorded):
+            value.name = value.name or variable
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            for field, part in vars(value).items():
+                if isinstance(part, Recorded):
+                    part.name = part.name or f"{variable}.{field}"

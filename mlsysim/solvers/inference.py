@@ -1,0 +1,84 @@
+"""The layer of a forward pass alone, as libraries and servers run it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value
+from mlsysim.core.types import Accelerator, ServingCalibration, TransformerModel
+from mlsysim.core.types.layers import ExpertBlock
+from mlsysim.registry.conventions import Conventions
+from mlsysim.solvers.layer import Device, Experts, Forward, forward
+
+__all__ = ["inference_device", "inference_layer"]
+
+
+class _Inference(Protocol):
+    """Inputs of a question about forward passes."""
+
+    model: TransformerModel
+    calibration: ServingCalibration
+    conventions: Conventions
+
+    @property
+    def device(self) -> Accelerator: ...
+
+    @property
+    def peak_rate(self) -> Value: ...
+
+    @property
+    def wide_peak_rate(self) -> Value: ...
+
+    @property
+    def gemm_efficiency(self) -> Value: ...
+
+    @property
+    def wide_gemm_efficiency(self) -> Value: ...
+
+    @property
+    def hidden_bytes(self) -> Value: ...
+
+    @property
+    def ffn_bytes(self) -> Value: ...
+
+
+def inference_device(i: _Inference, weight_bytes: Value, activation_bytes: Value) -> Device:
+    """Return what a device reaches in forward passes, with the calibration's constants."""
+    c = i.calibration
+    return Device(
+        product=i.gemm_efficiency * i.peak_rate,
+        head=i.wide_gemm_efficiency * i.wide_peak_rate,
+        wide_rate=i.wide_peak_rate,
+        attention_efficiency=c.attention_efficiency,
+        memory=c.memory_efficiency * i.device.memory.bandwidth,
+        weight_bytes=weight_bytes,
+        activation_bytes=activation_bytes,
+        hidden_bytes=i.hidden_bytes,
+        ffn_bytes=i.ffn_bytes,
+        flops_per_mac=i.conventions.flops_per_mac,
+    )
+
+
+def inference_layer(
+    d: Device,
+    model: TransformerModel,
+    tokens: Value,
+    context: Value,
+    attended_fraction: Value,
+    tp: Value,
+) -> Forward:
+    """Return the forward pass of a mean layer, its weights split over `tp` devices."""
+    experts = {
+        position: Experts(
+            rows=group.feed_forward.experts_per_token * tokens,
+            matrices=f.experts_visited(
+                group.feed_forward.experts, group.feed_forward.experts_per_token, tokens
+            ),
+            shards=tp,
+            rate=d.product,
+        )
+        for position, group in enumerate(model.groups)
+        if isinstance(group.feed_forward, ExpertBlock)
+    }
+    return forward(d, model, tokens, context, attended_fraction, tp, 1, experts)

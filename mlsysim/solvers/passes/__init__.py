@@ -1,0 +1,1 @@
+"""How long does one device take for a forward pass?"""

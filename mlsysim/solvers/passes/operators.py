@@ -1,0 +1,63 @@
+"""A transformer's forward pass from its operators, with a calibration's constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import maximum, where
+from mlsysim.solvers.inference import inference_device, inference_layer
+from mlsysim.solvers.layer import head
+from mlsysim.solvers.passes.inputs import PassInputs
+from mlsysim.solvers.passes.power import pass_power
+from mlsysim.solvers.power import flops_share
+from mlsysim.solvers.work import kv_cache, token_flops
+
+__all__ = ["operator_pass"]
+
+
+def operator_pass(i: PassInputs) -> dict[str, Any]:
+    """Time a forward pass over whole sequences, operator by operator."""
+    model, layers, c = i.transformer, i.transformer.layers, i.calibration
+    weight_bytes = i.precision.bytes_per_element + i.scale_bytes
+    d = inference_device(i, weight_bytes, i.precision.training_bytes)
+    tokens = i.batch_size * i.seq_len
+    layer = inference_layer(d, model, tokens, i.seq_len, model.attended_fraction, 1)
+    logits = head(d, model, tokens, 1)
+    layer_time = layer.products.time + layer.attention + layer.elementwise + c.prompt_overhead
+    latency = layers * layer_time + logits.time
+
+    # The same operators, by what they wait for
+    arithmetic = layers * (layer.products.compute + layer.attention) + logits.compute
+    traffic = layers * (layer.products.memory + layer.elementwise) + logits.memory
+    overhead = layers * c.prompt_overhead
+    slower = where(arithmetic >= traffic, "compute", "memory")
+
+    each = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
+    flops = f.forward_flops(tokens, each.matrix, each.score, each.logit)
+    wide_flops = tokens * (each.score + each.logit)
+    moved = d.memory * traffic
+    mfu = flops_share(i, flops, wide_flops, latency, devices=1)
+    capacity = i.hardware.memory.capacity
+    memory = model.parameters * weight_bytes + kv_cache(
+        model, tokens, i.precision.bytes_per_element
+    )
+    return {
+        "latency": latency,
+        "latency_low": c.pass_band_low * latency,
+        "latency_high": c.pass_band_high * latency,
+        "throughput": i.batch_size / latency,
+        "bottleneck": where(overhead > maximum(arithmetic, traffic), "overhead", slower),
+        "compute_time": arithmetic,
+        "memory_time": traffic,
+        "overhead_time": overhead,
+        "flops": flops,
+        "bytes_moved": moved,
+        "arithmetic_intensity": f.arithmetic_intensity(flops, moved),
+        "ridge_point": f.ridge_point(d.product, d.memory),
+        "mfu": mfu,
+        **pass_power(i, latency, mfu, moved),
+        "memory": memory,
+        "memory_capacity": capacity,
+        "feasible": memory <= capacity,
+    }

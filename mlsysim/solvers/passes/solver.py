@@ -1,0 +1,166 @@
+"""How long does one device take for a forward pass, and what limits it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.types import (
+    Accelerator,
+    FixedShapeModel,
+    PowerCalibration,
+    ServingCalibration,
+    TransformerModel,
+)
+from mlsysim.core.units import format_number
+from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
+from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.passes.inputs import PassInputs
+from mlsysim.solvers.passes.operators import operator_pass
+from mlsysim.solvers.passes.result import SingleNodeResult
+from mlsysim.solvers.passes.textbook import fixed_shape_pass, transformer_pass
+
+__all__ = ["SingleNodeSolver"]
+
+
+class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
+    """How long does one device take for a forward pass, and what limits it?
+
+    A transformer is timed operator by operator: matrix products by their shapes, attention,
+    element-wise traffic, logits, and a fixed time per layer, with the constants of a calibration.
+    With `efficiency` given, and for models of fixed shape, of which only totals are known, it is
+    the textbook's roofline: arithmetic at that share of the peak rate, memory traffic at the
+    datasheet's bandwidth, the two overlapped fully.
+    """
+
+    inputs = PassInputs
+    result = SingleNodeResult
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        model: Annotated[TransformerModel | FixedShapeModel, Noun(hint="Models.ResNet50")],
+        hardware: Annotated[Accelerator, Noun(hint="Hardware.A100")],
+        batch_size: Annotated[int, Whole()] = 1,
+        precision: Annotated[str, PrecisionName()] = "fp16",
+        efficiency: Annotated[float | None, Share()] = None,
+        seq_len: Annotated[int | None, Whole(unit="token")] = None,
+        calibration: Annotated[
+            ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_Library")
+        ] = None,
+        power_calibration: Annotated[
+            PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
+        ] = None,
+    ) -> SingleNodeResult:
+        """Time one forward pass of a batch.
+
+        Parameters
+        ----------
+        model
+            A transformer or a model of fixed shape.
+        hardware
+            The device.
+        batch_size
+            Samples in the batch; sequences, for a transformer.
+        precision
+            Number format of arithmetic, weights and activations.
+        efficiency
+            Share of the dense peak rate that the arithmetic reaches: the textbook's one constant.
+            `None` times every operator of a transformer instead, with a calibration's constants;
+            a model of fixed shape has no operators to time, and gets the textbook's value, one
+            half.
+        seq_len
+            Tokens per sequence; `None` takes the model's training length. For transformers only.
+        calibration
+            Constants for the operators; `None` takes those fitted for the device. For transformers
+            only.
+        power_calibration
+            Constants of what operations and bytes draw in power; `None` takes those fitted for the
+            device's generation.
+
+        Returns
+        -------
+        SingleNodeResult
+            Times, traffic, power, energy, memory and what limits the pass.
+
+        Raises
+        ------
+        ConfigError
+            If an argument is out of range, or the device does not compute in `precision`.
+
+        Examples
+        --------
+        >>> from mlsysim import Hardware, Models, SingleNodeSolver
+        >>> r = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.A100, batch_size=32)
+        >>> r.bottleneck
+        'compute'
+        >>> print(f"{r.latency.to('ms'):.2f}")
+        1.68 ms
+        >>> r = SingleNodeSolver.solve(model=Models.BERT_Base, hardware=Hardware.A100, seq_len=128)
+        >>> print(f"{r.latency:.2f}, of which {r.overhead_time:.2f} is overhead: {r.calibration}")
+        0.81 ms, of which 0.59 ms is overhead: Ampere, called as a library
+
+        References
+        ----------
+        Williams, Waterman and Patterson (2009), Roofline, https://doi.org/10.1145/1498765.1498785
+        """
+        return cls._answer(locals())
+
+    @classmethod
+    def check(cls, inputs: PassInputs) -> None:
+        """Refuse formats that the device does not compute in, and what the model does not have."""
+        inputs.hardware.compute.rate(inputs.precision.name)
+        if isinstance(inputs.model, TransformerModel):
+            return
+        for name, why in (("seq_len", "work per sample is fixed"), ("calibration", _NO_OPERATORS)):
+            if inputs.gives(name):
+                value = getattr(inputs, name)
+                raise ConfigError(
+                    f"{name} = {getattr(value, 'name', value)} has no meaning "
+                    f"for {inputs.model.name}, whose {why}; leave it out",
+                    argument=name,
+                )
+
+    @classmethod
+    def model(cls, inputs: PassInputs) -> Model[PassInputs]:
+        """Choose operators, or the textbook's model for a share or a fixed shape."""
+        if isinstance(inputs.model, FixedShapeModel):
+            return fixed_shape_pass
+        return operator_pass if inputs.efficiency is None else transformer_pass
+
+    @classmethod
+    def rest(cls, values: Mapping[str, Any], inputs: PassInputs) -> dict[str, Callable[[], Any]]:
+        """Add the reasons, and whose constants were used."""
+        return {
+            "calibration": lambda: _basis(values, inputs),
+            "power_calibration": lambda: inputs.power_calibration.name,
+            "reasons": lambda: _reasons(values, inputs),
+        }
+
+
+def _reasons(values: Mapping[str, Any], inputs: PassInputs) -> tuple[str, ...]:
+    if values["feasible"]:
+        return ()
+    lack = values["memory"] - values["memory_capacity"]
+    return (
+        f"{inputs.model.name} needs {format_number(values['memory'])}, which is "
+        f"{format_number(lack)} more than {inputs.hardware.name} has "
+        f"({format_number(values['memory_capacity'])}): use a narrower precision, a "
+        "smaller batch, or split the model over several devices",
+    )
+
+
+_NO_OPERATORS = "operators are not known, only their totals"
+
+
+def _basis(values: Mapping[str, Any], inputs: PassInputs) -> str:
+    """Say whose constants were used, and whether anything is known of their error."""
+    if inputs.efficiency is not None:
+        return "textbook: one efficiency"
+    if isinstance(inputs.model, FixedShapeModel):
+        return f"uncalibrated: the textbook's efficiency of {inputs.textbook.value:g}"
+    name: str = inputs.calibration.name
+    known = values["latency_low"] is not None
+    return name if known else f"{name} (no band: too few passes measured)"

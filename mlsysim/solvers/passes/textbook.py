@@ -1,0 +1,67 @@
+"""A forward pass by the textbook: one roofline over all operations and all traffic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, first_known, where
+from mlsysim.solvers.passes.inputs import PassInputs
+from mlsysim.solvers.passes.power import pass_power
+from mlsysim.solvers.work import kv_cache, parameters_read, token_flops
+
+__all__ = ["fixed_shape_pass", "transformer_pass"]
+
+
+def fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
+    """Time a forward pass of a network of fixed shape, of which only totals are known."""
+    network, each = i.network, i.precision.bytes_per_element
+    traffic = f.fixed_shape_traffic(
+        first_known(network.dense_parameters, network.parameters),
+        network.gathered_parameters,
+        network.activations_per_sample,
+        i.batch_size,
+        each,
+    )
+    flops = i.batch_size * network.flops_per_sample
+    return _roofline(i, flops, traffic, network.parameters * each)
+
+
+def transformer_pass(i: PassInputs) -> dict[str, Any]:
+    """Time a forward pass of a transformer over whole sequences (a prefill).
+
+    Weights are read, keys and values written. Activations are left out: with few tokens they are
+    small beside the weights; with many, the arithmetic takes longer than their traffic.
+    """
+    model, each = i.transformer, i.precision.bytes_per_element
+    tokens = i.batch_size * i.seq_len
+    work = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
+    flops = f.forward_flops(tokens, work.matrix, work.score, work.logit)
+    cache = kv_cache(model, tokens, each)
+    traffic = parameters_read(model, tokens) * each + cache
+    return _roofline(i, flops, traffic, model.parameters * each + cache)
+
+
+def _roofline(i: PassInputs, flops: Value, traffic: Value, memory: Value) -> dict[str, Any]:
+    """Return the answer for so many operations and so much traffic."""
+    bandwidth, capacity = i.hardware.memory.bandwidth, i.hardware.memory.capacity
+    compute_time = f.compute_time(flops, i.peak_rate, i.share)
+    memory_time = f.memory_time(traffic, bandwidth)
+    latency = f.roofline_time(compute_time, memory_time)
+    mfu = f.flops_utilization(flops, latency, i.peak_rate, devices=1)
+    return {
+        "latency": latency,
+        "throughput": i.batch_size / latency,
+        "bottleneck": where(compute_time >= memory_time, "compute", "memory"),
+        "compute_time": compute_time,
+        "memory_time": memory_time,
+        "flops": flops,
+        "bytes_moved": traffic,
+        "arithmetic_intensity": f.arithmetic_intensity(flops, traffic),
+        "ridge_point": f.ridge_point(i.share * i.peak_rate, bandwidth),
+        "mfu": mfu,
+        **pass_power(i, latency, mfu, traffic),
+        "memory": memory,
+        "memory_capacity": capacity,
+        "feasible": memory <= capacity,
+    }

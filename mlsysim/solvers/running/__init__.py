@@ -1,0 +1,1 @@
+"""What do a fleet's energy, carbon, water and money come to?"""

@@ -1,0 +1,277 @@
+"""What does a fleet cost, bought or rented, and what does a token cost on it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.inputs import default
+from mlsysim.core.numeric import Value
+from mlsysim.core.result import InUnit, Result
+from mlsysim.core.types import Datacenter, Fleet, GridProfile
+from mlsysim.core.units import Quantity, format_number
+from mlsysim.registry.infrastructure import Infra
+from mlsysim.solvers.arguments import Amount, Noun, Portion
+from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.running.facility import RunningInputs, as_datacenter, check_power, energy_of
+
+__all__ = ["EconomicsResult", "EconomicsSolver"]
+
+
+@record
+class EconomicsResult(Result):
+    """Answer of `EconomicsSolver`: what a fleet costs, bought or rented.
+
+    `None` stands where a price or a throughput that the figure needs was not given.
+    """
+
+    capex: Quantity | None = quantity("USD")
+    """Purchase price of all servers."""
+    opex_energy: Quantity = quantity("USD")
+    """Electricity of the facility."""
+    opex_maintenance: Quantity | None = quantity("USD")
+    """Repair and support."""
+    total_opex: Quantity | None = quantity("USD")
+    """Electricity and maintenance."""
+    tco: Quantity | None = quantity("USD")
+    """Total cost of ownership: the whole purchase price and the operation of this time."""
+    capex_share: Quantity | None = quantity("USD")
+    """Part of the purchase price that falls to this time: time over service life."""
+    period_cost: Quantity | None = quantity("USD")
+    """What this time costs: `capex_share` and `total_opex`."""
+    cost_per_device_hour: Quantity | None = quantity("USD/h")
+    """`period_cost` per device and hour: to be compared with a rent."""
+    rental_cost: Quantity | None = quantity("USD")
+    """Rent of all devices for this time, everything included."""
+    cost_per_token: Quantity | None = quantity("USD/Mtoken")
+    """`period_cost` per token."""
+    rental_cost_per_token: Quantity | None = quantity("USD/Mtoken")
+    """`rental_cost` per token."""
+    training_time: Quantity | None = quantity("day")
+    """Time of a run over `training_tokens`."""
+    training_cost: Quantity | None = quantity("USD")
+    """Cost of that run on the fleet as owned."""
+    rental_training_cost: Quantity | None = quantity("USD")
+    """Cost of that run on the fleet as rented."""
+    device_hours: Quantity = quantity("h")
+    """Time of all devices together."""
+    it_energy: Quantity = quantity("kWh")
+    """Energy of the servers."""
+    total_energy: Quantity = quantity("kWh")
+    """Energy of the facility: the servers' times PUE."""
+    it_power: Quantity = quantity("kW")
+    """Mean power of all servers."""
+    device_power: Quantity = quantity("W")
+    """Mean power of one device."""
+    host_power: Quantity = quantity("W")
+    """Power of one server apart from its devices."""
+    pue: float = number()
+    """Power usage effectiveness: facility energy over IT energy."""
+
+    capex_usd = InUnit("capex", "USD")
+    """`capex` as a plain number."""
+    opex_energy_usd = InUnit("opex_energy", "USD")
+    """`opex_energy` as a plain number."""
+    opex_maintenance_usd = InUnit("opex_maintenance", "USD")
+    """`opex_maintenance` as a plain number."""
+    total_opex_usd = InUnit("total_opex", "USD")
+    """`total_opex` as a plain number."""
+    tco_usd = InUnit("tco", "USD")
+    """`tco` as a plain number."""
+
+
+class EconomicsInputs(RunningInputs):
+    """What the cost of a fleet depends on. NaN stands where a price or a rate was not given."""
+
+    kwh_price: Value = default(lambda i: i.ownership.kwh_price)
+    grid: GridProfile | None
+    unit_price: Value = default(lambda i: i.fleet.node.unit_price)
+    maintenance_rate: Value = default(lambda i: i.ownership.maintenance_rate)
+    rental_price: Value
+    token_throughput: Value
+    training_tokens: Value
+
+
+def fleet_cost(i: EconomicsInputs) -> dict[str, Any]:
+    """Return the cost of a fleet over a time, bought or rented."""
+    energy, duration = energy_of(i), i.duration_days
+    device_hours = i.devices * duration
+    tokens = i.token_throughput * duration
+
+    # Bought: the whole price (tco), and the part of it that falls to this time (period_cost).
+    capex = i.fleet.count * i.unit_price
+    electricity = i.kwh_price * energy.total_energy
+    maintenance = i.maintenance_rate * capex * duration
+    operation = electricity + maintenance
+    share = f.amortized_cost(capex, duration, i.service_life)
+    period_cost = f.ownership_cost(share, operation)
+    cost_per_token = period_cost / tokens
+
+    # Rented: electricity, maintenance and building are in the rent.
+    rent = i.rental_price * device_hours
+    rent_per_token = rent / tokens
+    return {
+        "capex": capex,
+        "opex_energy": electricity,
+        "opex_maintenance": maintenance,
+        "total_opex": operation,
+        "tco": f.ownership_cost(capex, operation),
+        "capex_share": share,
+        "period_cost": period_cost,
+        "cost_per_device_hour": period_cost / device_hours,
+        "rental_cost": rent,
+        "cost_per_token": cost_per_token,
+        "rental_cost_per_token": rent_per_token,
+        "training_time": i.training_tokens / i.token_throughput,
+        "training_cost": i.training_tokens * cost_per_token,
+        "rental_training_cost": i.training_tokens * rent_per_token,
+        "device_hours": device_hours,
+        **vars(energy),
+    }
+
+
+class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
+    """What does a fleet cost, bought or rented, and what does a token cost on it?
+
+    Bought: servers, electricity and maintenance. Rented: a price per device and hour. Network,
+    building, staff, capital and resale are not counted.
+    """
+
+    inputs = EconomicsInputs
+    result = EconomicsResult
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        fleet: Annotated[Fleet, Noun(hint="Systems.Clusters.Research_256")],
+        duration_days: Annotated[float | Quantity, Amount(unit="day", plain=True)],
+        kwh_price: Annotated[
+            float | Quantity | None, Amount(unit="USD/kWh", plain=True, zero=True)
+        ] = None,
+        datacenter: Annotated[
+            Datacenter | GridProfile | None, Noun(hint="Infra.Hyperscale_US")
+        ] = None,
+        grid: Annotated[GridProfile | None, Noun(hint="Infra.US_Avg")] = None,
+        utilization: Annotated[float | None, Portion()] = None,
+        host_power: Annotated[Quantity | None, Amount(unit="W", zero=True)] = None,
+        unit_price: Annotated[
+            float | Quantity | None, Amount(unit="USD", plain=True, zero=True)
+        ] = None,
+        maintenance_rate: Annotated[
+            float | Quantity | None, Amount(unit="1/year", plain=True, zero=True)
+        ] = None,
+        service_life: Annotated[Quantity | None, Amount(unit="year")] = None,
+        rental_price: Annotated[
+            float | Quantity | None, Amount(unit="USD/h", plain=True, zero=True)
+        ] = None,
+        token_throughput: Annotated[float | Quantity | None, Amount(unit="1/s", plain=True)] = None,
+        training_tokens: Annotated[float | None, Amount(unit="token", plain=True)] = None,
+    ) -> EconomicsResult:
+        """Sum up what the fleet costs over a time.
+
+        Parameters
+        ----------
+        fleet
+            The servers. The network between them is not counted.
+        duration_days
+            Time in days, or a quantity of time.
+        kwh_price
+            Price of electricity in USD per kWh. `None` takes what industry in the United States
+            pays on average, wherever the fleet stands.
+        datacenter
+            The facility, for its PUE.
+        grid
+            Where no facility is given: the region whose typical PUE counts. `None` takes the
+            United States.
+        utilization
+            Where the devices stand between idle (0) and their design power (1): a guess, or the
+            `power_utilization` of a training step or a serving engine. `None` takes 1.
+        host_power
+            Power of one server apart from its devices. `None` takes a share of what the server's
+            rated power leaves for it, as measured on one.
+        unit_price
+            Price of one server with its devices, in USD; `None` takes that of `fleet.node`.
+        maintenance_rate
+            Repair and support per year, as a share of the purchase price; `None` takes 5%.
+        service_life
+            Time over which the purchase price is spread; `None` takes five years.
+        rental_price
+            Rent of one device, in USD per hour.
+        token_throughput
+            Tokens that the whole fleet processes, per second.
+        training_tokens
+            Tokens of a training run that is to be priced; needs `token_throughput`.
+
+        Returns
+        -------
+        EconomicsResult
+            Costs; `None` where a price or a throughput was not given.
+
+        Raises
+        ------
+        ConfigError
+            If an argument is out of range, if neither a purchase price nor a rent is known, or
+            if nothing tells the power of the servers.
+
+        Notes
+        -----
+        `tco` holds the whole purchase price, however short the time. What the time itself costs,
+        with the part of the price that falls to it, is `period_cost`; costs per hour and per
+        token are shares of that.
+
+        Examples
+        --------
+        >>> from mlsysim import EconomicsSolver, Systems
+        >>> r = EconomicsSolver.solve(
+        ...     fleet=Systems.Clusters.Research_256, duration_days=365, kwh_price=0.08
+        ... )
+        >>> print(f"{r.capex_usd:,.0f} {r.total_opex_usd:,.0f} {r.tco_usd:,.0f}")
+        8,640,000 695,618 9,335,618
+        >>> print(f"{r.cost_per_device_hour:.2f}")
+        1.08 USD/h
+        """
+        return cls._answer(locals())
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> EconomicsInputs:
+        """Check every argument, and that there are prices enough for an answer."""
+        inputs = super().admit(given)
+        place = inputs.datacenter or inputs.grid or Infra.Grids.US_Avg
+        check_power(inputs)
+        _check_prices(inputs)
+        if inputs.training_tokens is not None and inputs.token_throughput is None:
+            raise ConfigError(
+                "training_tokens needs the rate at which the fleet processes them: pass "
+                "token_throughput=, such as token_throughput of DistributedSolver's result",
+                argument="training_tokens",
+            )
+        return inputs.but(datacenter=as_datacenter(place), grid=None)
+
+    @classmethod
+    def model(cls, inputs: EconomicsInputs) -> Model[EconomicsInputs]:
+        """There is one model for all."""
+        return fleet_cost
+
+
+def _check_prices(inputs: EconomicsInputs) -> None:
+    node = inputs.fleet.node
+    given = inputs.gives("unit_price") or inputs.rental_price is not None
+    if given or node.unit_price is not None:
+        return
+    device = node.accelerator.unit_price
+    hint = (
+        ""
+        if device is None
+        else f" (its {node.accelerators_per_node} devices alone cost "
+        f"{format_number(device * node.accelerators_per_node)})"
+    )
+    raise ConfigError(
+        f"unit_price is missing: the price of {node.name} is not known{hint}; pass "
+        'unit_price=Q_(..., "USD") for one server with its devices, or rental_price='
+        'Q_(..., "USD/h") for one device',
+        argument="unit_price",
+    )

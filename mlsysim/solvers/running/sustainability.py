@@ -1,0 +1,204 @@
+"""What do a fleet's energy, carbon and water come to?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.inputs import default
+from mlsysim.core.numeric import Value, where
+from mlsysim.core.result import InUnit, Result
+from mlsysim.core.types import Datacenter, Fleet, GridProfile
+from mlsysim.core.units import Quantity
+from mlsysim.registry.operations import EMBODIED_CARBON, EmbodiedCarbon
+from mlsysim.solvers.arguments import Amount, Noun, Portion
+from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.running.facility import RunningInputs, as_datacenter, check_power, energy_of
+
+__all__ = ["SustainabilityResult", "SustainabilitySolver"]
+
+
+@record
+class SustainabilityResult(Result):
+    """Answer of `SustainabilitySolver`: energy, greenhouse gas and water of a fleet."""
+
+    it_energy: Quantity = quantity("kWh")
+    """Energy of the servers."""
+    total_energy: Quantity = quantity("kWh")
+    """Energy of the facility: the servers' times PUE."""
+    carbon_footprint: Quantity = quantity("kg")
+    """Greenhouse gas of the electricity, as CO2 equivalent; the hardware's is not in it."""
+    embodied_carbon: Quantity | None = quantity("kg")
+    """Greenhouse gas of making the hardware: the share of this time in its service life; `None`
+    where no figure is known."""
+    total_carbon: Quantity | None = quantity("kg")
+    """Electricity and hardware together; `None` where the hardware's part is not known."""
+    water_usage: Quantity = quantity("L")
+    """Water consumed on site; power plants consume more, which is not counted."""
+    it_power: Quantity = quantity("kW")
+    """Mean power of all servers."""
+    device_power: Quantity = quantity("W")
+    """Mean power of one device."""
+    host_power: Quantity = quantity("W")
+    """Power of one server apart from its devices."""
+    pue: float = number()
+    """Power usage effectiveness: facility energy over IT energy."""
+    carbon_intensity: Quantity = quantity("g/kWh")
+    """CO2 equivalent of the grid's electricity."""
+    region_name: str
+    """Name of the grid."""
+
+    it_energy_kwh = InUnit("it_energy", "kWh")
+    """`it_energy` as a plain number."""
+    total_energy_kwh = InUnit("total_energy", "kWh")
+    """`total_energy` as a plain number."""
+    carbon_footprint_kg = InUnit("carbon_footprint", "kg")
+    """`carbon_footprint` as a plain number."""
+    water_usage_liters = InUnit("water_usage", "L")
+    """`water_usage` as a plain number."""
+
+
+class SustainabilityInputs(RunningInputs):
+    """What energy, carbon and water of a fleet depend on."""
+
+    # A device that stands alone is no server: no figure for servers holds for it, and it has no
+    # host.
+    device_carbon: Value = default(
+        lambda i: where(i.alone, math.nan * i.embodied.device, i.embodied.device)
+    )
+    host_carbon: Value = default(lambda i: where(i.alone, 0 * i.embodied.host, i.embodied.host))
+    embodied: EmbodiedCarbon = default(lambda i: EMBODIED_CARBON)
+
+    @property
+    def alone(self) -> Value:
+        """Whether the servers are nothing but their devices."""
+        node = self.fleet.node
+        return node.power <= node.accelerators_per_node * node.accelerator.tdp
+
+
+def fleet_footprint(i: SustainabilityInputs) -> dict[str, Any]:
+    """Return energy, greenhouse gas and water of a fleet over a time."""
+    energy = energy_of(i)
+    intensity = i.datacenter.grid.carbon_intensity
+    operational = f.operational_carbon(energy.total_energy, intensity)
+    made = f.embodied_carbon(
+        i.fleet.count, i.fleet.node.accelerators_per_node, i.device_carbon, i.host_carbon
+    )
+    embodied = f.amortized_carbon(made, i.duration_days, i.service_life)
+    return {
+        "carbon_footprint": operational,
+        "embodied_carbon": embodied,
+        "total_carbon": operational + embodied,
+        "water_usage": f.site_water(energy.it_energy, i.datacenter.wue),
+        **vars(energy),
+        "carbon_intensity": intensity,
+    }
+
+
+class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
+    """What do a fleet's energy, carbon and water come to?
+
+    Power between idle and design power in proportion to utilization, plus the rest of the server;
+    PUE for the facility; the grid's carbon intensity for the electricity; WUE for water on site;
+    and the share of the hardware's own carbon that falls to the time.
+    """
+
+    inputs = SustainabilityInputs
+    result = SustainabilityResult
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        fleet: Annotated[Fleet, Noun(hint="Systems.Clusters.Research_256")],
+        duration_days: Annotated[float | Quantity, Amount(unit="day", plain=True)],
+        datacenter: Annotated[
+            Datacenter | GridProfile,
+            Noun(hint="Infra.Hyperscale_US, or the grid Infra.US_Avg"),
+        ],
+        utilization: Annotated[float | None, Portion()] = None,
+        host_power: Annotated[Quantity | None, Amount(unit="W", zero=True)] = None,
+        device_carbon: Annotated[
+            float | Quantity | None, Amount(unit="kg", plain=True, zero=True)
+        ] = None,
+        host_carbon: Annotated[
+            float | Quantity | None, Amount(unit="kg", plain=True, zero=True)
+        ] = None,
+        service_life: Annotated[Quantity | None, Amount(unit="year")] = None,
+    ) -> SustainabilityResult:
+        """Sum up energy, carbon and water.
+
+        Parameters
+        ----------
+        fleet
+            The servers. The network between them is not counted.
+        duration_days
+            Time in days, or a quantity of time.
+        datacenter
+            The facility; or a grid, which stands for a typical facility of its region.
+        utilization
+            Where the devices stand between idle (0) and their design power (1): a guess, or the
+            `power_utilization` of a training step or a serving engine, predicted from its work.
+            `None` takes 1, as model cards do: an upper bound.
+        host_power
+            Power of one server apart from its devices. `None` takes a share of what the server's
+            rated power leaves for it, as measured on one.
+        device_carbon
+            CO2 equivalent of making one device, in kg. `None` takes the H100's for the devices of
+            a server. For a device that stands alone, such as a laptop or a microcontroller, nobody
+            knows, and neither `embodied_carbon` nor `total_carbon` is known.
+        host_carbon
+            CO2 equivalent of making a server without its devices, in kg. `None` takes that of a
+            server for eight GPUs, and nothing for a device that stands alone.
+        service_life
+            Time over which the carbon of making the hardware is spread; `None` takes five years.
+
+        Returns
+        -------
+        SustainabilityResult
+            Energy, carbon and water.
+
+        Raises
+        ------
+        ConfigError
+            If an argument is out of range, or nothing tells the power of the servers.
+
+        Notes
+        -----
+        Carbon is location-based: contracts for green electricity change nothing. Water is what
+        the site consumes; power plants are not counted.
+
+        Examples
+        --------
+        >>> from mlsysim import Infra, SustainabilitySolver, Systems
+        >>> r = SustainabilitySolver.solve(
+        ...     fleet=Systems.Clusters.Research_256, duration_days=30, datacenter=Infra.Quebec
+        ... )
+        >>> print(f"{r.total_energy.to('MWh'):.0f}, {r.carbon_footprint.to('tonne'):.1f}")
+        271 MWh, 7.3 t
+        >>> r.region_name
+        'Québec'
+        """
+        return cls._answer(locals())
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> SustainabilityInputs:
+        """Check every argument, and that the power is known."""
+        inputs = super().admit(given)
+        check_power(inputs)
+        return inputs.but(datacenter=as_datacenter(inputs.datacenter))
+
+    @classmethod
+    def model(cls, inputs: SustainabilityInputs) -> Model[SustainabilityInputs]:
+        """There is one model for all."""
+        return fleet_footprint
+
+    @classmethod
+    def rest(
+        cls, values: Mapping[str, Any], inputs: SustainabilityInputs
+    ) -> dict[str, Callable[[], Any]]:
+        """Name the region."""
+        return {"region_name": lambda: inputs.datacenter.grid.name}

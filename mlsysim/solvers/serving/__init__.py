@@ -1,0 +1,1 @@
+"""How fast does a device, or a node, answer prompts?"""

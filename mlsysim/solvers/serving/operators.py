@@ -1,0 +1,202 @@
+"""Serving from its operators: requests batched continuously, with a calibration's constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.solvers.inference import inference_device, inference_layer
+from mlsysim.solvers.layer import Device, head
+from mlsysim.solvers.power import flops_share
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.power import served_power
+from mlsysim.solvers.work import kv_cache, token_flops
+
+__all__ = ["serve_operators"]
+
+
+def serve_operators(i: ServingInputs) -> dict[str, Any]:
+    """Serve requests by continuous batching, timed operator by operator."""
+    c, model = i.calibration, i.model
+    weight_bytes = i.weight_precision.bytes_per_element + i.scale_bytes
+    d = inference_device(i, weight_bytes, i.precision.training_bytes)
+
+    def kv_of(tokens: Value) -> Value:
+        return _own_cache(i, kv_cache(model, tokens, i.kv_precision.bytes_per_element))
+
+    # Memory, and the sequences that it lets run at once
+    capacity = i.device.memory.capacity
+    weights = model.parameters * weight_bytes
+    own_weights = weights / i.tp_size
+    context = i.seq_len + i.output_len
+    cache = kv_cache(model, i.batch_size * context, i.kv_precision.bytes_per_element)
+    memory = own_weights + _own_cache(i, cache)
+    reserved = kv_of(i.seq_len + c.reserved_output * i.output_len)
+    budget = f.kv_budget(capacity, own_weights, c.kv_share)
+    running = maximum(1, minimum(i.batch_size, f.largest_batch(budget, own_weights, reserved)))
+
+    # One prompt, and one decode step, each with the device to itself
+    alone = _prefill(i, d, 1)
+    mean_context = f.mean_context(i.seq_len, i.output_len)
+    step = _decode(i, d, running, mean_context)
+    decode = step.time
+
+    # Both at once. Without an output nothing ends, so all requests arrive together.
+    waves = where(i.output_len > 0, i.waves, 1)
+    together = f.arrivals_together(running, i.output_len, i.arrivals)
+    ended = f.arrivals_together(running, i.output_len, 1)
+    prompts = f.prompts_per_pass(c.pass_tokens, i.seq_len, ended)
+    reading = _prefill(i, d, prompts)
+    prefill = reading.time / prompts
+    prefills = running * prefill
+    most = f.prompts_per_pass(c.pass_tokens, i.seq_len, running)
+    first = f.burst_prefill_time(prefill, running, most)
+    # Requests of one token never decode: each waits until all others have been read once.
+    later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
+    read = f.mean_over_waves(first, later, waves)
+    interference = where(
+        i.output_len > 1, f.interference_time(prefill, running, read, i.output_len), 0 * prefill
+    )
+    itl = decode + interference
+    once = c.request_overhead + prefills
+    decodes = maximum(i.output_len - 1, 0)
+    cycle = decodes * decode + once
+    wait = f.place_wait(i.batch_size, running, cycle, waves)
+    ttft = c.request_overhead + read + wait
+    request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
+    energy = _power(
+        i,
+        running,
+        mean_context,
+        cycle,
+        decodes * step.traffic + running / prompts * reading.traffic,
+    )
+    return {
+        "ttft": ttft,
+        "ttft_low": c.ttft_band_low * ttft,
+        "ttft_high": c.ttft_band_high * ttft,
+        "itl": itl,
+        "itl_low": c.itl_band_low * itl,
+        "itl_high": c.itl_band_high * itl,
+        "latency": f.request_time(ttft, itl, i.output_len),
+        "prefill_latency": alone.time,
+        "decode_latency": decode,
+        "ttft_bottleneck": alone.bottleneck,
+        "itl_bottleneck": step.bottleneck,
+        "decode_throughput": running / decode,
+        "request_throughput": request_rate,
+        "output_throughput": i.output_len * request_rate,
+        **energy,
+        "energy_per_token_low": i.power_calibration.energy_band_low * energy["energy_per_token"],
+        "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
+        "running_batch_size": running,
+        "model_weights_size": weights,
+        "kv_cache_size": cache,
+        "total_memory_required": memory,
+        "memory_capacity": capacity,
+        "memory_utilization": memory / capacity,
+        "max_batch_size": f.largest_batch(capacity, own_weights, kv_of(context)),
+        "max_seq_len": f.longest_context(capacity, own_weights, kv_of(1), i.batch_size),
+        "feasible": memory <= capacity,
+    }
+
+
+def _own_cache(i: ServingInputs, cache: Value) -> Value:
+    """Return the keys and values that one device holds."""
+    return f.kv_per_device(cache, i.tp_size, i.model.attention.kv_heads)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A pass through the model."""
+
+    time: Value
+    traffic: Value
+    """Bytes that a device moves through its memory."""
+    bottleneck: Any
+    """What its products and its attention wait for."""
+
+
+def _all_reduces(i: ServingInputs, tokens: Value) -> Value:
+    """Return the tensor-parallel communication of a layer."""
+    if i.links is None:
+        return 0
+    c = i.calibration
+    size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
+    each = f.one_shot_all_reduce_time(
+        size, i.tp_size, c.link_efficiency * i.links.bandwidth, c.all_reduce_overhead
+    )
+    return i.conventions.forward_all_reduces * each
+
+
+def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
+    """Return the pass in which so many prompts are read together."""
+    model, layers = i.model, i.model.layers
+    tokens = prompts * i.seq_len
+    layer = inference_layer(d, model, tokens, i.seq_len, model.attended_fraction, i.tp_size)
+    logits = head(d, model, prompts, i.tp_size)
+    layer_time = (
+        layer.products.time
+        + layer.attention
+        + layer.elementwise
+        + _all_reduces(i, tokens)
+        + i.calibration.prompt_overhead
+    )
+    arithmetic = layer.products.compute + layer.attention
+    # The product that makes keys and values writes them: no other time goes to the cache.
+    streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
+    return _Pass(
+        time=layers * layer_time + logits.time,
+        traffic=d.memory * streamed,
+        bottleneck=where(arithmetic >= layer.products.memory, "compute", "memory"),
+    )
+
+
+def _decode(i: ServingInputs, d: Device, sequences: Value, context: Value) -> _Pass:
+    """Return the pass in which each sequence gets a token, after so many tokens on average."""
+    c, model, layers = i.calibration, i.model, i.model.layers
+    layer = inference_layer(d, model, sequences, context, 1, i.tp_size)
+    logits = head(d, model, sequences, i.tp_size)
+    a = model.attention
+    size = f.kv_cache_size(
+        1, a.kv_heads, a.head_dim, sequences * context, i.kv_precision.bytes_per_element
+    )
+    cache_bandwidth = c.kv_efficiency * i.device.memory.bandwidth
+    cache = f.memory_time(_own_cache(i, size), cache_bandwidth)
+    layer_time = (
+        layer.products.time
+        + f.roofline_time(layer.attention, cache)
+        + layer.elementwise
+        + _all_reduces(i, sequences)
+        + c.layer_overhead
+    )
+    on_device = layers * layer_time + logits.time
+    streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
+    arithmetic = layer.products.compute + layer.attention
+    return _Pass(
+        time=on_device + sequences * c.sequence_overhead,
+        traffic=d.memory * streamed + layers * cache_bandwidth * cache,
+        bottleneck=where(arithmetic >= layer.products.memory + cache, "compute", "memory"),
+    )
+
+
+def _power(
+    i: ServingInputs, sequences: Value, context: Value, cycle: Value, traffic: Value
+) -> dict[str, Value]:
+    """Return power and energy, from the work and the time of one batch, prompts included."""
+    c = i.conventions.flops_per_mac
+    prompt = token_flops(i.model, i.seq_len, c)
+    a = i.model.attention
+    score = f.attention_score_flops(i.model.layers, a.heads, a.head_dim, context, 1, c)
+    tokens, decodes = sequences * i.seq_len, maximum(i.output_len - 1, 0)
+
+    def flops(matrix: Value) -> Value:
+        step = f.decode_flops(sequences, matrix, score, prompt.logit)
+        return decodes * step + f.prefill_flops(
+            tokens, sequences, matrix, prompt.score, prompt.logit
+        )
+
+    hfu = flops_share(i, flops(prompt.matrix), flops(0 * prompt.matrix), cycle, i.tp_size)
+    return served_power(i, sequences, cycle, hfu, traffic)

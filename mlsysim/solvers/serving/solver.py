@@ -1,0 +1,221 @@
+"""How fast does a device, or a node, answer prompts, and how many fit at once?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.types import (
+    Accelerator,
+    MoETransformerModel,
+    Node,
+    PowerCalibration,
+    ServingCalibration,
+    TransformerModel,
+)
+from mlsysim.core.units import format_number
+from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
+from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.serving.inputs import RULES, ServingInputs
+from mlsysim.solvers.serving.operators import serve_operators
+from mlsysim.solvers.serving.result import ServingResult
+from mlsysim.solvers.serving.textbook import serve_textbook
+
+__all__ = ["ServingSolver"]
+
+
+class ServingSolver(Solver[ServingInputs, ServingResult]):
+    """How fast does a device, or a node, answer prompts, and how many fit at once?
+
+    Prefill reads a prompt in one pass: much arithmetic per byte. Decode makes one token per
+    sequence and pass, and for it reads all keys and values and all weights, of experts those that
+    its tokens visit: few operations per byte. By default every operator is timed with the
+    constants of a serving engine, and requests are batched continuously: as one ends, the next is
+    read while the others go on. With `efficiency` given, each pass is one roofline, arithmetic at
+    that share of the peak rate and memory at the datasheet's bandwidth, and the batch is static:
+    all prompts are read at once, then decoded.
+    """
+
+    inputs = ServingInputs
+    rules = RULES
+    result = ServingResult
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        model: Annotated[TransformerModel, Noun(hint="Models.Llama3_8B")],
+        hardware: Annotated[
+            Accelerator | Node,
+            Noun(hint="Hardware.H100, or the node Systems.Nodes.DGX_H100"),
+        ],
+        seq_len: Annotated[int, Whole(unit="token")] = 2048,
+        output_len: Annotated[int, Whole(minimum=0, unit="token")] = 0,
+        batch_size: Annotated[int, Whole()] = 1,
+        precision: Annotated[str, PrecisionName()] = "fp16",
+        weight_precision: Annotated[str | None, PrecisionName()] = None,
+        kv_precision: Annotated[str | None, PrecisionName()] = None,
+        tp_size: Annotated[int, Whole()] = 1,
+        waves: Annotated[int | None, Whole()] = None,
+        arrivals: Annotated[int, Whole()] = 1,
+        efficiency: Annotated[float | None, Share()] = None,
+        calibration: Annotated[
+            ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_vLLM")
+        ] = None,
+        power_calibration: Annotated[
+            PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
+        ] = None,
+    ) -> ServingResult:
+        """Time prefill and decode of requests in flight, and weigh their memory.
+
+        Parameters
+        ----------
+        model
+            A transformer that generates.
+        hardware
+            A device; or a node, for tensor parallelism.
+        seq_len
+            Tokens of each prompt.
+        output_len
+            Tokens generated for each prompt. The decode step is timed at the mean context,
+            `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 nothing
+            ends: all prompts arrive at once, and no prefill holds up a decode.
+        batch_size
+            Requests in flight: clients that send the next request when the last is answered.
+        precision
+            Number format of the arithmetic and the activations.
+        weight_precision
+            Format in which weights are stored; `None` takes `precision`.
+        kv_precision
+            Format in which keys and values are stored; `None` takes `precision`.
+        tp_size
+            Devices of the node that share each layer.
+        waves
+            Requests that each client sends in turn. All clients start at once, so that the first
+            ones queue; `None` is a run so long that the start does not matter.
+        arrivals
+            Requests that arrive together once the start is over: 1 where clients are
+            independent.
+        efficiency
+            Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
+            `None` times every operator instead, with a calibration's constants.
+        calibration
+            Constants for the operators; `None` takes those of TensorRT-LLM, or what was fitted.
+        power_calibration
+            Constants of power; `None` takes those fitted for the device's generation.
+
+        Returns
+        -------
+        ServingResult
+            Latencies, throughput, power, energy, memory, and what fits.
+
+        Raises
+        ------
+        ConfigError
+            If an argument is out of range, or the model does not generate.
+        ParallelismError
+            If `tp_size` does not divide the heads, or is more than the node has devices.
+
+        Notes
+        -----
+        Requests that do not all fit still get times: those that fit run, and the others wait;
+        `feasible` is then False, with the `reasons`. With more memory more of them run. Under a
+        steady load (`waves` is `None`), throughput then rises, latency falls, and the time between
+        tokens grows; with a few `waves`, latency may rise as well.
+
+        Examples
+        --------
+        >>> from mlsysim import Hardware, Models, ServingSolver
+        >>> r = ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100, seq_len=2048)
+        >>> r.itl_bottleneck
+        'memory'
+        >>> print(f"{r.itl.to('ms'):.2f}")
+        6.54 ms
+        >>> busy = ServingSolver.solve(
+        ...     model=Models.Llama3_8B,
+        ...     hardware=Hardware.H100,
+        ...     seq_len=2048,
+        ...     output_len=256,
+        ...     batch_size=64,
+        ... )
+        >>> print(f"{busy.decode_latency.to('ms'):.1f}, with prefills {busy.itl.to('ms'):.1f}")
+        13.0 ms, with prefills 25.0 ms
+
+        References
+        ----------
+        Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
+        """
+        return cls._answer(locals())
+
+    @classmethod
+    def check(cls, inputs: ServingInputs) -> None:
+        """Refuse formats that the device does not compute in, and models that do not generate."""
+        _check_rate(inputs)
+        if not inputs.model.causal:
+            raise ConfigError(
+                f"model = {inputs.model.name} reads whole texts and generates none; time its "
+                "forward pass with SingleNodeSolver",
+                argument="model",
+            )
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> ServingInputs:
+        """Check every argument, and that they agree with each other."""
+        inputs = super().admit(given)
+        constants = inputs.calibration.in_format(inputs.precision.name)
+        if isinstance(inputs.model, MoETransformerModel):
+            # No published run in our table serves a mixture of experts.
+            constants = constants.without_bands()
+        return inputs.but(calibration=constants)
+
+    @classmethod
+    def model(cls, inputs: ServingInputs) -> Model[ServingInputs]:
+        """Choose the operators' model, or the textbook's where an efficiency is given."""
+        return serve_operators if inputs.efficiency is None else serve_textbook
+
+    @classmethod
+    def rest(cls, values: Mapping[str, Any], inputs: ServingInputs) -> dict[str, Callable[[], Any]]:
+        """Add the reasons."""
+        return {
+            "calibration": lambda: _basis(values, inputs),
+            "power_calibration": lambda: inputs.power_calibration.name,
+            "reasons": lambda: _reasons(values, inputs),
+        }
+
+
+def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...]:
+    if values["feasible"]:
+        return ()
+    need, have = values["total_memory_required"], values["memory_capacity"]
+    advice = (
+        f"at most {values['max_batch_size']:.0f} such sequences fit"
+        if values["max_batch_size"] >= 1
+        else "not one such sequence fits: store weights more narrowly, shorten the "
+        "context, or raise tp_size"
+    )
+    if (running := int(values["running_batch_size"])) < inputs.batch_size:
+        advice += f"; {running} requests run at a time, and the others wait"
+    return (
+        f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
+        f"{format_number(need - have)} too little; {advice}",
+    )
+
+
+def _basis(values: Mapping[str, Any], inputs: ServingInputs) -> str:
+    if inputs.efficiency is not None:
+        return "textbook: one efficiency"
+    name = inputs.calibration.name
+    return name if values["itl_low"] is not None else f"{name} (no run to compare with)"
+
+
+def _check_rate(inputs: ServingInputs) -> None:
+    """Refuse a format that the device only stores, and say which argument is for that."""
+    try:
+        inputs.device.compute.rate(inputs.precision.name)
+    except ConfigError as fault:
+        fault.message += (
+            "; to store weights or the cache in a format that it does not compute in, pass "
+            "weight_precision= or kv_precision="
+        )
+        raise

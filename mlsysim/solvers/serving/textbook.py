@@ -1,0 +1,113 @@
+"""Serving by the textbook: a static batch, and one roofline for each pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, maximum, where
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.power import served_power
+from mlsysim.solvers.work import kv_cache, parameters_read, token_flops
+
+__all__ = ["serve_textbook"]
+
+
+def serve_textbook(i: ServingInputs) -> dict[str, Any]:
+    """Read a batch of prompts at once, then decode them token by token."""
+    model, per_mac = i.model, i.conventions.flops_per_mac
+    prompt = token_flops(model, i.seq_len, per_mac)
+
+    def kv_of(tokens: Value) -> Value:
+        whole = kv_cache(model, tokens, i.kv_precision.bytes_per_element)
+        return f.kv_per_device(whole, i.tp_size, model.attention.kv_heads)
+
+    # Memory, when the last token is made: all weights, visited or not
+    capacity = i.device.memory.capacity
+    weights = model.parameters * i.weight_precision.bytes_per_element
+    own_weights = weights / i.tp_size
+    context = i.seq_len + i.output_len
+    memory = own_weights + kv_of(i.batch_size * context)
+
+    # Prefill: all prompts at once
+    prompt_tokens = i.batch_size * i.seq_len
+    reading = _pass(
+        i,
+        f.prefill_flops(prompt_tokens, i.batch_size, prompt.matrix, prompt.score, prompt.logit),
+        kv_of(prompt_tokens),
+        i.seq_len,
+    )
+
+    # Decode: one token for each sequence, at the context that is there on average
+    mean_context = f.mean_context(i.seq_len, i.output_len)
+    a = model.attention
+    score = f.attention_score_flops(model.layers, a.heads, a.head_dim, mean_context, 1, per_mac)
+    step = _pass(
+        i,
+        f.decode_flops(i.batch_size, prompt.matrix, score, prompt.logit),
+        kv_of(i.batch_size * mean_context),
+        1,
+    )
+    prefill, decode = reading.time, step.time
+    decodes = maximum(i.output_len - 1, 0)
+    cycle = decodes * decode + prefill
+    request_rate = f.continuous_batching_rate(i.batch_size, i.output_len, decode, prefill)
+    hfu = f.flops_utilization(decodes * step.flops + reading.flops, cycle, i.peak_rate, i.tp_size)
+    return {
+        "ttft": prefill,
+        "itl": decode,
+        "latency": f.request_time(prefill, decode, i.output_len),
+        "prefill_latency": prefill,
+        "decode_latency": decode,
+        "ttft_bottleneck": reading.bottleneck,
+        "itl_bottleneck": step.bottleneck,
+        "decode_throughput": i.batch_size / decode,
+        "request_throughput": request_rate,
+        "output_throughput": i.output_len * request_rate,
+        **served_power(i, i.batch_size, cycle, hfu, decodes * step.traffic + reading.traffic),
+        "running_batch_size": i.batch_size,
+        "model_weights_size": weights,
+        "kv_cache_size": kv_cache(model, i.batch_size * context, i.kv_precision.bytes_per_element),
+        "total_memory_required": memory,
+        "memory_capacity": capacity,
+        "memory_utilization": memory / capacity,
+        "max_batch_size": f.largest_batch(capacity, own_weights, kv_of(context)),
+        "max_seq_len": f.longest_context(capacity, own_weights, kv_of(1), i.batch_size),
+        "feasible": memory <= capacity,
+    }
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A pass: its whole time, all its operations, a device's traffic, and what it waits for."""
+
+    time: Value
+    flops: Value
+    traffic: Value
+    bottleneck: Any
+
+
+def _pass(i: ServingInputs, flops: Value, own_cache: Value, tokens_each: Value) -> _Pass:
+    """Return a pass in which each sequence has so many tokens."""
+    arithmetic = f.compute_time(flops / i.tp_size, i.peak_rate, i.efficiency)
+    read = parameters_read(i.model, i.batch_size * tokens_each)
+    traffic = read * i.weight_precision.bytes_per_element / i.tp_size + own_cache
+    memory = f.memory_time(traffic, i.device.memory.bandwidth)
+    return _Pass(
+        time=f.roofline_time(arithmetic, memory) + _all_reduces(i, tokens_each),
+        flops=flops,
+        traffic=traffic,
+        bottleneck=where(arithmetic >= memory, "compute", "memory"),
+    )
+
+
+def _all_reduces(i: ServingInputs, tokens_each: Value) -> Value:
+    """Return the tensor-parallel communication of a pass."""
+    if i.links is None:
+        return 0
+    size = f.hidden_state_size(
+        tokens_each, i.batch_size, i.model.hidden_dim, i.precision.bytes_per_element
+    )
+    all_reduce = f.ring_all_reduce_time(size, i.tp_size, i.links.bandwidth, i.links.latency)
+    return f.layer_all_reduce_time(all_reduce, i.conventions.forward_all_reduces, i.model.layers, 1)

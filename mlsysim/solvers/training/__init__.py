@@ -1,0 +1,1 @@
+"""How long does a training step take on a fleet?"""

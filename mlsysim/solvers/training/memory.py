@@ -1,0 +1,241 @@
+"""Memory of the device that a training step fills most: states, activations, working memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
+from mlsysim.core.types.layers import DenseBlock, LayerGroup
+from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.work import Work
+from mlsysim.solvers.work import expert_parameters, sum_of
+
+__all__ = ["training_memory"]
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A layer of a group, on one device."""
+
+    common: Value
+    """Parameters of its matrices, experts apart."""
+    experts: Value
+    """Parameters of its experts."""
+    buffered: Value
+    """Parameters whose gradients have a buffer of their own: one of each shape."""
+    kept: Value
+    """Activations that it keeps of one microbatch."""
+    whole: Value
+    """Activations that its backward pass needs."""
+    gradient_width: Value
+    """Elements per token of the widest gradient of its feed-forward block."""
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Parameters of the model's parts."""
+
+    in_layers: Value
+    """Parameters of all layers, experts apart."""
+    attention: Value
+    """Parameters of attention in one layer."""
+    table: Value
+    """Parameters of one embedding table, with what else is outside the layers."""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What one stage of the pipeline holds."""
+
+    layers: list[Value]
+    """Layers of each group."""
+    tables: Value
+    output_tables: Value
+    in_flight: Value
+    """Microbatches whose activations it holds, in parts of its layers."""
+
+
+def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
+    """Return what a device of the fuller stage holds: states, activations, working memory.
+
+    The first stage keeps the most microbatches; the last has the logits and, in models that begin
+    with dense layers, the most experts.
+    """
+    model = i.model
+    layers = [_layer(i, w, group) for group in model.groups]
+    all_experts = expert_parameters(model)
+    stack = sum_of(
+        [group.count * layer.common for group, layer in zip(model.groups, layers, strict=True)]
+    )
+    outside = maximum(0 * model.parameters, model.parameters - stack - all_experts)
+    parts = _Model(
+        in_layers=model.parameters - all_experts - outside,
+        attention=_attention_parameters(i),
+        table=outside / model.embedding_tables,
+    )
+
+    alone = where(i.pp_size > 1, 0, 1)  # the first stage is the last one too
+    growth = where(i.virtual_stages > 1, f.interleaving_factor(i.pp_size, i.virtual_stages), 1)
+    first_stage = _Stage(
+        layers=[group.layers_before(w.stage_layers) for group in model.groups],
+        tables=where(i.pp_size > 1, 1, model.embedding_tables),
+        output_tables=alone,
+        in_flight=_in_flight(i, f.microbatches_in_flight(i.pp_size, i.microbatch_count)) * growth,
+    )
+    others = model.layers - w.stage_layers
+    last_stage = _Stage(
+        layers=[group.count - group.layers_before(others) for group in model.groups],
+        tables=1,
+        output_tables=1,
+        in_flight=_in_flight(
+            i, f.last_stage_in_flight(i.pp_size, i.virtual_stages, i.microbatch_count)
+        ),
+    )
+    first = _held(i, w, parts, layers, first_stage)
+    last = _held(i, w, parts, layers, last_stage)
+    fuller = {
+        name: where(last["memory"] > first["memory"], last[name], first[name]) for name in first
+    }
+    capacity = i.device.memory.capacity
+    return {
+        **fuller,
+        "memory_capacity": capacity,
+        "fits_memory": fuller["memory"] <= capacity,
+    }
+
+
+def _in_flight(i: TrainingInputs, microbatches: Value) -> Value:
+    return where(i.schedule.all_forward_first > 0, i.microbatch_count, microbatches)
+
+
+def _attention_parameters(i: TrainingInputs) -> Value:
+    a = i.model.attention
+    return f.attention_parameters(i.model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
+
+
+def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
+    """Return what a layer of a group has and keeps."""
+    width, block = i.model.hidden_dim, group.feed_forward
+    attention = _attention_parameters(i)
+    mlp = f.mlp_parameters(width, block.width, block.matrices)
+    if isinstance(block, DenseBlock):
+        common, experts, buffered = attention + mlp, 0 * mlp, mlp
+        kept_width = block.matrices * block.width
+        gradient_width = f.backward_width(1, width, block.width, block.matrices)
+    else:
+        shared = f.mlp_parameters(width, block.shared_width, block.matrices)
+        common, experts, buffered = attention + shared, block.experts * mlp, mlp + shared
+        kept_width = f.kept_expert_width(
+            block.experts_per_token, width, block.width, block.shared_width, block.matrices
+        )
+        gradient_width = f.backward_width(
+            block.experts_per_token, width, block.width, block.matrices
+        )
+    # Under full recomputation a layer keeps its input only.
+    input_only = w.hidden_state / w.sequence_shards
+    selected = _activations(i, w, kept_width, i.recompute.kept_scores)
+    return _Layer(
+        common=common,
+        experts=experts,
+        buffered=buffered,
+        kept=where(i.recompute.matrix_share > 0, input_only, selected),
+        whole=_activations(i, w, kept_width, 1),
+        gradient_width=gradient_width,
+    )
+
+
+def _activations(i: TrainingInputs, w: Work, kept_width: Value, kept_scores: Value) -> Value:
+    """Return what one layer keeps of one microbatch when nothing else is recomputed."""
+    a = i.model.attention
+    return f.activation_memory_per_layer(
+        w.own_tokens,
+        i.seq_len,
+        i.model.hidden_dim,
+        a.heads,
+        first_known(a.kept_width, f.kept_attention_width(a.heads, a.kv_heads, a.head_dim)),
+        f.copied_context_width(a.width, i.cp_size),
+        kept_width,
+        i.tp_size,
+        w.sequence_shards,
+        kept_scores,
+        i.attention.fused,
+        i.model.drops_out,
+        i.conventions.statistic_bytes,
+        i.precision.training_bytes,
+        i.conventions.mask_bytes,
+    )
+
+
+def _held(
+    i: TrainingInputs, w: Work, model: _Model, layers: list[_Layer], stage: _Stage
+) -> dict[str, Any]:
+    """Return the memory of one device of a stage, by what it is for."""
+    spread = w.imbalance * model.in_layers / i.pp_size
+    common = (spread + stage.tables * model.table) / i.tp_size
+    held = list(zip(stage.layers, layers, strict=True))
+    experts = sum_of([count * layer.experts for count, layer in held]) / w.expert_group
+
+    def share(zero_stage: int) -> Value:
+        # Experts have fewer replicas than the rest.
+        sharded = i.zero_stage >= zero_stage
+        return common / where(sharded, w.replicas, 1) + experts / where(
+            sharded, w.expert_replicas, 1
+        )
+
+    each, rules = i.precision.training_bytes, i.conventions
+    weights = share(3) * each
+    gradients = share(2) * i.gradient_precision.training_bytes
+    optimizer = f.optimizer_state_size(share(1), each, rules.moment_bytes, rules.master_bytes)
+    activations = stage.in_flight * sum_of([count * layer.kept for count, layer in held])
+    working = _working(i, w, model, stage, held, common + experts)
+    return {
+        "memory": weights + gradients + optimizer + activations + working,
+        "weights_memory": weights,
+        "gradient_memory": gradients,
+        "optimizer_memory": optimizer,
+        "activation_memory": activations,
+        "working_memory": working,
+    }
+
+
+def _working(
+    i: TrainingInputs,
+    w: Work,
+    model: _Model,
+    stage: _Stage,
+    held: list[tuple[Value, _Layer]],
+    parameters: Value,
+) -> Value:
+    """Return what the backward pass holds for a while, at the higher of its two peaks.
+
+    It begins with the logits, and then goes through the layers. Gradients are accumulated in place,
+    but each product writes its own first, into buffers that are made once per shape
+    (github.com/NVIDIA/TransformerEngine, module/base.py, get_dummy_wgrad).
+    """
+    each = i.precision.training_bytes
+    shapes = sum_of([minimum(1, count) * layer.buffered for count, layer in held])
+    buffers = (model.attention + shapes + stage.output_tables * model.table) / i.tp_size * each
+    # Sharded weights are there whole in the layer in use, and in the next, gathered meanwhile.
+    gathered = 2 * maximum(0, i.zero_stage - 2) * (parameters / w.stage_layers) * each
+    # The layer whose pass is the peak is one with experts, if the stage has any.
+    layer_peak = _layer_peak(i, w, held[0][1])
+    for count, layer in held[1:]:
+        layer_peak = where(count > 0, _layer_peak(i, w, layer), layer_peak)
+    logits = stage.output_tables * f.head_working_memory(
+        w.own_tokens,
+        i.model.hidden_dim,
+        i.model.vocab_size,
+        i.tp_size,
+        w.sequence_shards,
+        each,
+    )
+    return buffers + gathered + maximum(logits, layer_peak)
+
+
+def _layer_peak(i: TrainingInputs, w: Work, layer: _Layer) -> Value:
+    """Return gradients of activations, and what is computed again, in one layer's backward pass."""
+    widths = layer.gradient_width / i.tp_size + i.model.hidden_dim
+    gradients = i.precision.training_bytes * w.own_tokens * widths
+    return gradients + (layer.whole - layer.kept)

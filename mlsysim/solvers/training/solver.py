@@ -1,0 +1,233 @@
+"""How long does a training step take on a fleet, and what does the fleet lose?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.types import (
+    ATTENTION,
+    RECOMPUTE,
+    SCHEDULES,
+    Calibration,
+    Fleet,
+    PowerCalibration,
+    TransformerModel,
+)
+from mlsysim.solvers.arguments import (
+    Choice,
+    Factor,
+    Noun,
+    Portion,
+    PrecisionName,
+    Share,
+    Stage,
+    Switch,
+    Whole,
+)
+from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.training.inputs import RULES, TrainingInputs
+from mlsysim.solvers.training.operators import operator_step
+from mlsysim.solvers.training.reasons import reasons
+from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
+from mlsysim.solvers.training.textbook import textbook_step
+
+__all__ = ["DistributedSolver"]
+
+TRAINING_PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
+
+
+class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
+    """How long does a training step take on a fleet, and what does the fleet lose?
+
+    Tensor, context, expert, data and pipeline parallelism, placed in this order from the inside
+    out. By default every operator of a layer is timed: matrix products, attention, element-wise
+    traffic, launches, collectives and what they hide. With `efficiency` given, arithmetic runs at
+    that share of the peak rate and nothing overlaps, as in textbooks.
+    """
+
+    inputs = TrainingInputs
+    rules = RULES
+    result = DistributedResult
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        model: Annotated[TransformerModel, Noun(hint="Models.Llama3_70B")],
+        fleet: Annotated[Fleet, Noun(hint="Systems.Clusters.Research_256")],
+        batch_size: Annotated[int, Whole()],
+        precision: Annotated[str, PrecisionName()] = "fp16",
+        tp_size: Annotated[int, Whole()] = 1,
+        pp_size: Annotated[int, Whole()] = 1,
+        microbatch_count: Annotated[int, Whole()] = 1,
+        virtual_stages: Annotated[int, Whole()] = 1,
+        schedule: Annotated[str, Choice(options=SCHEDULES)] = "1f1b",
+        cp_size: Annotated[int, Whole()] = 1,
+        ep_size: Annotated[int, Whole()] = 1,
+        zero_stage: Annotated[int, Stage(minimum=0, maximum=3)] = 0,
+        sequence_parallel: Annotated[bool, Switch()] = False,
+        recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
+        attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
+        gradient_precision: Annotated[str | None, PrecisionName()] = None,
+        gradient_compression: Annotated[float, Factor()] = 1,
+        gradient_overlap: Annotated[float | None, Portion()] = None,
+        seq_len: Annotated[int | None, Whole(unit="token")] = None,
+        efficiency: Annotated[float | None, Share()] = None,
+        calibration: Annotated[Calibration | None, Noun(hint="Calibrations.H100_Megatron")] = None,
+        power_calibration: Annotated[
+            PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
+        ] = None,
+    ) -> DistributedResult:
+        """Time one training step.
+
+        Parameters
+        ----------
+        model
+            A transformer.
+        fleet
+            The nodes and the network between them.
+        batch_size
+            Sequences in the global batch.
+        precision
+            Number format of arithmetic, weights, gradients and activations.
+        tp_size
+            Devices that share each layer (tensor parallelism).
+        pp_size
+            Pipeline stages.
+        microbatch_count
+            Microbatches that each replica's share of the batch is cut into.
+        virtual_stages
+            Model chunks per stage; above 1 the schedule is interleaved.
+        schedule
+            ``"1f1b"`` or ``"gpipe"``: how many microbatches' activations a stage holds.
+        cp_size
+            Devices that share each sequence (context parallelism).
+        ep_size
+            Devices over which experts are dealt out (expert parallelism).
+        zero_stage
+            What the replicas share out among them instead of each holding it: 0 nothing, 1 the
+            optimizer's state, 2 gradients too, 3 weights too (ZeRO, FSDP).
+        sequence_parallel
+            Whether tensor-parallel ranks split norms and dropouts as well.
+        recompute
+            Activations that are computed again rather than kept: ``"none"``, ``"selective"``
+            (attention scores, as fused attention does) or ``"full"`` (whole layers).
+        attention
+            ``"fused"`` (FlashAttention) or ``"unfused"``.
+        gradient_precision
+            Format of the gradients; `None` takes `precision`.
+        gradient_compression
+            Bytes of gradients over bytes that replicas send of them, indices of selected values
+            included: 1 sends all, 4 a quarter. Sums stay sums, as in PowerSGD; neither the time
+            to compress nor what it does to learning is counted.
+        gradient_overlap
+            Share of what the replicas exchange that runs under computation, as far as there is
+            enough of it: 0 nothing, 1 all. `None` takes the calibration's.
+        seq_len
+            Tokens per sequence; `None` takes the model's training length.
+        efficiency
+            Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
+            `None` times every operator instead, with a calibration's constants.
+        calibration
+            Constants for the operators; `None` takes those fitted for the device and for the
+            software that the plan tells of: sharded or not, in eight bits or more.
+        power_calibration
+            Constants of what operations and bytes draw in power; `None` takes those fitted for the
+            device's generation.
+
+        Returns
+        -------
+        DistributedResult
+            Times, memory per device, utilization, power and energy, and whether the step can run.
+
+        Raises
+        ------
+        ConfigError
+            If an argument is out of range.
+        ParallelismError
+            If the sizes do not tile the fleet or do not divide the model.
+
+        Notes
+        -----
+        A configuration that does not fit the memory, or whose batch does not divide into whole
+        microbatches, still returns its times, with `feasible` False and the `reasons`.
+
+        Examples
+        --------
+        >>> from mlsysim import DistributedSolver, Models, Systems
+        >>> r = DistributedSolver.solve(
+        ...     model=Models.Llama3_70B,
+        ...     fleet=Systems.Clusters.Research_256,
+        ...     batch_size=256,
+        ...     seq_len=2048,
+        ...     tp_size=8,
+        ...     pp_size=4,
+        ...     microbatch_count=16,
+        ... )
+        >>> r.parallelism.dp
+        8
+        >>> r.feasible
+        True
+        """
+        return cls._answer(locals())
+
+    @classmethod
+    def check(cls, inputs: TrainingInputs) -> None:
+        """Refuse formats that cannot train, or that the device does not compute in."""
+        precision = inputs.precision.name
+        if precision not in TRAINING_PRECISIONS:
+            raise ConfigError(
+                f"precision = {shown(precision)} cannot train: choose one of "
+                f"{', '.join(TRAINING_PRECISIONS)}",
+                argument="precision",
+            )
+        if inputs.efficiency is not None and inputs.gradient_overlap is not None:
+            raise ConfigError(
+                "gradient_overlap has no meaning under an efficiency, where nothing overlaps: "
+                "leave one of the two out",
+                argument="gradient_overlap",
+            )
+        inputs.device.compute.rate(precision)
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> TrainingInputs:
+        """Check every argument, and that they agree with each other."""
+        inputs = super().admit(given)
+        return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
+
+    @classmethod
+    def model(cls, inputs: TrainingInputs) -> Model[TrainingInputs]:
+        """Choose the operators' model, or the textbook's where an efficiency is given."""
+        return operator_step if inputs.efficiency is None else textbook_step
+
+    @classmethod
+    def rest(
+        cls, values: Mapping[str, Any], inputs: TrainingInputs
+    ) -> dict[str, Callable[[], Any]]:
+        """Add the nested parts and the reasons."""
+        return {
+            "calibration": lambda: _basis(values, inputs),
+            "power_calibration": lambda: inputs.power_calibration.name,
+            "reasons": lambda: tuple(reasons(values, inputs)),
+            "parallelism": lambda: Parallelism(
+                dp=values["dp_size"],
+                tp=inputs.tp_size,
+                pp=inputs.pp_size,
+                cp=inputs.cp_size,
+                ep=inputs.ep_size,
+            ),
+            "node_performance": lambda: DeviceStep(
+                latency=values["compute_latency"],
+                flops=values["device_flops"],
+                memory=values["memory"],
+            ),
+        }
+
+
+def _basis(values: Mapping[str, Any], inputs: TrainingInputs) -> str:
+    if inputs.efficiency is not None:
+        return "constant efficiency"
+    name = inputs.calibration.name
+    return name if values["step_latency_low"] is not None else f"{name} (no run to compare with)"

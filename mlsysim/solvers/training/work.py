@@ -1,0 +1,175 @@
+"""What a training step has to do, before it is known how fast: sizes, operations, parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, floor, where
+from mlsysim.solvers.power import drawn_power
+from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.work import expert_parameters, token_flops
+
+__all__ = ["Times", "Work", "answer", "training_work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What both models of a training step start from."""
+
+    dp_size: Value
+    replicas: Value
+    """Devices that hold the same part of the model."""
+    sequences: Value
+    """Sequences of a microbatch."""
+    own_sequences: Value
+    """Those on one device, where sequences are shared."""
+    own_tokens: Value
+    """Tokens of a microbatch on one device."""
+    tokens: Value
+    """Tokens of the whole step."""
+    stage_layers: Value
+    imbalance: Value
+    """Layers of the longest stage over the mean."""
+    model_flops: Value
+    hardware_flops: Value
+    wide_model_flops: Value
+    """Those of attention and logits, which stay in a wider format than narrow products."""
+    wide_hardware_flops: Value
+    device_flops: Value
+    """Operations of the busiest device."""
+    hidden_state: Value
+    """Bytes of the residual stream of a microbatch on one device."""
+    sequence_shards: Value
+    """Devices that share norms and dropouts."""
+    expert_group: Value
+    """Devices that hold one set of a layer's experts between them."""
+    expert_replicas: Value
+    """Devices that hold the same experts."""
+    own_common: Value
+    """Parameters on one device, experts apart."""
+    own_experts: Value
+    """Parameters of experts on one device."""
+
+
+def training_work(i: TrainingInputs) -> Work:
+    """Return sizes, operations and parameters from the inputs."""
+    model = i.model
+    dp_size = f.data_parallel_size(i.devices, i.tp_size, i.pp_size, i.cp_size)
+    sequences = f.microbatch_size(i.batch_size, dp_size, i.microbatch_count)
+    own_sequences = sequences / i.cp_size
+    stage_layers = f.layers_per_stage(model.layers, i.pp_size, i.virtual_stages)
+    imbalance = i.pp_size * stage_layers / model.layers
+
+    tokens = i.batch_size * i.seq_len
+    each = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
+    again = i.recompute
+    model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
+    repeated_flops = f.recomputed_flops(
+        tokens, each.matrix, each.score, again.matrix_share, again.score_share
+    )
+    hardware_flops = model_flops + repeated_flops
+    wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
+    experts = expert_parameters(model)
+    group = f.expert_group_size(i.tp_size, i.ep_size)
+    return Work(
+        dp_size=dp_size,
+        replicas=dp_size * i.cp_size,
+        sequences=sequences,
+        own_sequences=own_sequences,
+        own_tokens=own_sequences * i.seq_len,
+        tokens=tokens,
+        stage_layers=stage_layers,
+        imbalance=imbalance,
+        model_flops=model_flops,
+        hardware_flops=hardware_flops,
+        wide_model_flops=wide_model_flops,
+        wide_hardware_flops=wide_model_flops + tokens * again.score_share * each.score,
+        device_flops=imbalance * hardware_flops / i.devices,
+        hidden_state=f.hidden_state_size(
+            i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
+        ),
+        sequence_shards=where(i.sequence_parallel > 0, i.tp_size, 1),
+        expert_group=group,
+        expert_replicas=f.data_parallel_size(i.devices, group, i.pp_size, 1),
+        own_common=imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
+        own_experts=imbalance * experts / (i.pp_size * group),
+    )
+
+
+@dataclass(frozen=True)
+class Times:
+    """Communication of a step, by what it is for."""
+
+    data: Value
+    """Gradients and weights between replicas."""
+    tensor: Value
+    """Activations within tensor-parallel groups."""
+    pipeline: Value
+    """Activations and gradients between stages."""
+    context: Value
+    """Keys and values between the ranks that share a sequence."""
+    experts: Value
+    """Tokens to their experts and back."""
+
+    @property
+    def all(self) -> Value:
+        """All of them together."""
+        return self.data + self.tensor + self.pipeline + self.context + self.experts
+
+
+def answer(
+    i: TrainingInputs,
+    w: Work,
+    memory: dict[str, Any],
+    *,
+    step: Value,
+    alone: Value,
+    compute: Value,
+    exposed: Times,
+    every: Times,
+    bubble: Value,
+    mfu: Value,
+    hfu: Value,
+    mbu: Value,
+) -> dict[str, Any]:
+    """Return the fields of the result from the times and the memory of a step.
+
+    `alone` is the time of the step on one device that holds it all, `exposed` the communication
+    that nothing hides, `every` all of it.
+    """
+    drawn = drawn_power(i, hfu, mbu)
+    energy = i.devices * drawn["device_power"] * step
+    communication = exposed.all
+    whole = floor(w.sequences) == w.sequences
+    return {
+        "step_latency_total": step,
+        "effective_throughput": i.batch_size / step,
+        "token_throughput": w.tokens / step,
+        "scaling_efficiency": f.scaling_efficiency(alone, i.devices, step),
+        "mfu": mfu,
+        "hfu": hfu,
+        "energy_per_step": energy,
+        "energy_per_token": energy / w.tokens,
+        **drawn,
+        "compute_latency": compute,
+        "communication_latency": communication,
+        "hidden_communication_latency": every.all - communication,
+        "dp_communication_latency": exposed.data,
+        "tp_communication_latency": exposed.tensor,
+        "pp_communication_latency": exposed.pipeline,
+        "cp_communication_latency": exposed.context,
+        "ep_communication_latency": exposed.experts,
+        "pipeline_bubble_latency": bubble,
+        "bubble_fraction": f.pipeline_bubble_fraction(
+            i.pp_size, i.microbatch_count, i.virtual_stages
+        ),
+        "model_flops": w.model_flops,
+        "device_flops": w.device_flops,
+        "dp_size": w.dp_size,
+        "microbatch_size": w.sequences,
+        **memory,
+        "whole_microbatches": whole,
+        "feasible": memory["fits_memory"] & whole,
+    }

@@ -1,0 +1,95 @@
+"""What one token costs a transformer, and which weights a pass reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value
+from mlsysim.core.types import TransformerModel
+from mlsysim.core.types.layers import DenseBlock, ExpertBlock, FeedForward
+
+__all__ = ["TokenFlops", "expert_parameters", "kv_cache", "parameters_read", "token_flops"]
+
+
+@dataclass(frozen=True)
+class TokenFlops:
+    """Forward operations per token."""
+
+    matrix: Value
+    """In the layers' weight matrices."""
+    score: Value
+    """In attention scores and their product with the values."""
+    logit: Value
+    """In the output projection."""
+
+
+def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -> TokenFlops:
+    """Return the operations of one token of a sequence."""
+    a = model.attention
+    attention = f.attention_parameters(model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
+    matrix = sum_of(
+        [
+            f.matrix_flops(
+                group.count,
+                attention,
+                visited_parameters(model, group.feed_forward),
+                flops_per_mac,
+            )
+            for group in model.groups
+        ]
+    )
+    return TokenFlops(
+        matrix=matrix,
+        score=f.attention_score_flops(
+            model.layers, a.heads, a.head_dim, seq_len, a.attended_fraction, flops_per_mac
+        ),
+        logit=f.logit_flops(model.vocab_size, model.hidden_dim, flops_per_mac),
+    )
+
+
+def sum_of(parts: list[Value]) -> Value:
+    """Add what groups of layers take."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def visited_parameters(model: TransformerModel, block: FeedForward) -> Value:
+    """Return the feed-forward parameters that a token meets in a layer."""
+    if isinstance(block, DenseBlock):
+        return f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
+    expert = f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
+    shared = f.mlp_parameters(model.hidden_dim, block.shared_width, block.matrices)
+    return block.experts_per_token * expert + shared
+
+
+def expert_parameters(model: TransformerModel) -> Value:
+    """Return the parameters of all experts of a model; none if it is dense."""
+    found = [
+        group.count
+        * group.feed_forward.experts
+        * f.mlp_parameters(model.hidden_dim, group.feed_forward.width, group.feed_forward.matrices)
+        for group in model.groups
+        if isinstance(group.feed_forward, ExpertBlock)
+    ]
+    return sum_of(found) if found else model.moe_layers * model.parameters
+
+
+def parameters_read(model: TransformerModel, tokens: Value) -> Value:
+    """Return the parameters that a pass over so many tokens reads."""
+    read = model.parameters
+    for group in model.groups:
+        block = group.feed_forward
+        if isinstance(block, ExpertBlock):
+            visited = f.experts_visited(block.experts, block.experts_per_token, tokens)
+            expert = f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
+            read = read - group.count * (block.experts - visited) * expert
+    return read
+
+
+def kv_cache(model: TransformerModel, tokens: Value, bytes_per_element: Value) -> Value:
+    """Return the keys and values of a number of tokens, in all layers."""
+    a = model.attention
+    return f.kv_cache_size(model.layers, a.kv_heads, a.head_dim, tokens, bytes_per_element)
