@@ -109,7 +109,7 @@ class Grid:
     """The configurations of a sweep."""
 
     def __init__(
-        self, cls: type[Solver[Any]], arguments: Mapping[str, Any], how: str, copies: int
+        self, cls: type[Solver[Any, Any]], arguments: Mapping[str, Any], how: str, copies: int
     ) -> None:
         self.cls = cls
         lengths = {name: len(value) for name, value in arguments.items() if is_axis(value)}
@@ -202,7 +202,8 @@ class Grid:
             if case is not None:
                 kinds.setdefault(case.kind, []).append(place)
         if len(kinds) == 1:
-            return [self._part(*kinds.values(), self._layout, slice(None))]
+            (places,) = kinds.values()
+            return [self._part(places, self._layout, slice(None))]
         parts = []
         for places in kinds.values():
             own = np.zeros(len(self._cases), bool)

@@ -41,7 +41,7 @@ class Sweep(Table):
     """
 
     def __init__(
-        self, columns: Mapping[str, Column], solver: type[Solver[Any]], grid: Grid
+        self, columns: Mapping[str, Column], solver: type[Solver[Any, Any]], grid: Grid
     ) -> None:
         super().__init__(columns)
         self.solver = solver
@@ -167,7 +167,7 @@ def _array(value: Any) -> NDArray[Any] | None:
 
 
 def sweep(
-    solver: type[Solver[Any]] | Solver[Any],
+    solver: type[Solver[Any, Any]] | Solver[Any, Any],
     *,
     how: str = "product",
     invalid: str = "raise",
@@ -268,7 +268,7 @@ def _computed(grid: Grid, invalid: str, executor: Executors | None, progress: Pr
     return table.where(valid) if invalid == "drop" else table
 
 
-def _with_defaults(cls: type[Solver[Any]], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(cls: type[Solver[Any, Any]], arguments: Mapping[str, Any]) -> dict[str, Any]:
     known = inspect.signature(cls.solve).parameters
     for name in arguments:
         if name not in known:

@@ -2,7 +2,7 @@
 
 Reads the measured runs in ``measurements/training.csv``, and those beside peak memory in
 ``measurements/memory.csv``. Only rows marked ``calibrate`` are fitted;
-rows marked ``check`` are reported on and never seen by the fit. The kernel of the solver itself is
+rows marked ``check`` are reported on and never seen by the fit. The model of the solver itself is
 evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
 ``mlsysim/registry/calibration/training.py``, and the errors.
 
@@ -30,8 +30,11 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from mlsysim.core.errors import MLSysError
+from mlsysim.core.fields import derived
+from mlsysim.core.forms import replaced
 from mlsysim.solvers import DistributedSolver
-from mlsysim.solvers.kernels.operator_step import operator_step
+from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.operators import operator_step
 from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
 from tools.calibration_fits import (
@@ -43,6 +46,7 @@ from tools.calibration_fits import (
     TRANSFERRED,
     Fit,
 )
+from tools.stacks import Stack
 
 Floats = NDArray[np.float64]
 FOLDS = 5
@@ -56,43 +60,59 @@ TRANSFER = DATA.with_name("transfer.csv")
 class Runs:
     """Measured runs as arrays of the kernel's inputs."""
 
-    inputs: dict[str, Floats]
+    inputs: Stack[TrainingInputs]
     bits: Floats
     time: Floats
     group: tuple[str, ...]
     nodes: Floats
+    experts: NDArray[np.bool_]
 
     def take(self, mask: NDArray[np.bool_]) -> Runs:
         """Return some of the runs."""
         return Runs(
-            {name: values[mask] for name, values in self.inputs.items()},
+            self.inputs.take(mask),
             self.bits[mask],
             self.time[mask],
             tuple(np.array(self.group, dtype=object)[mask]),
             self.nodes[mask],
+            self.experts[mask],
         )
 
     def predict(self, constants: dict[str, float]) -> Floats:
-        """Evaluate the solver's kernel with other constants than the registry's."""
-        x = dict(self.inputs)
-        wide, eight, four = self.bits >= 16, self.bits == 8, self.bits == 4
-        for name, value in constants.items():
-            if name == "gemm_efficiency":
-                x["wide_gemm_efficiency"] = np.full_like(self.time, value)
-                x[name] = np.where(wide, value, x[name])
-            elif name == "gemm_efficiency_fp8":
-                x["gemm_efficiency"] = np.where(eight, value, x["gemm_efficiency"])
-            elif name == "gemm_efficiency_fp4":
-                x["gemm_efficiency"] = np.where(four, value, x["gemm_efficiency"])
-            elif name == "cast_bytes":
-                x[name] = np.where(wide, 0.0, value)
-            else:
-                scale = SCALES.get(name, 1.0)
-                # What a run's recipe switches off stays off.
-                off = (x[name] == 0) & (name in SWITCHED)
-                x[name] = np.where(off, 0.0, value * scale)
-        step: Floats = operator_step(**x)["step_latency_total"]
-        return step
+        """Evaluate the solver's model with other constants than the registry's."""
+
+        def change(i: TrainingInputs, places: NDArray[np.intp]) -> TrainingInputs:
+            return with_constants(i, constants, self.bits[places])
+
+        return self.inputs.run(operator_step, change)["step_latency_total"]
+
+
+def with_constants(i: TrainingInputs, constants: dict[str, float], bits: Floats) -> TrainingInputs:
+    """Return inputs with other constants, each in the formats that it holds for."""
+    wide, eight, four = bits >= 16, bits == 8, bits == 4
+    own: dict[str, Any] = {}
+    of_calibration: dict[str, Any] = {}
+    for name, value in constants.items():
+        if name == "gemm_efficiency":
+            own["wide_gemm_efficiency"] = np.full_like(bits, value)
+            own[name] = np.where(wide, value, own.get(name, i.gemm_efficiency))
+        elif name == "gemm_efficiency_fp8":
+            own["gemm_efficiency"] = np.where(
+                eight, value, own.get("gemm_efficiency", i.gemm_efficiency)
+            )
+        elif name == "gemm_efficiency_fp4":
+            own["gemm_efficiency"] = np.where(
+                four, value, own.get("gemm_efficiency", i.gemm_efficiency)
+            )
+        elif name == "cast_bytes":
+            own[name] = np.where(wide, 0.0, value)
+        else:
+            scale = SCALES.get(name, 1.0)
+            held = i if isinstance(getattr(type(i), name, None), derived) else i.calibration
+            # What a run's recipe switches off stays off.
+            off = (getattr(held, name) == 0) & (name in SWITCHED)
+            (own if held is i else of_calibration)[name] = np.where(off, 0.0, value * scale)
+    return i.but(calibration=replaced(i.calibration, **of_calibration), **own)
 
 
 def load(fit: Fit, split: str) -> Runs:
@@ -101,27 +121,24 @@ def load(fit: Fit, split: str) -> Runs:
         name: item.default
         for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
     }
-    found: list[tuple[dict[str, Any], int, float, str]] = []
+    found: list[tuple[TrainingInputs, float, str]] = []
     kind = TABLES[fit.table]
     for row in read_rows(DATA.with_name(f"{fit.table}.csv")):
         if row.group not in fit.groups or row.text("split") != split or not fit.accepts(row):
             continue
         try:
             given = defaults | kind.arguments(row)
-            admitted = DistributedSolver.admit(given)
-            inputs = DistributedSolver.inputs(admitted)
-            found.append((inputs, admitted["precision"].bits, kind.measured(row), row.group))
+            found.append((DistributedSolver.admit(given), kind.measured(row), row.group))
         except (Skip, MLSysError):
             continue
-    columns = {
-        name: np.array([entry[0][name] for entry in found], dtype=float) for name in found[0][0]
-    }
+    runs = [inputs for inputs, *_ in found]
     return Runs(
-        columns,
-        np.array([entry[1] for entry in found], dtype=float),
-        np.array([entry[2] for entry in found]),
-        tuple(entry[3] for entry in found),
-        columns["nodes"],
+        Stack.of(runs),
+        np.array([i.precision.bits for i in runs], dtype=float),
+        np.array([time for _, time, _ in found]),
+        tuple(group for *_, group in found),
+        np.array([i.fleet.count for i in runs], dtype=float),
+        np.array([i.model.moe_layers > 0 for i in runs]),
     )
 
 
@@ -153,18 +170,12 @@ def solve(fit: Fit, runs: Runs) -> dict[str, float]:
     return constants(answer.x)
 
 
-def plans_of(runs: Runs) -> NDArray[np.intp]:
-    """Return a number for each run, the same for runs of one configuration."""
-    table = np.stack(list(runs.inputs.values()), axis=1)
-    return np.unique(np.nan_to_num(table), axis=0, return_inverse=True)[1].ravel()
-
-
 def residuals(fit: Fit, runs: Runs) -> tuple[Floats, NDArray[np.intp]]:
     """Return measured over predicted by fits that did not see a run, and its configuration.
 
     Runs of one configuration, repeated over releases, stay in one fold: they are not independent.
     """
-    plan = plans_of(runs)
+    plan = runs.inputs.plans()
     ratio = np.empty_like(runs.time)
     for number in range(FOLDS):
         out = plan % FOLDS == number
@@ -189,7 +200,7 @@ def edges_of(ratio: Floats, plans: int) -> tuple[float, float]:
 def bands(fit: Fit, runs: Runs) -> dict[str, float]:
     """Return the edges of the band for each kind of run that there are enough of."""
     ratio, plan = residuals(fit, runs)
-    experts = runs.inputs["moe_layers"] > 0
+    experts = runs.experts
     kinds = {
         "node": (runs.nodes == 1) & ~experts,
         "fleet": (runs.nodes > 1) & ~experts,
@@ -206,7 +217,7 @@ def bands(fit: Fit, runs: Runs) -> dict[str, float]:
     if fit.experts:
         others = load(replace(fit, groups=fit.experts), "calibrate")
         low, high = edges_of(
-            others.time / others.predict(solve(fit, runs)), plans_of(others).max() + 1
+            others.time / others.predict(solve(fit, runs)), others.inputs.plans().max() + 1
         )
         found |= {"expert_band_low": low, "expert_band_high": high}
     return found

@@ -1,7 +1,7 @@
 """Fit the constants of single forward passes: ``python -m tools.calibrate_passes``.
 
 Reads the measured passes in ``measurements/passes.csv``. Only rows marked ``calibrate`` are fitted;
-rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
+rows marked ``check`` are reported on and never seen by the fit. The solver's own model is
 evaluated, on arrays of all passes at once. Prints the constants, as they stand in
 ``mlsysim/registry/calibration/serving.py``, and the errors.
 """
@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from mlsysim.core.forms import replaced
 from mlsysim.solvers import SingleNodeSolver
-from mlsysim.solvers.kernels.operator_pass import operator_pass
+from mlsysim.solvers.passes.inputs import PassInputs
+from mlsysim.solvers.passes.operators import operator_pass
 from mlsysim.validation import passes
 from mlsysim.validation.rows import read_rows
 from tools.calibrate_serving import (
@@ -29,6 +32,7 @@ from tools.calibrate_serving import (
     softened,
     summary,
 )
+from tools.stacks import Stack
 
 DATA = Path(__file__).parents[1] / "measurements/passes.csv"
 SCALE = 0.1
@@ -48,24 +52,32 @@ FITS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Passes:
-    """Measured passes as arrays of the kernel's inputs."""
+    """Measured passes as arrays of the model's inputs."""
 
-    inputs: dict[str, Floats]
+    inputs: Stack[PassInputs]
     value: Floats
 
     def errors(self, constants: dict[str, float]) -> Floats:
         """Return the logarithm of predicted over measured, with other constants."""
-        x = dict(self.inputs)
-        for name, value in constants.items():
-            x[name.removesuffix("_fp8")] = np.full_like(self.value, value)
-        if "gemm_efficiency" in constants:
-            x["wide_gemm_efficiency"] = x["gemm_efficiency"]
-        logs: Floats = np.log(operator_pass(**x)["latency"] / self.value)
+        answer = self.inputs.run(operator_pass, lambda i, _: with_constants(i, constants))
+        logs: Floats = np.log(answer["latency"] / self.value)
         return logs
 
-    def take(self, mask: Floats) -> Passes:
+    def take(self, mask: NDArray[np.bool_]) -> Passes:
         """Return some of the passes."""
-        return Passes({name: each[mask] for name, each in self.inputs.items()}, self.value[mask])
+        return Passes(self.inputs.take(mask), self.value[mask])
+
+
+def with_constants(i: PassInputs, constants: dict[str, float]) -> PassInputs:
+    """Return inputs with other constants."""
+    own: dict[str, float] = {}
+    of_calibration: dict[str, float] = {}
+    for name, value in constants.items():
+        products = name.startswith("gemm_efficiency")
+        (own if products else of_calibration)[name.removesuffix("_fp8")] = value
+    if "gemm_efficiency" in constants:
+        own["wide_gemm_efficiency"] = own["gemm_efficiency"]
+    return i.but(calibration=replaced(i.calibration, **of_calibration), **own)
 
 
 def load(name: str, split: str) -> Passes:
@@ -74,12 +86,8 @@ def load(name: str, split: str) -> Passes:
     defaults = {key: item.default for key, item in parameters.items()}
     rows = [row for row in read_rows(DATA) if row.text("split") == split]
     rows = [row for row in rows if row.group in FITS[name][1]]
-    found = [
-        SingleNodeSolver.inputs(SingleNodeSolver.admit(defaults | passes.arguments(row)))
-        for row in rows
-    ]
     return Passes(
-        {key: np.array([each[key] for each in found], dtype=float) for key in found[0]},
+        Stack.of([SingleNodeSolver.admit(defaults | passes.arguments(row)) for row in rows]),
         np.array([passes.measured(row) for row in rows]),
     )
 

@@ -20,13 +20,16 @@ from scipy.optimize import least_squares
 
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import field_unit
+from mlsysim.core.forms import replaced
 from mlsysim.core.types import Generation, ServingCalibration
 from mlsysim.core.units import Q_
 from mlsysim.solvers import ServingSolver
-from mlsysim.solvers.kernels.serving_operators import serve_operators
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.validation import serving
 from mlsysim.validation.aliases import find_accelerator
 from mlsysim.validation.rows import Row, Skip, read_rows
+from tools.stacks import Stack
 
 Floats = NDArray[np.float64]
 DATA = Path(__file__).parents[1] / "measurements/serving.csv"
@@ -109,26 +112,20 @@ FITS = {
 
 @dataclass(frozen=True)
 class Runs:
-    """Measured runs as arrays of the kernel's inputs."""
+    """Measured runs as arrays of the model's inputs."""
 
-    inputs: Mapping[str, Floats]
+    inputs: Stack[ServingInputs]
     bits: Floats
     field: tuple[str, ...]
     value: Floats
 
     def predict(self, constants: Mapping[str, float]) -> Floats:
-        """Evaluate the solver's kernel with other constants than the registry's."""
-        x = dict(self.inputs)
-        for name, value in constants.items():
-            width = {"gemm_efficiency_fp8": 8, "gemm_efficiency_fp4": 4}.get(name)
-            if name == "gemm_efficiency":
-                x["wide_gemm_efficiency"] = np.full_like(self.value, value)
-                x[name] = np.where(self.bits >= 16, value, x[name])
-            elif width:
-                x["gemm_efficiency"] = np.where(self.bits == width, value, x["gemm_efficiency"])
-            else:
-                x[name] = np.full_like(self.value, value)
-        answer = serve_operators(**x)
+        """Evaluate the solver's model with other constants than the registry's."""
+
+        def change(i: ServingInputs, places: NDArray[np.intp]) -> ServingInputs:
+            return with_constants(i, constants, self.bits[places])
+
+        answer = self.inputs.run(serve_operators, change)
         found = np.zeros_like(self.value)
         for field in set(self.field):
             found = np.where(np.array(self.field) == field, answer[field], found)
@@ -137,7 +134,7 @@ class Runs:
     def take(self, mask: NDArray[np.bool_]) -> Runs:
         """Return some of the runs."""
         return Runs(
-            {name: values[mask] for name, values in self.inputs.items()},
+            self.inputs.take(mask),
             self.bits[mask],
             tuple(np.array(self.field)[mask]),
             self.value[mask],
@@ -149,34 +146,44 @@ class Runs:
         return logs
 
 
+def with_constants(i: ServingInputs, constants: Mapping[str, float], bits: Floats) -> ServingInputs:
+    """Return inputs with other constants, each in the formats that it holds for."""
+    own: dict[str, Any] = {}
+    of_calibration: dict[str, Any] = {}
+    for name, value in constants.items():
+        width = {"gemm_efficiency_fp8": 8, "gemm_efficiency_fp4": 4}.get(name)
+        if name == "gemm_efficiency":
+            own["wide_gemm_efficiency"] = np.full_like(bits, value)
+            own[name] = np.where(bits >= 16, value, own.get(name, i.gemm_efficiency))
+        elif width:
+            own["gemm_efficiency"] = np.where(
+                bits == width, value, own.get("gemm_efficiency", i.gemm_efficiency)
+            )
+        else:
+            of_calibration[name] = value
+    return i.but(calibration=replaced(i.calibration, **of_calibration), **own)
+
+
 def load(fit: Fit, split: str) -> Runs | None:
     """Read the runs of one split that a fit is about; None if there are none."""
     parameters = inspect.signature(ServingSolver.solve).parameters
     defaults = {name: item.default for name, item in parameters.items()}
-    found: list[tuple[dict[str, Any], int, str, float]] = []
+    found: list[tuple[ServingInputs, str, float]] = []
     for row in read_rows(DATA):
         if row.text("split") != split or not fit.accepts(row):
             continue
         try:
             admitted = ServingSolver.admit(defaults | serving.arguments(row))
-            found.append(
-                (
-                    ServingSolver.inputs(admitted),
-                    admitted["precision"].bits,
-                    serving.field_of(row),
-                    serving.measured(row),
-                )
-            )
+            found.append((admitted, serving.field_of(row), serving.measured(row)))
         except (Skip, MLSysError):
             continue
     if not found:
         return None
-    names = found[0][0]
     return Runs(
-        {name: np.array([entry[0][name] for entry in found], dtype=float) for name in names},
-        np.array([entry[1] for entry in found], dtype=float),
-        tuple(entry[2] for entry in found),
-        np.array([entry[3] for entry in found]),
+        Stack.of([inputs for inputs, *_ in found]),
+        np.array([inputs.precision.bits for inputs, *_ in found], dtype=float),
+        tuple(field for _, field, _ in found),
+        np.array([value for *_, value in found]),
     )
 
 
@@ -208,8 +215,7 @@ def bands(fit: Fit, runs: Runs) -> dict[str, float]:
 
     What was measured of one configuration stays in one fold: it is not independent.
     """
-    table = np.nan_to_num(np.stack(list(runs.inputs.values()), axis=1))
-    fold = np.unique(table, axis=0, return_inverse=True)[1].ravel() % FOLDS
+    fold = runs.inputs.plans() % FOLDS
     ratio = np.empty_like(runs.value)
     for number in range(FOLDS):
         out = fold == number

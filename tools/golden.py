@@ -179,7 +179,8 @@ def answers() -> dict[str, Any]:
         if not isinstance(result, str) and derived[solver.__name__] < DERIVED:
             derived[solver.__name__] += 1
             reached = {
-                f"{item.origin} {plain(item.value)[0]:.12g}" for item in result.explain().unpruned().inputs
+                f"{item.origin} {plain(item.value)[0]:.12g}"
+                for item in result.explain().unpruned().inputs
             }
             found[f"inputs of {key}"] = sorted(reached)
     for job in JOBS:

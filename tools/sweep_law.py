@@ -129,7 +129,7 @@ def _pairs(
         yield name, row.get(name), unknown if refused else answer[name]
 
 
-def _answer(solver: type[Solver[Any]], row: Mapping[str, Any]) -> Any:
+def _answer(solver: type[Solver[Any, Any]], row: Mapping[str, Any]) -> Any:
     try:
         return solver.solve(**row)
     except ConfigError as fault:

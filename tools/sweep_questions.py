@@ -37,14 +37,23 @@ from mlsysim import (
     standalone_fleet,
 )
 from mlsysim.core.types import PRECISIONS
-from mlsysim.solvers.arguments import Amount, Factor, Portion
-from mlsysim.solvers.arguments import Argument, Choice, Noun, PrecisionName, Switch, Whole
+from mlsysim.solvers.arguments import (
+    Amount,
+    Argument,
+    Choice,
+    Factor,
+    Noun,
+    Portion,
+    PrecisionName,
+    Switch,
+    Whole,
+)
 from mlsysim.solvers.base import Solver
 
 __all__ = ["SOLVERS", "Question", "question", "values_of"]
 
 Choose = Callable[[Sequence[Any]], Any]
-SOLVERS: tuple[type[Solver[Any]], ...] = (
+SOLVERS: tuple[type[Solver[Any, Any]], ...] = (
     DistributedSolver,
     ServingSolver,
     SingleNodeSolver,
@@ -83,7 +92,7 @@ _NOUNS: Mapping[str, Sequence[Any]] = {
     "calibration": [*Calibrations, *ServingCalibrations],
     "power_calibration": list(PowerCalibrations),
 }
-_ONE: Mapping[type[Solver[Any]], Mapping[str, Any]] = {
+_ONE: Mapping[type[Solver[Any, Any]], Mapping[str, Any]] = {
     DistributedSolver: {
         "model": Models.Llama3_8B,
         "fleet": _FLEETS[0],
@@ -112,7 +121,7 @@ _WIDTHS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "floa
 class Question:
     """A sweep: what is swept, over which arguments, and how."""
 
-    solver: type[Solver[Any]]
+    solver: type[Solver[Any, Any]]
     arguments: Mapping[str, Any]
     how: str
     invalid: str

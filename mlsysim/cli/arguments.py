@@ -160,7 +160,7 @@ class Signature:
         raise UnknownEntryError(f"{self.name} has no argument {name}; {hint}", argument=name)
 
 
-def signature_of(solver: type[Solver[Any]]) -> Signature:
+def signature_of(solver: type[Solver[Any, Any]]) -> Signature:
     """Return the arguments of a solver."""
     return Signature.of(solver.solve, solver.parameters, name=solver.__name__)
 

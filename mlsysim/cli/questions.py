@@ -30,7 +30,7 @@ from mlsysim.solvers.base import Solver
 
 __all__ = ["QUESTIONS", "ROWS", "explain", "show_rows", "solve", "sweep"]
 
-QUESTIONS: dict[str, type[Solver[Any]]] = {
+QUESTIONS: dict[str, type[Solver[Any, Any]]] = {
     "inference": SingleNodeSolver,
     "serving": ServingSolver,
     "training": DistributedSolver,
@@ -75,7 +75,7 @@ def solve(
     ctx: click.Context,
     /,
     question: str,
-    solver: type[Solver[Any]],
+    solver: type[Solver[Any, Any]],
     settings: tuple[str, ...],
     form: str,
     **words: tuple[str, ...],
@@ -99,7 +99,7 @@ def solve(
 @formatted
 def explain(
     question: str,
-    solver: type[Solver[Any]],
+    solver: type[Solver[Any, Any]],
     settings: tuple[str, ...],
     fields: tuple[str, ...],
     form: str,
@@ -120,12 +120,12 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
     steps = [
         {
             "name": step.name,
-            "formula": step.formula.name,
-            "summary": step.formula.documentation.summary,
-            "equation": step.formula.documentation.equation,
+            "formula": step.formula.name if step.formula else "",
+            "summary": step.summary,
+            "equation": step.formula.documentation.equation if step.formula else step.line,
             "arguments": plain(step.arguments),
             "value": plain(step.value),
-            "references": step.formula.documentation.references,
+            "references": step.formula.documentation.references if step.formula else "",
         }
         for step in derivation.steps
     ]
@@ -181,7 +181,7 @@ def _steps(derivation: Derivation) -> Table:
 @formatted
 def sweep(
     question: str,
-    solver: type[Solver[Any]],
+    solver: type[Solver[Any, Any]],
     settings: tuple[str, ...],
     invalid: str,
     sort: str | None,

@@ -31,7 +31,7 @@ class Step:
     """A formula put to use, or a line of the model's own arithmetic."""
 
     name: str
-    """The field that it answers, or else the formula's name, or else the variable's."""
+    """The field that it answers, or else the variable that holds it, or else the formula's name."""
     formula: Formula | None
     """`None` for the model's own arithmetic."""
     value: Any
@@ -266,8 +266,7 @@ class _Tree:
         known = self._known.get(id(number))
         if known is None:
             field = self._fields.get(id(number))
-            named = number.formula.name if number.formula else number.name
-            known = Step(field or named or "value", number.formula, number.value)
+            known = Step(field or self.label(number), number.formula, number.value)
             self._known[id(number)] = known
             if number.formula:
                 self._apply(known, number)

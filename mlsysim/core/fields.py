@@ -8,11 +8,10 @@ both refuse zero, negatives and NaN unless told otherwise.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, dataclass_transform
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Self, TypeVar, dataclass_transform, overload
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.files import printable
@@ -78,11 +77,29 @@ def number(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-class derived(functools.cached_property[T]):  # noqa: N801 - used like `property`
+class derived(Generic[T]):  # noqa: N801 - used like `property`
     """A number that follows from fields of other kinds: switches as 1 or 0, counts of matrices.
 
-    Models and derivations treat it as a field.
+    Models and derivations treat it as a field. It is worked out once, without the lock of
+    `functools.cached_property`, which takes as long as most of these do.
     """
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, record: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, record: object, owner: type) -> T: ...
+    def __get__(self, record: object | None, owner: type) -> Self | T:
+        if record is None:
+            return self
+        value = record.__dict__[self._name] = self._function(record)
+        return value
 
 
 @dataclass_transform(

@@ -34,28 +34,49 @@ R = TypeVar("R")
 _PRIVATE = (Source, Mapping, frozenset)
 
 
-@functools.cache
-def _names(cls: type[Any]) -> tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]:
-    """Return the numeric fields of a record class with their units, the derived, and the rest."""
-    units = {name: unit for name, unit, _ in units_of(cls)}
-    counts = [name for name in dir(cls) if isinstance(getattr(cls, name, None), derived)]
-    fields = [item.name for item in dataclasses.fields(cls)]
-    return (
-        units,
-        tuple(name for name in counts if name not in fields),
-        tuple(name for name in fields if name not in units),
-    )
+@dataclass(frozen=True)
+class _Fields:
+    """Fields of a record class."""
+
+    units: dict[str, str]
+    """Numeric ones, with their units."""
+    counts: tuple[str, ...]
+    """Derived ones."""
+    others: tuple[str, ...]
+    """Records, names and switches."""
+    worked_out: frozenset[str]
+    """What an object keeps that is no field."""
+
+
+_KNOWN: dict[type[Any], _Fields] = {}
+
+
+def _fields(cls: type[Any]) -> _Fields:
+    if cls not in _KNOWN:
+        units = {name: unit for name, unit, _ in units_of(cls)}
+        declared = [item.name for item in dataclasses.fields(cls)]
+        _KNOWN[cls] = _Fields(
+            units,
+            tuple(name for name in _having(cls, derived) if name not in declared),
+            tuple(name for name in declared if name not in units),
+            frozenset(_having(cls, functools.cached_property)),
+        )
+    return _KNOWN[cls]
+
+
+def _having(cls: type[Any], kind: type[Any]) -> list[str]:
+    return [name for name in dir(cls) if isinstance(getattr(cls, name, None), kind)]
 
 
 def _formed(record: R, number: Callable[[str, str, float], Any], inner: Callable[..., Any]) -> R:
-    units, counts, others = _names(type(record))
+    fields = _fields(type(record))
     form: R = object.__new__(type(record))
     made = form.__dict__
-    for name, unit in units.items():
+    for name, unit in fields.units.items():
         made[name] = number(name, unit, float(record.si(name)))  # type: ignore[attr-defined]
-    for name in counts:
+    for name in fields.counts:
         made[name] = number(name, "", float(getattr(record, name)))
-    for name in others:
+    for name in fields.others:
         value = getattr(record, name)
         if isinstance(value, Record) and not isinstance(value, Source):
             made[name] = inner(name, value)
@@ -134,6 +155,7 @@ def stacked_form(forms: Sequence[R], join: Callable[[list[Any]], Any]) -> R:
     stacked: R = object.__new__(type(first))
     for name, value in contents(first):
         values = [form.__dict__[name] for form in forms]
+        made: Any
         if all(other is value for other in values[1:]) and isinstance(value, Record):
             made = value
         elif isinstance(value, Record):
@@ -179,15 +201,7 @@ class _Differing:
 
 def contents(form: Any) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a form, without what its class has worked out of them since."""
-    worked_out = _cached(type(form))
+    if not isinstance(form, Record):
+        return iter(form.__dict__.items())
+    worked_out = _fields(type(form)).worked_out
     return ((name, value) for name, value in form.__dict__.items() if name not in worked_out)
-
-
-@functools.cache
-def _cached(cls: type[Any]) -> frozenset[str]:
-    found = {name: getattr(cls, name, None) for name in dir(cls)}
-    return frozenset(
-        name
-        for name, value in found.items()
-        if isinstance(value, functools.cached_property) and not isinstance(value, derived)
-    )

@@ -7,7 +7,6 @@ nothing is given; what follows from names, such as the peak rate in a number for
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -69,10 +68,24 @@ class Inputs:
     """
 
     units: ClassVar[Mapping[str, str]] = {}
+    _late: ClassVar[tuple[str, ...]] = ()
+    """Fields that follow from others unless they are given."""
+    _worked_out: ClassVar[tuple[str, ...]] = ()
+    """These, and those that always do."""
+
+    def __init_subclass__(cls) -> None:
+        found = {name: getattr(cls, name) for name in dir(cls)}
+        cls._late = tuple(n for n, value in found.items() if isinstance(value, _Default))
+        cls._worked_out = tuple(
+            n for n, value in found.items() if isinstance(value, _Default | derived)
+        )
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        late = _late(type(self))
-        given = {n: value for n, value in values.items() if value is not None or n not in late}
+        given = {
+            name: value
+            for name, value in values.items()
+            if value is not None or name not in self._late
+        }
         self.__dict__.update(given, _given=tuple(given))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -104,7 +117,7 @@ class Inputs:
         form = object.__new__(type(self))
         made = form.__dict__
         given: tuple[str, ...] = self.__dict__["_given"]
-        for name in (*given, *_late(type(self))):
+        for name in (*given, *self._late):
             if name in made or (name in self.units and name not in given):
                 continue  # a form finds such a number itself, and so knows where it comes from
             value = getattr(self, name)
@@ -120,18 +133,6 @@ class Inputs:
     def stacked(cls, forms: Sequence[Self], join: Callable[[list[Any]], Any]) -> Self:
         """Return one form of several plain ones, whose numbers are joined."""
         for form in forms:
-            for name in _worked_out(cls):
+            for name in cls._worked_out:
                 getattr(form, name)
         return stacked_form(forms, join)
-
-
-@functools.cache
-def _late(cls: type[Inputs]) -> tuple[str, ...]:
-    """Return the fields that follow from others unless they are given."""
-    return tuple(name for name in dir(cls) if isinstance(getattr(cls, name), _Default))
-
-
-@functools.cache
-def _worked_out(cls: type[Inputs]) -> tuple[str, ...]:
-    """Return all fields that follow from others."""
-    return tuple(name for name in dir(cls) if isinstance(getattr(cls, name), _Default | derived))

@@ -33,6 +33,9 @@ Value: TypeAlias = Any
 """A float, an array, a quantity or a recorded one: what a formula takes and returns."""
 
 
+_PLAIN = (float, int)
+
+
 def _is_recorded(a: Any, b: Any = None) -> bool:
     return type(a) is Recorded or type(b) is Recorded
 
@@ -50,7 +53,7 @@ def _is_array(*values: Any) -> bool:
 
 def maximum(a: Any, b: Any) -> Any:
     """Larger of `a` and `b`, element by element."""
-    if type(a) is type(b) is float:  # the usual case, and the fastest test for it
+    if type(a) in _PLAIN and type(b) in _PLAIN:  # the usual case, and a fast test for it
         return a if a >= b else b
     if _is_recorded(a, b):
         return applied(maximum, a, b)
@@ -63,7 +66,7 @@ def maximum(a: Any, b: Any) -> Any:
 
 def minimum(a: Any, b: Any) -> Any:
     """Smaller of `a` and `b`, element by element."""
-    if type(a) is type(b) is float:
+    if type(a) in _PLAIN and type(b) in _PLAIN:
         return a if a <= b else b
     if _is_recorded(a, b):
         return applied(minimum, a, b)

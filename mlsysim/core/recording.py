@@ -168,7 +168,7 @@ def watching(package: str) -> Iterator[None]:
             if isinstance(result, Recorded) and not handed_through:
                 result.formula, result.arguments = found, arguments
 
-    before = sys.getprofile()
+    before: Any = sys.getprofile()
     sys.setprofile(watch)
     try:
         yield

@@ -38,9 +38,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mlsysim.core.derivation import Derivation
+from mlsysim.core.derivation import Derivation, Step
 from mlsysim.labs.controls import Choice, Control, Question, Slider, Switch
-from mlsysim.labs.steps import steps
 
 __all__ = [
     "Block",
@@ -192,7 +191,16 @@ def derivation(switch: Switch, is_open: bool, found: Derivation | None) -> Block
         "id": switch.id,
         "title": switch.label,
         "open": is_open,
-        "steps": [] if found is None else steps(found),
+        "steps": [] if found is None else [_step(step) for step in found.steps],
+    }
+
+
+def _step(step: Step) -> dict[str, str]:
+    return {
+        "equation_text": f"{step.name} = {step.equation_text}",
+        "numbers_text": step.numbers_text,
+        "value_text": step.value_text,
+        "source": step.formula.documentation.references if step.formula else "",
     }
 
 

@@ -76,7 +76,12 @@ class Goal:
         return columns
 
     def _run(
-        self, solver: type[Solver[Any]], fleet: Fleet, found: Sweep, days: NDArray[Any], more: Any
+        self,
+        solver: type[Solver[Any, Any]],
+        fleet: Fleet,
+        found: Sweep,
+        days: NDArray[Any],
+        more: Any,
     ) -> Sweep:
         drawn = np.asarray(found["power_utilization"], dtype=float)
         if np.isnan(drawn).any():

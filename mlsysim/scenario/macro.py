@@ -16,7 +16,7 @@ __all__ = [
     "SustainabilitySolver",
 ]
 
-MACRO_SOLVERS: tuple[type[Solver[Any]], ...] = (SustainabilitySolver, EconomicsSolver)
+MACRO_SOLVERS: tuple[type[Solver[Any, Any]], ...] = (SustainabilitySolver, EconomicsSolver)
 
 MACRO_METRICS: dict[str, str] = {
     name: unit for solver in MACRO_SOLVERS for name, unit, _ in units_of(solver.result)

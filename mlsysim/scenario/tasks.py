@@ -45,7 +45,7 @@ class Task:
     """
 
     name: str
-    solver: type[Solver[Any]]
+    solver: type[Solver[Any, Any]]
     noun: str
     part: Callable[[System], Any]
     memory: str

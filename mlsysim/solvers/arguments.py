@@ -87,14 +87,15 @@ class Argument:
 
 @dataclass(frozen=True)
 class Noun(Argument):
-    """An object of the registry, or one made like it."""
+    """An object of the registry, or one made like it: of the argument's types, unless stated."""
 
     kinds: tuple[type, ...] = ()
     hint: str = ""
 
     def of(self, types: tuple[type, ...]) -> Self:
         """Return the kind for an argument of these types."""
-        return replace(super().of(types), kinds=tuple(t for t in types if t is not NoneType))
+        stated = self.kinds or tuple(kind for kind in types if kind is not NoneType)
+        return replace(super().of(types), kinds=stated)
 
     def _admit(self, name: str, value: Any) -> Any:
         if not isinstance(value, self.kinds):

@@ -17,7 +17,6 @@ __all__ = ["inference_device", "inference_layer"]
 class _Inference(Protocol):
     """Inputs of a question about forward passes."""
 
-    model: TransformerModel
     calibration: ServingCalibration
     conventions: Conventions
 

@@ -12,7 +12,7 @@ from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.inputs import Inputs, default
 from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.result import Result
-from mlsysim.core.types import FixedShapeModel, Fleet, Precision, TransformerModel
+from mlsysim.core.types import FixedShapeModel, Fleet, Precision, TransformerModel, Workload
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
 from mlsysim.registry.operations import INTERRUPTIONS, RECOVERY, FailureRecord, Recovery
@@ -68,7 +68,7 @@ class ReliabilityInputs(Inputs):
     device_mtbf: Value = default(lambda i: i.observed_mtbf)
     restart_time: Value = default(lambda i: i.recovery.restart_time)
     checkpoint_interval: Value
-    model: TransformerModel | FixedShapeModel | None
+    model: Workload | None
     precision: Precision
     storage_bandwidth: Value
     interruptions: FailureRecord = default(lambda i: INTERRUPTIONS)
@@ -146,7 +146,8 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
         restart_time: Annotated[Quantity | None, Amount(unit="minute", zero=True)] = None,
         checkpoint_interval: Annotated[Quantity | None, Amount(unit="minute")] = None,
         model: Annotated[
-            TransformerModel | FixedShapeModel | None, Noun(hint="Models.Llama3_70B")
+            Workload | None,
+            Noun(kinds=(TransformerModel, FixedShapeModel), hint="Models.Llama3_70B"),
         ] = None,
         precision: Annotated[str, PrecisionName()] = "fp16",
         storage_bandwidth: Annotated[Quantity | None, Amount(unit="GB/s")] = None,

@@ -159,7 +159,7 @@ def formula_subjects() -> list[Subject]:
     return found
 
 
-def solver_classes(base: type[Solver[Any]] = Solver) -> list[type[Solver[Any]]]:
+def solver_classes(base: type[Solver[Any, Any]] = Solver) -> list[type[Solver[Any, Any]]]:
     """Every solver of the package, however deep it derives."""
     found = []
     for child in base.__subclasses__():
@@ -169,7 +169,7 @@ def solver_classes(base: type[Solver[Any]] = Solver) -> list[type[Solver[Any]]]:
 
 
 @cache
-def solver_plans() -> tuple[tuple[type[Solver[Any]], Plan], ...]:
+def solver_plans() -> tuple[tuple[type[Solver[Any, Any]], Plan], ...]:
     """(solver, plan) for every plan that a solver's module declares."""
     return tuple(
         (solver, plan)

@@ -12,6 +12,7 @@ from mlsysim.core.types import (
     PowerCalibration,
     ServingCalibration,
     TransformerModel,
+    Workload,
 )
 from mlsysim.core.units import format_number
 from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
@@ -41,7 +42,9 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
     def solve(
         cls,
         *,
-        model: Annotated[TransformerModel | FixedShapeModel, Noun(hint="Models.ResNet50")],
+        model: Annotated[
+            Workload, Noun(kinds=(TransformerModel, FixedShapeModel), hint="Models.ResNet50")
+        ],
         hardware: Annotated[Accelerator, Noun(hint="Hardware.A100")],
         batch_size: Annotated[int, Whole()] = 1,
         precision: Annotated[str, PrecisionName()] = "fp16",

@@ -76,7 +76,9 @@ class SustainabilityInputs(RunningInputs):
     def alone(self) -> Value:
         """Whether the servers are nothing but their devices."""
         node = self.fleet.node
-        return node.power <= node.accelerators_per_node * node.accelerator.tdp
+        power: Value = node.power
+        design_power: Value = node.accelerator.tdp
+        return power <= node.accelerators_per_node * design_power
 
 
 def fleet_footprint(i: SustainabilityInputs) -> dict[str, Any]:
