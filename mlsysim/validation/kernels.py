@@ -38,17 +38,23 @@ class Product:
 
     def time(self, constants: Mapping[str, Value]) -> Value:
         """Return its time in seconds; `constants` are a `ProductCalibration`'s, in SI units."""
-        return f.gemm_time(
+        compute = f.gemm_compute_time(
+            self.rows,
+            self.inner,
+            self.columns,
+            constants["efficiency"] * self.peak_rate,
+            CONVENTIONS.si("flops_per_mac"),
+        )
+        memory = f.gemm_memory_time(
             self.rows,
             self.inner,
             self.columns,
             1,
-            f.reached_rate(self.peak_rate, constants["efficiency"]),
-            f.reached_bandwidth(self.memory_bandwidth, constants["memory_efficiency"]),
+            constants["memory_efficiency"] * self.memory_bandwidth,
             self.bytes_per_element,
-            CONVENTIONS.si("flops_per_mac"),
-            constants["overhead"],
+            self.bytes_per_element,
         )
+        return constants["overhead"] + f.roofline_time(compute, memory)
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ def collective_of(row: Row) -> Collective:
 def collective_time(message: Collective, constants: Mapping[str, Value]) -> Value:
     """Return the time of a collective in seconds; `constants` are a `LinkCalibration`'s."""
     size, ranks = message.message_size, message.ranks
-    reached = f.reached_bandwidth(message.bandwidth, constants["link_efficiency"])
+    reached = constants["link_efficiency"] * message.bandwidth
     start, segment = constants["start"], constants["segment_time"]
     if message.operation == "all_to_all":
         # Every pair has its own way through the switch: no step waits for another.
@@ -168,7 +174,7 @@ def collective_time(message: Collective, constants: Mapping[str, Value]) -> Valu
     if message.operation != "all_reduce" or message.algorithm == "ring" or not known:
         return time
     transfer = f.switch_all_reduce_time(
-        size, ranks, f.reached_bandwidth(message.bandwidth, constants["switch_efficiency"])
+        size, ranks, constants["switch_efficiency"] * message.bandwidth
     )
     switched = f.segmented_collective_time(transfer, transfer, constants["switch_start"], segment)
     return switched if message.algorithm == "switch" else minimum(time, switched)

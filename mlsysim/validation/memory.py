@@ -83,11 +83,10 @@ def _model_states(row: Row) -> float:
     if size is None:
         raise Skip(f"model {shown(row.text('model'))} is not a size")
     parameters, stage = float(size[1]) * 1e9, row.whole("zero_stage", minimum=0)
-    shares = [f.parameter_share(parameters, row.whole("dp")), parameters]
-    weights = f.tensor_size(shares[stage < 3], 2)
-    gradients = f.tensor_size(shares[stage < 2], 2)
+    shares = [parameters / row.whole("dp"), parameters]
+    weights, gradients = 2 * shares[stage < 3], 2 * shares[stage < 2]
     optimizer = f.optimizer_state_size(shares[stage < 1], 2, 8, 4)
-    return float(f.memory_sum(weights, gradients, optimizer, 0, 0)) / 1e9
+    return float(weights + gradients + optimizer) / 1e9
 
 
 def measured(row: Row) -> float:

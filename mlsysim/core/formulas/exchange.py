@@ -1,15 +1,16 @@
-"""Exchange between replicas: gradients that are summed up, compressed or not, and how often."""
+"""What a training step exchanges between devices, and what computation hides of it."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
-    "compressed_scatters",
     "compressed_size",
-    "exchange_volume",
-    "gradient_exchange_time",
-    "weight_gathers",
-    "weights_share",
+    "covered_time",
+    "gathered_layer_time",
+    "layer_all_reduce_time",
+    "scaling_efficiency",
+    "shard_traffic_time",
+    "uncovered_time",
 ]
 
 
@@ -45,125 +46,182 @@ def compressed_size(size: Value, gradient_compression: Value, weights: Value) ->
 
 
 @formula
-def compressed_scatters(scatters: Value, gradient_compression: Value) -> Value:
-    r"""Volume of the gradients' scatter once they are compressed.
+def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
+    r"""Exposed part of a communication that can hide under one piece of computation only.
 
-    $$ c = \frac{c_s}{\rho} $$
-
-    Parameters
-    ----------
-    scatters : [1]
-        $c_s$, scatters of the gradients, in volumes of one gather of the weights.
-    gradient_compression : [1]
-        $\rho$, bytes of gradients over bytes that are sent of them.
-
-    Returns
-    -------
-    scatters : [1]
-        $c$, the same of what is sent.
-
-    References
-    ----------
-    Definition of the ratio.
-    """
-    return scatters / gradient_compression
-
-
-@formula
-def gradient_exchange_time(all_reduce: Value, volume: Value) -> Value:
-    r"""Time of the exchange between replicas, in volumes of one all-reduce.
-
-    $$ t_d = \nu\,t_1 $$
+    $$ t = \max\left((1 - \omega)\,t_m,\; t_m - t_c\right) $$
 
     Parameters
     ----------
-    all_reduce : [s]
-        $t_1$, time of the gradients' all-reduce.
-    volume : [1]
-        $\nu$, exchanges of a step in volumes of one all-reduce.
+    communication : [s]
+        $t_m$, time of the communication.
+    overlap : [1]
+        $\omega$, share that runs under computation where there is enough of it.
+    cover : [s]
+        $t_c$, computation that it can run under.
 
     Returns
     -------
     time : [s]
-        $t_d$, time per step.
+        $t$, exposed time.
 
     References
     ----------
-    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter
-    Models, section 7, https://arxiv.org/abs/1910.02054
+    Counting: no more is hidden than there is to hide under.
     """
-    return volume * all_reduce
+    return maximum((1 - overlap) * communication, communication - cover)
 
 
 @formula
-def weight_gathers(microbatch_count: Value) -> Value:
-    r"""Gathers of sharded weights in a step.
+def gathered_layer_time(layer: Value, gather: Value, overlap: Value) -> Value:
+    r"""Time of a layer whose sharded weights are gathered while the layer before it computes.
 
-    $$ g = 2\,m $$
+    The longer of the two hides part of the shorter; the rest adds up, because both compete for
+    memory and for the device's units.
+
+    $$ t = \max(t_l, t_g) + (1 - \omega)\min(t_l, t_g) $$
 
     Parameters
     ----------
+    layer : [s]
+        $t_l$, computation of the layer.
+    gather : [s]
+        $t_g$, gathers of its weights and scatter of its gradients.
+    overlap : [1]
+        $\omega$, share of the shorter that is hidden.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time per layer and microbatch.
+
+    References
+    ----------
+    Zhao et al. (2023), PyTorch FSDP, section 3.3, https://arxiv.org/abs/2304.11277
+    """
+    return maximum(layer, gather) + (1 - overlap) * minimum(layer, gather)
+
+
+@formula
+def layer_all_reduce_time(
+    all_reduce: Value, all_reduces_per_layer: Value, layers: Value, microbatch_count: Value
+) -> Value:
+    r"""Time of the all-reduces that tensor parallelism needs in a step.
+
+    Two in the forward and two in the backward pass of every layer: one after the attention
+    block, one after the feed-forward block, and their transposes. With sequence parallelism each
+    is a reduce-scatter and an all-gather of the same volume. Where the whole forward pass is
+    computed again, its two are sent again.
+
+    $$ t_t = c\,L_p\,m\,t_a $$
+
+    Parameters
+    ----------
+    all_reduce : [s]
+        $t_a$, time of one all-reduce of a microbatch's activations.
+    all_reduces_per_layer : [1]
+        $c$, all-reduces per layer: 4, or 6 where whole layers are recomputed.
+    layers : [1]
+        $L_p$, layers of a stage.
     microbatch_count : [1]
-        $m$, microbatches, each with a forward and a backward pass.
+        $m$, microbatches per step.
 
     Returns
     -------
-    gathers : [1]
-        $g$, gathers.
+    time : [s]
+        $t_t$, time per step.
 
     References
     ----------
-    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter
-    Models, section 7, https://arxiv.org/abs/1910.02054
+    Shoeybi et al. (2019), Megatron-LM: Training Multi-Billion Parameter Language Models Using Model
+    Parallelism, section 3 and Figure 4, https://arxiv.org/abs/1909.08053; sequence parallelism:
+    Korthikanti et al. (2022), section 4.2.2, https://arxiv.org/abs/2205.05198
     """
-    return 2 * microbatch_count
+    return all_reduces_per_layer * layers * microbatch_count * all_reduce
 
 
 @formula
-def exchange_volume(scatters: Value, gathers: Value) -> Value:
-    r"""Volume of a step's exchanges, in all-reduces.
+def scaling_efficiency(single_device_time: Value, devices: Value, step: Value) -> Value:
+    r"""Time one device of unlimited memory would need, over the device time that is spent.
 
-    $$ \nu = \frac{s + g}{2} $$
+    $$ \epsilon_s = \frac{t_1}{n\,T} $$
 
     Parameters
     ----------
-    scatters : [1]
-        $s$, reduce-scatters of the gradients.
-    gathers : [1]
-        $g$, all-gathers.
+    single_device_time : [s]
+        $t_1$, time of the whole step on one device of unlimited memory.
+    devices : [1]
+        $n$, devices.
+    step : [s]
+        $T$, step time on all of them.
 
     Returns
     -------
-    volume : [1]
-        $\nu$, all-reduces of the same volume.
+    ratio : [1]
+        $\epsilon_s$, scaling efficiency.
 
     References
     ----------
-    Counting: an all-reduce is a reduce-scatter and an all-gather.
+    Definition of parallel efficiency: speed-up over the number of devices.
     """
-    return (scatters + gathers) / 2
+    return single_device_time / (devices * step)
 
 
 @formula
-def weights_share(scatters: Value, gathers: Value) -> Value:
-    r"""Share of a sharded exchange that carries weights.
+def shard_traffic_time(gather: Value, gathers: Value, scatters: Value) -> Value:
+    r"""Time of the weight gathers and the gradient scatter of one layer and microbatch.
 
-    $$ w = \frac{g}{s + g} $$
+    $$ t_g = (c_g + c_s)\,t_1 $$
 
     Parameters
     ----------
-    scatters : [1]
-        $s$, reduce-scatters of the gradients.
+    gather : [s]
+        $t_1$, time of one gather of the layer's weights.
     gathers : [1]
-        $g$, all-gathers of the weights.
+        $c_g$, gathers: forward, and backward unless the weights were kept.
+    scatters : [1]
+        $c_s$, scatters of the gradients, in volumes of one gather: 1, or 2 in 32 bits.
 
     Returns
     -------
-    share : [1]
-        $w$, share.
+    time : [s]
+        $t_g$, communication per layer and microbatch.
 
     References
     ----------
-    Counting: both move as much.
+    Rajbhandari et al. (2020), ZeRO, section 7.2.2, https://arxiv.org/abs/1910.02054
     """
-    return gathers / (scatters + gathers)
+    return (gathers + scatters) * gather
+
+
+@formula
+def uncovered_time(exchange: Value, attention: Value, recomputed: Value) -> Value:
+    r"""Time per layer and microbatch in which attention waits for keys and values.
+
+    They travel while attention works on those that came before. Forward they go round once;
+    backward they do again, and so do their gradients; and once more where the layer is computed
+    again.
+
+    $$ t = (3 + \rho)\,\max(0,\; t_x - t_a) $$
+
+    Parameters
+    ----------
+    exchange : [s]
+        $t_x$, time of one round.
+    attention : [s]
+        $t_a$, attention that covers it, forward; zero where nothing overlaps.
+    recomputed : [1]
+        $\rho$, 1 if whole layers are computed again, else 0.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time that is not covered.
+
+    References
+    ----------
+    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
+    Context, https://arxiv.org/abs/2310.01889; the backward pass has twice the exchange and about
+    twice the work.
+    """
+    return (3 + recomputed) * maximum(0 * exchange, exchange - attention)

@@ -1,34 +1,163 @@
-"""Operators of a transformer layer: what each kernel of a pass costs on one device."""
+"""Operators of a pass: what each kernel costs on one device, and a layer of them."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, maximum
+from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
-    "gemm_time",
+    "elementwise_traffic",
+    "fixed_shape_traffic",
+    "gemm_compute_time",
+    "gemm_memory_time",
+    "launch_limited_time",
     "layer_launch_time",
     "layer_score_flops",
     "layer_time",
-    "rows_per_device",
+    "loss_traffic",
+    "score_traffic",
+    "step_traffic",
 ]
 
 
 @formula
-def gemm_time(
+def elementwise_traffic(
+    tokens: Value,
+    hidden_dim: Value,
+    ffn_dim: Value,
+    tp_size: Value,
+    sequence_shards: Value,
+    hidden_bytes: Value,
+    ffn_bytes: Value,
+    cast_bytes: Value,
+) -> Value:
+    r"""Memory traffic of norms, residuals, dropouts and activation functions, forward.
+
+    Products in a narrow format have their inputs converted: two of each width.
+
+    $$ Q_e = T\left(\frac{(q_h + 2q_c)\,h}{t_s} + \frac{(q_f + 2q_c)\,f}{t}\right) $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    ffn_dim : [1]
+        $f$, inner width of the feed-forward block, gate included.
+    tp_size : [1]
+        $t$, devices that share the layer.
+    sequence_shards : [1]
+        $t_s$, devices that share norms and dropouts: $t$ with sequence parallelism, else 1.
+    hidden_bytes : [byte]
+        $q_h$, bytes moved per element of the residual stream.
+    ffn_bytes : [byte]
+        $q_f$, bytes moved per element of the inner width.
+    cast_bytes : [byte]
+        $q_c$, bytes moved per element that is converted to a narrow format; 0 without one.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_e$, bytes read and written.
+
+    References
+    ----------
+    Ivanov et al. (2021), Data Movement Is All You Need, section 3 (element-wise operators are
+    bound by memory), https://arxiv.org/abs/2007.00072
+    """
+    hidden = (hidden_bytes + 2 * cast_bytes) * hidden_dim / sequence_shards
+    return tokens * (hidden + (ffn_bytes + 2 * cast_bytes) * ffn_dim / tp_size)
+
+
+@formula
+def fixed_shape_traffic(
+    dense_parameters: Value,
+    gathered_parameters: Value,
+    activations: Value,
+    batch_size: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Bytes that a network of fixed shape moves through memory for one batch.
+
+    Weights are read once per batch. Each sample's activations are written by one layer and read
+    by the next, and it gathers its own rows of any embedding tables. Nothing stays in cache.
+
+    $$ Q = e\,\left[N_w + b\,(N_g + 2A)\right] $$
+
+    Parameters
+    ----------
+    dense_parameters : [param]
+        $N_w$, parameters that every sample uses.
+    gathered_parameters : [param]
+        $N_g$, parameters that one sample looks up.
+    activations : [1]
+        $A$, elements that the layers write for one sample.
+    batch_size : [sample]
+        $b$, samples in the batch.
+    bytes_per_element : [byte]
+        $e$, bytes of one element.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q$, bytes read and written.
+
+    References
+    ----------
+    Counting of compulsory traffic, in the sense of Williams, Waterman and Patterson (2009),
+    Roofline, "Tying the 3Cs to Operational Intensity", https://doi.org/10.1145/1498765.1498785
+    """
+    per_sample = gathered_parameters + 2 * activations
+    return bytes_per_element * (dense_parameters + batch_size * per_sample)
+
+
+@formula
+def gemm_compute_time(
+    rows: Value, inner: Value, columns: Value, rate: Value, flops_per_mac: Value
+) -> Value:
+    r"""Time of the arithmetic of a matrix product.
+
+    $$ t_c = \frac{c\,m\,k\,n}{R} $$
+
+    Parameters
+    ----------
+    rows : [1]
+        $m$, rows of the activations: tokens.
+    inner : [1]
+        $k$, width that is summed over.
+    columns : [1]
+        $n$, width of the result.
+    rate : [flop/s]
+        $R$, arithmetic rate that large products reach.
+    flops_per_mac : [flop]
+        $c$, operations of one multiply-accumulate: 2.
+
+    Returns
+    -------
+    time : [s]
+        $t_c$, arithmetic of the product.
+
+    References
+    ----------
+    Counting.
+    """
+    return flops_per_mac * rows * inner * columns / rate
+
+
+@formula
+def gemm_memory_time(
     rows: Value,
     inner: Value,
     columns: Value,
     matrices: Value,
-    rate: Value,
     bandwidth: Value,
-    bytes_per_element: Value,
-    flops_per_mac: Value,
-    overhead: Value,
+    weight_bytes: Value,
+    activation_bytes: Value,
 ) -> Value:
-    r"""Time of a matrix product: a roofline over its shape, and a fixed cost.
+    r"""Time of the memory traffic of a matrix product whose weights are stored narrowly.
 
-    Several weight matrices of one shape may share the rows between them, as experts do.
+    With few rows the weights are nearly all of it: decode streams them once per token.
 
-    $$ t = t_0 + \max\left(\frac{c\,m\,k\,n}{R},\; \frac{e\,(m k + g\,k n + m n)}{B}\right) $$
+    $$ t_m = \frac{e_w\,g\,k\,n + e_a\,m\,(k + n)}{B} $$
 
     Parameters
     ----------
@@ -40,121 +169,55 @@ def gemm_time(
         $n$, width of the result.
     matrices : [1]
         $g$, weight matrices among which the rows are dealt: 1 for a dense layer.
-    rate : [flop/s]
-        $R$, arithmetic rate that large products reach.
     bandwidth : [byte/s]
         $B$, memory bandwidth that streams reach.
-    bytes_per_element : [byte]
-        $e$, bytes of one element.
-    flops_per_mac : [flop]
-        $c$, operations of one multiply-accumulate: 2.
-    overhead : [s]
-        $t_0$, time of a product of no size.
+    weight_bytes : [byte]
+        $e_w$, bytes of one stored weight.
+    activation_bytes : [byte]
+        $e_a$, bytes of one activation.
 
     Returns
     -------
     time : [s]
-        $t$, time of the product.
+        $t_m$, memory traffic of the product.
 
     References
     ----------
-    Williams, Waterman and Patterson (2009), Roofline, https://doi.org/10.1145/1498765.1498785,
-    applied to one operator; fitted to NVIDIA's published kernel times, see the page "Accuracy".
+    Pope et al. (2022), Efficiently Scaling Transformer Inference, section 2.1,
+    https://arxiv.org/abs/2211.05102
     """
-    arithmetic = flops_per_mac * rows * inner * columns / rate
-    moved = rows * inner + matrices * inner * columns + rows * columns
-    return overhead + maximum(arithmetic, bytes_per_element * moved / bandwidth)
+    moved = weight_bytes * matrices * inner * columns
+    return (moved + activation_bytes * rows * (inner + columns)) / bandwidth
 
 
 @formula
-def rows_per_device(
-    tokens: Value, experts_per_token: Value, tp_size: Value, expert_tp_size: Value
-) -> Value:
-    r"""Rows that the products of a device's experts have, when experts are loaded evenly.
+def launch_limited_time(device: Value, launch: Value, exposed: Value) -> Value:
+    r"""Time of work that cannot end before the host has launched it.
 
-    Ranks of a tensor-parallel group that hold different experts deal out the group's tokens.
+    The longer of the two hides most of the shorter, but not all: where the host waits for the
+    device, neither does anything for the other.
 
-    $$ m = k_e\,T\,\frac{t_x}{t} $$
-
-    Parameters
-    ----------
-    tokens : [token]
-        $T$, tokens of a microbatch on the device.
-    experts_per_token : [1]
-        $k_e$, experts that each token visits: 1 for a dense layer.
-    tp_size : [1]
-        $t$, devices that share each layer.
-    expert_tp_size : [1]
-        $t_x$, those of them that share each expert.
-
-    Returns
-    -------
-    rows : [1]
-        $m$, rows.
-
-    References
-    ----------
-    Fedus, Zoph and Shazeer (2021), Switch Transformers, section 2.2,
-    https://arxiv.org/abs/2101.03961
-    """
-    return experts_per_token * tokens * expert_tp_size / tp_size
-
-
-@formula
-def layer_time(
-    matrix: Value,
-    attention: Value,
-    score: Value,
-    elementwise: Value,
-    attention_backward: Value,
-    elementwise_backward: Value,
-    matrix_share: Value,
-    score_share: Value,
-) -> Value:
-    r"""Time of a layer's forward and backward pass, with what is computed again.
-
-    Every matrix product has two gradients of its own size. The backward pass of attention and of
-    element-wise operators costs a multiple of the forward pass.
-
-    $$ t_l = (3 + r_w)\,t_w + (1 + \beta_a + r_a)\,t_a + (1 + \beta_e + r_a)\,t_s
-       + (1 + \beta_e + r_w)\,t_e $$
+    $$ t = \max(t_g, t_k) + \xi\,\min(t_g, t_k) $$
 
     Parameters
     ----------
-    matrix : [s]
-        $t_w$, weight products of the forward pass.
-    attention : [s]
-        $t_a$, products of queries with keys and of scores with values, forward.
-    score : [s]
-        $t_s$, memory traffic of unfused scores, forward.
-    elementwise : [s]
-        $t_e$, element-wise operators, forward.
-    attention_backward : [1]
-        $\beta_a$, backward over forward in attention: 2 unfused, 2.5 fused.
-    elementwise_backward : [1]
-        $\beta_e$, backward over forward in element-wise operators.
-    matrix_share : [1]
-        $r_w$, share of the layer that is recomputed: 1 for full recomputation.
-    score_share : [1]
-        $r_a$, share of attention that is recomputed.
+    device : [s]
+        $t_g$, time of the work on the device.
+    launch : [s]
+        $t_k$, time to launch it.
+    exposed : [1]
+        $\xi$, share of the shorter that is not hidden.
 
     Returns
     -------
     time : [s]
-        $t_l$, time per layer and microbatch.
+        $t$, time.
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 6.3 and Table 4, https://arxiv.org/abs/2205.05198; attention backward: Dao (2023),
-    FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691
+    Counting: the device waits for its last kernel.
     """
-    return (
-        (3 + matrix_share) * matrix
-        + (1 + attention_backward + score_share) * attention
-        + (1 + elementwise_backward + score_share) * score
-        + (1 + elementwise_backward + matrix_share) * elementwise
-    )
+    return maximum(device, launch) + exposed * minimum(device, launch)
 
 
 @formula
@@ -231,3 +294,183 @@ def layer_score_flops(
     FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691
     """
     return 2 * flops_per_mac * tokens * seq_len * heads * head_dim * attended_fraction / tp_size
+
+
+@formula
+def layer_time(
+    matrix: Value,
+    attention: Value,
+    score: Value,
+    elementwise: Value,
+    attention_backward: Value,
+    elementwise_backward: Value,
+    matrix_share: Value,
+    score_share: Value,
+) -> Value:
+    r"""Time of a layer's forward and backward pass, with what is computed again.
+
+    Every matrix product has two gradients of its own size. The backward pass of attention and of
+    element-wise operators costs a multiple of the forward pass.
+
+    $$ t_l = (3 + r_w)\,t_w + (1 + \beta_a + r_a)\,t_a + (1 + \beta_e + r_a)\,t_s
+       + (1 + \beta_e + r_w)\,t_e $$
+
+    Parameters
+    ----------
+    matrix : [s]
+        $t_w$, weight products of the forward pass.
+    attention : [s]
+        $t_a$, products of queries with keys and of scores with values, forward.
+    score : [s]
+        $t_s$, memory traffic of unfused scores, forward.
+    elementwise : [s]
+        $t_e$, element-wise operators, forward.
+    attention_backward : [1]
+        $\beta_a$, backward over forward in attention: 2 unfused, 2.5 fused.
+    elementwise_backward : [1]
+        $\beta_e$, backward over forward in element-wise operators.
+    matrix_share : [1]
+        $r_w$, share of the layer that is recomputed: 1 for full recomputation.
+    score_share : [1]
+        $r_a$, share of attention that is recomputed.
+
+    Returns
+    -------
+    time : [s]
+        $t_l$, time per layer and microbatch.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
+    section 6.3 and Table 4, https://arxiv.org/abs/2205.05198; attention backward: Dao (2023),
+    FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691
+    """
+    return (
+        (3 + matrix_share) * matrix
+        + (1 + attention_backward + score_share) * attention
+        + (1 + elementwise_backward + score_share) * score
+        + (1 + elementwise_backward + matrix_share) * elementwise
+    )
+
+
+@formula
+def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_logit: Value) -> Value:
+    r"""Memory traffic of the logits and their loss, forward and backward.
+
+    $$ Q_v = \frac{T\,V\,q_v}{t} $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch.
+    vocab_size : [1]
+        $V$, size of the vocabulary.
+    tp_size : [1]
+        $t$, devices that share the projection.
+    bytes_per_logit : [byte]
+        $q_v$, bytes moved per logit.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_v$, bytes read and written.
+
+    References
+    ----------
+    Wijmans et al. (2024), Cut Your Losses in Large-Vocabulary Language Models, section 1,
+    https://arxiv.org/abs/2411.09009
+    """
+    return tokens * vocab_size * bytes_per_logit / tp_size
+
+
+@formula
+def score_traffic(
+    sequences: Value,
+    heads: Value,
+    seq_len: Value,
+    tp_size: Value,
+    written_scores: Value,
+    bytes_per_score: Value,
+) -> Value:
+    r"""Memory traffic of attention scores that are not fused with their products.
+
+    $$ Q_s = \frac{\sigma\,b\,a\,s^2\,q_s}{t} $$
+
+    Parameters
+    ----------
+    sequences : [1]
+        $b$, sequences of a microbatch.
+    heads : [1]
+        $a$, attention heads.
+    seq_len : [token]
+        $s$, tokens of a sequence.
+    tp_size : [1]
+        $t$, devices that share the layer.
+    written_scores : [1]
+        $\sigma$, share of the scores that pass through memory: 0 for fused attention.
+    bytes_per_score : [byte]
+        $q_s$, bytes moved per such score in the forward pass.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_s$, bytes read and written.
+
+    References
+    ----------
+    Dao et al. (2022), FlashAttention, section 2.2 (standard attention writes and reads the score
+    matrix), https://arxiv.org/abs/2205.14135
+    """
+    scores = written_scores * sequences * heads * seq_len * seq_len
+    return scores * bytes_per_score / tp_size
+
+
+@formula
+def step_traffic(
+    stage_layers: Value,
+    microbatch_count: Value,
+    stream_time: Value,
+    bandwidth: Value,
+    products: Value,
+    head: Value,
+    matrix_share: Value,
+    update: Value,
+) -> Value:
+    r"""Bytes that a device moves through its memory in a training step.
+
+    Products are read and written three times, once forward and twice for the gradients. The
+    embedding is left out.
+
+    $$ Q = m\,B\,\bigl(L_p\,\bigl[t_s + (3 + r_w)\,t_w\bigr] + t_v\bigr) + Q_u $$
+
+    Parameters
+    ----------
+    stage_layers : [1]
+        $L_p$, layers of a stage.
+    microbatch_count : [1]
+        $m$, microbatches.
+    stream_time : [s]
+        $t_s$, time in which a layer streams, per microbatch.
+    bandwidth : [byte/s]
+        $B$, bandwidth at which it does.
+    products : [s]
+        $t_w$, time in which a layer's products would stream in a forward pass, arithmetic apart.
+    head : [s]
+        $t_v$, time in which output projection and loss would stream, in a mean stage.
+    matrix_share : [1]
+        $r_w$, share of the layer that is recomputed.
+    update : [byte]
+        $Q_u$, traffic of the optimizer.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q$, bytes.
+
+    References
+    ----------
+    Counting; three passes: Narayanan et al. (2021), Efficient Large-Scale Language Model Training
+    on GPU Clusters Using Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
+    """
+    streamed = stream_time + (3 + matrix_share) * products
+    return microbatch_count * bandwidth * (stage_layers * streamed + head) + update

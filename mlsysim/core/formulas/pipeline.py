@@ -1,4 +1,4 @@
-"""Pipelines: stages that wait for each other."""
+"""Pipelines: stages that wait for each other, and the microbatches that they hold."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, ceil, minimum
@@ -6,13 +6,156 @@ from mlsysim.core.numeric import Value, ceil, minimum
 __all__ = [
     "chunks_in_flight",
     "interleaving_factor",
+    "last_stage_in_flight",
     "layers_per_stage",
     "microbatches_in_flight",
     "pipeline_bubble_fraction",
     "pipeline_bubble_time",
+    "pipeline_transfer_time",
     "split_backward_bubble_time",
-    "stage_imbalance",
 ]
+
+
+@formula
+def chunks_in_flight(pp_size: Value, microbatch_count: Value, virtual_stages: Value) -> Value:
+    r"""Chunks of microbatches whose activations the first stage holds under interleaved 1F1B.
+
+    Use it for $v > 1$ only: plain 1F1B holds $\min(p, m)$.
+
+    $$ k = \min(p\,v + p - 1,\; m\,v) $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    microbatch_count : [1]
+        $m$, microbatches per step, a multiple of the stages.
+    virtual_stages : [1]
+        $v$, model chunks per stage.
+
+    Returns
+    -------
+    chunks : [1]
+        $k$, chunks in flight, each the $v$-th part of what a stage keeps of a microbatch.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
+    section 4.2.3, https://arxiv.org/abs/2205.05198, times $p\,v$; the minimum by counting.
+    """
+    return minimum(pp_size * virtual_stages + pp_size - 1, microbatch_count * virtual_stages)
+
+
+@formula
+def interleaving_factor(pp_size: Value, virtual_stages: Value) -> Value:
+    r"""Growth of the first stage's activations under the interleaved schedule.
+
+    Use it for $v > 1$ only: plain 1F1B has the factor 1.
+
+    $$ \lambda = 1 + \frac{p-1}{p\,v} $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    virtual_stages : [1]
+        $v$, model chunks per stage.
+
+    Returns
+    -------
+    factor : [1]
+        $\lambda$, activations relative to plain 1F1B.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
+    section 4.2.3, https://arxiv.org/abs/2205.05198
+    """
+    return 1 + (pp_size - 1) / (pp_size * virtual_stages)
+
+
+@formula
+def last_stage_in_flight(pp_size: Value, virtual_stages: Value, microbatch_count: Value) -> Value:
+    r"""Microbatches whose activations the last stage holds at once, in parts of its layers.
+
+    The last stage runs each microbatch back as soon as it has come. When schedules are
+    interleaved it holds all chunks but its last for a whole round.
+
+    $$ k = \min\left(m,\; \frac{(v - 1)\,p + 1}{v}\right) $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    virtual_stages : [1]
+        $v$, model chunks per stage.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+
+    Returns
+    -------
+    microbatches : [1]
+        $k$, microbatches in flight.
+
+    References
+    ----------
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 2.2 and Figure 4, https://arxiv.org/abs/2104.04473
+    """
+    return minimum(microbatch_count, ((virtual_stages - 1) * pp_size + 1) / virtual_stages)
+
+
+@formula
+def layers_per_stage(layers: Value, pp_size: Value, virtual_stages: Value) -> Value:
+    r"""Layers of the longest stage, when layers are dealt out as evenly as they go.
+
+    $$ L_p = v\left\lceil \frac{L}{p\,v} \right\rceil $$
+
+    Parameters
+    ----------
+    layers : [1]
+        $L$, layers of the model.
+    pp_size : [1]
+        $p$, pipeline stages.
+    virtual_stages : [1]
+        $v$, model chunks per stage, each as long as the longest.
+
+    Returns
+    -------
+    layers : [1]
+        $L_p$, layers of the longest stage.
+
+    References
+    ----------
+    Counting; the longest chunk sets the pace of the pipeline.
+    """
+    return virtual_stages * ceil(layers / (pp_size * virtual_stages))
+
+
+@formula
+def microbatches_in_flight(pp_size: Value, microbatch_count: Value) -> Value:
+    r"""Microbatches whose activations the first stage holds at once under 1F1B.
+
+    $$ k = \min(p, m) $$
+
+    Parameters
+    ----------
+    pp_size : [1]
+        $p$, pipeline stages.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+
+    Returns
+    -------
+    microbatches : [1]
+        $k$, microbatches in flight.
+
+    References
+    ----------
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, section 2.2.1, https://arxiv.org/abs/2104.04473
+    """
+    return minimum(pp_size, microbatch_count)
 
 
 @formula
@@ -79,6 +222,43 @@ def pipeline_bubble_time(
 
 
 @formula
+def pipeline_transfer_time(
+    transfer: Value, microbatch_count: Value, virtual_stages: Value, pp_size: Value
+) -> Value:
+    r"""Time in which a stage hands activations on and gradients back, not overlapped.
+
+    A single stage has no neighbour and hands nothing on. Where each tensor-parallel rank sends a
+    slice, the all-gather that rebuilds the whole at the receiver comes on top (none is needed with
+    sequence parallelism).
+
+    $$ t_p = 2\,m\,v\,\min(1,\, p - 1)\,t_1 $$
+
+    Parameters
+    ----------
+    transfer : [s]
+        $t_1$, time of one transfer between neighbouring stages.
+    microbatch_count : [1]
+        $m$, microbatches per step.
+    virtual_stages : [1]
+        $v$, model chunks per stage.
+    pp_size : [1]
+        $p$, pipeline stages.
+
+    Returns
+    -------
+    time : [s]
+        $t_p$, time per step.
+
+    References
+    ----------
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, sections 2.2.2 (v-fold with interleaving) and 3.2 (b s h per boundary),
+    https://arxiv.org/abs/2104.04473
+    """
+    return 2 * microbatch_count * virtual_stages * minimum(1, pp_size - 1) * transfer
+
+
+@formula
 def split_backward_bubble_time(
     forward_time: Value,
     input_gradient_time: Value,
@@ -119,141 +299,3 @@ def split_backward_bubble_time(
     filled = minimum(weight_gradient_time, minimum(forward_time, input_gradient_time))
     passes = (pp_size - 1) * (forward_time + input_gradient_time)
     return passes - (minimum(pp_size, microbatch_count) - 1) * filled
-
-
-@formula
-def layers_per_stage(layers: Value, pp_size: Value, virtual_stages: Value) -> Value:
-    r"""Layers of the longest stage, when layers are dealt out as evenly as they go.
-
-    $$ L_p = v\left\lceil \frac{L}{p\,v} \right\rceil $$
-
-    Parameters
-    ----------
-    layers : [1]
-        $L$, layers of the model.
-    pp_size : [1]
-        $p$, pipeline stages.
-    virtual_stages : [1]
-        $v$, model chunks per stage, each as long as the longest.
-
-    Returns
-    -------
-    layers : [1]
-        $L_p$, layers of the longest stage.
-
-    References
-    ----------
-    Counting; the longest chunk sets the pace of the pipeline.
-    """
-    return virtual_stages * ceil(layers / (pp_size * virtual_stages))
-
-
-@formula
-def stage_imbalance(layers: Value, pp_size: Value, stage_layers: Value) -> Value:
-    r"""Work of the longest stage over the mean of all stages.
-
-    $$ \iota = \frac{p\,L_p}{L} $$
-
-    Parameters
-    ----------
-    layers : [1]
-        $L$, layers of the model.
-    pp_size : [1]
-        $p$, pipeline stages.
-    stage_layers : [1]
-        $L_p$, layers of the longest stage.
-
-    Returns
-    -------
-    ratio : [1]
-        $\iota$, 1 where the layers divide evenly.
-
-    References
-    ----------
-    Counting; the longest stage sets the pace of the pipeline.
-    """
-    return pp_size * stage_layers / layers
-
-
-@formula
-def microbatches_in_flight(pp_size: Value, microbatch_count: Value) -> Value:
-    r"""Microbatches whose activations the first stage holds at once under 1F1B.
-
-    $$ k = \min(p, m) $$
-
-    Parameters
-    ----------
-    pp_size : [1]
-        $p$, pipeline stages.
-    microbatch_count : [1]
-        $m$, microbatches per step.
-
-    Returns
-    -------
-    microbatches : [1]
-        $k$, microbatches in flight.
-
-    References
-    ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, section 2.2.1, https://arxiv.org/abs/2104.04473
-    """
-    return minimum(pp_size, microbatch_count)
-
-
-@formula
-def chunks_in_flight(pp_size: Value, microbatch_count: Value, virtual_stages: Value) -> Value:
-    r"""Chunks of microbatches whose activations the first stage holds under interleaved 1F1B.
-
-    Use it for $v > 1$ only: plain 1F1B holds $\min(p, m)$.
-
-    $$ k = \min(p\,v + p - 1,\; m\,v) $$
-
-    Parameters
-    ----------
-    pp_size : [1]
-        $p$, pipeline stages.
-    microbatch_count : [1]
-        $m$, microbatches per step, a multiple of the stages.
-    virtual_stages : [1]
-        $v$, model chunks per stage.
-
-    Returns
-    -------
-    chunks : [1]
-        $k$, chunks in flight, each the $v$-th part of what a stage keeps of a microbatch.
-
-    References
-    ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 4.2.3, https://arxiv.org/abs/2205.05198, times $p\,v$; the minimum by counting.
-    """
-    return minimum(pp_size * virtual_stages + pp_size - 1, microbatch_count * virtual_stages)
-
-
-@formula
-def interleaving_factor(pp_size: Value, virtual_stages: Value) -> Value:
-    r"""Growth of the first stage's activations under the interleaved schedule.
-
-    Use it for $v > 1$ only: plain 1F1B has the factor 1.
-
-    $$ \lambda = 1 + \frac{p-1}{p\,v} $$
-
-    Parameters
-    ----------
-    pp_size : [1]
-        $p$, pipeline stages.
-    virtual_stages : [1]
-        $v$, model chunks per stage.
-
-    Returns
-    -------
-    factor : [1]
-        $\lambda$, activations relative to plain 1F1B.
-
-    References
-    ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 4.2.3, https://arxiv.org/abs/2205.05198
-    """
-    return 1 + (pp_size - 1) / (pp_size * virtual_stages)

@@ -1,14 +1,103 @@
-"""Reliability: how often a fleet fails."""
+"""Reliability: how often a fleet fails, and what checkpoints save and cost."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, expm1
+from mlsysim.core.numeric import Value, exp, expm1, sqrt
 
 __all__ = [
-    "expected_failures",
+    "checkpoint_goodput",
     "failure_probability",
     "fleet_mtbf",
     "observed_mtbf",
+    "optimal_checkpoint_interval",
 ]
+
+
+@formula
+def checkpoint_goodput(
+    interval: Value, checkpoint_time: Value, restart_time: Value, mtbf: Value
+) -> Value:
+    r"""Share of the time in which a job with checkpoints makes progress.
+
+    Failures come at a constant rate and may strike during work, checkpoint and restart. An interval
+    that fails is begun anew. The formula is exact, not an expansion.
+
+    $$ g = \frac{\tau}{M\,e^{R/M}\,\bigl(e^{(\tau+\delta)/M} - 1\bigr)} $$
+
+    Parameters
+    ----------
+    interval : [s]
+        $\tau$, time of work between checkpoints.
+    checkpoint_time : [s]
+        $\delta$, time to write a checkpoint.
+    restart_time : [s]
+        $R$, time from a failure until work goes on.
+    mtbf : [s]
+        $M$, mean time between failures of the fleet.
+
+    Returns
+    -------
+    goodput : [1]
+        $g$, share of the time that is useful work.
+
+    References
+    ----------
+    Daly (2006), A higher order estimate of the optimum checkpoint interval for restart dumps,
+    equation 9, https://doi.org/10.1016/j.future.2004.11.016
+    """
+    segment = interval + checkpoint_time
+    return interval / mtbf * exp(-(restart_time + segment) / mtbf) / -expm1(-segment / mtbf)
+
+
+@formula
+def failure_probability(time: Value, mtbf: Value) -> Value:
+    r"""Probability that at least one failure occurs, when failures come at a constant rate.
+
+    $$ P = 1 - e^{-t/M} $$
+
+    Parameters
+    ----------
+    time : [s]
+        $t$, time.
+    mtbf : [s]
+        $M$, mean time between failures.
+
+    Returns
+    -------
+    probability : [1]
+        $P$, probability of at least one failure.
+
+    References
+    ----------
+    Daly (2006), A higher order estimate of the optimum checkpoint interval for restart dumps
+    (Poisson failures), https://doi.org/10.1016/j.future.2004.11.016
+    """
+    return -expm1(-time / mtbf)
+
+
+@formula
+def fleet_mtbf(device_mtbf: Value, devices: Value) -> Value:
+    r"""Mean time between failures of a job that any device can stop.
+
+    $$ M = \frac{\theta}{n} $$
+
+    Parameters
+    ----------
+    device_mtbf : [s]
+        $\theta$, mean time between failures of one device.
+    devices : [1]
+        $n$, devices.
+
+    Returns
+    -------
+    mtbf : [s]
+        $M$, mean time between failures of the fleet.
+
+    References
+    ----------
+    Kokolis et al. (2025), Revisiting Reliability in Large-Scale Machine Learning Research Clusters:
+    nodes in series, https://arxiv.org/abs/2410.21680
+    """
+    return device_mtbf / devices
 
 
 @formula
@@ -41,77 +130,29 @@ def observed_mtbf(devices: Value, time: Value, interruptions: Value) -> Value:
 
 
 @formula
-def fleet_mtbf(device_mtbf: Value, devices: Value) -> Value:
-    r"""Mean time between failures of a job that any device can stop.
+def optimal_checkpoint_interval(checkpoint_time: Value, mtbf: Value) -> Value:
+    r"""Time between checkpoints that loses least, to first order: Young's, or Young and Daly's.
 
-    $$ M = \frac{\theta}{n} $$
+    Good while a checkpoint takes far less time than passes between failures.
+
+    $$ \tau = \sqrt{2\,\delta\,M} $$
 
     Parameters
     ----------
-    device_mtbf : [s]
-        $\theta$, mean time between failures of one device.
-    devices : [1]
-        $n$, devices.
-
-    Returns
-    -------
+    checkpoint_time : [s]
+        $\delta$, time to write a checkpoint.
     mtbf : [s]
         $M$, mean time between failures of the fleet.
 
-    References
-    ----------
-    Kokolis et al. (2025), Revisiting Reliability in Large-Scale Machine Learning Research Clusters:
-    nodes in series, https://arxiv.org/abs/2410.21680
-    """
-    return device_mtbf / devices
-
-
-@formula
-def expected_failures(time: Value, mtbf: Value) -> Value:
-    r"""Number of failures to expect in a time.
-
-    $$ k = \frac{t}{M} $$
-
-    Parameters
-    ----------
-    time : [s]
-        $t$, time.
-    mtbf : [s]
-        $M$, mean time between failures.
-
     Returns
     -------
-    failures : [1]
-        $k$, expected failures.
+    interval : [s]
+        $\tau$, time of work between checkpoints.
 
     References
     ----------
-    Definition of the mean time between failures.
+    Young (1974), A first order approximation to the optimum checkpoint interval,
+    https://doi.org/10.1145/361147.361115; Daly (2006), A higher order estimate of the optimum
+    checkpoint interval for restart dumps, https://doi.org/10.1016/j.future.2004.11.016
     """
-    return time / mtbf
-
-
-@formula
-def failure_probability(time: Value, mtbf: Value) -> Value:
-    r"""Probability that at least one failure occurs, when failures come at a constant rate.
-
-    $$ P = 1 - e^{-t/M} $$
-
-    Parameters
-    ----------
-    time : [s]
-        $t$, time.
-    mtbf : [s]
-        $M$, mean time between failures.
-
-    Returns
-    -------
-    probability : [1]
-        $P$, probability of at least one failure.
-
-    References
-    ----------
-    Daly (2006), A higher order estimate of the optimum checkpoint interval for restart dumps
-    (Poisson failures), https://doi.org/10.1016/j.future.2004.11.016
-    """
-    return -expm1(-time / mtbf)
+    return sqrt(2 * checkpoint_time * mtbf)

@@ -6,14 +6,13 @@ from mlsysim.core.numeric import Value, maximum, minimum
 __all__ = [
     "arithmetic_intensity",
     "attainable_rate",
+    "bandwidth_utilization",
     "compute_time",
     "flops_utilization",
+    "format_flops_utilization",
     "memory_time",
-    "reached_bandwidth",
-    "reached_rate",
     "ridge_point",
     "roofline_time",
-    "sample_rate",
 ]
 
 
@@ -42,85 +41,6 @@ def arithmetic_intensity(flops: Value, bytes_moved: Value) -> Value:
     https://doi.org/10.1145/1498765.1498785 (there: operational intensity)
     """
     return flops / bytes_moved
-
-
-@formula
-def ridge_point(peak_rate: Value, bandwidth: Value) -> Value:
-    r"""Intensity at which arithmetic and memory take equally long.
-
-    $$ I^{*} = \frac{P}{B} $$
-
-    Parameters
-    ----------
-    peak_rate : [flop/s]
-        $P$, peak arithmetic rate.
-    bandwidth : [byte/s]
-        $B$, peak memory bandwidth.
-
-    Returns
-    -------
-    intensity : [flop/byte]
-        $I^{*}$, ridge point.
-
-    References
-    ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785
-    """
-    return peak_rate / bandwidth
-
-
-@formula
-def reached_rate(peak_rate: Value, efficiency: Value) -> Value:
-    r"""Arithmetic rate at a constant share of the peak.
-
-    $$ R_\eta = \eta\,P $$
-
-    Parameters
-    ----------
-    peak_rate : [flop/s]
-        $P$, peak arithmetic rate.
-    efficiency : [1]
-        $\eta$, share of the peak rate that is reached, above 0 and at most 1.
-
-    Returns
-    -------
-    rate : [flop/s]
-        $R_\eta$, rate that is reached.
-
-    References
-    ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "Adding Ceilings to the Model",
-    https://doi.org/10.1145/1498765.1498785
-    """
-    return efficiency * peak_rate
-
-
-@formula
-def reached_bandwidth(bandwidth: Value, efficiency: Value) -> Value:
-    r"""Bandwidth at a constant share of the datasheet's.
-
-    $$ B_\eta = \eta\,B $$
-
-    Parameters
-    ----------
-    bandwidth : [byte/s]
-        $B$, bandwidth as the datasheet states it.
-    efficiency : [1]
-        $\eta$, share that is reached.
-
-    Returns
-    -------
-    bandwidth : [byte/s]
-        $B_\eta$, bandwidth that is reached.
-
-    References
-    ----------
-    Definition of efficiency.
-    """
-    return efficiency * bandwidth
 
 
 @formula
@@ -153,6 +73,34 @@ def attainable_rate(intensity: Value, peak_rate: Value, bandwidth: Value) -> Val
 
 
 @formula
+def bandwidth_utilization(traffic: Value, time: Value, bandwidth: Value) -> Value:
+    r"""Share of a device's memory bandwidth that a computation uses (MBU).
+
+    $$ u_b = \frac{Q}{B\,t} $$
+
+    Parameters
+    ----------
+    traffic : [byte]
+        $Q$, bytes that one device reads and writes.
+    time : [s]
+        $t$, time taken.
+    bandwidth : [byte/s]
+        $B$, memory bandwidth of the device.
+
+    Returns
+    -------
+    utilization : [1]
+        $u_b$, mean bandwidth over the bandwidth there is.
+
+    References
+    ----------
+    Definition; the name is that of Databricks (2023), LLM Inference Performance Engineering: Best
+    Practices, https://www.databricks.com/blog/llm-inference-performance-engineering-best-practices
+    """
+    return traffic / (bandwidth * time)
+
+
+@formula
 def compute_time(flops: Value, peak_rate: Value, efficiency: Value) -> Value:
     r"""Time of the arithmetic alone, at a constant share of the peak rate.
 
@@ -179,85 +127,6 @@ def compute_time(flops: Value, peak_rate: Value, efficiency: Value) -> Value:
     efficiency is a ceiling below the roof, in the sense of "Adding Ceilings to the Model".
     """
     return flops / (efficiency * peak_rate)
-
-
-@formula
-def memory_time(bytes_moved: Value, bandwidth: Value) -> Value:
-    r"""Time of the memory traffic alone.
-
-    $$ t_m = \frac{Q}{B} $$
-
-    Parameters
-    ----------
-    bytes_moved : [byte]
-        $Q$, bytes read from and written to memory.
-    bandwidth : [byte/s]
-        $B$, memory bandwidth.
-
-    Returns
-    -------
-    time : [s]
-        $t_m$, memory time.
-
-    References
-    ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785
-    """
-    return bytes_moved / bandwidth
-
-
-@formula
-def roofline_time(compute: Value, memory: Value) -> Value:
-    r"""Time of a computation whose arithmetic and memory traffic overlap fully.
-
-    $$ t = \max(t_c,\; t_m) $$
-
-    Parameters
-    ----------
-    compute : [s]
-        $t_c$, compute time.
-    memory : [s]
-        $t_m$, memory time.
-
-    Returns
-    -------
-    time : [s]
-        $t$, time.
-
-    References
-    ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785
-    """
-    return maximum(compute, memory)
-
-
-@formula
-def sample_rate(batch_size: Value, time: Value) -> Value:
-    r"""Samples per second when one batch follows the other.
-
-    $$ X = \frac{b}{t} $$
-
-    Parameters
-    ----------
-    batch_size : [sample]
-        $b$, samples in a batch.
-    time : [s]
-        $t$, time of a batch.
-
-    Returns
-    -------
-    rate : [sample/s]
-        $X$, throughput.
-
-    References
-    ----------
-    Definition of throughput for back-to-back batches.
-    """
-    return batch_size / time
 
 
 @formula
@@ -292,3 +161,129 @@ def flops_utilization(flops: Value, time: Value, peak_rate: Value, devices: Valu
     B, https://arxiv.org/abs/2204.02311
     """
     return flops / (devices * peak_rate * time)
+
+
+@formula
+def format_flops_utilization(
+    flops: Value,
+    wide_flops: Value,
+    time: Value,
+    peak_rate: Value,
+    wide_peak_rate: Value,
+    devices: Value,
+) -> Value:
+    r"""Share of the peak rates that a computation in two number formats uses (MFU or HFU).
+
+    Attention and logits stay in a wider format when the matrix products run in a narrow one. Each
+    operation counts against the peak rate of the format that it runs in, so the share is at most
+    one on devices whose wide format is the faster one, too.
+
+    $$ u = \frac{1}{n\,t}\left(\frac{F - F_h}{P} + \frac{F_h}{P_h}\right) $$
+
+    Parameters
+    ----------
+    flops : [flop]
+        $F$, operations done by all devices together.
+    wide_flops : [flop]
+        $F_h$, those of them in the wide format.
+    time : [s]
+        $t$, time taken.
+    peak_rate : [flop/s]
+        $P$, dense peak rate of one device in the format of the products.
+    wide_peak_rate : [flop/s]
+        $P_h$, dense peak rate of one device in the wide format.
+    devices : [1]
+        $n$, devices.
+
+    Returns
+    -------
+    utilization : [1]
+        $u$, share of the peak rates.
+
+    References
+    ----------
+    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1,
+    https://arxiv.org/abs/2204.02311, with the peak rate of each format.
+    """
+    return ((flops - wide_flops) / peak_rate + wide_flops / wide_peak_rate) / (devices * time)
+
+
+@formula
+def memory_time(bytes_moved: Value, bandwidth: Value) -> Value:
+    r"""Time of the memory traffic alone.
+
+    $$ t_m = \frac{Q}{B} $$
+
+    Parameters
+    ----------
+    bytes_moved : [byte]
+        $Q$, bytes read from and written to memory.
+    bandwidth : [byte/s]
+        $B$, memory bandwidth.
+
+    Returns
+    -------
+    time : [s]
+        $t_m$, memory time.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785
+    """
+    return bytes_moved / bandwidth
+
+
+@formula
+def ridge_point(peak_rate: Value, bandwidth: Value) -> Value:
+    r"""Intensity at which arithmetic and memory take equally long.
+
+    $$ I^{*} = \frac{P}{B} $$
+
+    Parameters
+    ----------
+    peak_rate : [flop/s]
+        $P$, peak arithmetic rate.
+    bandwidth : [byte/s]
+        $B$, peak memory bandwidth.
+
+    Returns
+    -------
+    intensity : [flop/byte]
+        $I^{*}$, ridge point.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785
+    """
+    return peak_rate / bandwidth
+
+
+@formula
+def roofline_time(compute: Value, memory: Value) -> Value:
+    r"""Time of a computation whose arithmetic and memory traffic overlap fully.
+
+    $$ t = \max(t_c,\; t_m) $$
+
+    Parameters
+    ----------
+    compute : [s]
+        $t_c$, compute time.
+    memory : [s]
+        $t_m$, memory time.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time.
+
+    References
+    ----------
+    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
+    multicore architectures, CACM 52(4), "The Roofline Model",
+    https://doi.org/10.1145/1498765.1498785
+    """
+    return maximum(compute, memory)

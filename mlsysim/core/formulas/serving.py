@@ -1,154 +1,88 @@
-"""Serving a language model: prefill, decode, and the memory that both need."""
+"""Serving a language model: prefill and decode, and requests that wait for each other.
+
+A fixed number of clients each send a request, wait for the answer and send the next: an arrival
+is another request's end. Prompts and outputs have one length each. So arrivals spread out by
+themselves: a prompt that was read after another also ends after it, and its successor finds the
+prefill free. What queues is the start, when all clients send at once, and requests that end
+together because they were prefilled together.
+"""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, maximum
+from mlsysim.core.numeric import Value, floor, maximum, minimum
 
 __all__ = [
+    "arrivals_together",
+    "burst_prefill_time",
     "continuous_batching_rate",
     "decode_flops",
+    "interference_time",
     "mean_context",
-    "pass_time",
+    "mean_over_waves",
+    "place_wait",
     "prefill_flops",
-    "token_rate",
-    "total_context",
+    "prompts_per_pass",
+    "request_time",
 ]
 
 
 @formula
-def prefill_flops(
-    tokens: Value, sequences: Value, matrix: Value, score: Value, logit: Value
-) -> Value:
-    r"""Operations of reading the prompts; only each prompt's last token needs logits.
+def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> Value:
+    r"""Requests that arrive together once the first wave is over.
 
-    $$ F_p = D\,(f_w + f_a) + b\,f_v $$
+    In a decode step, a share of the sequences makes its last token; as many requests follow. They
+    are more where clients send in groups.
 
-    Parameters
-    ----------
-    tokens : [token]
-        $D$, prompt tokens of all sequences.
-    sequences : [1]
-        $b$, sequences.
-    matrix : [flop]
-        $f_w$, operations per token in weight matrices.
-    score : [flop]
-        $f_a$, operations per token in attention scores and values.
-    logit : [flop]
-        $f_v$, operations per token in the output projection.
-
-    Returns
-    -------
-    flops : [flop]
-        $F_p$, operations of the prefill.
-
-    References
-    ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
-    """
-    return tokens * (matrix + score) + sequences * logit
-
-
-@formula
-def decode_flops(sequences: Value, matrix: Value, score: Value, logit: Value) -> Value:
-    r"""Operations of one decode step: one new token for each sequence.
-
-    $$ F_d = b\,(f_w + f_a + f_v) $$
+    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{b}{\max(o - 1,\, 1)}\right)\right) $$
 
     Parameters
     ----------
     sequences : [1]
-        $b$, sequences.
-    matrix : [flop]
-        $f_w$, operations per token in weight matrices.
-    score : [flop]
-        $f_a$, operations per token in attention scores and values, over the whole context.
-    logit : [flop]
-        $f_v$, operations per token in the output projection.
-
-    Returns
-    -------
-    flops : [flop]
-        $F_d$, operations of the step.
-
-    References
-    ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
-    """
-    return sequences * (matrix + score + logit)
-
-
-@formula
-def total_context(seq_len: Value, output_len: Value) -> Value:
-    r"""Tokens that a sequence has come to hold when its last token is made.
-
-    $$ T = s + o $$
-
-    Parameters
-    ----------
-    seq_len : [token]
-        $s$, tokens of the prompt.
+        $b$, sequences that are decoded at once.
     output_len : [token]
-        $o$, tokens generated.
+        $o$, tokens generated per request.
+    arrivals : [1]
+        $g_0$, requests of a group.
 
     Returns
     -------
-    tokens : [token]
-        $T$, tokens of the sequence.
+    requests : [1]
+        $g$, requests.
 
     References
     ----------
-    Counting.
+    Counting: each sequence ends once in as many decode steps as it has tokens after the first,
+    which the prefill makes.
     """
-    return seq_len + output_len
+    return minimum(sequences, maximum(arrivals, sequences / maximum(output_len - 1, 1)))
 
 
 @formula
-def mean_context(seq_len: Value, output_len: Value) -> Value:
-    r"""Tokens that a sequence holds on average while it is generated.
+def burst_prefill_time(prefill: Value, arrivals: Value, prompts: Value) -> Value:
+    r"""Mean time until the prompts of requests that arrive together have been read.
 
-    $$ \bar T = s + \frac{o}{2} $$
+    They are read $n$ at a time, and those of one pass have their first tokens together.
 
-    Parameters
-    ----------
-    seq_len : [token]
-        $s$, tokens of the prompt.
-    output_len : [token]
-        $o$, tokens generated.
-
-    Returns
-    -------
-    tokens : [token]
-        $\bar T$, mean tokens of the sequence.
-
-    References
-    ----------
-    Counting: the context grows by one token a step.
-    """
-    return seq_len + output_len / 2
-
-
-@formula
-def pass_time(roofline: Value, communication: Value) -> Value:
-    r"""Time of a pass through the model when communication does not overlap.
-
-    $$ t = t_r + t_t $$
+    $$ t = \frac{g + n}{2}\,t_p $$
 
     Parameters
     ----------
-    roofline : [s]
-        $t_r$, time of arithmetic and memory traffic.
-    communication : [s]
-        $t_t$, tensor-parallel communication.
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    arrivals : [1]
+        $g$, requests that arrive together.
+    prompts : [1]
+        $n$, prompts of one pass.
 
     Returns
     -------
     time : [s]
-        $t$, time of the pass.
+        $t$, mean time to the first token.
 
     References
     ----------
-    Sum of parts that do not overlap.
+    Counting: the i-th of g / n passes ends at i n prefills, whose mean is as above.
     """
-    return roofline + communication
+    return (arrivals + prompts) / 2 * prefill
 
 
 @formula
@@ -189,25 +123,236 @@ def continuous_batching_rate(
 
 
 @formula
-def token_rate(request_rate: Value, output_len: Value) -> Value:
-    r"""Tokens per second that a rate of requests amounts to.
+def decode_flops(sequences: Value, matrix: Value, score: Value, logit: Value) -> Value:
+    r"""Operations of one decode step: one new token for each sequence.
 
-    $$ X_o = o\,X $$
+    $$ F_d = b\,(f_w + f_a + f_v) $$
 
     Parameters
     ----------
-    request_rate : [1/s]
-        $X$, requests per second.
+    sequences : [1]
+        $b$, sequences.
+    matrix : [flop]
+        $f_w$, operations per token in weight matrices.
+    score : [flop]
+        $f_a$, operations per token in attention scores and values, over the whole context.
+    logit : [flop]
+        $f_v$, operations per token in the output projection.
+
+    Returns
+    -------
+    flops : [flop]
+        $F_d$, operations of the step.
+
+    References
+    ----------
+    Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
+    """
+    return sequences * (matrix + score + logit)
+
+
+@formula
+def interference_time(prefill: Value, sequences: Value, read: Value, output_len: Value) -> Value:
+    r"""Part of the time between two tokens in which other requests' prompts are read.
+
+    While a request is served, each of the $b$ places reads one prompt. Those that are read before
+    the request's first token are in its time to the first token; the others are read between its
+    tokens. So each prompt is counted once, and requests in flight are rate times latency.
+
+    $$ t = \frac{b\,t_p - t_r}{\max(o - 1,\, 1)} $$
+
+    Parameters
+    ----------
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    sequences : [1]
+        $b$, sequences in flight.
+    read : [s]
+        $t_r$, mean time until a request's own prompt has been read.
     output_len : [token]
         $o$, tokens generated per request.
 
     Returns
     -------
-    rate : [token/s]
-        $X_o$, tokens per second.
+    time : [s]
+        $t$, time per token.
+
+    References
+    ----------
+    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
+    section 3, https://arxiv.org/abs/2403.02310; Little (1961), A Proof for the Queuing Formula
+    L = λW, https://doi.org/10.1287/opre.9.3.383
+    """
+    return (sequences * prefill - read) / maximum(output_len - 1, 1)
+
+
+@formula
+def mean_context(seq_len: Value, output_len: Value) -> Value:
+    r"""Tokens that a sequence holds on average while it is generated.
+
+    $$ \bar T = s + \frac{o}{2} $$
+
+    Parameters
+    ----------
+    seq_len : [token]
+        $s$, tokens of the prompt.
+    output_len : [token]
+        $o$, tokens generated.
+
+    Returns
+    -------
+    tokens : [token]
+        $\bar T$, mean tokens of the sequence.
+
+    References
+    ----------
+    Counting: the context grows by one token a step.
+    """
+    return seq_len + output_len / 2
+
+
+@formula
+def mean_over_waves(first: Value, later: Value, waves: Value) -> Value:
+    r"""Mean over a run in which each client sends several requests, one after the other.
+
+    $$ t = \frac{t_1}{w} + \left(1 - \frac{1}{w}\right)t_2 $$
+
+    Parameters
+    ----------
+    first : [s]
+        $t_1$, mean of the first wave, in which all requests arrive at once.
+    later : [s]
+        $t_2$, mean of the later ones, which arrive as others end.
+    waves : [1]
+        $w$, requests of each client; endless where the start does not matter.
+
+    Returns
+    -------
+    time : [s]
+        $t$, mean of all requests.
 
     References
     ----------
     Counting.
     """
-    return output_len * request_rate
+    return first / waves + (1 - 1 / waves) * later
+
+
+@formula
+def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> Value:
+    r"""Mean time that a request waits for memory, where not all in flight fit at once.
+
+    By Little's law, those outside wait while that many of those inside end. In the first wave
+    the first wait for nobody, and the mean is half of it.
+
+    $$ t = \left(1 - \frac{1}{2w}\right)\frac{c - b}{b}\,t_s $$
+
+    Parameters
+    ----------
+    sequences : [1]
+        $c$, requests in flight.
+    running : [1]
+        $b$, those whose keys and values fit.
+    stay : [s]
+        $t_s$, time in which each of those inside ends once.
+    waves : [1]
+        $w$, requests of each client.
+
+    Returns
+    -------
+    time : [s]
+        $t$, wait before the prefill.
+
+    References
+    ----------
+    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    """
+    return (1 - 1 / (2 * waves)) * (sequences - running) / running * stay
+
+
+@formula
+def prefill_flops(
+    tokens: Value, sequences: Value, matrix: Value, score: Value, logit: Value
+) -> Value:
+    r"""Operations of reading the prompts; only each prompt's last token needs logits.
+
+    $$ F_p = D\,(f_w + f_a) + b\,f_v $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $D$, prompt tokens of all sequences.
+    sequences : [1]
+        $b$, sequences.
+    matrix : [flop]
+        $f_w$, operations per token in weight matrices.
+    score : [flop]
+        $f_a$, operations per token in attention scores and values.
+    logit : [flop]
+        $f_v$, operations per token in the output projection.
+
+    Returns
+    -------
+    flops : [flop]
+        $F_p$, operations of the prefill.
+
+    References
+    ----------
+    Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
+    """
+    return tokens * (matrix + score) + sequences * logit
+
+
+@formula
+def prompts_per_pass(pass_tokens: Value, seq_len: Value, sequences: Value) -> Value:
+    r"""Prompts that one pass of the engine reads when several wait.
+
+    $$ n = \min\left(b,\; \max\left(1,\; \left\lfloor\frac{C}{s}\right\rfloor\right)\right) $$
+
+    Parameters
+    ----------
+    pass_tokens : [token]
+        $C$, tokens that the engine takes into one pass.
+    seq_len : [token]
+        $s$, tokens of a prompt.
+    sequences : [1]
+        $b$, sequences at most.
+
+    Returns
+    -------
+    prompts : [1]
+        $n$, prompts.
+
+    References
+    ----------
+    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
+    section 4.2, https://arxiv.org/abs/2403.02310
+    """
+    return minimum(sequences, maximum(1, floor(pass_tokens / seq_len)))
+
+
+@formula
+def request_time(ttft: Value, itl: Value, output_len: Value) -> Value:
+    r"""Time from a request to the last token of its answer.
+
+    $$ t = t_f + \max(o - 1,\, 0)\,t_i $$
+
+    Parameters
+    ----------
+    ttft : [s]
+        $t_f$, time to the first token.
+    itl : [s]
+        $t_i$, time between tokens.
+    output_len : [token]
+        $o$, tokens generated.
+
+    Returns
+    -------
+    time : [s]
+        $t$, latency of the request.
+
+    References
+    ----------
+    Counting: the prefill makes the first token.
+    """
+    return ttft + maximum(output_len - 1, 0) * itl

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from mlsysim.core.formulas import device_energy, facility_energy, operational_carbon
+from mlsysim.core.formulas import facility_energy, operational_carbon
 from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
@@ -46,7 +46,7 @@ def _power(pue: float, *, rest: bool = True) -> float:
     if rest:
         hours -= sum(shown for shown, _ in _SHOWN)
         tonnes -= sum(shown for _, shown in _SHOWN)
-    energy = facility_energy(device_energy(Q_(1, "W"), Q_(hours, "h")), pue)
+    energy = facility_energy(Q_(hours, "W*h"), pue)
     return _si(Q_(tonnes, "tonne") / operational_carbon(energy, Q_(385, "g/kWh")))
 
 

@@ -1,15 +1,81 @@
-"""Memory of serving: weights beside keys and values, and what fits."""
+"""Memory of serving: keys and values, and the sequences that fit beside the weights."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, floor, maximum, minimum
 
 __all__ = [
+    "kv_budget",
+    "kv_cache_size",
     "kv_per_device",
     "largest_batch",
     "longest_context",
-    "memory_share",
-    "serving_memory",
 ]
+
+
+@formula
+def kv_budget(capacity: Value, weights: Value, share: Value) -> Value:
+    r"""Memory that an engine lets weights, keys and values take.
+
+    $$ M_1 = \phi\,M_0 + (1 - \phi)\,M_w $$
+
+    Parameters
+    ----------
+    capacity : [byte]
+        $M_0$, memory of a device.
+    weights : [byte]
+        $M_w$, weights on it.
+    share : [1]
+        $\phi$, share of the rest, $M_0 - M_w$, that keys and values may take.
+
+    Returns
+    -------
+    size : [byte]
+        $M_1$, bytes.
+
+    References
+    ----------
+    Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with
+    PagedAttention, section 4.2, https://arxiv.org/abs/2309.06180
+    """
+    return share * capacity + (1 - share) * weights
+
+
+@formula
+def kv_cache_size(
+    layers: Value,
+    kv_heads: Value,
+    head_dim: Value,
+    tokens: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Bytes of the keys and values that attention keeps for a number of tokens.
+
+    $$ M_{kv} = 2\,L\,k\,d\,T\,e $$
+
+    Parameters
+    ----------
+    layers : [1]
+        $L$, layers.
+    kv_heads : [1]
+        $k$, key and value heads.
+    head_dim : [1]
+        $d$, width of one head.
+    tokens : [token]
+        $T$, tokens kept, over all sequences.
+    bytes_per_element : [byte]
+        $e$, bytes of one element.
+
+    Returns
+    -------
+    size : [byte]
+        $M_{kv}$, bytes.
+
+    References
+    ----------
+    Counting; the cache as in Pope et al. (2022), Efficiently Scaling Transformer Inference, section
+    2, https://arxiv.org/abs/2211.05102
+    """
+    return 2 * layers * kv_heads * head_dim * tokens * bytes_per_element
 
 
 @formula
@@ -41,59 +107,6 @@ def kv_per_device(kv_cache: Value, tp_size: Value, kv_heads: Value) -> Value:
     https://arxiv.org/abs/2211.05102
     """
     return kv_cache / minimum(tp_size, kv_heads)
-
-
-@formula
-def serving_memory(weights: Value, kv_cache: Value) -> Value:
-    r"""Memory that weights, keys and values take.
-
-    Activations and the framework's own memory come on top.
-
-    $$ M = M_w + M_{kv} $$
-
-    Parameters
-    ----------
-    weights : [byte]
-        $M_w$, weights.
-    kv_cache : [byte]
-        $M_{kv}$, keys and values of all sequences.
-
-    Returns
-    -------
-    size : [byte]
-        $M$, bytes.
-
-    References
-    ----------
-    Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with
-    PagedAttention, section 1, https://arxiv.org/abs/2309.06180
-    """
-    return weights + kv_cache
-
-
-@formula
-def memory_share(memory: Value, capacity: Value) -> Value:
-    r"""Memory that is needed over memory that is there.
-
-    $$ \mu = \frac{M}{M_0} $$
-
-    Parameters
-    ----------
-    memory : [byte]
-        $M$, bytes needed.
-    capacity : [byte]
-        $M_0$, bytes there.
-
-    Returns
-    -------
-    share : [1]
-        $\mu$, above 1 where the memory does not suffice.
-
-    References
-    ----------
-    Definition.
-    """
-    return memory / capacity
 
 
 @formula

@@ -1,0 +1,266 @@
+"""Mixtures of experts: which experts tokens visit, and the way there and back."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, maximum
+
+__all__ = [
+    "copies_by_expert",
+    "copies_by_node",
+    "expert_dispatch_time",
+    "expert_group_size",
+    "experts_visited",
+    "local_copies",
+    "routing_traffic",
+    "rows_per_device",
+]
+
+
+@formula
+def copies_by_expert(experts_per_token: Value, nodes: Value) -> Value:
+    r"""Copies of a token that leave its node, when each expert is sent one of its own.
+
+    $$ c_r = k_e\,\frac{n - 1}{n} $$
+
+    Parameters
+    ----------
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    nodes : [1]
+        $n$, nodes over which the experts lie.
+
+    Returns
+    -------
+    copies : [1]
+        $c_r$, copies.
+
+    References
+    ----------
+    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
+    """
+    return experts_per_token * (nodes - 1) / nodes
+
+
+@formula
+def copies_by_node(experts_per_token: Value, nodes: Value) -> Value:
+    r"""Copies of a token that leave its node, when each node is sent one and deals it out itself.
+
+    A node is visited unless all of the token's experts lie elsewhere.
+
+    $$ c_r = (n - 1)\left(1 - \left(1 - \frac{1}{n}\right)^{k_e}\right) $$
+
+    Parameters
+    ----------
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    nodes : [1]
+        $n$, nodes over which the experts lie.
+
+    Returns
+    -------
+    copies : [1]
+        $c_r$, copies.
+
+    References
+    ----------
+    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, section 3.2.2 (a token passes the network
+    once per node and is forwarded within it), https://arxiv.org/abs/2412.19437; the share of nodes
+    visited is counting, for experts chosen independently.
+    """
+    return (nodes - 1) * (1 - (1 - 1 / nodes) ** experts_per_token)
+
+
+@formula
+def expert_dispatch_time(
+    hidden_state: Value,
+    local_copies: Value,
+    remote_copies: Value,
+    local_bandwidth: Value,
+    nic_bandwidth: Value,
+    latency: Value,
+) -> Value:
+    r"""Time to send a microbatch's tokens to their experts, or back.
+
+    Copies for devices of the same node pass its links while the others pass the device's own share
+    of the network. Unlike a ring, which enters a node once, most copies leave it.
+
+    $$ t = \max\left(\frac{c_l\,M_h}{B_l},\; \frac{c_r\,M_h}{B_r}\right) + t_0 $$
+
+    Parameters
+    ----------
+    hidden_state : [byte]
+        $M_h$, residual stream of a microbatch on the device.
+    local_copies : [1]
+        $c_l$, copies of a token that stay in the node.
+    remote_copies : [1]
+        $c_r$, copies that leave it.
+    local_bandwidth : [byte/s]
+        $B_l$, bandwidth of a device within its node, one direction.
+    nic_bandwidth : [byte/s]
+        $B_r$, bandwidth of a device between nodes, one direction.
+    latency : [s]
+        $t_0$, time of an empty exchange.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of one exchange.
+
+    References
+    ----------
+    Counting of copies by the link that they pass.
+    """
+    inside = local_copies * hidden_state / local_bandwidth
+    outside = remote_copies * hidden_state / nic_bandwidth
+    return maximum(inside, outside) + latency
+
+
+@formula
+def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
+    r"""Devices that hold one set of a layer's experts between them.
+
+    Devices of a tensor-parallel group hold different experts, where experts are dealt out at all.
+
+    $$ n_x = \max(t, e_p) $$
+
+    Parameters
+    ----------
+    tp_size : [1]
+        $t$, devices that share each layer.
+    ep_size : [1]
+        $e_p$, devices that share the experts.
+
+    Returns
+    -------
+    devices : [1]
+        $n_x$, devices.
+
+    References
+    ----------
+    Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
+    """
+    return maximum(tp_size, ep_size)
+
+
+@formula
+def experts_visited(experts: Value, experts_per_token: Value, tokens: Value) -> Value:
+    r"""Experts of a layer that at least one token of a pass visits, if all are equally likely.
+
+    $$ g = E\left(1 - \max\left(0,\, 1 - \frac{k_e}{E}\right)^{T}\right) $$
+
+    Parameters
+    ----------
+    experts : [1]
+        $E$, experts of a layer: 1 for a dense layer.
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    tokens : [token]
+        $T$, tokens of the pass.
+
+    Returns
+    -------
+    matrices : [1]
+        $g$, experts whose weights are read.
+
+    References
+    ----------
+    Counting: a token misses an expert with the chance in brackets, independently of the others.
+    """
+    return experts * (1 - maximum(0, 1 - experts_per_token / experts) ** tokens)
+
+
+@formula
+def local_copies(experts_per_token: Value, ranks: Value, near: Value) -> Value:
+    r"""Copies of a token that go to other devices of its own node, when experts are chosen evenly.
+
+    $$ c_l = k_e\,\frac{l - 1}{e_p} $$
+
+    Parameters
+    ----------
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    ranks : [1]
+        $e_p$, devices that share the experts.
+    near : [1]
+        $l$, those of them in one node, the sender included.
+
+    Returns
+    -------
+    copies : [1]
+        $c_l$, copies.
+
+    References
+    ----------
+    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
+    """
+    return experts_per_token * (near - 1) / ranks
+
+
+@formula
+def routing_traffic(
+    rows: Value, hidden_dim: Value, routing_bytes: Value, cast_bytes: Value, bias_bytes: Value
+) -> Value:
+    r"""Memory traffic of sorting tokens by expert and putting their results together, forward.
+
+    Each copy of a token is converted to a narrow format on its own, on the way to an expert and on
+    the way back.
+
+    $$ Q_x = m\,h\,(q_x + 2q_c + q_b) $$
+
+    Parameters
+    ----------
+    rows : [1]
+        $m$, rows of the device's experts: a copy of each token for each expert that it visits.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    routing_bytes : [byte]
+        $q_x$, bytes moved per routed element.
+    cast_bytes : [byte]
+        $q_c$, bytes moved per element that is converted to a narrow format; 0 without one.
+    bias_bytes : [byte]
+        $q_b$, bytes moved per routed element to add the experts' biases; 0 without these.
+
+    Returns
+    -------
+    traffic : [byte]
+        $Q_x$, bytes read and written.
+
+    References
+    ----------
+    Gale et al. (2022), MegaBlocks: Efficient Sparse Training with Mixture-of-Experts, section 5.2
+    (permutation of tokens), https://arxiv.org/abs/2211.15841
+    """
+    return rows * hidden_dim * (routing_bytes + 2 * cast_bytes + bias_bytes)
+
+
+@formula
+def rows_per_device(
+    tokens: Value, experts_per_token: Value, tp_size: Value, expert_tp_size: Value
+) -> Value:
+    r"""Rows that the products of a device's experts have, when experts are loaded evenly.
+
+    Ranks of a tensor-parallel group that hold different experts deal out the group's tokens.
+
+    $$ m = k_e\,T\,\frac{t_x}{t} $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch on the device.
+    experts_per_token : [1]
+        $k_e$, experts that each token visits: 1 for a dense layer.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    expert_tp_size : [1]
+        $t_x$, those of them that share each expert.
+
+    Returns
+    -------
+    rows : [1]
+        $m$, rows.
+
+    References
+    ----------
+    Fedus, Zoph and Shazeer (2021), Switch Transformers, section 2.2,
+    https://arxiv.org/abs/2101.03961
+    """
+    return experts_per_token * tokens * expert_tp_size / tp_size

@@ -1,0 +1,347 @@
+"""Running a fleet: power and energy, carbon and water, and what it costs."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, maximum, minimum
+
+__all__ = [
+    "amortized_carbon",
+    "amortized_cost",
+    "device_power",
+    "embodied_carbon",
+    "facility_energy",
+    "host_power",
+    "operational_carbon",
+    "ownership_cost",
+    "power_utilization",
+    "site_water",
+    "workload_power",
+]
+
+
+@formula
+def amortized_carbon(carbon: Value, time: Value, service_life: Value) -> Value:
+    r"""Part of the embodied carbon that falls to a time of use.
+
+    $$ C_t = C_m\,\frac{t}{\Lambda} $$
+
+    Parameters
+    ----------
+    carbon : [kg]
+        $C_m$, CO2 equivalent of making the hardware.
+    time : [s]
+        $t$, time of use.
+    service_life : [s]
+        $\Lambda$, time that the hardware serves in all.
+
+    Returns
+    -------
+    carbon : [kg]
+        $C_t$, CO2 equivalent of that time.
+
+    References
+    ----------
+    EcoLogits (2024), Environmental Impacts of LLM Inference, request embodied impacts,
+    https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md
+    """
+    return carbon * time / service_life
+
+
+@formula
+def amortized_cost(capex: Value, time: Value, service_life: Value) -> Value:
+    r"""Part of a purchase price that falls to a time of use, the same for every hour of service.
+
+    $$ K_t = K\,\frac{t}{\Lambda} $$
+
+    Parameters
+    ----------
+    capex : [USD]
+        $K$, purchase price.
+    time : [s]
+        $t$, time of use.
+    service_life : [s]
+        $\Lambda$, time that the hardware serves in all.
+
+    Returns
+    -------
+    cost : [USD]
+        $K_t$, share of that time.
+
+    References
+    ----------
+    Microsoft, Alphabet, Amazon and Meta (2022), annual reports: cost of servers spread over their
+    useful lives, https://shaulkoral.com/useful-life-of-servers-and-network-assets-at-tech-companies/
+    """
+    return capex * time / service_life
+
+
+@formula
+def device_power(design_power: Value, idle_share: Value, utilization: Value) -> Value:
+    r"""Mean power of a device that is busy for a part of its time.
+
+    $$ W = W_d\,\bigl(\iota + (1 - \iota)\,u\bigr) $$
+
+    Parameters
+    ----------
+    design_power : [W]
+        $W_d$, design power.
+    idle_share : [1]
+        $\iota$, power of the idle device over its design power.
+    utilization : [1]
+        $u$, place between idle (0) and design power (1).
+
+    Returns
+    -------
+    power : [W]
+        $W$, mean power.
+
+    References
+    ----------
+    Thoughtworks (2021), Cloud Carbon Footprint, energy of compute: between minimum and maximum
+    power in proportion to utilization,
+    https://github.com/cloud-carbon-footprint/cloud-carbon-footprint
+    """
+    return design_power * (idle_share + (1 - idle_share) * utilization)
+
+
+@formula
+def embodied_carbon(
+    nodes: Value, devices_per_node: Value, device_carbon: Value, host_carbon: Value
+) -> Value:
+    r"""Greenhouse gas of making a fleet's servers.
+
+    $$ C_m = n\,(d\,c_d + c_h) $$
+
+    Parameters
+    ----------
+    nodes : [1]
+        $n$, servers.
+    devices_per_node : [1]
+        $d$, devices of a server.
+    device_carbon : [kg]
+        $c_d$, CO2 equivalent of making a device.
+    host_carbon : [kg]
+        $c_h$, CO2 equivalent of making a server without its devices.
+
+    Returns
+    -------
+    carbon : [kg]
+        $C_m$, CO2 equivalent.
+
+    References
+    ----------
+    EcoLogits (2024), Environmental Impacts of LLM Inference, server embodied impacts,
+    https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md
+    """
+    return nodes * (devices_per_node * device_carbon + host_carbon)
+
+
+@formula
+def facility_energy(it_energy: Value, pue: Value) -> Value:
+    r"""Energy of the whole facility for the energy of its computers.
+
+    $$ E_f = \epsilon\,E $$
+
+    Parameters
+    ----------
+    it_energy : [J]
+        $E$, energy of the computers.
+    pue : [1]
+        $\epsilon$, power usage effectiveness.
+
+    Returns
+    -------
+    energy : [J]
+        $E_f$, energy of the facility.
+
+    References
+    ----------
+    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.5,
+    https://arxiv.org/abs/2104.10350
+    """
+    return it_energy * pue
+
+
+@formula
+def host_power(
+    node_power: Value, design_power: Value, devices_per_node: Value, host_share: Value
+) -> Value:
+    r"""Power of a server apart from its devices: processors, memory, network, fans.
+
+    A part of what the server's rating leaves once its devices have their design power.
+
+    $$ W_h = \eta\,\max(W_n - d\,W_d,\ 0) $$
+
+    Parameters
+    ----------
+    node_power : [W]
+        $W_n$, maximum power of the server.
+    design_power : [W]
+        $W_d$, design power of a device.
+    devices_per_node : [1]
+        $d$, devices of the server.
+    host_share : [1]
+        $\eta$, part of the remainder that is drawn.
+
+    Returns
+    -------
+    power : [W]
+        $W_h$, power of the host.
+
+    References
+    ----------
+    Latif et al. (2025), Single-Node Power Demand During AI Training: Measurements on an 8-GPU
+    NVIDIA H100 System, https://arxiv.org/abs/2412.08602
+    """
+    return host_share * maximum(node_power - devices_per_node * design_power, 0 * node_power)
+
+
+@formula
+def operational_carbon(energy: Value, carbon_intensity: Value) -> Value:
+    r"""Greenhouse gas of electricity from a grid.
+
+    $$ C = \gamma\,E $$
+
+    Parameters
+    ----------
+    energy : [J]
+        $E$, electricity drawn.
+    carbon_intensity : [kg/J]
+        $\gamma$, CO2 equivalent per unit of electricity.
+
+    Returns
+    -------
+    carbon : [kg]
+        $C$, CO2 equivalent.
+
+    References
+    ----------
+    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.5,
+    https://arxiv.org/abs/2104.10350
+    """
+    return energy * carbon_intensity
+
+
+@formula
+def ownership_cost(capital: Value, operating: Value) -> Value:
+    r"""Cost of owning a fleet.
+
+    $$ O = K + X $$
+
+    Parameters
+    ----------
+    capital : [USD]
+        $K$, cost of capital: the whole purchase price, or its share of a time.
+    operating : [USD]
+        $X$, operating cost of the time.
+
+    Returns
+    -------
+    cost : [USD]
+        $O$, cost of owning.
+
+    References
+    ----------
+    Koomey et al., A Simple Model for Determining True Total Cost of Ownership for Data Centers,
+    Uptime Institute, https://studylib.net/doc/8930168/
+    """
+    return capital + operating
+
+
+@formula
+def power_utilization(power: Value, design_power: Value, idle_share: Value) -> Value:
+    r"""Place of a device's power between idle and design power: the inverse of `device_power`.
+
+    $$ u = \frac{W / W_d - \iota}{1 - \iota} $$
+
+    Parameters
+    ----------
+    power : [W]
+        $W$, mean power.
+    design_power : [W]
+        $W_d$, design power.
+    idle_share : [1]
+        $\iota$, power of the idle device over its design power.
+
+    Returns
+    -------
+    utilization : [1]
+        $u$, 0 at idle and 1 at the design power.
+
+    References
+    ----------
+    Definition: the inverse of `device_power`.
+    """
+    return (power / design_power - idle_share) / (1 - idle_share)
+
+
+@formula
+def site_water(it_energy: Value, wue: Value) -> Value:
+    r"""Water that a facility consumes on its site; that of the power plants is not counted.
+
+    $$ V = \omega\,E $$
+
+    Parameters
+    ----------
+    it_energy : [J]
+        $E$, energy of the computers.
+    wue : [m**3/J]
+        $\omega$, water usage effectiveness.
+
+    Returns
+    -------
+    water : [m**3]
+        $V$, water.
+
+    References
+    ----------
+    The Green Grid (2011), Water Usage Effectiveness (WUE), as in
+    https://www.techtarget.com/searchdatacenter/definition/WUE-water-usage-effectiveness
+    """
+    return it_energy * wue
+
+
+@formula
+def workload_power(
+    design_power: Value,
+    constant_share: Value,
+    compute_share: Value,
+    memory_share: Value,
+    hfu: Value,
+    mbu: Value,
+) -> Value:
+    r"""Mean power of a device from the work that it does: the energy roofline.
+
+    Each operation and each byte costs an energy of its own, on top of a constant power. All three
+    are given in shares of the design power: $\kappa$ is the energy of an operation times the peak
+    rate, $\mu$ the energy of a byte times the bandwidth. The power limit of the board holds the
+    sum at the design power.
+
+    $$ W = W_d\,\min\left(1,\; \pi_0 + \kappa\,u_f + \mu\,u_b\right) $$
+
+    Parameters
+    ----------
+    design_power : [W]
+        $W_d$, design power, at which the board limits itself.
+    constant_share : [1]
+        $\pi_0$, power of a device that a program holds and that does nothing, over $W_d$.
+    compute_share : [1]
+        $\kappa$, power that arithmetic at the peak rate would add, over $W_d$.
+    memory_share : [1]
+        $\mu$, power that traffic at the full bandwidth would add, over $W_d$.
+    hfu : [1]
+        $u_f$, executed operations over what the peak rate allows.
+    mbu : [1]
+        $u_b$, memory traffic over what the bandwidth allows.
+
+    Returns
+    -------
+    power : [W]
+        $W$, mean power.
+
+    References
+    ----------
+    Choi, Bedard, Fowler and Vuduc (2013), A Roofline Model of Energy,
+    https://doi.org/10.1109/IPDPS.2013.77
+    """
+    share = constant_share + compute_share * hfu + memory_share * mbu
+    return design_power * minimum(1, share)

@@ -1,0 +1,356 @@
+"""Memory of training: activations that layers keep, and the state of the optimizer."""
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, minimum, where
+
+__all__ = [
+    "activation_memory_per_layer",
+    "backward_width",
+    "copied_context_width",
+    "head_working_memory",
+    "hidden_state_size",
+    "kept_attention_width",
+    "kept_expert_width",
+    "optimizer_state_size",
+]
+
+
+@formula
+def activation_memory_per_layer(
+    tokens: Value,
+    seq_len: Value,
+    hidden_dim: Value,
+    heads: Value,
+    attention_width: Value,
+    copied_width: Value,
+    kept_width: Value,
+    tp_size: Value,
+    sequence_shards: Value,
+    kept_scores: Value,
+    fused_attention: Value,
+    dropout: Value,
+    statistic_bytes: Value,
+    bytes_per_element: Value,
+    mask_bytes: Value,
+) -> Value:
+    r"""Activations that one layer keeps for the backward pass, on one device.
+
+    Split by sequence: inputs and outputs of both norms, and two dropout masks. Split by tensor:
+    queries, keys, values, the attention's output, and what the feed-forward block keeps. Scores
+    pass through memory unless attention is fused, which keeps one statistic per query instead.
+
+    $$ M_l = T\left(\frac{h\,(4e + 2\delta\,e_m)}{t_s}
+       + \frac{e\,(w_a + w_c + w_f)}{t}
+       + \frac{a\,((1-\phi)\,\kappa\,s\,(2e + \delta\,e_m) + \phi\,e_s)}{t}\right) $$
+
+    For the GPT block ($w_a = 4h$, $w_f = 8h$, $e = 2$ and $e_m = 1$ byte, $\phi = 0$) this is the
+    paper's $s b h\,(10 + 24/t + 5 a s / (h t))$, and $s b h\,(34 + 5 a s / h)$ on one
+    device. A gate, fewer key heads and no dropout change the coefficients. Logits stand outside
+    the layers.
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch on the device.
+    seq_len : [token]
+        $s$, tokens in a sequence.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    heads : [1]
+        $a$, attention heads.
+    attention_width : [1]
+        $w_a$, elements per token of queries, keys, values and the attention's output.
+    copied_width : [1]
+        $w_c$, width of the attention's output where devices that share a sequence exchange it
+        and keep it twice, split by head and split by position; else 0.
+    kept_width : [1]
+        $w_f$, inner elements per token that the feed-forward block keeps.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    sequence_shards : [1]
+        $t_s$, devices that share norms and dropouts: $t$ with sequence parallelism, else 1.
+    kept_scores : [1]
+        $\kappa$, 1 if the attention scores are kept, 0 if they are recomputed.
+    fused_attention : [1]
+        $\phi$, 1 if attention is one kernel, whose scores never reach memory; else 0.
+    dropout : [1]
+        $\delta$, 1 if training drops elements out, else 0.
+    statistic_bytes : [byte]
+        $e_s$, bytes of the softmax's statistic per query and head: 4.
+    bytes_per_element : [byte]
+        $e$, bytes of one activation.
+    mask_bytes : [byte]
+        $e_m$, bytes of one element of a dropout mask: 1.
+
+    Returns
+    -------
+    size : [byte]
+        $M_l$, bytes per layer and microbatch.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models, Eqs.
+    1, 2 and 4 and Table 2, https://arxiv.org/abs/2205.05198; fused attention: Dao et al. (2022),
+    FlashAttention, section 3.1 (output and statistics are kept),
+    https://arxiv.org/abs/2205.14135; two copies under context parallelism: Jacobs et al. (2023),
+    DeepSpeed Ulysses, section 3.1, https://arxiv.org/abs/2309.14509
+    """
+    masks = dropout * mask_bytes
+    norms = hidden_dim * (4 * bytes_per_element + 2 * masks) / sequence_shards
+    inner = bytes_per_element * (attention_width + copied_width + kept_width) / tp_size
+    scores = (1 - fused_attention) * kept_scores * seq_len * (2 * bytes_per_element + masks)
+    statistics = fused_attention * statistic_bytes
+    return tokens * (norms + inner + heads * (scores + statistics) / tp_size)
+
+
+@formula
+def backward_width(
+    experts_per_token: Value, hidden_dim: Value, ffn_dim: Value, mlp_matrices: Value
+) -> Value:
+    r"""Elements per token of the widest gradient in a feed-forward block's backward pass.
+
+    The gradient of what enters the nonlinearity, gate included. What the block kept of the
+    nonlinearity's output is free by then, and pays for the gradient of that output. Experts also
+    hold the gradient of every token's copies.
+
+    $$ w_g = k_e\,\left((w - 1)\,f + h\right) $$
+
+    Parameters
+    ----------
+    experts_per_token : [1]
+        $k_e$, experts that each token visits: 1 for a dense layer.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    ffn_dim : [1]
+        $f$, inner width of the block.
+    mlp_matrices : [1]
+        $w$, matrices in the block: 2, or 3 with a gate.
+
+    Returns
+    -------
+    width : [1]
+        $w_g$, elements per token.
+
+    References
+    ----------
+    Counting; checked against peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
+    v1.2 summary, https://github.com/MooreThreads/SimuMax
+    """
+    return experts_per_token * ((mlp_matrices - 1) * ffn_dim + hidden_dim)
+
+
+@formula
+def copied_context_width(width: Value, cp_size: Value) -> Value:
+    r"""Width of the attention's output that context parallelism keeps a second time.
+
+    Devices that share a sequence turn it from split by position to split by head and back. The
+    backward pass needs the attention's output in both forms.
+
+    $$ w_c = \min(1,\; c_p - 1)\,w_a $$
+
+    Parameters
+    ----------
+    width : [1]
+        $w_a$, width of all attention heads together.
+    cp_size : [1]
+        $c_p$, devices that share each sequence.
+
+    Returns
+    -------
+    width : [1]
+        $w_c$, elements per token; 0 where no sequence is shared.
+
+    References
+    ----------
+    Jacobs et al. (2023), DeepSpeed Ulysses, section 3.1, https://arxiv.org/abs/2309.14509; kept
+    twice: MooreThreads, SimuMax, B200 release v1.2 summary, notes,
+    https://github.com/MooreThreads/SimuMax
+    """
+    return minimum(1, cp_size - 1) * width
+
+
+@formula
+def head_working_memory(
+    tokens: Value,
+    hidden_dim: Value,
+    vocab_size: Value,
+    tp_size: Value,
+    sequence_shards: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Logits and what surrounds them when the backward pass begins on the last stage.
+
+    A fused loss writes the gradient over the logits. Beside them stand input and output of the
+    last norm, the gathered input of the output projection, and its gradient.
+
+    $$ M_v = e\,T\left(\frac{V}{t} + 2h + \frac{2h}{t_s}\right) $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch on the device.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    vocab_size : [1]
+        $V$, rows of the output table.
+    tp_size : [1]
+        $t$, devices that share the table.
+    sequence_shards : [1]
+        $t_s$, devices that share the norm.
+    bytes_per_element : [byte]
+        $e$, bytes of one logit.
+
+    Returns
+    -------
+    size : [byte]
+        $M_v$, bytes.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
+    section 4.3 (norm, projection and logits), https://arxiv.org/abs/2205.05198; a fused loss:
+    Hsu et al. (2024), Liger Kernel, section 3.2, https://arxiv.org/abs/2410.10989
+    """
+    rows = vocab_size / tp_size + 2 * hidden_dim + 2 * hidden_dim / sequence_shards
+    return bytes_per_element * tokens * rows
+
+
+@formula
+def hidden_state_size(
+    seq_len: Value, microbatch_size: Value, hidden_dim: Value, bytes_per_element: Value
+) -> Value:
+    r"""Bytes of the residual stream of one microbatch.
+
+    It is what a layer keeps under full recomputation, what tensor-parallel ranks reduce after
+    each block, and what one pipeline stage hands to the next. Sequence parallelism keeps only a
+    share of it on each tensor-parallel rank.
+
+    $$ M_h = e\,s\,b\,h $$
+
+    Parameters
+    ----------
+    seq_len : [token]
+        $s$, tokens in the sequence.
+    microbatch_size : [1]
+        $b$, sequences in one microbatch.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    bytes_per_element : [byte]
+        $e$, bytes of one activation.
+
+    Returns
+    -------
+    size : [byte]
+        $M_h$, bytes.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models, Table
+    2 (full activation recomputation: 2 s b h), https://arxiv.org/abs/2205.05198
+    """
+    return seq_len * microbatch_size * hidden_dim * bytes_per_element
+
+
+@formula
+def kept_attention_width(heads: Value, kv_heads: Value, head_dim: Value) -> Value:
+    r"""Elements per token that attention keeps: queries, keys, values and its output.
+
+    $$ w_a = 2\,d\,(a + k) $$
+
+    Parameters
+    ----------
+    heads : [1]
+        $a$, attention heads.
+    kv_heads : [1]
+        $k$, key and value heads.
+    head_dim : [1]
+        $d$, width of one head.
+
+    Returns
+    -------
+    width : [1]
+        $w_a$, elements per token.
+
+    References
+    ----------
+    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
+    section 4.1 (attention: 8 s b h for four times h), https://arxiv.org/abs/2205.05198
+    """
+    return 2 * head_dim * (heads + kv_heads)
+
+
+@formula
+def kept_expert_width(
+    experts_per_token: Value,
+    hidden_dim: Value,
+    expert_ffn_dim: Value,
+    shared_ffn_dim: Value,
+    mlp_matrices: Value,
+) -> Value:
+    r"""Inner elements per token that a layer of experts keeps for its backward pass.
+
+    Each expert that a token visits keeps a copy of the token beside what a dense block keeps.
+
+    $$ w_x = k_e\,(h + w\,f_x) + w\,f_s $$
+
+    Parameters
+    ----------
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    expert_ffn_dim : [1]
+        $f_x$, inner width of one expert.
+    shared_ffn_dim : [1]
+        $f_s$, inner width of what every token visits beside its experts.
+    mlp_matrices : [1]
+        $w$, matrices of an expert.
+
+    Returns
+    -------
+    width : [1]
+        $w_x$, elements per token.
+
+    References
+    ----------
+    Counting; experts as in Lepikhin et al. (2020), GShard, section 2,
+    https://arxiv.org/abs/2006.16668
+    """
+    inner = experts_per_token * (hidden_dim + mlp_matrices * expert_ffn_dim)
+    return inner + mlp_matrices * shared_ffn_dim
+
+
+@formula
+def optimizer_state_size(
+    parameters: Value, bytes_per_element: Value, moment_bytes: Value, master_bytes: Value
+) -> Value:
+    r"""Bytes of Adam's state, with a 32-bit master copy of weights that are narrower.
+
+    In mixed precision that is 12 bytes per parameter beside 2 for the weights and 2 for the
+    gradients: 16 in all.
+
+    $$ M_o = N\,(k_v + [e < k_w]\,k_w) $$
+
+    Parameters
+    ----------
+    parameters : [param]
+        $N$, parameters.
+    bytes_per_element : [byte]
+        $e$, bytes of one weight.
+    moment_bytes : [byte]
+        $k_v$, bytes of momentum and variance per parameter: 8.
+    master_bytes : [byte]
+        $k_w$, bytes of a master weight: 4.
+
+    Returns
+    -------
+    size : [byte]
+        $M_o$, bytes.
+
+    References
+    ----------
+    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
+    section 3.1, https://arxiv.org/abs/1910.02054
+    """
+    master = where(bytes_per_element < master_bytes, master_bytes, 0 * master_bytes)
+    return parameters * (moment_bytes + master)
