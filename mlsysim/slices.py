@@ -73,7 +73,7 @@ class _Slice:
     def _part(self, value: Any) -> Any:
         if isinstance(value, Chosen):
             return value.values[self._part(value.case)]
-        if not isinstance(value, np.ndarray):
+        if not isinstance(value, np.ndarray) or value.ndim == 0:
             return value
         # Shapes are aligned from the right, as in broadcasting.
         box = self.box[len(self.box) - value.ndim :]

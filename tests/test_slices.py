@@ -15,6 +15,7 @@ from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,8 +84,9 @@ def test_who_computes_does_not_change_a_bit(make, plans):
     assert_same(sweep(SingleNodeSolver, **NETWORKS, executor=make), networks)
 
 
-def numbers(row, twice):
-    """Stand in for a kernel: its outputs differ in type, shape and width from slice to slice."""
+def numbers(i):
+    """Stand in for a model: its outputs differ in type, shape and width from slice to slice."""
+    row, twice = i.row, i.twice
     first = float(np.asarray(row).flat[0])
     return {
         "row": np.asarray(row, int if first == 0 else float),
@@ -103,7 +105,7 @@ def test_every_row_is_at_its_place(shape, cached):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "_CACHED", cached)
         cuts = slices._cut(shape)
-        found = evaluate(numbers, {"row": row, "twice": last}, shape)
+        found = evaluate(numbers, SimpleNamespace(row=row, twice=last), shape)
     edges = [0, *(cut.rows.stop for cut in cuts)]
     assert [cut.rows.start for cut in cuts] == edges[:-1]
     assert edges[-1] == total
@@ -287,13 +289,13 @@ def test_a_pool_that_is_shut_down_is_an_error(make):
     assert 0 < caught.value.rows[0] < caught.value.rows[1] <= 450_000
 
 
-def slowly(rows, diary):
-    """Stand in for a kernel that takes its time, and notes when it begins and ends."""
-    own = Path(diary) / f"{rows[0]:g}"
+def slowly(i):
+    """Stand in for a model that takes its time, and notes when it begins and ends."""
+    own = Path(i.diary) / f"{i.rows[0]:g}"
     own.with_suffix(".begun").touch()
     time.sleep(0.3)
     own.with_suffix(".ended").touch()
-    return {"rows": rows}
+    return {"rows": i.rows}
 
 
 def test_what_is_stopped_leaves_no_folder(tmp_path, monkeypatch):
@@ -307,7 +309,7 @@ def test_what_is_stopped_leaves_no_folder(tmp_path, monkeypatch):
     def stop(done, total):
         raise KeyboardInterrupt
 
-    inputs = {"rows": np.arange(20.0), "diary": str(diary)}
+    inputs = SimpleNamespace(rows=np.arange(20.0), diary=str(diary))
     with spawned() as executor:
         with pytest.raises(KeyboardInterrupt):
             evaluate(slowly, inputs, (20,), executor, stop)

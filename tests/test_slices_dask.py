@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -63,9 +64,9 @@ def test_killed_workers_lose_and_double_nothing(cluster):
         )
 
 
-def fatal(rows, diary):
-    """Stand in for a kernel that no worker survives."""
-    with open(diary, "a") as lines:  # noqa: PTH123 - sent as code, which brings no imports
+def fatal(i):
+    """Stand in for a model that no worker survives."""
+    with open(i.diary, "a") as lines:  # noqa: PTH123 - sent as code, which brings no imports
         lines.write("x")
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -74,7 +75,7 @@ def test_a_slice_that_kills_its_workers_is_given_up(cluster, tmp_path):
     """Dask gives up after some workers, and the sweep after some times of that."""
     fatal.__module__ = "__main__"  # workers cannot import tests
     cluster.scheduler.allowed_failures = 1  # each worker that is lost takes a second to replace
-    inputs = {"rows": np.arange(3), "diary": str(tmp_path / "diary")}
+    inputs = SimpleNamespace(rows=np.arange(3), diary=str(tmp_path / "diary"))
     lost = r"rows 0 to 2, submitted 3 times: KilledWorker"
     with (
         distributed.Client(cluster) as client,

@@ -28,8 +28,10 @@ from mlsysim import (
     memory,
     sweep,
 )
+from mlsysim.core.fields import Record
+from mlsysim.core.forms import contents
+from mlsysim.core.inputs import Varying
 from mlsysim.core.numeric import ceil, exp, expm1, floor, gcd, sqrt
-from mlsysim.solvers.arguments import Varying
 from mlsysim.solvers.base import Solver
 from tools import sweep_law
 from tools.bench import law
@@ -219,9 +221,14 @@ def test_a_sweep_in_which_nothing_makes_sense_has_all_columns(invalid):
     assert np.isnan(table["latency"].magnitude).all()
 
 
+def numbers_of(form):
+    for _, value in contents(form):
+        yield from numbers_of(value) if isinstance(value, Record) else [value]
+
+
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.__name__)
-def test_kernels_take_floats(solver: type[Solver]):
-    """Integers of Python are exact and those of NumPy wrap around, so kernels take neither."""
+def test_models_take_floats(solver: type[Solver]):
+    """Integers of Python are exact and those of NumPy wrap around, so models take neither."""
     seen = 0
     for seed in range(100):
         asked = question(random.Random(seed).choice)
@@ -230,12 +237,13 @@ def test_kernels_take_floats(solver: type[Solver]):
         known = inspect.signature(solver.solve).parameters
         defaults = {name: item.default for name, item in known.items()}
         try:
-            arguments = solver.admit(defaults | next(asked.rows()))
+            inputs = solver.admit(defaults | next(asked.rows()))
         except ConfigError:
             continue
         seen += 1
-        found = solver.inputs(arguments) | solver.limits(arguments)
-        assert {type(value) for value in found.values()} == {float}
+        kinds = {type(value) for value in numbers_of(inputs.plain())}
+        assert float in kinds
+        assert int not in kinds
     assert seen
 
 

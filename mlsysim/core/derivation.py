@@ -109,6 +109,20 @@ class Derivation:
         part.roots = {name: self.roots[name] for name in part._outputs}
         return part
 
+    def __getitem__(self, name: str) -> Step:
+        """Return the first step of a name, or that uses a formula of this name.
+
+        Raises
+        ------
+        UnknownEntryError
+            If no step has that name or formula.
+        """
+        steps = self.steps
+        for step in steps:
+            if name in (step.name, step.formula.name if step.formula else None):
+                return step
+        raise UnknownEntryError.build(name, "step", [step.name for step in steps])
+
     def unpruned(self) -> Derivation:
         """Return the same derivation with every term followed, though it is zero or one."""
         part = copy.copy(self)
@@ -259,14 +273,14 @@ class _Tree:
         self._known: dict[int, Step | Input] = {}
         self._prune = prune
 
-    def node(self, number: Recorded) -> Step | Input:
-        """Return the step or input that a recorded number is."""
+    def node(self, number: Recorded, asked_as: str = "") -> Step | Input:
+        """Return the step or input that a recorded number is, under the name that it goes by."""
         if number.origin is not None:
             return number.origin
         known = self._known.get(id(number))
         if known is None:
             field = self._fields.get(id(number))
-            known = Step(field or self.label(number), number.formula, number.value)
+            known = Step(field or self.label(number, asked_as), number.formula, number.value)
             self._known[id(number)] = known
             if number.formula:
                 self._apply(known, number)
@@ -278,7 +292,7 @@ class _Tree:
         for name, argument in number.arguments.items():
             step.arguments[name] = argument.value if isinstance(argument, Recorded) else argument
             if isinstance(argument, Recorded):
-                step.parents[name] = self.node(argument)
+                step.parents[name] = self.node(argument, name)
 
     def _write(self, step: Step, number: Recorded) -> None:
         terms: dict[int, tuple[str, Recorded]] = {}
@@ -294,12 +308,12 @@ class _Tree:
         """Tell whether a recorded number stands for itself in a line of arithmetic."""
         return bool(number.origin or number.formula or number.name or id(number) in self._fields)
 
-    def label(self, number: Recorded) -> str:
+    def label(self, number: Recorded, asked_as: str = "value") -> str:
         """Name a term."""
         if number.origin is not None:
             return ".".join(number.origin.origin.split(".")[-2:])
         own = number.name or self._fields.get(id(number), "")
-        return own or (number.formula.name if number.formula else "value")
+        return own or (number.formula.name if number.formula else asked_as)
 
 
 _LOOSE, _TIGHT, _SIGN, _POWER, _ATOM = 1, 2, 3, 4, 5

@@ -15,8 +15,7 @@ from mlsysim.cli.arguments import flag, signature_of
 from mlsysim.cli.options import Asking, choices
 from mlsysim.cli.questions import QUESTIONS
 from mlsysim.planner import advise
-from mlsysim.solvers.arguments import Amount
-from mlsysim.solvers.arguments import Noun
+from mlsysim.solvers.arguments import Amount, Noun
 
 ASKING = {
     **{("solve", question): solver for question, solver in QUESTIONS.items()},

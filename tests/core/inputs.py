@@ -1,23 +1,15 @@
-"""Inputs for formulas and kernels, drawn by unit, and their kernels found."""
+"""Inputs for formulas, drawn by unit."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 
-from mlsysim.core.docstring import read_docstring
-from mlsysim.core.fields import units_of
 from mlsysim.core.formula import FORMULAS
 from mlsysim.core.units import Q_, ureg
-from mlsysim.solvers import kernels
-from mlsysim.solvers.base import Plan, Solver
 
 COUNTS = ("", "1", "param", "token", "sample")
 """Units of counts. The package counts in whole numbers: greatest common divisors need them."""
@@ -83,19 +75,6 @@ def _whole_groups(drawn: dict[str, Any]) -> dict[str, Any]:
     return drawn | {"ranks": drawn["ranks"] * drawn["local"]}
 
 
-def _tiled_fleet(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Parallel sizes that fill whole nodes, as the solver's rules demand."""
-    tp_size, pp_size = 2 ** (drawn["tp_size"] % 4), drawn["pp_size"] % 8 + 1
-    per_node = 2 ** (drawn["devices_per_node"] % 4)
-    nodes = drawn["nodes"] * tp_size * pp_size
-    return drawn | {
-        "tp_size": tp_size,
-        "pp_size": pp_size,
-        "devices_per_node": per_node,
-        "nodes": nodes,
-    }
-
-
 def _within_reach(drawn: dict[str, Any]) -> dict[str, Any]:
     """Times of one order, so that neither all nor none of a job survives its failures."""
     times = ("time", "interval", "checkpoint_time", "restart_time", "mtbf")
@@ -106,21 +85,19 @@ _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "checkpoint_goodput": _within_reach,
     "failure_probability": _within_reach,
     "hierarchical_all_reduce_time": _whole_groups,
-    "training_step": _tiled_fleet,
 }
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a law is tested on: a formula, or the kernel of a solver."""
+    """A formula, on which the laws are tested."""
 
     name: str
     function: Callable[..., Any]
     units: Mapping[str, str]
     """Documented unit of each argument."""
-    returns: Mapping[str, str | None]
-    """Declared unit of each value returned; `None` where it is not a number. A formula's only
-    value has the empty name."""
+    returns: str
+    """Documented unit of the value."""
 
     def draw(self, data: st.DataObject) -> dict[str, Any]:
         """Arguments in SI base units."""
@@ -133,10 +110,9 @@ class Subject:
         """The same arguments with their units."""
         return {name: Q_(value, si_unit(self.units[name])) for name, value in arguments.items()}
 
-    def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Call by keyword; every answer is a dictionary."""
-        answer = self.function(**arguments)
-        return answer if isinstance(answer, dict) else {"": answer}
+    def __call__(self, arguments: Mapping[str, Any]) -> Any:
+        """Call by keyword."""
+        return self.function(**arguments)
 
 
 def si_unit(unit: str) -> str:
@@ -153,47 +129,6 @@ def formula_subjects() -> list[Subject]:
     for name, entry in FORMULAS.items():
         manual = entry.documentation
         units = {key: symbol.unit for key, symbol in manual.parameters.items()}
-        returned = manual.returns.unit if manual.returns else None
-        function = getattr(sys.modules[entry.function.__module__], name)
-        found.append(Subject(name, function, units, {"": returned}))
+        assert manual.returns, name
+        found.append(Subject(name, entry.function, units, manual.returns.unit))
     return found
-
-
-def solver_classes(base: type[Solver[Any, Any]] = Solver) -> list[type[Solver[Any, Any]]]:
-    """Every solver of the package, however deep it derives."""
-    found = []
-    for child in base.__subclasses__():
-        if child.__module__.startswith("mlsysim."):
-            found += [child, *solver_classes(child)]
-    return found
-
-
-@cache
-def solver_plans() -> tuple[tuple[type[Solver[Any, Any]], Plan], ...]:
-    """(solver, plan) for every plan that a solver's module declares."""
-    return tuple(
-        (solver, plan)
-        for solver in solver_classes()
-        for plan in vars(sys.modules[solver.__module__]).values()
-        if isinstance(plan, Plan)
-    )
-
-
-def kernel_names() -> set[str]:
-    """Every kernel that the modules of the kernels' package export; parts begin with "_"."""
-    names = set()
-    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
-        if module.name.rpartition(".")[2].startswith("_"):
-            continue
-        names |= set(importlib.import_module(module.name).__all__)
-    return names
-
-
-def kernel_subjects() -> list[Subject]:
-    """Every kernel once, however many plans feed it."""
-    found = {}
-    for solver, plan in solver_plans():
-        units = {key: item.unit for key, item in read_docstring(plan.kernel).parameters.items()}
-        declared = {name: unit for name, unit, _ in units_of(solver.result)}
-        found[plan.kernel] = Subject(plan.kernel.__name__, plan.kernel, units, declared)
-    return list(found.values())

@@ -28,11 +28,13 @@ from mlsysim import (
     SustainabilitySolver,
     Systems,
 )
-from mlsysim.solvers.arguments import Amount, Factor, Portion
 from mlsysim.solvers.arguments import (
+    Amount,
     Choice,
+    Factor,
     Noun,
     Number,
+    Portion,
     PrecisionName,
     Share,
     Stage,

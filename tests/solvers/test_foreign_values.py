@@ -24,8 +24,7 @@ from mlsysim import (
     simulate_pipeline,
 )
 from mlsysim.core.units import real_number
-from mlsysim.solvers.arguments import Amount
-from mlsysim.solvers.arguments import Number
+from mlsysim.solvers.arguments import Amount, Number
 from tests.solvers.test_bad_input import GOOD
 
 OTHER = pint.UnitRegistry()

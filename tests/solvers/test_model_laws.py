@@ -1,0 +1,181 @@
+"""The laws of models: what every model of every solver obeys, on questions made up at random.
+
+2. On quantities, every output has the dimension that the result declares.
+3. The answer does not depend on the units in which the inputs are given.
+4. The answer on plain numbers equals that on quantities.
+6. Every output reaches its inputs through the recording.
+
+Law 5, that arrays equal a loop, is that of sweeps: `tests/test_sweep_law.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+
+import pytest
+
+from mlsysim.core.derivation import Derivation, Input, Step
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import units_of
+from mlsysim.core.forms import mapped
+from mlsysim.core.recording import Recorded, value_of, watching
+from mlsysim.core.units import Q_, ureg
+from tests.core.inputs import OTHER_UNITS
+from tools.sweep_questions import SOLVERS, question
+
+EACH = 8
+"""Questions per solver."""
+
+
+def asked(solver):
+    """Random questions that the solver answers, as admitted inputs."""
+    known = inspect.signature(solver.solve).parameters
+    defaults = {name: item.default for name, item in known.items()}
+    found, seed = [], 0
+    while len(found) < EACH:
+        seed += 1
+        made = question(random.Random(f"{solver.__name__} {seed}").choice)
+        if made.solver is not solver:
+            continue
+        try:
+            inputs = solver.admit(defaults | next(made.rows()))
+        except ConfigError:
+            continue
+        if not list(solver.faults(inputs)):
+            found.append(inputs)
+    return found
+
+
+def si(value):
+    return value.to_base_units().magnitude if isinstance(value, Q_) else value
+
+
+@pytest.fixture(scope="module", params=SOLVERS, ids=lambda solver: solver.__name__)
+def answers(request):
+    """(solver, inputs, plain outputs, recorded outputs) of some questions."""
+    found = []
+    for inputs in asked(request.param):
+        model = request.param.model(inputs)
+        with watching("mlsysim.solvers"):
+            outputs = model(inputs.recorded())
+        found.append((request.param, inputs, model(inputs.plain()), outputs))
+    return found
+
+
+def test_outputs_have_the_declared_dimension(answers):
+    for solver, _, _, outputs in answers:
+        declared = {name: unit for name, unit, _ in units_of(solver.result)}
+        for name, value in outputs.items():
+            if isinstance(value, Recorded):
+                unit = ureg.Unit(declared[name] if declared[name] != "1" else "")
+                assert value.value.dimensionality == unit.dimensionality, name
+            else:
+                assert isinstance(value, str | bool), name
+
+
+def test_plain_numbers_equal_quantities(answers):
+    for _, _, plain, outputs in answers:
+        assert plain.keys() == outputs.keys()
+        for name, value in plain.items():
+            found = si(value_of(outputs[name]))
+            if isinstance(value, str | bool):
+                assert found == value, name
+            else:
+                assert found == pytest.approx(value, rel=1e-9, abs=0, nan_ok=True), name
+
+
+def test_units_of_the_inputs_do_not_matter(answers):
+    chance = random.Random(0)
+
+    def in_another_unit(number):
+        if not isinstance(number, Recorded):
+            return number
+        units = [u for u in OTHER_UNITS if ureg.Unit(u).is_compatible_with(number.value.units)]
+        if not units or not number.value.dimensionality:
+            return number
+        return Recorded(number.value.to(chance.choice(OTHER_UNITS[units[0]])), origin=number.origin)
+
+    for solver, inputs, _, outputs in answers:
+        again = solver.model(inputs)(mapped(inputs.recorded(), in_another_unit))
+        for name, value in outputs.items():
+            if isinstance(value, Recorded):
+                # Differences of almost equal shares have few digits left.
+                least = 1e-12 if value.value.dimensionless else 0
+                expected = pytest.approx(si(value.value), rel=1e-9, abs=least, nan_ok=True)
+                assert si(again[name].value) == expected, name
+
+
+def leaves(number):
+    """The inputs that a recorded number was made of."""
+    seen, stack, found = set(), [number], []
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or not isinstance(node, Recorded):
+            continue
+        seen.add(id(node))
+        if node.origin is not None:
+            found.append(node.origin)
+        stack += [*node.operands, *node.arguments.values()]
+    return found
+
+
+def test_every_output_reaches_its_inputs(answers):
+    for solver, inputs, _, outputs in answers:
+        known = {*solver.parameters, *vars(type(inputs)), *type(inputs).__annotations__}
+        for base in type(inputs).__mro__:
+            known |= {*getattr(base, "__annotations__", ())}
+        for name, value in outputs.items():
+            if isinstance(value, Recorded):
+                assert leaves(value), name
+                assert {leaf.origin.split(".")[0] for leaf in leaves(value)} <= known, name
+
+
+def test_a_derivation_follows_the_recording_to_the_end(answers):
+    """Step by step: nothing between an output and its inputs is lost, or has no origin."""
+    for _, _, _, outputs in answers:
+        derivation = Derivation(outputs).unpruned()
+        reached = {leaf.origin for v in outputs.values() for leaf in leaves(v)}
+        assert {item.origin for item in derivation.inputs} == reached
+        for step in derivation.steps:
+            assert step.parents, step.name
+            for name, argument in step.arguments.items():
+                parent = step.parents.get(name)
+                if parent is None:
+                    assert step.formula, f"{step.name}.{name} is a literal of a line"
+                    assert not isinstance(argument, Q_), f"{step.name}.{name} has no origin"
+                else:
+                    assert isinstance(parent, Step | Input)
+                    assert parent.value is argument, f"{step.name}.{name}"
+
+
+def test_every_formula_of_a_derivation_follows_from_its_arguments(answers):
+    """Each use of a formula alone, worked out again on plain numbers."""
+    for _, _, _, outputs in answers:
+        for step in Derivation(outputs).unpruned().steps:
+            if step.formula:
+                again = step.formula.function(**{k: si(v) for k, v in step.arguments.items()})
+                assert again == pytest.approx(si(step.value), rel=1e-9, abs=0, nan_ok=True)
+
+
+def test_every_line_of_arithmetic_follows_from_its_terms(answers):
+    """Read again as Python, with its terms put in."""
+    for _, _, _, outputs in answers:
+        for step in Derivation(outputs).steps:
+            if step.formula is None:
+                assert evaluated(step) == pytest.approx(
+                    si(step.value), rel=1e-9, abs=0, nan_ok=True
+                ), step.line
+
+
+def evaluated(step):
+    from mlsysim.core import numeric
+
+    text = step.line
+    terms = sorted(step.arguments, key=len, reverse=True)
+    for place, name in enumerate(terms):
+        text = text.replace(name, f"\0{place}\0")
+    for place in range(len(terms)):
+        text = text.replace(f"\0{place}\0", f"term_{place}")
+    values = {f"term_{place}": si(step.arguments[name]) for place, name in enumerate(terms)}
+    return eval(text, vars(numeric) | {"nan": float("nan"), "inf": float("inf")}, values)
