@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from mlsysim.core.table import Column
 from mlsysim.core.units import si_factor
 from mlsysim.grid import Grid, Part
 from mlsysim.slices import Executors, Progress, evaluate, reporter
+from mlsysim.spread import SpreadColumn, unknown
 
 __all__ = ["columns_of", "outputs_of"]
 
@@ -36,16 +36,14 @@ def outputs_of(
         outputs = evaluate(part.model, part.inputs, part.shape, executor, shift)
         before += len(part.valid)
         for name, values in outputs.items():
-            flat = values.reshape(-1)
-            if flat.dtype.kind in "iu":
-                flat = flat.astype(float)
-            if len(parts) > 1:
-                column = found.get(name, _unknown(grid.size, flat.dtype))
-                column[part.rows] = flat
-                flat = column
-            found[name] = flat
+            own = values.astype(float) if values.dtype.kind in "iu" else values
+            if part.rows == slice(None):
+                found[name] = own
+                continue
+            column = found.setdefault(name, unknown(grid.size, own.dtype).reshape(grid.shape))
+            column.reshape(-1)[part.rows] = np.broadcast_to(own, part.shape).reshape(-1)
     if not parts:
-        found = {name: _unknown(grid.size, kind) for name, kind in _outputs(grid).items()}
+        found = {name: unknown(1, kind) for name, kind in _outputs(grid).items()}
     return found
 
 
@@ -66,32 +64,22 @@ def _shifted(
     report(before + done, total)
 
 
-def _unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return a column of unknown values: NaN for numbers, False for switches, `None` for words."""
-    if kind.kind in "fb":
-        return np.full(size, math.nan if kind.kind == "f" else False)
-    return np.full(size, None, object)
-
-
 def columns_of(
     grid: Grid, outputs: dict[str, NDArray[Any]], valid: NDArray[np.bool_]
 ) -> dict[str, Column]:
     """Return the axes and the outputs in their units. Outputs of invalid rows are unknown."""
     columns = grid.columns()
     units = {name: unit for name, unit, plain in units_of(grid.cls.result) if not plain}
-    every = bool(valid.all())
-    while outputs:  # one at a time, so that only one column is in memory twice
-        name = next(iter(outputs))
-        values, unit = outputs.pop(name), units.get(name, "")
+    missing = None if valid.all() else ~valid
+    for name, values in outputs.items():
+        unit = units.get(name, "")
         factor = si_factor(unit)
-        if factor != 1:
-            values /= factor
-        if not every and name in columns:  # the result repeats this argument
-            values[~valid] = grid.numbers(name)[~valid] / factor
-        elif not every:
-            unknown = _unknown(1, values.dtype)
-            values = values.astype(unknown.dtype, copy=False)
-            values[~valid] = unknown[0]
-        columns[name] = Column(values, unit)
+        own = values if factor == 1 else values / factor
+        if missing is not None and name in columns:  # the result repeats this argument
+            spread = np.broadcast_to(own, grid.shape).reshape(-1).copy()
+            spread[missing] = grid.numbers(name)[missing] / factor
+            columns[name] = Column(spread, unit)
+        else:
+            columns[name] = SpreadColumn(own, grid.shape, unit, missing)
     columns["valid"] = Column(valid)
     return columns

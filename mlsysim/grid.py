@@ -25,6 +25,7 @@ from mlsysim.core.table import Column
 from mlsysim.memory import check_room
 from mlsysim.slices import Chosen, holding
 from mlsysim.solvers.base import Model, Solver
+from mlsysim.spread import SpreadColumn
 
 __all__ = ["Grid", "Part"]
 
@@ -263,11 +264,10 @@ class Grid:
 
     def columns(self) -> dict[str, Column]:
         """Return the axes as columns."""
-        found = {}
+        found: dict[str, Column] = {}
         for name, axis in self._axes.items():
             values, unit = axis.column()
-            spread = np.broadcast_to(values[self._index[name]], self.shape)
-            found[name] = Column(spread.reshape(-1), unit)
+            found[name] = SpreadColumn(values[self._index[name]], self.shape, unit)
         return found
 
 

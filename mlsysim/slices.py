@@ -92,6 +92,8 @@ def evaluate(
 ) -> dict[str, NDArray[Any]]:
     """Run a model on all rows of a grid, slice by slice.
 
+    An output that does not vary along an axis has a length of 1 there.
+
     Raises
     ------
     ConfigError
@@ -100,36 +102,77 @@ def evaluate(
         If the executor lost a slice each time that it was submitted.
     """
     report = reporter(progress)
-    slices = _cut(shape)
+    lengths = _varying(inputs, shape)
+    slices = _cut(lengths)
     computed: Generator[tuple[_Slice, dict[str, Any]]] = (
         ((piece, _solve(model, piece.of(inputs))) for piece in slices)
         if executor is None
         else _submitted(_maker(executor), model, inputs, slices)
     )
-    total = math.prod(shape)
+    rows, total = math.prod(shape), math.prod(lengths)
     done = 0
     columns: dict[str, NDArray[Any]] = {}
+    extents: dict[str, tuple[int, ...]] = {}
+    if len(slices) > 1:
+        extents = _extents(model, inputs, lengths)
     with closing(computed):  # an error here stops the workers at once
         for piece, outputs in computed:
             for name, value in outputs.items():
-                _place(columns, name, total, piece, np.asarray(value))
+                own = np.asarray(value)
+                if name in extents:
+                    _place(columns, name, extents[name], piece, own)
+                else:
+                    columns[name] = own
             done += piece.rows.stop - piece.rows.start
-            report(done, total)
-    return {name: column.reshape(shape) for name, column in columns.items()}
+            report(done * rows // total, rows)
+    return columns
+
+
+def _varying(inputs: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the lengths of the axes along which any input varies, and 1 for the others."""
+    found: set[tuple[int, ...]] = set()
+
+    def note(value: Any) -> Any:
+        if isinstance(value, Chosen | np.ndarray):
+            found.add((value.case if isinstance(value, Chosen) else value).shape)
+        return value
+
+    mapped(inputs, note)
+    joint = np.broadcast_shapes(*found)
+    return (*(1 for _ in shape[len(joint) :]), *joint)
+
+
+def _extents(model: _Model, inputs: Any, lengths: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Return the lengths of the axes along which each output varies, seen in a corner of the grid.
+
+    What an output varies along does not depend on values: `where` evaluates both of its branches.
+    """
+    box = tuple(slice(0, min(2, length)) for length in lengths)
+    size = tuple(part.stop for part in box)
+    corner = _Slice(slice(0, math.prod(size)), box, size)
+    found = {}
+    for name, value in _solve(model, corner.of(inputs)).items():
+        own = np.shape(value)
+        own = (*(1 for _ in lengths[len(own) :]), *own)
+        found[name] = tuple(
+            length if seen > 1 else 1 for length, seen in zip(lengths, own, strict=True)
+        )
+    return found
 
 
 def holding(
     conditions: list[Callable[[Any], Any]], inputs: Any, shape: tuple[int, ...]
 ) -> NDArray[np.bool_]:
     """Tell in which rows of a grid all conditions on the inputs hold."""
-    valid = np.empty(math.prod(shape), bool)
-    for piece in _cut(shape):
+    lengths = _varying(inputs, shape)
+    valid = np.empty(lengths, bool)
+    for piece in _cut(lengths):
         part = piece.of(inputs)
         good: Any = True
         for holds in conditions:
             good = good & holds(part)
-        valid[piece.rows] = np.broadcast_to(good, piece.shape).reshape(-1)
-    return valid
+        valid[piece.box] = good
+    return np.broadcast_to(valid, shape).reshape(-1)
 
 
 def _cut(shape: tuple[int, ...]) -> list[_Slice]:
@@ -154,15 +197,20 @@ def _cut(shape: tuple[int, ...]) -> list[_Slice]:
 
 
 def _place(
-    columns: dict[str, NDArray[Any]], name: str, total: int, piece: _Slice, value: NDArray[Any]
+    columns: dict[str, NDArray[Any]],
+    name: str,
+    extent: tuple[int, ...],
+    piece: _Slice,
+    value: NDArray[Any],
 ) -> None:
-    """Write the rows of a slice to their place, in a column wide enough for them."""
+    """Write the numbers of a slice to their place, in a column wide enough for them."""
     column = columns.get(name)
     if column is None:
-        column = np.empty(total, value.dtype)
+        column = np.empty(extent, value.dtype)
     # Words differ in length, and a slice may hold whole numbers only.
     columns[name] = column = column.astype(np.result_type(column, value), copy=False)
-    column[piece.rows] = np.broadcast_to(value, piece.shape).reshape(-1)
+    place = zip(piece.box, extent, strict=True)
+    column[tuple(part if length > 1 else slice(None) for part, length in place)] = value
 
 
 def _solve(model: _Model, inputs: Any, attempt: int = 0) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""Sweeps: one solver over many configurations, evaluated on arrays by the solver's own kernel.
+"""Sweeps: one solver over many configurations, evaluated on arrays by the solver's own model.
 
-Arguments that are lists, tuples, ranges or arrays are axes. Numeric axes become arrays. Axes of
-names and objects (precisions, fleets, models) become small tables of the numbers that the kernel
-needs, which are looked up by index. The kernel then runs on slices of thousands at a time.
+Arguments that are lists, tuples, ranges or arrays are axes. Numbers become arrays along their axis,
+and so do the numbers of names and objects (precisions, fleets, models). What depends on two axes
+of eight is computed for these two. The model runs on slices of thousands of rows at a time, and a
+column is spread over all rows when it is read.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class Sweep(Table):
         return self._picked(rows.astype(int))
 
     def _picked(self, rows: NDArray[Any]) -> Sweep:
-        columns = {n: Column(c.values[rows], c.unit) for n, c in self._columns.items()}
+        columns = {name: column.picked(rows) for name, column in self._columns.items()}
         return Sweep(columns, self.solver, self._grid.picked(rows))
 
     def _rebuilt(self, columns: Mapping[str, Column]) -> Sweep:

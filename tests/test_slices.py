@@ -91,7 +91,7 @@ def numbers(i):
     return {
         "row": np.asarray(row, int if first == 0 else float),
         "twice": twice + twice,
-        "word": np.array("none" if first == 0 else "overhead"),
+        "word": np.where(np.asarray(row) >= 0, "none" if first == 0 else "overhead", ""),
     }
 
 
@@ -125,7 +125,7 @@ class Losing(Executor):
 
     def submit(self, task, *arguments):
         inputs = arguments[1]
-        first = float(np.asarray(inputs["batch_size"]).flat[0])
+        first = float(np.asarray(inputs.batch_size).flat[0])
         self.submitted[first] += 1
         place = list(self.submitted).index(first)
         future = Future()

@@ -5,7 +5,6 @@ One type serves sweeps, lists of results and the pages of the registries.
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import math
 import operator
@@ -54,6 +53,13 @@ class Column:
             fixed.flags.writeable = False
             object.__setattr__(self, "values", fixed)
 
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def picked(self, rows: Any) -> Column:
+        """Return the column of some rows, given by an array of their numbers."""
+        return Column(self.values[rows], self.unit)
+
 
 class Table:
     """Rows of equal shape, held as columns.
@@ -66,7 +72,7 @@ class Table:
     def __init__(self, columns: Mapping[str, Column], *, limit: int | None = _SHOWN_ROWS) -> None:
         self._columns = dict(columns)
         self._limit = limit
-        lengths = {len(column.values) for column in self._columns.values()}
+        lengths = {len(column) for column in self._columns.values()}
         if len(lengths) > 1:
             raise ConfigError(f"columns differ in length: {sorted(lengths)}")
         self._length = lengths.pop() if lengths else 0
@@ -228,9 +234,7 @@ def _taken(column: Column, indices: Sequence[int]) -> Column:
         return None if values is None else [values[index] for index in indices]
 
     chosen = column.values[indices] if hasattr(column.values, "dtype") else pick(column.values)
-    return dataclasses.replace(
-        column, values=chosen, sources=pick(column.sources), estimated=pick(column.estimated)
-    )
+    return Column(chosen, column.unit, column.head, pick(column.sources), pick(column.estimated))
 
 
 def _plain(column: Column, index: int) -> Any:
@@ -258,7 +262,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _alignment(column: Column) -> str:
-    values = (_plain(column, index) for index in range(len(column.values)))
+    values = (_plain(column, index) for index in range(len(column)))
     first = next((value for value in values if value is not None), None)
     return ' class="mls-number"' if _is_number(first) else ""
 

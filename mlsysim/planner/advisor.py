@@ -22,6 +22,7 @@ from mlsysim.planner.diagnosis import diagnose
 from mlsysim.planner.goals import GOALS, Goal
 from mlsysim.planner.plans import front
 from mlsysim.planner.search import Search
+from mlsysim.planner.space import LEVERS
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice
@@ -159,29 +160,10 @@ def advise(
     >>> advice.best.feasible
     True
     """
-    limits = {
-        "tp_size": tp_size,
-        "pp_size": pp_size,
-        "cp_size": cp_size,
-        "ep_size": ep_size,
-        "microbatch_count": microbatch_count,
-        "virtual_stages": virtual_stages,
-        "zero_stage": zero_stage,
-        "sequence_parallel": sequence_parallel,
-        "recompute": recompute,
-    }
-    fixed = {
-        "model": model,
-        "precision": precision,
-        "seq_len": seq_len,
-        "attention": attention,
-        "gradient_precision": gradient_precision,
-        "gradient_compression": gradient_compression,
-        "gradient_overlap": gradient_overlap,
-        "efficiency": efficiency,
-        "calibration": calibration,
-        "power_calibration": power_calibration,
-    }
+    given = dict(locals())
+    limits = {name: given[name] for name in LEVERS}
+    kept = ("fleet", "batch_size", *LEVERS)
+    fixed = {n: given[n] for n in DistributedSolver.parameters if n in given and n not in kept}
     fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
     if len({item.name for item in fleets}) < len(fleets):
         raise ConfigError("fleet: two fleets have one name; name them apart", argument="fleet")

@@ -1,18 +1,16 @@
-"""Derivations: every number of an answer is reached, and nothing between input and answer is lost.
+"""Derivations: what is shown of how an answer was made.
 
-The numbers in a derivation come from a second run of the kernel, on quantities. They must be the
-result's own numbers.
+The numbers in a derivation come from a second run of the model, on recorded numbers. They must be
+the result's own. That nothing between input and answer is lost is a law of models.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-import inspect
 import os
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -137,6 +135,16 @@ CALLS = {
     ),
 }
 every_call = pytest.mark.parametrize("name", CALLS)
+ROWS = {
+    "conventions",
+    "embodied",
+    "interruptions",
+    "ownership",
+    "power_draw",
+    "recovery",
+    "textbook",
+}
+"""Rows of the registry that models read besides the arguments."""
 
 
 @pytest.fixture(scope="module")
@@ -147,20 +155,6 @@ def answers():
         # Named, all fields are printed whole.
         found[name] = solver, arguments, result, result.explain(*result.explain().roots)
     return found
-
-
-def kernel_literals(kernel):
-    """Numbers that a kernel writes out, directly or through its shared parts."""
-    module = inspect.getmodule(kernel)
-    tree = ast.parse(textwrap.dedent(inspect.getsource(module)))
-    found = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    return {value for value in found if type(value) in (int, float)}
-
-
-def plan_of(solver, arguments):
-    parameters = inspect.signature(solver.solve).parameters.values()
-    defaults = {item.name: item.default for item in parameters if item.default is not item.empty}
-    return solver.plan(solver.admit(defaults | arguments))
 
 
 def plain(value):
@@ -182,38 +176,13 @@ def test_the_derivations_numbers_are_the_results(answers, name):
 
 
 @every_call
-def test_every_argument_comes_from_somewhere(answers, name):
-    """From an input, from another step, or from a number that stands in the kernel."""
-    solver, arguments, _, derivation = answers[name]
-    literals = kernel_literals(plan_of(solver, arguments).kernel)
-    for step in derivation.steps:
-        assert list(step.arguments) == list(FORMULAS[step.formula.name].signature.parameters)
-        for argument, value in step.arguments.items():
-            parent = step.parents.get(argument)
-            if parent is None:
-                assert not hasattr(value, "magnitude"), f"{step.name}.{argument} has no origin"
-                assert value in literals, f"{step.name}.{argument} = {value}"
-            else:
-                assert parent.value is value
-
-
-@every_call
-def test_every_step_follows_from_its_arguments(answers, name):
-    """Each step alone, worked out again on plain numbers."""
-    for step in answers[name][3].steps:
-        arguments = {key: plain(value) for key, value in step.arguments.items()}
-        again = step.formula.function(**arguments)
-        assert again == pytest.approx(plain(step.value), rel=1e-12, abs=0), step.name
-
-
-@every_call
 def test_every_input_names_its_origin_and_source(answers, name):
     solver, arguments, _, derivation = answers[name]
     assert derivation.inputs
     given = {key for key, value in arguments.items() if value is not None}
     for item in derivation.inputs:
         root = item.origin.split(".")[0]
-        assert root in {*solver.parameters, *solver.constants}, item.name
+        assert root in {*solver.parameters, *ROWS}, item.name
         if "." in item.origin and root in {"model", "hardware", "conventions", "textbook"}:
             assert item.source, f"{item.origin} has no source"
         if root == "fleet" and item.origin != "fleet.count":
@@ -224,14 +193,6 @@ def test_every_input_names_its_origin_and_source(answers, name):
 
 
 @every_call
-def test_inputs_carry_the_documented_units(answers, name):
-    solver, arguments, _, derivation = answers[name]
-    symbols = read_docstring(plan_of(solver, arguments).kernel).parameters
-    for item in derivation.inputs:
-        assert item.unit == symbols[item.name].unit
-
-
-@every_call
 def test_text_shows_every_step_and_input_once_numbered(answers, name):
     derivation = answers[name][3]
     text = str(derivation)
@@ -239,7 +200,7 @@ def test_text_shows_every_step_and_input_once_numbered(answers, name):
         lines = [line for line in text.splitlines() if line.strip().startswith(f"[{index}] ")]
         assert lines, step.name
         assert sum("(derived above)" not in line for line in lines) == 1
-        assert step.formula.documentation.summary in text
+        assert step.summary in text
     for item in derivation.inputs:
         assert f"<- {item.origin}" in text
         assert str(item.source or "") in text
@@ -252,6 +213,9 @@ def test_markdown_shows_every_equation_and_source(answers, name):
     page = derivation._repr_markdown_()
     for index, step in enumerate(derivation.steps, 1):
         assert f"**\\[{index}\\] `{step.name}` = " in page
+        if step.formula is None:
+            assert f"`{step.name} = {step.line}`" in page
+            continue
         assert f"$$ {step.formula.documentation.equation} $$" in page
         assert f"*{step.formula.references}*" in page
         assert all(f"]({address})" in page for address in step.formula.works)
@@ -261,7 +225,7 @@ def test_markdown_shows_every_equation_and_source(answers, name):
         if item.source is not None and item.source.url:
             assert f"]({item.source.url})" in page, item.name
     assert all(line.count("|") == 5 for line in rows)
-    assert page.count("$$") == 2 * len(derivation.steps)
+    assert page.count("$$") == 2 * sum(step.formula is not None for step in derivation.steps)
 
 
 @every_call
@@ -278,10 +242,10 @@ def test_one_field_alone(answers, name):
 
 def test_an_estimate_is_marked_in_both_forms(answers):
     _, _, _, derivation = answers["embedding tables"]
-    (efficiency,) = [item for item in derivation.inputs if item.name == "efficiency"]
+    (efficiency,) = [item for item in derivation.inputs if item.origin == "textbook.value"]
     assert efficiency.estimated
-    assert "efficiency = ≈ 0.5" in str(derivation)
-    assert "| efficiency | ≈ 0.5 |" in derivation._repr_markdown_()
+    assert "efficiency = ≈ 0.5   <- textbook.value" in str(derivation)
+    assert "| value | ≈ 0.5 |" in derivation._repr_markdown_()
 
 
 def test_a_given_value_takes_the_place_of_the_estimate(answers):
@@ -297,14 +261,16 @@ def test_a_given_value_takes_the_place_of_the_estimate(answers):
 
 def test_the_sources_are_those_of_the_rows(answers):
     _, _, _, derivation = answers["three ways"]
-    origin = {item.name: item for item in derivation.inputs}
+    found = {item.origin: item for item in derivation.inputs}
     node = Systems.Nodes.DGX_H100
-    assert origin["peak_rate"].source == node.accelerator.source_of("compute.fp16")
-    assert origin["local_bandwidth"].source == node.scale_up.source_of("bandwidth")
-    assert origin["nic_latency"].source == Systems.Fabrics.Ethernet_100G.source_of("latency"), (
+    peak = found["fleet.node.accelerator.compute.fp16"]
+    assert peak.source == node.accelerator.source_of("compute.fp16")
+    assert found["fleet.node.scale_up.bandwidth"].source == node.scale_up.source_of("bandwidth")
+    latency = found["fleet.fabric.latency"]
+    assert latency.source == Systems.Fabrics.Ethernet_100G.source_of("latency"), (
         "a field's own source goes before the row's"
     )
-    assert origin["parameters"].origin == "model.parameters"
+    assert "model.parameters" in found
 
 
 def test_an_unknown_field_lists_the_derived_ones(answers):

@@ -320,18 +320,18 @@ def test_key_value_heads_divide_the_heads():
 
 def test_shape_as_numbers():
     model = TransformerModel(**TRANSFORMER)
-    assert model.si("mlp_matrices") == 2
-    assert dataclasses.replace(model, gated_mlp=True, parameters=None).si("mlp_matrices") == 3
-    assert model.si("attended_fraction") == 0.5
-    assert dataclasses.replace(model, causal=False).si("attended_fraction") == 1
-    assert model.si("embedding_tables") == 2
+    assert model.mlp_matrices == 2
+    assert dataclasses.replace(model, gated_mlp=True, parameters=None).mlp_matrices == 3
+    assert model.attended_fraction == 0.5
+    assert dataclasses.replace(model, causal=False).attended_fraction == 1
+    assert model.embedding_tables == 2
     tied = dataclasses.replace(model, tied_embeddings=True, parameters=None)
-    assert tied.si("embedding_tables") == 1
+    assert tied.embedding_tables == 1
 
 
-def test_all_parameters_are_dense_unless_told_otherwise():
+def test_parameters_that_are_dense_can_be_told():
     model = FixedShapeModel(**FIXED)
-    assert model.si("dense_parameters") == 25e6
+    assert model.dense_parameters is None
     sparse = dataclasses.replace(
         model, dense_parameters=Q_(1, "Mparam"), gathered_parameters=Q_(3, "kparam")
     )
@@ -347,3 +347,14 @@ def test_recomputation_trades_memory_for_work():
     ]
     assert kept == [1, 0, 0]
     assert work == [0, 1, 2]
+
+
+def test_layers_without_experts_come_first():
+    """DeepSeek-V3 on stages of four layers: three dense ones at the front, and 58 with experts."""
+    dense, mixed = Models.DeepSeek_V3.groups
+    assert (dense.count, mixed.first, mixed.count) == (3, 3, 58)
+    assert (dense.layers_before(4), mixed.layers_before(4)) == (3, 1)
+    assert dense.count - dense.layers_before(61 - 4) == 0
+    assert mixed.count - mixed.layers_before(61 - 4) == 4
+    (only,) = Models.Llama3_8B.groups
+    assert only.layers_before(4) == 4

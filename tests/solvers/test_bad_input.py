@@ -41,7 +41,7 @@ from mlsysim.solvers.arguments import (
     Switch,
     Whole,
 )
-from tests.core.inputs import solver_classes
+from tools.sweep_questions import SOLVERS
 
 GOOD = {
     DistributedSolver: {
@@ -153,7 +153,7 @@ def test_the_good_arguments_are_good(solver):
 
 
 def test_every_solver_is_tried():
-    assert set(GOOD) == set(solver_classes())
+    assert set(GOOD) == set(SOLVERS)
 
 
 @pytest.mark.parametrize("solver", GOOD, ids=lambda solver: solver.__name__)

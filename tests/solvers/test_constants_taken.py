@@ -153,15 +153,17 @@ def test_wider_activations_double_the_element_wise_traffic():
     constants = Calibrations.A100_Megatron
     for name in ("hidden", "ffn", "score"):
         half = constants.si(f"{name}_bytes")
-        assert constants.si(f"{name}_fp16") == constants.si(f"{name}_fp8") == half
-        assert constants.si(f"{name}_tf32") == 2 * half
+        assert constants.traffic(half, "fp16") == constants.traffic(half, "fp8") == half
+        assert constants.traffic(half, "tf32") == 2 * half
 
 
 def test_a_derivation_names_the_runs_behind_a_constant_of_one_format():
     constants = Calibrations.A100_Megatron
-    assert "megatron21" in constants.source_of("gemm_bf16").locator
-    assert not constants.is_estimated("gemm_bf16")
-    assert constants.is_estimated("gemm_fp8")
+    assert constants.gemm("bf16") == constants.gemm_efficiency
+    assert constants.gemm("fp8") == constants.gemm_efficiency_fp8
+    assert "megatron21" in constants.source_of("gemm_efficiency").locator
+    assert not constants.is_estimated("gemm_efficiency")
+    assert constants.is_estimated("gemm_efficiency_fp8")
     text = str(train(Hardware.A100).explain("step_latency_total"))
     lines = [line for line in text.splitlines() if "<- calibration.gemm_" in line]
     assert lines

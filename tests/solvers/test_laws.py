@@ -15,7 +15,7 @@ from mlsysim import (
     ServingSolver,
     SingleNodeSolver,
 )
-from mlsysim.core.formulas import cover_left, format_flops_utilization, interference_time
+from mlsysim.core.formulas import format_flops_utilization, interference_time
 from mlsysim.core.units import Q_
 from tests.solvers.strategies import faster, larger, loads, passes, si, solved, steps
 
@@ -190,7 +190,3 @@ def test_longer_sequences_send_no_less(call):
     assert si(short.hidden_communication_latency) >= 0
     if call["efficiency"] is not None:
         assert si(short.hidden_communication_latency) == 0
-
-
-def test_what_hides_one_communication_hides_no_other():
-    assert cover_left(10, 6, 2) == 6  # 4 of 6 are hidden under 4 of 10

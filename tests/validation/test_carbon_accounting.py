@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlsysim import Q_, Datacenter, Fleet, GridProfile, Source, SustainabilitySolver, Systems
-from mlsysim.core.formulas import carbon_sum, device_energy, facility_energy, operational_carbon
+from mlsysim.core.formulas import facility_energy, operational_carbon
 
 HERE = Path(__file__).parent
 with (HERE / "carbon_accounting.csv").open(encoding="utf-8") as file:
@@ -113,7 +113,7 @@ def test_bloom():
     at_rest = operational_carbon(Q_(256_646, "kWh"), Q_(grid, "kg/kWh"))
     assert at_rest.to("tonne").magnitude == pytest.approx(idle, abs=0.05)
     hardware = Q_(11.2, "tonne")
-    everything = carbon_sum(answer.carbon_footprint + at_rest, hardware)
+    everything = answer.carbon_footprint + at_rest + hardware
     assert everything.to("tonne").magnitude == pytest.approx(total, abs=0.1)
 
 
@@ -125,7 +125,7 @@ def test_gpt_3():
     )
     assert carbon.to("tonne").magnitude == pytest.approx(float(emitted["value"]), abs=0.05)
     # 10,000 V100 for 14.8 days at 330 W each, as Patterson et al. measured.
-    devices = facility_energy(device_energy(Q_(3.3, "MW"), Q_(14.8, "day")), 1.1)
+    devices = facility_energy(Q_(3.3, "MW") * Q_(14.8, "day"), 1.1)
     assert devices.to("MWh").magnitude == pytest.approx(float(energy["value"]), rel=0.005)
 
 

@@ -50,12 +50,24 @@ def definition(term: str, body: str) -> str:
 
 def type_text(annotation: Any, link: Linker) -> str:
     """A type, or a formula's unit such as ``[byte]``."""
-    text = "" if annotation is None else " ".join(str(annotation).split())
+    text = "" if annotation is None else " ".join(plain_type(str(annotation)).split())
     if not text:
         return ""
     # A unit was read as an expression of Python and printed as one.
     unit = text[1:-1].replace(" / ", "/").replace(" * ", "*")
     return rf"[\[{unit}\]]{{.unit}}" if UNIT.match(text) else link(text)
+
+
+def plain_type(text: str) -> str:
+    """The type that ``Annotated[type, kind]`` annotates; any other as it is."""
+    if not text.startswith("Annotated["):
+        return text
+    inside, depth = text.removeprefix("Annotated["), 0
+    for place, sign in enumerate(inside):
+        depth += (sign in "[(") - (sign in "])")
+        if sign == "," and depth == 0:
+            return inside[:place]
+    return text
 
 
 def entries(items: Iterable[Any], link: Linker) -> str:

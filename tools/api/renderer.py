@@ -240,7 +240,7 @@ def signature_arguments(obj: Any) -> list[str]:
             arguments.append("*")
         text = stars.get(kind, "") + parameter.name
         if parameter.annotation is not None:
-            text += f": {parameter.annotation}"
+            text += f": {docstrings.plain_type(str(parameter.annotation))}"
         if parameter.default is not None and kind not in stars:
             text += f" = {parameter.default}" if ":" in text else f"={parameter.default}"
         arguments.append(text)

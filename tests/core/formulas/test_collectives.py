@@ -12,7 +12,6 @@ from mlsysim.core.formulas import (
     bus_bandwidth,
     group_ring_bandwidth,
     hierarchical_all_reduce_time,
-    nic_share,
     point_to_point_time,
     reduce_scatter_time,
     ring_all_reduce_time,
@@ -148,8 +147,3 @@ def test_ring_through_nodes_uses_all_ports_up_to_the_links_inside():
     assert group_ring_bandwidth(450e9, 50e9, 1) == 50e9
     assert group_ring_bandwidth(450e9, 50e9, 8) == 400e9
     assert group_ring_bandwidth(300e9, 50e9, 8) == 300e9
-
-
-def test_ports_are_shared_evenly():
-    assert nic_share(Q_(400, "Gbit/s"), 8, 8) == Q_(50, "GB/s")
-    assert nic_share(50e9, 1, 8) == 6.25e9

@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mlsysim.core.formulas import (
-    busy_time,
-    communication_time,
     data_parallel_size,
-    fleet_devices,
     layer_all_reduce_time,
     local_ranks,
     microbatch_size,
     node_slots,
     pipeline_transfer_time,
     scaling_efficiency,
-    step_time,
 )
 
 
@@ -40,7 +36,6 @@ def test_tensor_parallel_neighbours(tp_size, inside):
 
 
 def test_sizes_multiply_to_the_fleet():
-    assert fleet_devices(32, 8) == 256
     assert data_parallel_size(256, 8, 4, 1) == 8
     assert data_parallel_size(256, 8, 4, 2) == 4
     assert data_parallel_size(256, 1, 1, 1) == 256
@@ -62,12 +57,6 @@ def test_a_single_stage_hands_nothing_on():
     assert pipeline_transfer_time(1e-3, 16, 1, 2) == pytest.approx(0.032)
     assert pipeline_transfer_time(1e-3, 16, 1, 8) == pytest.approx(0.032)
     assert pipeline_transfer_time(1e-3, 16, 3, 8) == pytest.approx(0.096)
-
-
-def test_sums():
-    assert busy_time(1.0, 0.25, 0.5) == 1.75
-    assert communication_time(0.125, 0.25, 0.5, 1.0, 2.0) == 3.875
-    assert step_time(1.75, 0.5, 0.125) == 2.375
 
 
 def test_perfect_scaling_is_one():

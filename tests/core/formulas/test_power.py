@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 
 from mlsysim.core.formulas import (
     bandwidth_utilization,
-    batch_cycle_flops,
-    batch_cycle_time,
-    batch_cycle_traffic,
     device_power,
-    devices_energy,
-    layer_stream_time,
     power_utilization,
-    served_batch_energy_per_token,
-    serving_pass_traffic,
     step_traffic,
     workload_power,
 )
@@ -51,35 +44,8 @@ def test_utilization_of_power_inverts_power_of_utilization(utilization, idle):
     assert power_utilization(power, 700, idle) == pytest.approx(utilization, abs=1e-12)
 
 
-def test_energy_is_devices_times_power_times_time():
-    assert devices_energy(8, 500, 60) == 240_000
-
-
-def test_a_prefill_makes_a_token_of_its_own():
-    assert served_batch_energy_per_token(100, 10, 0) == 10
-    assert served_batch_energy_per_token(100, 10, 5) == 2
-
-
 def test_a_stream_at_the_bandwidth_uses_all_of_it():
     assert bandwidth_utilization(3.35e12, 1, 3.35e12) == 1
-
-
-def test_a_batch_is_its_prompts_and_its_decode_steps():
-    assert batch_cycle_time(5, 2, 100) == 108
-    assert batch_cycle_flops(1, 2, 100) == 100, "the prefill makes the first token"
-    assert batch_cycle_flops(0, 2, 100) == 100
-    assert batch_cycle_traffic(5, 2, 12, 4, 100) == 8 + 3 * 100
-
-
-def test_a_decode_step_of_one_sequence_reads_the_weights():
-    # 16 GB of weights and one of the head, at 3 TB/s, and no keys and values
-    read = serving_pass_traffic(0.5e9 / 3e12, 3e12, 0, 1e12, 32, 1e9 / 3e12)
-    assert read == pytest.approx(17e9)
-
-
-def test_recomputation_streams_again():
-    assert layer_stream_time(1, 10, 1.5, 0, 0) == pytest.approx(2.5 + 25)
-    assert layer_stream_time(1, 10, 1.5, 1, 1) == pytest.approx(3.5 + 35)
 
 
 def test_a_step_moves_every_layer_of_every_microbatch_and_the_update():

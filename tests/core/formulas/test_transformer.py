@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from mlsysim.core.formulas import (
     attention_parameters,
     attention_score_flops,
-    device_flops,
     embedding_parameters,
     flops_utilization,
     forward_flops,
     logit_flops,
     matrix_flops,
     mlp_parameters,
-    operations_sum,
     recomputed_flops,
-    token_count,
     training_flops,
     transformer_parameters,
 )
@@ -81,10 +78,9 @@ def test_megatrons_operations_of_a_step(layers, hidden, seq_len, vocab, batch):
     Four passes for the layers, one of them recomputation, three for the logits; nothing masked.
     """
     matrix, score, logit = flops_per_token(layers, hidden, hidden // 128, seq_len, vocab)
-    tokens = token_count(batch, seq_len)
-    total = operations_sum(
-        training_flops(forward_flops(tokens, matrix, score, logit)),
-        recomputed_flops(tokens, matrix, score, 1, 1),
+    tokens = batch * seq_len
+    total = training_flops(forward_flops(tokens, matrix, score, logit)) + recomputed_flops(
+        tokens, matrix, score, 1, 1
     )
     ratio = 1 + seq_len / (6 * hidden) + vocab / (16 * layers * hidden)
     assert total == pytest.approx(96 * batch * seq_len * layers * hidden**2 * ratio, rel=1e-9)
@@ -113,8 +109,3 @@ def test_recomputation():
     assert recomputed_flops(10, 5.0, 3.0, 0, 0) == 0
     assert recomputed_flops(10, 5.0, 3.0, 0, 1) == 30
     assert recomputed_flops(10, 5.0, 3.0, 1, 1) == 80
-
-
-def test_work_divides_over_devices_the_longest_stage_waits_for_none():
-    assert device_flops(1e18, 256, 1.0) == pytest.approx(1e18 / 256)
-    assert device_flops(1e18, 256, 1.2) == pytest.approx(1.2e18 / 256)
