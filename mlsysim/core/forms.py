@@ -180,7 +180,7 @@ def mapped(form: R, change: Callable[[Any], Any]) -> R:
 
 def replaced(form: R, **numbers: Any) -> R:
     """Return a form with other numbers in some of its fields."""
-    made: R = object.__new__(type(form))
+    made: R = type(form).__new__(type(form))
     made.__dict__.update(contents(form))
     made.__dict__.update(numbers)
     return made
@@ -195,8 +195,11 @@ class _Differing:
     def _refuse(self, *_: object) -> Any:
         raise TypeError(f"{self.name} differs from row to row, and the model chooses by it")
 
-    __eq__ = __ne__ = __bool__ = __str__ = __getattr__ = _refuse
+    __eq__ = __ne__ = __bool__ = __str__ = _refuse
     __hash__ = object.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Differing, (self.name,)
 
 
 def contents(form: Any) -> Iterator[tuple[str, Any]]:

@@ -35,10 +35,10 @@ table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mlsysim.core.derivation import Derivation, Step
+from mlsysim.core.derivation import Derivation
 from mlsysim.labs.controls import Choice, Control, Question, Slider, Switch
 
 __all__ = [
@@ -191,17 +191,23 @@ def derivation(switch: Switch, is_open: bool, found: Derivation | None) -> Block
         "id": switch.id,
         "title": switch.label,
         "open": is_open,
-        "steps": [] if found is None else [_step(step) for step in found.steps],
+        "steps": [] if found is None else list(_lines(found)),
     }
 
 
-def _step(step: Step) -> dict[str, str]:
-    return {
-        "equation_text": f"{step.name} = {step.equation_text}",
-        "numbers_text": step.numbers_text,
-        "value_text": step.value_text,
-        "source": step.formula.documentation.references if step.formula else "",
-    }
+def _lines(found: Derivation) -> Iterator[dict[str, str]]:
+    """Yield a derivation line by line, each step under the name by which an earlier one asks."""
+    names: dict[int, str] = {}
+    for step in found.steps:
+        name = names.get(id(step), step.name)
+        for asked, part in step.parents.items():
+            names.setdefault(id(part), asked)
+        yield {
+            "equation_text": f"{name} = {step.equation_text}",
+            "numbers_text": step.numbers_text,
+            "value_text": step.value_text,
+            "source": step.formula.documentation.references if step.formula else "",
+        }
 
 
 def table(name: str, caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Block:

@@ -179,11 +179,13 @@ def test_sweeps():
 
 
 def test_a_record_and_a_given_time_between_failures():
-    sourced = {item.name for item in solve().explain("goodput").inputs if item.source}
-    assert "observed_interruptions" in sourced
+    sourced = {item.origin for item in solve().explain("goodput").inputs if item.source}
+    assert "interruptions.interruptions" in sourced
     given = solve(device_mtbf=Q_(50_000, "h"))
     assert given.fleet_mtbf.to("h").magnitude == pytest.approx(50_000 / 8192)
-    assert "observed_interruptions" not in {i.name for i in given.explain("goodput").inputs}
+    origins = {item.origin for item in given.explain("goodput").inputs}
+    assert "interruptions.interruptions" not in origins
+    assert "device_mtbf" in origins
 
 
 def test_both_names():

@@ -135,8 +135,8 @@ def test_the_pass_is_a_servers_prefill_and_all_logits(seq_len):
     def logits(rows):
         rate, stream = LIBRARY.gemm_efficiency * 312e12, LIBRARY.memory_efficiency * 2039e9
         return f.roofline_time(
-            f.product_compute_time(rows, 4096, 128_256, rate, 2),
-            f.product_memory_time(rows, 4096, 128_256, 1, stream, 2, 2),
+            f.gemm_compute_time(rows, 4096, 128_256, rate, 2),
+            f.gemm_memory_time(rows, 4096, 128_256, 1, stream, 2, 2),
         )
 
     more = logits(seq_len) - logits(1)
@@ -195,7 +195,7 @@ def test_a_share_is_the_textbooks_roofline():
 
 def test_an_explanation_begins_with_totals():
     text = str(solve().explain("latency", depth=1))
-    assert "layers * layer + head" in text
+    assert "model.layers * layer_time + logits.time" in text
     assert len(text.splitlines()) < 12
     assert "attention scores and their product" in str(solve().explain("latency"))
 

@@ -93,14 +93,18 @@ def test_constants_without_a_family_are_those_that_the_page_reads():
 
 def test_what_a_recipe_switches_off_stays_off_in_a_fit():
     pytest.importorskip("scipy")
+    import numpy as np
+
     from tools.calibrate import load
     from tools.calibration_fits import FITS
 
     runs = load(FITS["Blackwell"], "calibrate")
-    off = runs.inputs["expert_launch"] == 0
+    off = np.zeros(runs.inputs.size, bool)
+    for places, form in runs.inputs.parts:
+        off[places] = form.calibration.expert_launch == 0
     assert 0 < off.sum() < len(off)
     slow, quick = runs.predict({"expert_launch": 20.0}), runs.predict({"expert_launch": 0.1})
-    experts = runs.inputs["moe_layers"] > 0
+    experts = runs.experts
     assert (slow[off] == quick[off]).all()
     assert (slow[experts & ~off] > quick[experts & ~off]).all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import Inputs, default
@@ -53,14 +54,12 @@ class PassInputs(Inputs):
     @property
     def transformer(self) -> TransformerModel:
         """The model of a question about a transformer."""
-        assert isinstance(self.model, TransformerModel)
-        return self.model
+        return cast(TransformerModel, self.model)
 
     @property
     def network(self) -> FixedShapeModel:
         """The model of a question about a network of fixed shape."""
-        assert isinstance(self.model, FixedShapeModel)
-        return self.model
+        return cast(FixedShapeModel, self.model)
 
     @property
     def device(self) -> Accelerator:
