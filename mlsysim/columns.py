@@ -37,7 +37,7 @@ def outputs_of(
         before += len(part.valid)
         for name, values in outputs.items():
             own = values.astype(float) if values.dtype.kind in "iu" else values
-            if part.rows == slice(None):
+            if isinstance(part.rows, slice):
                 found[name] = own
                 continue
             column = found.setdefault(name, unknown(grid.size, own.dtype).reshape(grid.shape))

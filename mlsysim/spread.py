@@ -44,7 +44,7 @@ class SpreadColumn(Column):
         missing: NDArray[np.bool_] | None = None,
     ) -> None:
         own = {"unit": unit, "head": "", "sources": None, "estimated": None}
-        self.__dict__.update(own, _compact=compact, _shape=shape, _missing=missing)
+        self.__dict__.update(own, _compact=compact, _shape=shape or (1,), _missing=missing)
 
     def __len__(self) -> int:
         return math.prod(self.__dict__["_shape"])
@@ -59,8 +59,10 @@ class SpreadColumn(Column):
 
     def picked(self, rows: Any) -> Column:
         """Return the column of some rows, given by an array of their numbers."""
-        spots = np.unravel_index(rows, self.__dict__["_shape"])
-        spread = np.broadcast_to(self.__dict__["_compact"], self.__dict__["_shape"])
+        rows = np.asarray(rows, np.intp) % max(len(self), 1)  # they may count from the end
+        shape = self.__dict__["_shape"]
+        spots = np.unravel_index(rows, shape)
+        spread = np.broadcast_to(self.__dict__["_compact"], shape)
         missing = self.__dict__["_missing"]
         return Column(_known(spread[spots], None if missing is None else missing[rows]), self.unit)
 
