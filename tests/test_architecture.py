@@ -141,3 +141,32 @@ def test_importing_the_package_loads_nothing_heavy():
     )
     loaded = set(ast.literal_eval(done.stdout))
     assert not {"matplotlib", "pandas", "yaml", "IPython", "tools", "hypothesis"} & loaded
+
+
+MISSPELLED = """
+from mlsysim.solvers.training.inputs import TrainingInputs
+
+
+def model(i: TrainingInputs) -> object:
+    right = i.tp_size, i.fleet.node.scale_up.bandwidth
+    return right, i.tp_sizee, i.fleet.node.scale_up.bandwith, i.calibration.gemm("fp8", 1)
+"""
+
+
+def test_a_misspelled_input_fails_the_type_check(tmp_path):
+    """As `dev.py check` runs it: what a model reads is followed to where it is declared."""
+    planted = tmp_path / "planted.py"
+    planted.write_text(MISSPELLED, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", str(planted)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    faults = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert len(faults) == 3, done.stdout
+    assert '"tp_sizee"' in faults[0]
+    assert '"bandwith"' in faults[1]
+    assert "gemm" in faults[2]

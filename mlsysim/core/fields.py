@@ -185,7 +185,7 @@ class Record:
 
     def __post_init__(self) -> None:
         si: dict[str, float] = {}
-        for item in dataclasses.fields(self):
+        for item in self.__dataclass_fields__.values():
             value = getattr(self, item.name)
             if "unit" not in item.metadata:
                 if item.type == "str":
@@ -212,28 +212,24 @@ class Record:
         plain = real_number(strip(value, item.metadata["unit"], argument))
         if plain is None:
             raise ConfigError(f"{argument} = {shown(value)} is not a number", argument=item.name)
-        value = told(value)
         if isinstance(plain, int) and abs(plain) > sys.float_info.max:
             plain = math.inf if plain > 0 else -math.inf
-        if not (plain > 0 or (plain == 0 and item.metadata["zero"])) or plain == math.inf:
-            limit = "zero or more" if item.metadata["zero"] else "above zero"
+        allowed = item.metadata
+        if not (plain > 0 or (plain == 0 and allowed["zero"])) or plain == math.inf:
+            wanted = f"give a finite value {'zero or more' if allowed['zero'] else 'above zero'}"
+        elif plain < allowed.get("least", 0):
+            wanted = f"give {allowed['least']} or more"
+        elif plain > allowed.get("most", math.inf):
+            wanted = f"give at most {allowed['most']:g}"
+        elif allowed.get("whole") and plain != int(plain):
             raise ConfigError(
-                f"{argument} = {value} is out of range: give a finite value {limit}",
-                argument=item.name,
+                f"{argument} = {told(value)} must be a whole number", argument=item.name
             )
-        if plain < item.metadata.get("least", 0):
-            raise ConfigError(
-                f"{argument} = {value} is out of range: give {item.metadata['least']} or more",
-                argument=item.name,
-            )
-        if plain > item.metadata.get("most", math.inf):
-            raise ConfigError(
-                f"{argument} = {value} is out of range: give at most {item.metadata['most']:g}",
-                argument=item.name,
-            )
-        if item.metadata.get("whole") and plain != int(plain):
-            raise ConfigError(f"{argument} = {value} must be a whole number", argument=item.name)
-        return plain
+        else:
+            return plain
+        raise ConfigError(
+            f"{argument} = {told(value)} is out of range: {wanted}", argument=item.name
+        )
 
     def si(self, field: str) -> float:
         """Return a numeric field as a plain number in SI base units; NaN where it is not known.

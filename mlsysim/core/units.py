@@ -47,6 +47,8 @@ class _Formatter(Formatter):
 def _load_registry() -> pint.UnitRegistry[Any]:
     with as_file(files("mlsysim.core") / "units.txt") as vocabulary:
         registry: pint.UnitRegistry[Any] = pint.UnitRegistry(vocabulary)
+    # Pint remembers simple units only. Rows state the same compound ones over and over.
+    registry.parse_units_as_container = lru_cache(registry.parse_units_as_container)  # type: ignore[method-assign]
     registry.formatter = _Formatter(registry)
     registry.formatter.default_format = "~P"
     # A number format alone, as in f"{q:.1f}", keeps the short unit symbols.
