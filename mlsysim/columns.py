@@ -14,7 +14,7 @@ from mlsysim.core.fields import units_of
 from mlsysim.core.table import Column
 from mlsysim.core.units import si_factor
 from mlsysim.grid import Grid, Part
-from mlsysim.slices import Executors, Progress, evaluate, reporter
+from mlsysim.slices import Executors, Progress, reporter, run_slices
 from mlsysim.spread import SpreadColumn, unknown
 
 __all__ = ["columns_of", "outputs_of"]
@@ -33,7 +33,7 @@ def outputs_of(
     before = grid.size - sum(len(part.valid) for part in parts)  # rows without a model
     for part in parts:
         shift = partial(_shifted, report, before, grid.size)
-        outputs = evaluate(part.model, part.inputs, part.shape, executor, shift)
+        outputs = run_slices(part.model, part.inputs, part.shape, executor, shift)
         before += len(part.valid)
         for name, values in outputs.items():
             own = values.astype(float) if values.dtype.kind in "iu" else values

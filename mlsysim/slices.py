@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mlsysim.core.errors import ConfigError, ExecutorError, shown
 from mlsysim.core.forms import mapped
 
-__all__ = ["Chosen", "Executors", "Progress", "evaluate", "holding", "reporter"]
+__all__ = ["Chosen", "Executors", "Progress", "holding", "reporter", "run_slices"]
 
 I = TypeVar("I")  # noqa: E741 - models call their inputs `i`
 
@@ -83,7 +83,7 @@ class _Slice:
         return np.ascontiguousarray(value[tuple(spots)])
 
 
-def evaluate(
+def run_slices(
     model: _Model,
     inputs: Any,
     shape: tuple[int, ...],

@@ -34,7 +34,7 @@ from mlsysim import (
     slices,
     sweep,
 )
-from mlsysim.slices import evaluate
+from mlsysim.slices import run_slices
 
 PLANS = {
     "model": Models.Llama3_70B,
@@ -105,7 +105,7 @@ def test_every_row_is_at_its_place(shape, cached):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "_CACHED", cached)
         cuts = slices._cut(shape)
-        found = evaluate(numbers, SimpleNamespace(row=row, twice=last), shape)
+        found = run_slices(numbers, SimpleNamespace(row=row, twice=last), shape)
     edges = [0, *(cut.rows.stop for cut in cuts)]
     assert [cut.rows.start for cut in cuts] == edges[:-1]
     assert edges[-1] == total
@@ -312,7 +312,7 @@ def test_what_is_stopped_leaves_no_folder(tmp_path, monkeypatch):
     inputs = SimpleNamespace(rows=np.arange(20.0), diary=str(diary))
     with spawned() as executor:
         with pytest.raises(KeyboardInterrupt):
-            evaluate(slowly, inputs, (20,), executor, stop)
+            run_slices(slowly, inputs, (20,), executor, stop)
         assert list(folder.iterdir()) == []
         begun, ended = (list(diary.glob(f"*.{what}")) for what in ("begun", "ended"))
         assert 1 < len(begun) == len(ended) < 20

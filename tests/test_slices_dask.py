@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mlsysim import DistributedSolver, ExecutorError, Models, Systems, sweep
-from mlsysim.slices import evaluate
+from mlsysim.slices import run_slices
 
 distributed = pytest.importorskip("distributed", reason="needs the extra mlsysim[cluster]")
 
@@ -81,6 +81,6 @@ def test_a_slice_that_kills_its_workers_is_given_up(cluster, tmp_path):
         distributed.Client(cluster) as client,
         pytest.raises(ExecutorError, match=lost) as caught,
     ):
-        evaluate(fatal, inputs, (3,), client.get_executor())
+        run_slices(fatal, inputs, (3,), client.get_executor())
     assert caught.value.rows == (0, 3)
     assert len((tmp_path / "diary").read_text()) == 3 * (1 + 1)

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 import mlsysim
 from mlsysim import validation
 from mlsysim.cli.formats import flat, formatted, print_json, records, show
-from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Group, NotWritten
+from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Commands, NotWritten
 from mlsysim.cli.options import Names
 from mlsysim.cli.plans import advise, contrast, diagnose
 from mlsysim.cli.questions import explain, solve, sweep
@@ -36,7 +36,7 @@ __all__ = ["main"]
 
 
 @click.group(
-    cls=Group,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 well; 1 the output cannot be written; 2 bad input; 3 a limit is broken; "
     "4 a limit cannot be judged; 130 interrupted.",

@@ -9,7 +9,7 @@ import click
 from mlsysim.core.errors import InfeasibleError, MLSysError, UnknownEntryError
 from mlsysim.core.files import printable
 
-__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "NOT_KNOWN", "Group", "NotWritten"]
+__all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "NOT_KNOWN", "Commands", "NotWritten"]
 
 FAILED, BAD_INPUT, BROKEN, NOT_KNOWN, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -28,7 +28,7 @@ class NotWritten(click.ClickException):
     exit_code = FAILED
 
 
-class Group(click.Group):
+class Commands(click.Group):
     """Turns the package's errors into messages and exit codes.
 
     `member` is the word for its commands in an error.

@@ -12,7 +12,7 @@ import click
 import mlsysim
 from mlsysim.cli.arguments import signature_of
 from mlsysim.cli.formats import MACHINE, flat, formatted, records, show
-from mlsysim.cli.group import BROKEN, Group
+from mlsysim.cli.group import BROKEN, Commands
 from mlsysim.cli.options import Asking, answer_fields
 from mlsysim.cli.progress import progress_bar
 from mlsysim.core.derivation import Derivation
@@ -42,10 +42,10 @@ ROWS = 20
 """Rows that people are shown where they give no limit."""
 
 
-def _by_question(command: click.Command) -> Group:
+def _by_question(command: click.Command) -> Commands:
     """Make a group of a command: one command per question, with the arguments of its solver."""
     callback = cast(Callable[..., Any], command.callback)  # click allows for none
-    group = Group(
+    group = Commands(
         command.name,
         help=command.help,
         subcommand_metavar="QUESTION [ARGUMENTS]...",

@@ -22,9 +22,9 @@ from mlsysim.core.types import (
     Node,
     Workload,
 )
+from mlsysim.scenario.accounts import MACRO_METRICS, SustainabilitySolver
 from mlsysim.scenario.amounts import read_argument
 from mlsysim.scenario.limits import METRICS, metrics_of
-from mlsysim.scenario.macro import MACRO_METRICS, SustainabilitySolver
 from mlsysim.scenario.names import entries
 from mlsysim.scenario.scenario import Scenario
 from mlsysim.scenario.systems import without_facility

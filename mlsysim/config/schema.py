@@ -14,8 +14,8 @@ from typing import Any
 from mlsysim.config.checking import KEYS, MACRO_KEYS, PRICES, REGIONS, REQUIRED, SYSTEM_KEYS
 from mlsysim.config.parts import BOUNDS
 from mlsysim.core.types import PRECISIONS, NetworkFabric, TransformerModel, Workload
+from mlsysim.scenario.accounts import MACRO_METRICS
 from mlsysim.scenario.limits import metrics_of
-from mlsysim.scenario.macro import MACRO_METRICS
 from mlsysim.scenario.names import entries
 from mlsysim.scenario.tasks import TASKS, Task
 from mlsysim.solvers.arguments import (

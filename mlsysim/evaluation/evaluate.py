@@ -13,8 +13,8 @@ from mlsysim.evaluation.checks import FAIL, PASS, UNKNOWN, Check, Level
 from mlsysim.evaluation.macro import Macro, macro
 from mlsysim.evaluation.scorecard import Scorecard
 from mlsysim.registry.operations import POWER_DRAW
+from mlsysim.scenario.accounts import MACRO_FIGURES
 from mlsysim.scenario.limits import Limit
-from mlsysim.scenario.macro import MACRO_FIGURES
 from mlsysim.scenario.scenario import Scenario
 
 __all__ = ["evaluate"]

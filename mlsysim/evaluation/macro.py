@@ -10,7 +10,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import units_of
 from mlsysim.core.result import Result
 from mlsysim.core.types import Datacenter
-from mlsysim.scenario.macro import EconomicsSolver, SustainabilitySolver
+from mlsysim.scenario.accounts import EconomicsSolver, SustainabilitySolver
 from mlsysim.scenario.scenario import Scenario
 from mlsysim.solvers import EconomicsResult, SustainabilityResult
 

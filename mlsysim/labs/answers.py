@@ -18,7 +18,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import has_dimension, real_number, strip
 from mlsysim.scenario.amounts import read_amount
 
-__all__ = ["Amount", "Choice", "Count", "Exercise", "Part", "Road", "Verdict"]
+__all__ = ["AmountAsked", "Asked", "ChoiceAsked", "CountAsked", "Exercise", "Road", "Verdict"]
 
 # Ratios of a wrong answer to the right one that say more than "too large".
 _PLAIN_SLIPS = ((100.0, "It is a factor of a hundred away: a share or percent?"),)
@@ -67,7 +67,7 @@ class Road(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Asked:
     """One thing that an exercise asks for.
 
     Attributes
@@ -94,7 +94,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Amount(Part):
+class AmountAsked(Asked):
     """A quantity, or a number where `unit` is empty, right within a relative `tolerance`."""
 
     unit: str = ""
@@ -136,7 +136,7 @@ class Amount(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Count(Amount):
+class CountAsked(AmountAsked):
     """A whole number, right only if it is the one; ``"never"`` is one beyond all others."""
 
     tolerance: float = 0.0
@@ -155,7 +155,7 @@ class Count(Amount):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice(Part):
+class ChoiceAsked(Asked):
     """One of several options, each wrong one with a hint of its own where there is one."""
 
     options: tuple[Any, ...]
@@ -182,4 +182,4 @@ class Exercise:
     """An exercise of a tutorial: its name, and the parts of its answer by their names."""
 
     name: str
-    parts: Mapping[str, Part]
+    parts: Mapping[str, Asked]

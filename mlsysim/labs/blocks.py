@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mlsysim.core.derivation import Derivation
-from mlsysim.labs.controls import Choice, Control, Question, Slider, Switch
+from mlsysim.labs.controls import Control, Question, Selector, Slider, Toggle
 
 __all__ = [
     "Block",
@@ -123,7 +123,7 @@ def _control(item: Control, value: Any) -> Block:
     common = {"id": item.id, "label": item.label, "value": value}
     if isinstance(item, Slider):
         return {**common, "kind": "slider", "values": list(item.values), "unit": item.unit}
-    if isinstance(item, Choice):
+    if isinstance(item, Selector):
         return {**common, "kind": "choice", "options": _options(item.options), "unit": ""}
     raise TypeError(f"{item.id} is neither slider nor choice")
 
@@ -184,7 +184,7 @@ def chart(
     }
 
 
-def derivation(switch: Switch, is_open: bool, found: Derivation | None) -> Block:
+def derivation(switch: Toggle, is_open: bool, found: Derivation | None) -> Block:
     """Return a derivation. A closed one has no steps."""
     return {
         "type": "derivation",

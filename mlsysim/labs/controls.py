@@ -12,7 +12,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 
-__all__ = ["Choice", "Controls", "Question", "Slider", "Switch"]
+__all__ = ["Controls", "Question", "Selector", "Slider", "Toggle"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Slider(Control):
 
 
 @dataclass(frozen=True)
-class Choice(Control):
+class Selector(Control):
     """One of several named options: by value, what is shown."""
 
     options: Mapping[str, str]
@@ -126,7 +126,7 @@ class Question(Control):
 
 
 @dataclass(frozen=True)
-class Switch(Control):
+class Toggle(Control):
     """Something to open or close."""
 
     @property

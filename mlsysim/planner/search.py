@@ -15,7 +15,7 @@ from mlsysim.core.units import Q_, format_number
 from mlsysim.planner.contrasts import PARTS
 from mlsysim.planner.goals import Goal
 from mlsysim.planner.plans import Plans
-from mlsysim.planner.space import LEVERS, MOST_CONFIGURATIONS, Rows, blocks, layouts, too_many
+from mlsysim.planner.space import LEVERS, MOST_CONFIGURATIONS, Rows, by_words, layouts, too_many
 from mlsysim.slices import Executors
 from mlsysim.solvers import DistributedSolver
 from mlsysim.sweeps import Sweep, sweep
@@ -68,7 +68,9 @@ class Search:
             for batch in batches:
                 rows = layouts(self.model, fleet, batch, seq_len, self.given)
                 named = {"fleet": fleet, "batch_size": batch}
-                for shared, block in blocks(rows, self.model, self.given, self.fixed["attention"]):
+                for shared, block in by_words(
+                    rows, self.model, self.given, self.fixed["attention"]
+                ):
                     work.append((named | shared, block))
                     total += len(block["tp_size"])
                     if total > MOST_CONFIGURATIONS:

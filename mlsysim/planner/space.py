@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlsysim.core.errors import ConfigError, ParallelismError, shown
 from mlsysim.core.types import Fleet, TransformerModel
 
-__all__ = ["LEVERS", "MOST_CONFIGURATIONS", "Rows", "blocks", "divisors", "layouts", "too_many"]
+__all__ = ["LEVERS", "MOST_CONFIGURATIONS", "Rows", "by_words", "divisors", "layouts", "too_many"]
 
 Rows = dict[str, NDArray[Any]]
 
@@ -91,7 +91,7 @@ def layouts(
     return rows
 
 
-def blocks(
+def by_words(
     rows: Rows, model: TransformerModel, given: Mapping[str, Sequence[Any]], attention: str
 ) -> Iterator[tuple[dict[str, Any], Rows]]:
     """Yield what the rows of a block share, and the rows.

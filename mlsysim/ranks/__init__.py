@@ -5,11 +5,11 @@ ring and count it. So the bytes that formulas of communication predict can be he
 that were sent, and a layer spread over ranks against the layer of a single device.
 """
 
-from mlsysim.ranks.blocks import Attention, FeedForward
 from mlsysim.ranks.group import Array, Call, Group
 from mlsysim.ranks.layer import TransformerLayer, random_weights
 from mlsysim.ranks.layouts import Layout, Replicated, SequenceSharded
 from mlsysim.ranks.linear import ColumnParallelLinear, RowParallelLinear
+from mlsysim.ranks.sublayers import Attention, FeedForward
 
 __all__ = [
     "Array",

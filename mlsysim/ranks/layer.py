@@ -10,9 +10,9 @@ import numpy as np
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import TransformerModel
 from mlsysim.ranks import functions as local
-from mlsysim.ranks.blocks import Attention, FeedForward, attention_widths, feed_forward_widths
 from mlsysim.ranks.group import Array
 from mlsysim.ranks.layouts import Layout
+from mlsysim.ranks.sublayers import Attention, FeedForward, attention_widths, feed_forward_widths
 
 __all__ = ["TransformerLayer", "random_weights"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, record, units_of
 from mlsysim.core.units import Quantity, real_number, strip, told
-from mlsysim.scenario.macro import MACRO_METRICS
+from mlsysim.scenario.accounts import MACRO_METRICS
 from mlsysim.scenario.tasks import TASKS
 
 __all__ = ["METRICS", "Limit", "metrics_of"]

@@ -19,8 +19,8 @@ from mlsysim.core.types import (
     Workload,
 )
 from mlsysim.core.units import Quantity, is_quantity, si_factor, strip
+from mlsysim.scenario.accounts import MACRO_METRICS, SustainabilitySolver
 from mlsysim.scenario.limits import Limit, metrics_of
-from mlsysim.scenario.macro import MACRO_METRICS, SustainabilitySolver
 from mlsysim.scenario.systems import SYSTEMS, standalone_fleet
 from mlsysim.scenario.tasks import TASKS, Task
 

@@ -14,7 +14,7 @@ import pytest
 from mlsysim import Q_, ConfigError, Hardware, UnknownEntryError
 from mlsysim.core.units import dress, has_dimension
 from mlsysim.labs import check
-from mlsysim.labs.answers import Amount, Choice, Count
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked
 from mlsysim.labs.exercises import EXERCISES
 from tests.conftest import ROOT
 
@@ -34,9 +34,9 @@ WITH_NUMPY = ("tensor-parallel-", "strategy-")
 
 def spoken(part, value):
     """Return a value in the words of a student."""
-    if isinstance(part, Count) and value == math.inf:
+    if isinstance(part, CountAsked) and value == math.inf:
         return "never"
-    if isinstance(part, Amount) and has_dimension(part.unit):
+    if isinstance(part, AmountAsked) and has_dimension(part.unit):
         return dress(value, part.unit)
     return value
 
@@ -50,12 +50,12 @@ def verdict_on(exercise, name, value):
 def figures(part):
     """Return the ways in which a text may spell the truth."""
     truth = part.truth()
-    if isinstance(part, Choice):
+    if isinstance(part, ChoiceAsked):
         return {str(truth)}
     if not math.isfinite(truth) or truth == 0:
         return set()
     shown = dress(truth, part.unit).magnitude if has_dimension(part.unit) else truth
-    if isinstance(part, Count):
+    if isinstance(part, CountAsked):
         return {str(int(truth)), f"{truth:,.0f}"}
     digits = {f"{shown:.{places}f}" for places in (1, 2, 3)} | {f"{shown:.{n}g}" for n in (2, 3, 4)}
     return digits | {f"{shown:,.0f}", f"{100 * shown:.0f}"}
@@ -84,17 +84,19 @@ def test_every_wrong_road_is_known(exercise, name, road):
 @every_part
 def test_other_wrong_answers_get_a_hint(exercise, name):
     part = exercise.parts[name]
-    if isinstance(part, Choice):
+    if isinstance(part, ChoiceAsked):
         wrong = [option for option in part.options if option != part.truth()]
     else:
         truth = part.truth()
         wrong = [3 * truth + 7, truth / 3] if math.isfinite(truth) else [10**7]
-        wrong = [round(value) if isinstance(part, Count) else value for value in wrong if value]
+        wrong = [
+            round(value) if isinstance(part, CountAsked) else value for value in wrong if value
+        ]
     assert wrong
     for value in wrong:
         hint = verdict_on(exercise, name, spoken(part, value)).hint
         assert len(hint.removeprefix(f"{name}: ")) > 10
-        if not isinstance(part, Choice) and math.isfinite(part.truth()):
+        if not isinstance(part, ChoiceAsked) and math.isfinite(part.truth()):
             assert ("Too large" in hint) == (value > part.truth())
 
 
@@ -106,7 +108,7 @@ def test_no_hint_tells_the_answer(exercise, name):
     for hint in hints:
         for figure in figures(part):
             assert not re.search(rf"(?<![\w.,]){re.escape(figure)}(?![\w%])", hint), hint
-    if not isinstance(part, Choice):
+    if not isinstance(part, ChoiceAsked):
         assert not any(
             re.search(rf"(?<![\w.,]){re.escape(figure)}(?![\w%])", part.asks)
             for figure in figures(part)

@@ -20,7 +20,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.core.types.options import ATTENTION
-from mlsysim.planner.space import blocks, divisors, layouts
+from mlsysim.planner.space import by_words, divisors, layouts
 
 SIXTEEN = replace(Systems.Clusters.Research_256, name="sixteen", count=2)
 LAYOUT = ("tp_size", "pp_size", "cp_size", "ep_size", "microbatch_count", "virtual_stages")
@@ -76,7 +76,7 @@ def test_every_layout_that_the_solver_admits_is_there(model, batch_size, seq_len
 def test_blocks_hold_each_configuration_once_and_none_that_changes_nothing():
     rows = layouts(Models.Llama3_8B, SIXTEEN, 16, 2048, {})
     seen = set()
-    for shared, block in blocks(rows, Models.Llama3_8B, {}, "fused"):
+    for shared, block in by_words(rows, Models.Llama3_8B, {}, "fused"):
         names = (*LAYOUT, "zero_stage")
         for row in zip(*(block[name].tolist() for name in names), strict=True):
             key = (*row, *shared.values())
@@ -92,7 +92,7 @@ def test_blocks_hold_each_configuration_once_and_none_that_changes_nothing():
 def test_without_fused_attention_keeping_everything_is_another_plan():
     model = Models.Llama3_8B
     rows = layouts(model, SIXTEEN, 16, 2048, {})
-    words = {shared["recompute"] for shared, _ in blocks(rows, model, {}, "unfused")}
+    words = {shared["recompute"] for shared, _ in by_words(rows, model, {}, "unfused")}
     assert words == {"none", "selective", "full"}
 
 

@@ -7,8 +7,8 @@ import pytest
 from mlsysim import Q_, ConfigError, Limit, UnknownEntryError
 from mlsysim.core.fields import units_of
 from mlsysim.core.units import unit
+from mlsysim.scenario.accounts import MACRO_SOLVERS
 from mlsysim.scenario.limits import METRICS
-from mlsysim.scenario.macro import MACRO_SOLVERS
 from mlsysim.scenario.tasks import TASKS
 
 

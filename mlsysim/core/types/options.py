@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mlsysim.core.fields import ReadOnlyMapping, Record, number, record
 
-__all__ = ["ATTENTION", "SCHEDULES", "Attention", "Schedule"]
+__all__ = ["ATTENTION", "SCHEDULES", "AttentionKernel", "Schedule"]
 
 
 @record
@@ -24,7 +24,7 @@ class Schedule(Record):
 
 
 @record
-class Attention(Record):
+class AttentionKernel(Record):
     """How attention is computed.
 
     Attributes
@@ -52,10 +52,10 @@ SCHEDULES: Mapping[str, Schedule] = ReadOnlyMapping(
 )
 """Narayanan et al. (2021), section 2.2.1, and Huang et al. (2019)."""
 
-ATTENTION: Mapping[str, Attention] = ReadOnlyMapping(
+ATTENTION: Mapping[str, AttentionKernel] = ReadOnlyMapping(
     {
-        "fused": Attention(name="fused", fused=1, written_scores=0, backward=2.5),
-        "unfused": Attention(name="unfused", fused=0, written_scores=1, backward=2),
+        "fused": AttentionKernel(name="fused", fused=1, written_scores=0, backward=2.5),
+        "unfused": AttentionKernel(name="unfused", fused=0, written_scores=1, backward=2),
     }
 )
 """Dao (2023), FlashAttention-2, section 4.1, and plain attention."""

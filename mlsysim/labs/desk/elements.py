@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from mlsysim.labs.controls import Choice, Control, Controls, Question, Slider, Switch
+from mlsysim.labs.controls import Control, Controls, Question, Selector, Slider, Toggle
 
 __all__ = ["elements"]
 
@@ -42,7 +42,7 @@ def _element(control: Control, value: Any, change: Callable[[Any], None]) -> Any
         return mo.ui.slider(
             steps=control.values, value=value, show_value=True, label=label, on_change=change
         )
-    if isinstance(control, Choice):
+    if isinstance(control, Selector):
         return mo.ui.dropdown(
             options=_by_label(control.options),
             value=control.options[value],
@@ -50,7 +50,7 @@ def _element(control: Control, value: Any, change: Callable[[Any], None]) -> Any
             label=control.label,
             on_change=change,
         )
-    if isinstance(control, Switch):
+    if isinstance(control, Toggle):
         return mo.ui.switch(value=value, label=control.label, on_change=change)
     raise TypeError(f"{control.id} has no element")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 from mlsysim.core.formulas import pipeline_bubble_fraction
-from mlsysim.labs.answers import Count, Road
+from mlsysim.labs.answers import CountAsked, Road
 
 __all__ = ["MICROBATCHES"]
 
@@ -28,7 +28,7 @@ def _added(idle: float) -> float:
     return idle / (1 - idle)
 
 
-MICROBATCHES = Count(
+MICROBATCHES = CountAsked(
     asks="the first number of microbatches whose idle share is below a tenth",
     truth=_first,
     hint="Solve for the number of microbatches, and round up.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.types import Fleet, NetworkFabric
-from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
 from mlsysim.labs.exercises.bubbles import MICROBATCHES
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedResult, DistributedSolver
@@ -83,7 +83,7 @@ def _slower_link(fabric: NetworkFabric) -> float:
 _FIRST = Exercise(
     "distributed-1",
     {
-        "efficiency": Choice(
+        "efficiency": ChoiceAsked(
             asks='whether its scaling efficiency is `"higher"` or `"lower"`',
             options=("higher", "lower"),
             truth=lambda: (
@@ -92,7 +92,7 @@ _FIRST = Exercise(
             hint="Weigh what the stages save of the gradient all-reduce against bubble and tensor "
             "all-reduces.",
         ),
-        "feasible": Choice(
+        "feasible": ChoiceAsked(
             asks="whether it can run, `True` or `False`",
             options=(True, False),
             truth=lambda: _mixed().feasible,
@@ -104,24 +104,24 @@ _FIRST = Exercise(
 _SECOND = Exercise(
     "distributed-2",
     {
-        "depth": Choice(
+        "depth": ChoiceAsked(
             asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
             options=("deeper", "shallower", "same"),
             truth=_deeper,
             hint="More work comes with the same gradients. What were the stages for?",
         ),
-        "agree": Choice(
+        "agree": ChoiceAsked(
             asks="whether the same plan wins on both fabrics, `True` or `False`",
             options=(True, False),
             truth=_same_plan,
             hint="How much does the gradient all-reduce weigh in a step of four times the work?",
         ),
-        "tp_size": Count(
+        "tp_size": CountAsked(
             asks="the tensor-parallel size of the winner on Ethernet",
             truth=_tensor,
             hint="Compare plans that can run only.",
         ),
-        "pp_size": Count(
+        "pp_size": CountAsked(
             asks="the stages of the winner on Ethernet",
             truth=lambda: _stages(1024),
             hint="Let both sizes and the microbatches run, and compare plans that can run only.",
@@ -135,7 +135,7 @@ _THIRD = Exercise("distributed-3", {"microbatches": MICROBATCHES})
 _SELF_CHECK = Exercise(
     "distributed-self-check",
     {
-        name: Amount(
+        name: AmountAsked(
             asks=f"the factor on {words}",
             tolerance=0.1,
             truth=lambda fabric=fabric: _growth(fabric),  # type: ignore[misc]

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from mlsysim.core.types import Accelerator
-from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
 
@@ -68,7 +68,7 @@ def _fitted(batch: int) -> float:
 _FIRST = Exercise(
     "hello-world-1",
     {
-        "batch": Count(
+        "batch": CountAsked(
             asks="the first batch that is compute-bound",
             truth=lambda: _first_bound(Hardware.H100),
             hint="Set the intensity equal to the ridge point at half of the peak, and round up.",
@@ -93,7 +93,7 @@ _FIRST = Exercise(
 _SECOND = Exercise(
     "hello-world-2",
     {
-        "batch": Count(
+        "batch": CountAsked(
             asks='the first batch that is compute-bound, or `"never"`',
             truth=lambda: _first_bound(Hardware.H100, 1.0),
             hint="Compare the full ridge point with the ceiling that the intensity approaches.",
@@ -114,7 +114,7 @@ _SECOND = Exercise(
 _THIRD = Exercise(
     "hello-world-3",
     {
-        "throughput": Amount(
+        "throughput": AmountAsked(
             asks="the factor by which images per second grow",
             truth=_gain,
             hint="What happens to the time of the arithmetic, and what to that of the traffic?",
@@ -127,7 +127,7 @@ _THIRD = Exercise(
                 Road(lambda: 1 / _gain(), "That is the factor of the time."),
             ),
         ),
-        "bottleneck": Choice(
+        "bottleneck": ChoiceAsked(
             asks='whether the bottleneck `"changes"` or `"stays"`',
             options=("changes", "stays"),
             truth=lambda: (
@@ -144,7 +144,7 @@ _THIRD = Exercise(
 _FOURTH = Exercise(
     "hello-world-4",
     {
-        "intensity": Amount(
+        "intensity": AmountAsked(
             asks="the intensity of one user's token",
             unit="FLOP/B",
             tolerance=0.05,
@@ -161,7 +161,7 @@ _FOURTH = Exercise(
                 ),
             ),
         ),
-        "users": Count(
+        "users": CountAsked(
             asks="the fewest users whose batch is compute-bound",
             truth=lambda: next(b for b in count(1) if _chat(b).bottleneck == "compute"),
             hint="Users share the weights: intensity grows with their number, to the ridge point.",
@@ -178,7 +178,7 @@ _FOURTH = Exercise(
 _FIFTH = Exercise(
     "hello-world-5",
     {
-        "efficiency": Amount(
+        "efficiency": AmountAsked(
             asks="the efficiency, a share of the peak",
             truth=lambda: _fitted(256),
             hint="The time goes as one over the efficiency. Which of the two times is longer?",

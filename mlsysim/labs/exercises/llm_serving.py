@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core.types import Accelerator
 from mlsysim.core.units import Q_
-from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.solvers import ServingResult, ServingSolver
 
@@ -97,7 +97,7 @@ def _differs() -> str:
 _FIRST = Exercise(
     "llm-serving-1",
     {
-        "throughput": Amount(
+        "throughput": AmountAsked(
             asks="the ceiling in tokens per second, with the contexts of this page",
             unit="token/s",
             truth=lambda: _chat(batch_size=_CROWD).decode_throughput.to_base_units().magnitude,
@@ -127,7 +127,7 @@ _FIRST = Exercise(
 _SECOND = Exercise(
     "llm-serving-2",
     {
-        "batch": Count(
+        "batch": CountAsked(
             asks='the first batch whose decode is compute-bound, or `"never"`',
             truth=lambda: (
                 math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD
@@ -153,14 +153,14 @@ _SECOND = Exercise(
 _THIRD = Exercise(
     "llm-serving-3",
     {
-        "gpu": Choice(
+        "gpu": ChoiceAsked(
             asks="the device with the most readers",
             options=tuple(device.name for device in _DEVICES),
             truth=lambda: _best().name,
             hint="Another one has more readers within the promise. What limits each device: the "
             "memory, or the time in which all of it can be read?",
         ),
-        "readers": Count(
+        "readers": CountAsked(
             asks="how many readers that is",
             truth=lambda: _readers(_best()),
             hint="The last batch that fits and keeps the promise. Which of the two breaks first?",
@@ -171,7 +171,7 @@ _THIRD = Exercise(
                 ),
             ),
         ),
-        "throughput": Amount(
+        "throughput": AmountAsked(
             asks="their tokens per second while decoding",
             unit="token/s",
             truth=lambda: _rate(_best(), _readers(_best())),
@@ -189,13 +189,13 @@ _THIRD = Exercise(
 _FOURTH = Exercise(
     "llm-serving-4",
     {
-        "better": Choice(
+        "better": ChoiceAsked(
             asks='which lets more readers in: 4-bit `"weights"` or an 8-bit `"cache"`',
             options=("weights", "cache"),
             truth=_winner,
             hint="Which of the two fills the memory when it is full of readers?",
         ),
-        "readers": Count(
+        "readers": CountAsked(
             asks="how many readers there are then",
             truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
             hint="Divide what the weights leave free by what a reader takes.",
@@ -217,7 +217,7 @@ _FOURTH = Exercise(
 _FIFTH = Exercise(
     "llm-serving-5",
     {
-        "tokens": Amount(
+        "tokens": AmountAsked(
             asks="the length of the prompt in tokens",
             truth=_equal,
             hint="Set the arithmetic of a token's pairs equal to that of its matrices.",
@@ -233,14 +233,14 @@ _FIFTH = Exercise(
 _SIXTH = Exercise(
     "llm-serving-6",
     {
-        "differs": Choice(
+        "differs": ChoiceAsked(
             asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
             options=("itl", "throughput"),
             truth=_differs,
             hint="One group reads the weights once for all readers, two groups twice. Which of the "
             "numbers has the reading of prompts in it as well?",
         ),
-        "faster": Amount(
+        "faster": AmountAsked(
             asks="the factor by which tokens come faster from the group of eight",
             tolerance=0.03,
             truth=_faster,

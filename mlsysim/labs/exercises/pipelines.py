@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
 from mlsysim.registry import Models
 from mlsysim.schedules import Pass, Timeline, play, simulate_pipeline
 
@@ -110,7 +110,7 @@ def _crossed() -> str:
 _FIRST = Exercise(
     "pipelines-1",
     {
-        "length": Count(
+        "length": CountAsked(
             asks="the length of the step in ticks",
             truth=lambda: _small().makespan,
             hint="Does a stage run a forward where it could run a backward, or start a backward "
@@ -127,7 +127,7 @@ _FIRST = Exercise(
                 ),
             ),
         ),
-        "idle": Count(
+        "idle": CountAsked(
             asks="the ticks that each stage idles",
             truth=lambda: _small().bubble_time,
             hint="Take a stage's work from the length of the step.",
@@ -152,13 +152,13 @@ _FIRST = Exercise(
 _SECOND = Exercise(
     "pipelines-2",
     {
-        "one_f_one_b": Choice(
+        "one_f_one_b": ChoiceAsked(
             asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"`',
             options=("rises", "falls", "stays"),
             truth=lambda: _waits("1f1b"),
             hint="A longer backward makes a stage wait longer. What does it do to the work?",
         ),
-        "zb_h1": Choice(
+        "zb_h1": ChoiceAsked(
             asks='whether that of ZB-H1 `"rises"`, `"falls"` or `"stays"`',
             options=("rises", "falls", "stays"),
             truth=lambda: _waits("zb-h1"),
@@ -170,7 +170,7 @@ _SECOND = Exercise(
 _THIRD = Exercise(
     "pipelines-3",
     {
-        "gain": Amount(
+        "gain": AmountAsked(
             asks="how much longer the even plan takes, as a share of the best one's time",
             truth=_dealt,
             hint="Play all plans of 32 layers, with the output layer on the last stage.",
@@ -196,7 +196,7 @@ _THIRD = Exercise(
 _FOURTH = Exercise(
     "pipelines-4",
     {
-        "gain": Amount(
+        "gain": AmountAsked(
             asks="how much longer 1F1B takes, as a share of your order's time",
             truth=_won,
             hint="Both with transfers. What is left of yours are the transfers of filling and "
@@ -208,7 +208,7 @@ _FOURTH = Exercise(
                 ),
             ),
         ),
-        "in_flight": Count(
+        "in_flight": CountAsked(
             asks="the most microbatches that its first stage has to remember",
             truth=lambda: _ahead(2).peak_activations[0],
             hint="Forwards run ahead, and then one before each backward.",
@@ -227,7 +227,7 @@ _FOURTH = Exercise(
 _SELF_CHECK = Exercise(
     "pipelines-self-check",
     {
-        "ends": Choice(
+        "ends": ChoiceAsked(
             asks='whether the step ends as `"soon"` as with 1F1B, `"later"`, or `"never"`',
             options=("soon", "later", "never"),
             truth=_crossed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
 from mlsysim.labs.exercises import strategy_truths as found
 from mlsysim.labs.exercises.bubbles import MICROBATCHES
 
@@ -13,13 +13,13 @@ _PARTS = ("exchange between replicas", "tensor all-reduces", "bubble", "stage to
 _FIRST = Exercise(
     "strategy-1",
     {
-        "faster": Choice(
+        "faster": ChoiceAsked(
             asks='which plan is faster, the `"pure"` or the `"mixed"` one',
             options=("pure", "mixed"),
             truth=found.faster,
             hint="What does a node of either send at the end of a step?",
         ),
-        "difference": Choice(
+        "difference": ChoiceAsked(
             asks="the part of the step in which they differ most, as `contrast` calls it: "
             + ", ".join(f'`"{part}"`' for part in _PARTS),
             options=_PARTS,
@@ -32,7 +32,7 @@ _FIRST = Exercise(
 _SECOND = Exercise(
     "strategy-2",
     {
-        "efficiency": Amount(
+        "efficiency": AmountAsked(
             asks="the highest scaling efficiency on Ethernet",
             tolerance=0.005,
             truth=lambda: found.textbook(found.ETHERNET).best.scaling_efficiency,
@@ -52,13 +52,13 @@ _SECOND = Exercise(
                 ),
             ),
         ),
-        "agree": Choice(
+        "agree": ChoiceAsked(
             asks="whether the same plan wins on both networks, `True` or `False`",
             options=(True, False),
             truth=found.agree,
             hint="Compare the sizes of the two winners.",
         ),
-        "loss": Choice(
+        "loss": ChoiceAsked(
             asks="how much more time the other network's choice takes at most: "
             + ", ".join(f'`"{loss}"`' for loss in found.LOSSES),
             options=found.LOSSES,
@@ -74,12 +74,12 @@ _THIRD = Exercise("strategy-3", {"microbatches": MICROBATCHES})
 _FOURTH = Exercise(
     "strategy-4",
     {
-        "tp_size": Count(
+        "tp_size": CountAsked(
             asks="the GPUs to a layer where nothing is sharded",
             truth=lambda: found.bare().parallelism.tp,
             hint="Let `advise` try one to a layer up to a whole server.",
         ),
-        "pp_size": Count(
+        "pp_size": CountAsked(
             asks="the stages where nothing is sharded",
             truth=lambda: found.bare().parallelism.pp,
             hint="How many GPUs do the states of the model fill?",
@@ -90,7 +90,7 @@ _FOURTH = Exercise(
                 ),
             ),
         ),
-        "worth": Amount(
+        "worth": AmountAsked(
             asks="how much longer a token takes without a sharded optimizer, as a share",
             tolerance=0.03,
             truth=found.worth,
@@ -112,7 +112,7 @@ _FOURTH = Exercise(
 _FIFTH = Exercise(
     "strategy-5",
     {
-        "waits": Amount(
+        "waits": AmountAsked(
             asks="the share of the step in which the GPUs wait for tensor all-reduces",
             truth=found.waits,
             hint="Divide the time of the tensor all-reduces by that of the step.",
@@ -124,7 +124,7 @@ _FIFTH = Exercise(
                 Road(lambda: 0.8, "So the notes say. Solve it here."),
             ),
         ),
-        "near": Amount(
+        "near": AmountAsked(
             asks="the same share at the latency of InfiniBand, with the bandwidth of Ethernet",
             truth=lambda: found.waits(latency=found.NDR.latency),
             hint="Change one of the two, and nothing else.",
@@ -136,7 +136,7 @@ _FIFTH = Exercise(
                 ),
             ),
         ),
-        "enough": Amount(
+        "enough": AmountAsked(
             asks="the bandwidth of a port beyond which a faster network does not help",
             unit="GB/s",
             tolerance=0.2,
@@ -156,7 +156,7 @@ _FIFTH = Exercise(
 _SELF_CHECK = Exercise(
     "strategy-self-check",
     {
-        name: Choice(
+        name: ChoiceAsked(
             asks=f'whether {words} takes `"more"` or `"less"` of the step',
             options=("more", "less"),
             truth=lambda field=field: found.becomes(field),  # type: ignore[misc]
@@ -169,7 +169,7 @@ _SELF_CHECK = Exercise(
         )
     }
     | {
-        "price": Amount(
+        "price": AmountAsked(
             asks="what the run costs in addition, as a share of its rent on the smallest fleet",
             tolerance=0.03,
             truth=found.dearer,

@@ -8,7 +8,7 @@ from typing import Any
 from mlsysim.core.formulas import facility_energy, operational_carbon
 from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
-from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
 from mlsysim.registry import Infra, Models, Systems
 from mlsysim.solvers import DistributedSolver, SustainabilityResult, SustainabilitySolver
 
@@ -95,7 +95,7 @@ def _saving(field: str = "carbon_footprint") -> float:
 _FIRST = Exercise(
     "sustainability-1",
     {
-        "intensity": Amount(
+        "intensity": AmountAsked(
             asks="the carbon intensity at which both weigh the same",
             unit="g/kWh",
             truth=lambda: _equal("total_energy"),
@@ -111,7 +111,7 @@ _FIRST = Exercise(
                 ),
             ),
         ),
-        "below": Count(
+        "below": CountAsked(
             asks="how many of our grids lie below",
             truth=_below,
             hint="Compare with every row of Infra.Grids.",
@@ -122,7 +122,7 @@ _FIRST = Exercise(
 _SECOND = Exercise(
     "sustainability-2",
     {
-        "power": Amount(
+        "power": AmountAsked(
             asks="the power of a GPU",
             unit="W",
             truth=lambda: _power(1.1),
@@ -142,7 +142,7 @@ _SECOND = Exercise(
 _THIRD = Exercise(
     "sustainability-3",
     {
-        "intensity": Amount(
+        "intensity": AmountAsked(
             asks="the carbon intensity from which on the new machines emit less",
             unit="g/kWh",
             truth=_pays,
@@ -158,7 +158,7 @@ _THIRD = Exercise(
                 ),
             ),
         ),
-        "place": Choice(
+        "place": ChoiceAsked(
             asks='whether it is `"above"` or `"below"` Québec\'s',
             options=("above", "below"),
             truth=lambda: "below" if _pays() < _si(Infra.Quebec.carbon_intensity) else "above",
@@ -170,7 +170,7 @@ _THIRD = Exercise(
 _FOURTH = Exercise(
     "sustainability-4",
     {
-        "saving": Amount(
+        "saving": AmountAsked(
             asks="the carbon that is saved in the month",
             unit="tonne",
             truth=_saving,
@@ -215,7 +215,7 @@ def _widest() -> str:
 _SELF_CHECK = Exercise(
     "sustainability-self-check",
     {
-        "ask": Choice(
+        "ask": ChoiceAsked(
             asks='which to ask for first: `"epsilon"`, `"gamma"`, or the time `"t"`',
             options=("epsilon", "gamma", "t"),
             truth=_widest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.labs.answers import Amount, Choice, Count, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
 from mlsysim.labs.exercises import tensor_parallel_truths as found
 from mlsysim.registry import Models
 
@@ -11,7 +11,7 @@ __all__ = ["EXERCISES"]
 _FIRST = Exercise(
     "tensor-parallel-1",
     {
-        "excess": Count(
+        "excess": CountAsked(
             asks="how many times too often the bias is in the result",
             truth=found.too_often,
             hint="Follow one number of the bias: who adds it, and what does the sum do with that?",
@@ -29,13 +29,13 @@ _FIRST = Exercise(
 _SECOND = Exercise(
     "tensor-parallel-2",
     {
-        "first": Choice(
+        "first": ChoiceAsked(
             asks='which comes first, `"all_reduce"` or `"all_gather"`',
             options=("all_reduce", "all_gather"),
             truth=lambda: found.rows_first().calls[0].collective,
             hint="What does a rank have after a product by rows: some columns, or a term of all?",
         ),
-        "factor": Amount(
+        "factor": AmountAsked(
             asks="the bytes sent over those of columns first, rows second",
             truth=found.times,
             hint="Which collectives are there, and how wide is what each of them moves?",
@@ -58,7 +58,7 @@ _SECOND = Exercise(
 _THIRD = Exercise(
     "tensor-parallel-3",
     {
-        "ranks": Count(
+        "ranks": CountAsked(
             asks="the most ranks that split no head",
             truth=found.most_ranks,
             hint="Every rank needs whole heads of each kind.",
@@ -84,7 +84,7 @@ _THIRD = Exercise(
 _FOURTH = Exercise(
     "tensor-parallel-4",
     {
-        "share": Amount(
+        "share": AmountAsked(
             asks="what both passes send in addition, as a share of what they sent before",
             truth=found.more,
             hint="Which products need the tokens of all ranks for their weight gradients? Count "
@@ -107,7 +107,7 @@ _FOURTH = Exercise(
                 ),
             ),
         ),
-        "gradients": Choice(
+        "gradients": ChoiceAsked(
             asks='whether the gradients `"change"` or are the `"same"`',
             options=("change", "same"),
             truth=found.gradients,
@@ -120,7 +120,7 @@ _HALF = "Half of it. Are both passes there, both rounds of each ring, and all by
 _SELF_CHECK = Exercise(
     "tensor-parallel-self-check",
     {
-        "sent": Amount(
+        "sent": AmountAsked(
             asks="the bytes that a GPU sends for one layer and microbatch",
             unit="B",
             truth=found.sent,
@@ -136,7 +136,7 @@ _SELF_CHECK = Exercise(
                 Road(lambda: found.LARGE.layers * found.sent(), "That is for all layers."),
             ),
         ),
-        "time": Amount(
+        "time": AmountAsked(
             asks="how long that takes",
             unit="s",
             tolerance=0.03,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.labs.controls import Choice, Controls, Question, Slider, Switch
+from mlsysim.labs.controls import Controls, Question, Selector, Slider, Toggle
 from mlsysim.labs.parallelism_paradox import design, scaling
 
 __all__ = [
@@ -67,22 +67,22 @@ REFLECTION_2 = Question(
     },
     right="every_layer",
 )
-DERIVATION_1 = Switch(
+DERIVATION_1 = Toggle(
     id="show_derivation_1", label="How this MFU follows from the inputs, step by step"
 )
-DERIVATION_2 = Switch(
+DERIVATION_2 = Toggle(
     id="show_derivation_2", label="How the bubble, memory and MFU follow from the inputs"
 )
 
 EXPLORER = (
-    Choice(
+    Selector(
         id="model",
         label="Model",
         options={name: row.name for name, row in scaling.MODELS.items()},
         first=scaling.MAIL.model,
     ),
     Slider(id="gpus", label="GPUs", values=scaling.GPUS, first=scaling.GPUS[0]),
-    Choice(
+    Selector(
         id="held",
         label="Held constant",
         options={"global": "global batch", "each": "batch per GPU"},
@@ -102,7 +102,7 @@ EXPLORER = (
         first=8,
         unit="sequences",
     ),
-    Choice(
+    Selector(
         id="fabric",
         label="Network bandwidth per GPU",
         options={
@@ -112,7 +112,7 @@ EXPLORER = (
         },
         first=scaling.MAIL.fabric,
     ),
-    Choice(
+    Selector(
         id="exchange",
         label="Gradient exchange",
         options={"after": "after the backward pass", "during": "overlaps the backward pass"},
@@ -138,7 +138,7 @@ DESIGN = (
         values=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192),
         first=1,
     ),
-    Choice(
+    Selector(
         id="zero",
         label="Optimizer state",
         options={

@@ -8,7 +8,7 @@ from mlsysim.core.inputs import Inputs, default
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import (
     Accelerator,
-    Attention,
+    AttentionKernel,
     Calibration,
     Fleet,
     PowerCalibration,
@@ -54,7 +54,7 @@ class TrainingInputs(Inputs):
     zero_stage: Value
     sequence_parallel: Value
     recompute: Recompute
-    attention: Attention
+    attention: AttentionKernel
     gradient_precision: Precision = default(lambda i: i.precision)
     gradient_compression: Value
     gradient_overlap: Value

@@ -13,8 +13,8 @@ from mlsysim.solvers.training.work import Work
 from mlsysim.solvers.work import sum_of
 
 __all__ = [
+    "DeviceLinks",
     "Link",
-    "Links",
     "all_reduces",
     "exchange_time",
     "expert_ring_size",
@@ -37,7 +37,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Links:
+class DeviceLinks:
     """The links of a device: to those of its node, and its share of the network's ports."""
 
     local: Link
@@ -49,7 +49,7 @@ def near_ranks(i: TrainingInputs, ranks: Value, stride: Value) -> Value:
     return f.local_ranks(ranks, f.node_slots(i.fleet.node.accelerators_per_node, stride))
 
 
-def ring(i: TrainingInputs, links: Links, ranks: Value, stride: Value) -> Link:
+def ring(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
     """Return bandwidth and latency of a ring through the nodes that a group spans."""
     near = near_ranks(i, ranks, stride)
     inside = near >= ranks
@@ -89,7 +89,7 @@ def round_time(i: TrainingInputs, w: Work, link: Link) -> Value:
     )
 
 
-def stage_transfer_time(i: TrainingInputs, w: Work, links: Links) -> Value:
+def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
     """Return the time in which stages hand activations on and gradients back.
 
     With more than one node, some pair of neighbouring stages sits on two; the slowest decides.
@@ -103,7 +103,7 @@ def stage_transfer_time(i: TrainingInputs, w: Work, links: Links) -> Value:
     return f.pipeline_transfer_time(transfer, i.microbatch_count, i.virtual_stages, i.pp_size)
 
 
-def exchange_time(i: TrainingInputs, w: Work, links: Links, copies_per_node: Value) -> Value:
+def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_node: Value) -> Value:
     """Return the time of the exchanges with experts, per mean layer and microbatch.
 
     Tokens go out and come back, forward and backward: four exchanges for each layer with experts.

@@ -13,8 +13,8 @@ from mlsysim.solvers.layer import Device, Experts, forward, head
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
+    DeviceLinks,
     Link,
-    Links,
     all_reduces,
     exchange_time,
     expert_ring_size,
@@ -190,11 +190,11 @@ def _device(i: TrainingInputs) -> Device:
     )
 
 
-def _links(i: TrainingInputs) -> Links:
+def _links(i: TrainingInputs) -> DeviceLinks:
     """Return the links with the shares of their bandwidth that collectives reach."""
     node, fabric, c = i.fleet.node, i.fleet.fabric, i.calibration
     port = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
-    return Links(
+    return DeviceLinks(
         local=Link(c.link_efficiency * node.scale_up.bandwidth, node.scale_up.latency),
         remote=Link(c.nic_efficiency * port, fabric.latency),
     )

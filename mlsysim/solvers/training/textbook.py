@@ -8,8 +8,8 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
+    DeviceLinks,
     Link,
-    Links,
     all_reduces,
     exchange_time,
     expert_ring_size,
@@ -89,10 +89,10 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     )
 
 
-def _links(i: TrainingInputs) -> Links:
+def _links(i: TrainingInputs) -> DeviceLinks:
     """Return the links as their datasheets have them."""
     node, fabric = i.fleet.node, i.fleet.fabric
-    return Links(
+    return DeviceLinks(
         local=Link(node.scale_up.bandwidth, node.scale_up.latency),
         remote=Link(
             fabric.bandwidth * node.nics_per_node / node.accelerators_per_node, fabric.latency
@@ -100,7 +100,7 @@ def _links(i: TrainingInputs) -> Links:
     )
 
 
-def _slowest(i: TrainingInputs, links: Links, ranks: Value, stride: Value) -> Link:
+def _slowest(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
     """Return the slowest link between two ranks of a group."""
     inside = near_ranks(i, ranks, stride) >= ranks
     return Link(
