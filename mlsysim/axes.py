@@ -1,4 +1,4 @@
-"""One axis of a sweep: its values as they were given, and as the kernel takes them."""
+"""One axis of a sweep: its values as they were given, and as the model takes them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Axis:
     codes : ndarray
         Which pick each value is.
     numbers : ndarray
-        Numeric values as the kernel takes them, in SI; NaN where the value is `None`.
+        Numeric values as the model takes them, in SI; NaN where the value is `None`.
     """
 
     def __init__(self, name: str, values: Any, kind: Argument) -> None:
