@@ -258,7 +258,7 @@ class Derivation:
         numbers = {id(step): index for index, step in enumerate(self.steps, 1)}
         blocks = [_markdown_step(step, numbers) for step in self.steps]
         rows = [
-            f"| {item.name} | {_value(item)} | `{item.origin}` | {cited(item.source)} |"
+            f"| {item.label} | {_value(item)} | `{item.origin}` | {cited(item.source)} |"
             for item in self.inputs
         ]
         head = ["| Input | Value | From | Source |", "|:---|---:|:---|:---|"]
@@ -311,7 +311,7 @@ class _Tree:
     def label(self, number: Recorded, asked_as: str = "value") -> str:
         """Name a term."""
         if number.origin is not None:
-            return ".".join(number.origin.origin.split(".")[-2:])
+            return number.origin.label
         own = number.name or self._fields.get(id(number), "")
         return own or (number.formula.name if number.formula else asked_as)
 

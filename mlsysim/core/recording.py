@@ -39,6 +39,11 @@ class Input:
     """The publication that states it; `None` for what the caller gave."""
     estimated: bool = False
 
+    @property
+    def label(self) -> str:
+        """Its name, after that of the record that it is part of."""
+        return ".".join(self.origin.split(".")[-2:])
+
 
 class Recorded:
     """A quantity, and how it was made.

@@ -245,7 +245,7 @@ def test_an_estimate_is_marked_in_both_forms(answers):
     (efficiency,) = [item for item in derivation.inputs if item.origin == "textbook.value"]
     assert efficiency.estimated
     assert "efficiency = ≈ 0.5   <- textbook.value" in str(derivation)
-    assert "| value | ≈ 0.5 |" in derivation._repr_markdown_()
+    assert "| textbook.value | ≈ 0.5 |" in derivation._repr_markdown_()
 
 
 def test_a_given_value_takes_the_place_of_the_estimate(answers):

@@ -140,7 +140,7 @@ def test_copies_show_outputs_equations_and_sources(built_site: Path) -> None:
     text = (built_site / "docs/how-to/explain.md").read_text(encoding="utf-8")
     assert "``` python\n" in text
     assert "``` math\n" in text
-    assert re.search(r"^\| peak_rate \|.*\]\(https://", text, re.MULTILINE)
+    assert re.search(r"^\| compute\.fp16 \|.*\]\(https://", text, re.MULTILINE)
     text = (built_site / "docs/tutorials/distributed.md").read_text(encoding="utf-8")
     assert "*Drawing: Four replicas of the whole model" in text
 
