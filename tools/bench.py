@@ -1,8 +1,9 @@
 """Benchmarks: how fast the package imports, solves and sweeps. Prints JSON.
 
 Times are minima over several runs in one process tree, so that figures of one report compare;
-they do not compare across machines. `--law CELLS` compares so many fields of random sweeps with
-`solve` instead, and exits with 1 and the sweep that differs if one does.
+they do not compare across machines. `--peers FOLDER` times other tools beside ours (see
+`tools.peers`). `--law CELLS` compares so many fields of random sweeps with `solve` instead, and
+exits with 1 and the sweep that differs if one does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ from mlsysim import (
     Fleet,
     Hardware,
     Models,
+    ServingResult,
+    ServingSolver,
     SingleNodeResult,
     SingleNodeSolver,
     Sweep,
@@ -36,6 +40,7 @@ from mlsysim import (
 )
 from mlsysim.core.formulas import ring_all_reduce_time
 from mlsysim.labs import parallelism_paradox
+from tools.peers import peers
 from tools.sweep_law import Tally, try_sweeps
 
 _CONFIGURATION: dict[str, Any] = {
@@ -125,10 +130,23 @@ def dense_sweep() -> object:
     )
 
 
-def grid_sweep() -> Sweep:
+def textbook_solve() -> DistributedResult:
+    """Solve one training step by the textbook."""
+    return DistributedSolver.solve(**_CONFIGURATION, efficiency=0.5)
+
+
+def serving_solve() -> ServingResult:
+    """Solve served requests, operator by operator."""
+    return ServingSolver.solve(
+        model=Models.Llama3_8B, hardware=Hardware.H100, output_len=128, batch_size=16
+    )
+
+
+def grid_sweep(efficiency: float | None = None) -> Sweep:
     """Sweep a grid of a million configurations over models, precisions and sizes."""
     return sweep(
         DistributedSolver,
+        efficiency=efficiency,
         model=[Models.Llama3_70B, Models.GPT3],
         fleet=Systems.Clusters.Research_256,
         precision=["fp16", "bf16"],
@@ -187,14 +205,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--law", type=int, metavar="CELLS", help="compare sweeps with solve")
     parser.add_argument("--seed", type=int, default=0, help="which random sweeps to compare")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="time other tools, too")
     options = parser.parse_args()
     if options.law is not None:
         return law(options.law, options.seed)
-    report()
+    report(options.peers)
     return 0
 
 
-def report() -> None:
+def report(folder: Path | None) -> None:
     """Time everything, and print the times."""
     pint_import = import_time("pint")
     own_import = import_time("mlsysim")
@@ -211,18 +230,25 @@ def report() -> None:
             "single_node_solve": microseconds(single_node_solve, 200),
             "operator_pass_solve": microseconds(operator_pass_solve, 200),
             "distributed_solve": microseconds(distributed_solve, 200),
+            "distributed_solve_textbook": microseconds(textbook_solve, 200),
+            "serving_solve": microseconds(serving_solve, 200),
             "explain": microseconds(lambda: distributed_solve().explain(), 5),
             "lab_view": microseconds(lab_view, 5),
         },
         "sweep_configurations_per_s": {
             "dense": round(_MILLION / best(dense_sweep, 5)),
             "grid": round(len(grid) / best(grid_sweep, 5)),
+            "grid_textbook": round(len(grid) / best(lambda: grid_sweep(0.5), 5)),
         },
         "advice": {
             "configurations": frontier_advice().searched,
             "processor_s": round(best(frontier_advice, 5, clock=time.process_time), 3),
         },
     }
+    if folder is not None:
+        figures["peers_scalar_us"] = {
+            name: microseconds(run, 20) for name, run in peers(folder).items()
+        }
     print(json.dumps(figures, indent=2))
 
 

@@ -43,8 +43,8 @@ class Step:
     """Terms that a line of arithmetic does not show, because they are zero or one here."""
     line: str = ""
     """The line of arithmetic, with names."""
-    line_numbers: str = ""
-    """The same with the numbers put in."""
+    put_in: Callable[[], str] = str
+    """Writes the same with the numbers put in."""
 
     @property
     def equation_text(self) -> str:
@@ -56,7 +56,7 @@ class Step:
         """The same with the numbers put in."""
         if self.formula:
             return expression(self.formula.function, _arguments(self))
-        return self.line_numbers
+        return self.put_in()
 
     @property
     def value_text(self) -> str:
@@ -299,7 +299,7 @@ class _Tree:
         prune = self._prune and _trivial(number.value) is None
         writer = _Writer(self, terms, step.left_out if prune else None)
         step.line = writer.operation(number, numbers=False)[0]
-        step.line_numbers = writer.operation(number, numbers=True)[0]
+        step.put_in = lambda: writer.operation(number, numbers=True)[0]
         for label, term in terms.values():
             step.arguments[label] = term.value
             step.parents[label] = self.node(term)
@@ -407,9 +407,9 @@ def _trivial(value: Any) -> int | None:
     """Return 0 or 1 if a value is just that, without a unit in the case of 1; else `None`."""
     if not hasattr(value, "magnitude"):
         return int(value) if value in (0, 1) else None
-    if value.magnitude == 0:
-        return 0
-    return 1 if value.dimensionless and value.to("").magnitude == 1 else None
+    if value.magnitude in (0, 1) and (value.magnitude == 0 or value.dimensionless):
+        return int(value.magnitude)
+    return None
 
 
 def _number(value: Any, unit: str) -> str:

@@ -100,21 +100,32 @@ def value_of(number: Any) -> Any:
 
 def applied(function: Callable[..., Any], *operands: Any) -> Recorded:
     """Apply an elementary function to recorded numbers, and record that."""
-    return Recorded(function(*map(value_of, operands)), function.__name__, operands)
+    value = _unwatched(function, *[value_of(operand) for operand in operands])
+    return Recorded(value, function.__name__, operands)
+
+
+def _unwatched(function: Callable[..., Any], *values: Any) -> Any:
+    """Call a function on quantities, whose arithmetic has no names worth watching for."""
+    watch = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        return function(*values)
+    finally:
+        sys.setprofile(watch)
 
 
 def _binary(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     def forward(self: Recorded, other: Any) -> Recorded:
-        return Recorded(function(self.value, value_of(other)), sign, (self, other))
+        return Recorded(_unwatched(function, self.value, value_of(other)), sign, (self, other))
 
     def backward(self: Recorded, other: Any) -> Recorded:
-        return Recorded(function(other, self.value), sign, (other, self))
+        return Recorded(_unwatched(function, other, self.value), sign, (other, self))
 
     return forward, backward
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Any:
-    return lambda self, other: bool(function(self.value, value_of(other)))
+    return lambda self, other: bool(_unwatched(function, self.value, value_of(other)))
 
 
 for _sign, _word, _function in (
