@@ -342,7 +342,7 @@ from mlsysim import Hardware, MLSysError, Models, SingleNodeSolver
 result = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.A100)
 print(f"{result.latency.to('us'):.2f}")
 try:
-    result.explain()
+    print(result.explain())
 except MLSysError as fault:
     print(fault)
 """
