@@ -16,7 +16,10 @@ from tests.docs.browser import PHONE, tab, toggle_theme, violations, visitor
 from tests.docs.player import KEY, PATH, PATIENCE, Player
 from tools.dev.serving import HOST
 
-pytestmark = pytest.mark.browser
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.rests_on("mlsysim", "tests/docs/player.py", shared=True),
+]
 
 RIGHT = {
     "act1_prediction": "ratio",

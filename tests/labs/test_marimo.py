@@ -26,7 +26,7 @@ from mlsysim.labs.parallelism_paradox.state import (
 from tests.conftest import ROOT
 from tests.docs.browser import FLAGS, Visitor, chromium, visitor
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.rests_on("mlsysim")]
 pytest.importorskip("marimo", reason="marimo is not installed: pip install marimo")
 
 HOST = "127.0.0.1"
