@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +23,7 @@ from playwright.sync_api import (
 )
 
 from tests.proofs import note
-from tools.dev.serving import HOST, Handler
+from tools.dev.serving import HOST, Handler, Server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [
@@ -69,7 +68,7 @@ class Noting(Handler):
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a built site while it is served on this machine."""
-    server = ThreadingHTTPServer((HOST, 0), partial(Noting, directory=str(folder)))
+    server = Server((HOST, 0), partial(Noting, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
