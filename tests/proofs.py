@@ -39,12 +39,12 @@ served: dict[str, str] = {}
 
 def note(path: Path) -> None:
     """Remember that a test was served this file, or found it missing."""
-    if path.is_dir():
-        path /= "index.html"
     served[str(path)] = _contents(path)
 
 
 def _contents(path: Path) -> str:
+    """A digest of what the server sends for a path; empty where nothing is there."""
+    path = path / "index.html" if path.is_dir() else path
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
