@@ -58,7 +58,7 @@ window.shown = [];
 window.heard = [];
 window.bars = 0;
 new MutationObserver(() => {
-  bars += document.querySelectorAll("[role=progressbar]").length;
+  bars += document.querySelectorAll("progress").length;
   for (const [list, query] of [[shown, ".mls-bytes"], [heard, ".mls-loading [role=status]"]]) {
     const text = document.querySelector(query)?.textContent;
     if (text && text !== list[list.length - 1]) list.push(text);
