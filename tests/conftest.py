@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.proofs import Proofs
 from tools.dev import quarto
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -19,6 +21,18 @@ ROOT = Path(__file__).resolve().parents[1]
 # The same examples on every machine and every run: a failure can be run again anywhere.
 settings.register_profile("project", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("project")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what is ours to the command line."""
+    words = "run browser tests also when they passed on the same content"
+    parser.addoption("--again", action="store_true", help=words)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Remember the verdicts of slow tests."""
+    again = config.getoption("--again")
+    config.pluginmanager.register(Proofs(build_site, again=again))
 
 
 @pytest.fixture(scope="session")
@@ -36,9 +50,9 @@ def renderer(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session")
-def site_build(renderer: str) -> subprocess.CompletedProcess[str]:
-    """One build of the site from the present sources; a fresh one is left as it is."""
+@cache
+def build_site(renderer: str) -> subprocess.CompletedProcess[str]:
+    """Build the site from the present sources; a fresh one is left as it is."""
     program = f"Path({str(QUARTO)!r})" if renderer == "_site" else None
     code = f"from pathlib import Path; from tools.dev import publish; publish.build({program})"
     return subprocess.run(
@@ -49,6 +63,12 @@ def site_build(renderer: str) -> subprocess.CompletedProcess[str]:
         errors="replace",
         check=False,
     )
+
+
+@pytest.fixture(scope="session")
+def site_build(renderer: str) -> subprocess.CompletedProcess[str]:
+    """How the build of the site went; one for all processes that run tests."""
+    return build_site(renderer)
 
 
 @pytest.fixture(scope="session")

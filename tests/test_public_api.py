@@ -15,8 +15,6 @@ import mlsysim
 from mlsysim import compat, solvers
 from mlsysim.core import units
 
-every_name = pytest.mark.parametrize("name", mlsysim.__all__)
-
 
 def attribute_docstrings(module) -> set[str]:
     """Names that a module assigns and explains in a string right below."""
@@ -35,39 +33,41 @@ def test_names_are_sorted_and_unique():
     assert mlsysim.__all__ == sorted(set(mlsysim.__all__))
 
 
-@every_name
-def test_every_name_is_there(name):
-    assert getattr(mlsysim, name) is not None
-    assert name in dir(mlsysim)
-    assert not name.startswith("_")
+def test_every_name_is_there():
+    for name in mlsysim.__all__:
+        assert getattr(mlsysim, name) is not None, name
+        assert name in dir(mlsysim)
+        assert not name.startswith("_")
 
 
-@every_name
-def test_every_name_is_documented(name):
-    found = getattr(mlsysim, name)
-    if inspect.getmodule(found) is None or not (inspect.isclass(found) or inspect.isroutine(found)):
-        assert name in attribute_docstrings(units)
-        return
-    if name in ("Q_", "Quantity"):  # classes of Pint, explained where they are named
-        assert name in attribute_docstrings(units)
-        return
-    text = found.__dict__.get("__doc__") if inspect.isclass(found) else found.__doc__
-    assert text, f"{name} has no docstring of its own"
-    assert not text.startswith(f"{name}("), f"{name} has only the docstring of a dataclass"
-    assert text.strip().splitlines()[0].endswith((".", "?")), name
-
-
-@every_name
-def test_public_functions_and_methods_are_documented(name):
-    found = getattr(mlsysim, name)
-    if not inspect.isclass(found) or not found.__module__.startswith("mlsysim."):
-        return
-    for key, member in vars(found).items():
-        if key.startswith("_") or not (inspect.isroutine(member) or isinstance(member, property)):
+def test_every_name_is_documented():
+    explained = attribute_docstrings(units)
+    for name in mlsysim.__all__:
+        found = getattr(mlsysim, name)
+        # Pint's classes are explained where they are named.
+        if name in ("Q_", "Quantity") or not (
+            inspect.getmodule(found) and (inspect.isclass(found) or inspect.isroutine(found))
+        ):
+            assert name in explained, name
             continue
-        if isinstance(member, classmethod | staticmethod):
-            member = member.__func__
-        assert inspect.getdoc(member), f"{name}.{key}"
+        text = found.__dict__.get("__doc__") if inspect.isclass(found) else found.__doc__
+        assert text, f"{name} has no docstring of its own"
+        assert not text.startswith(f"{name}("), f"{name} has only the docstring of a dataclass"
+        assert text.strip().splitlines()[0].endswith((".", "?")), name
+
+
+def test_public_functions_and_methods_are_documented():
+    for name in mlsysim.__all__:
+        found = getattr(mlsysim, name)
+        if not inspect.isclass(found) or not found.__module__.startswith("mlsysim."):
+            continue
+        for key, member in vars(found).items():
+            routine = inspect.isroutine(member) or isinstance(member, property)
+            if key.startswith("_") or not routine:
+                continue
+            if isinstance(member, classmethod | staticmethod):
+                member = member.__func__
+            assert inspect.getdoc(member), f"{name}.{key}"
 
 
 def test_star_import_brings_exactly_these():

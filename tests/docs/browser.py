@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,11 +19,11 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
-    Route,
     ViewportSize,
 )
 
-from tools.dev.serving import HOST, Handler
+from tests.proofs import note
+from tools.dev.serving import HOST, Handler, Server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [
@@ -35,6 +34,9 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Other hosts do not exist. To intercept each request would switch the browser's cache off.
+    "--no-proxy-server",
+    f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
 ]
 GLOSSARY = "docs/concepts/glossary.html"
 # What readers look up, spelled as they may type it.
@@ -54,11 +56,20 @@ def chromium() -> str | None:
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
+class Noting(Handler):
+    """Notes each file that it is asked for."""
+
+    def send_head(self) -> Any:
+        """Find the file."""
+        note(Path(self.translate_path(self.path)))
+        return super().send_head()
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a built site while it is served on this machine."""
-    server = ThreadingHTTPServer((HOST, 0), partial(Handler, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    server = Server((HOST, 0), partial(Noting, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://{HOST}:{server.server_port}"
@@ -77,12 +88,13 @@ class Visitor:
     troubles: list[str] = field(default_factory=list)
 
     def watch(self) -> None:
-        """Note script errors, failed requests and requests to other hosts; block the last."""
+        """Note script errors, failed requests and requests to other hosts, which `FLAGS` block."""
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.troubles.append(f"script error: {error}"))
         self.page.on("requestfailed", self._failed)
         self.page.on("response", self._response)
-        self.page.route("**/*", self._route)
+        self.page.on("request", lambda request: self._address(request.url))
+        self.page.on("websocket", lambda socket: self._address(socket.url))
 
     def open(self, path: str) -> Page:
         """Open a page of the site and wait until it has loaded."""
@@ -101,13 +113,10 @@ class Visitor:
         if response.status >= 400:
             self.troubles.append(f"answer {response.status}: {response.url}")
 
-    def _route(self, route: Route) -> None:
-        parts = urlsplit(route.request.url)
+    def _address(self, url: str) -> None:
+        parts = urlsplit(url)
         if parts.scheme in {"http", "https", "ws", "wss"} and parts.hostname != HOST:
-            self.troubles.append(f"request to another host: {route.request.url}")
-            route.abort()
-        else:
-            route.continue_()
+            self.troubles.append(f"request to another host: {url}")
 
 
 def visitor(context: BrowserContext, site: str) -> Visitor:

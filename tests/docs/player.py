@@ -26,6 +26,11 @@ class Player:
 
     visitor: Visitor
     asked: list[str] = field(default_factory=list)
+    # Of a lab that was watched while it started: its words before, and those while it loaded.
+    offer: str = ""
+    shown: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
+    bars: int = 0
 
     def __post_init__(self) -> None:
         self.page = self.visitor.page

@@ -16,13 +16,14 @@ from tests.docs.browser import (
     PHONE,
     TERMS,
     Visitor,
+    served,
     tab,
     toggle_theme,
     violations,
 )
 from tools.pages.scan import scan
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.rests_on("SITE")]
 
 PAGES = sorted(
     path.relative_to(ROOT).with_suffix(".html").as_posix()
@@ -70,6 +71,7 @@ def light(browser: Any, site: str) -> Iterator[Visitor]:
     yield from tab(browser, site, color_scheme="light")
 
 
+@pytest.mark.rests_on  # no more than it is served
 @pytest.mark.parametrize("path", [*PAGES, *GENERATED])
 def test_page_is_quiet_and_accessible(path: str, light: Visitor, axe: str) -> None:
     """In both themes and on small screens; one visit, since there are many pages."""
@@ -84,6 +86,31 @@ def test_page_is_quiet_and_accessible(path: str, light: Visitor, axe: str) -> No
             found.append(f"{wider} px wider than a screen of {width}")
     if found or light.troubles:
         pytest.fail("\n".join([path, *found, *light.troubles]), pytrace=False)
+
+
+ELSEWHERE = """\
+<!doctype html><img src="https://images.example/a.png" alt="">
+<script>
+  fetch("https://data.example/b").catch(() => {});
+  new WebSocket("wss://sockets.example/c");
+  console.warn("a warning");
+</script><script src="missing.js"></script>
+"""
+
+
+def test_what_goes_wrong_on_a_page_is_noticed(browser: Any, tmp_path: Path) -> None:
+    """Requests to other hosts are blocked as well."""
+    (tmp_path / "index.html").write_text(ELSEWHERE, encoding="utf-8")
+    with served(tmp_path) as address:
+        for visitor in tab(browser, address):
+            visitor.open("index.html")
+            visitor.page.wait_for_timeout(200)
+            troubles = visitor.troubles
+    for host in ("https://images", "https://data", "wss://sockets"):
+        assert [one for one in troubles if one.startswith(f"request to another host: {host}.")]
+    assert [one for one in troubles if one.startswith("request failed: https://images.")]
+    assert "console warning: a warning" in troubles
+    assert [one for one in troubles if one.startswith("answer 404: ") and "missing.js" in one]
 
 
 def hits(page: Any, words: str) -> Any:

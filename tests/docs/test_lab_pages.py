@@ -16,7 +16,10 @@ from tests.docs.browser import PHONE, tab, toggle_theme, violations, visitor
 from tests.docs.player import KEY, PATH, PATIENCE, Player
 from tools.dev.serving import HOST
 
-pytestmark = pytest.mark.browser
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.rests_on("mlsysim", "tests/docs/player.py", shared=True),
+]
 
 RIGHT = {
     "act1_prediction": "ratio",
@@ -53,7 +56,9 @@ Storage.prototype.setItem = function () {
 WATCHING = """
 window.shown = [];
 window.heard = [];
+window.bars = 0;
 new MutationObserver(() => {
+  bars += document.querySelectorAll("progress").length;
   for (const [list, query] of [[shown, ".mls-bytes"], [heard, ".mls-loading [role=status]"]]) {
     const text = document.querySelector(query)?.textContent;
     if (text && text !== list[list.length - 1]) list.push(text);
@@ -73,8 +78,12 @@ def shared(browser: Any, site: str, runtime: None) -> Iterator[Player]:
     """One lab that is started once, since that takes seconds."""
     for first in tab(browser, site):
         player = Player(first)
+        player.page.add_init_script(WATCHING)
         player.open()
+        player.offer = player.page.locator("[data-lab]").inner_text()
         player.start()
+        player.shown, player.heard, player.bars = player.page.evaluate("[shown, heard, bars]")
+        assert first.troubles == []
         yield player
 
 
@@ -472,25 +481,17 @@ def test_starting_over_asks_first(player: Player) -> None:
     player.compare()
 
 
-def test_the_bytes_of_the_download_are_counted(
-    fresh: Player, built_site: Path, runtime: None
-) -> None:
+def test_the_bytes_of_the_download_are_counted(shared: Player, built_site: Path) -> None:
     manifest = json.loads((built_site / "docs/labs/runtime/manifest.json").read_text("utf-8"))
     total = f"{sum(manifest['files'].values()) / 1e6:.1f}"
-    fresh.page.add_init_script(WATCHING)
-    fresh.open()
-    assert f"{total} MB" in fresh.page.locator("[data-lab]").inner_text()
-    fresh.page.get_by_role("button", name="Start the lab").click()
-    fresh.page.get_by_role("progressbar").wait_for()
-    fresh.rest(PATIENCE)
-    shown, heard = fresh.page.evaluate("[shown, heard]")
-    counts = [text for text in shown if text.endswith(" MB")]
+    assert f"{total} MB" in shared.offer
+    assert shared.bars
+    counts = [text for text in shared.shown if text.endswith(" MB")]
     loaded = [float(text.split()[0]) for text in counts]
     assert len(loaded) > 1
     assert loaded == sorted(loaded)
     assert counts[-1] == f"{total} of {total} MB"
-    assert len(heard) < 10, heard
-    assert fresh.visitor.troubles == []
+    assert len(shared.heard) < 10, shared.heard
 
 
 def focused(player: Player) -> str:
@@ -503,27 +504,24 @@ def focused(player: Player) -> str:
     return found
 
 
-def test_a_reload_restores_and_a_damaged_memory_is_reported(fresh: Player, runtime: None) -> None:
-    fresh.open()
-    fresh.start()
-    play(fresh, RIGHT)
-    fresh.set("gpus", 256)
-    kept = fresh.ledger()
-    fresh.block("a2_heading").evaluate("one => one.scrollIntoView()")
-    fresh.page.reload()
-    fresh.page.get_by_role("button", name="Continue the lab").click()
-    fresh.rest(PATIENCE)
-    assert focused(fresh) == "a2_heading"
-    fresh.compare()
-    assert fresh.ledger() == kept
-    assert fresh.page.locator("#lab-gpus").get_attribute("aria-valuetext") == "256"
-    fresh.page.evaluate(f"localStorage.setItem({KEY!r}, '{{')")
-    fresh.page.reload()
-    fresh.start()
-    notice = fresh.page.locator(".mls-notice").inner_text()
+def test_a_reload_restores_and_a_damaged_memory_is_reported(player: Player) -> None:
+    play(player, RIGHT)
+    player.set("gpus", 256)
+    kept = player.ledger()
+    player.block("a2_heading").evaluate("one => one.scrollIntoView()")
+    player.page.reload()
+    player.page.get_by_role("button", name="Continue the lab").click()
+    player.rest(PATIENCE)
+    assert focused(player) == "a2_heading"
+    player.compare()
+    assert player.ledger() == kept
+    assert player.page.locator("#lab-gpus").get_attribute("aria-valuetext") == "256"
+    player.page.evaluate(f"localStorage.setItem({KEY!r}, '{{')")
+    player.page.reload()
+    player.start()
+    notice = player.page.locator(".mls-notice").inner_text()
     assert notice.startswith("The ledger saved in this browser cannot be read: ")
-    assert fresh.block("act1_prediction").locator("input:enabled").count() == 4
-    assert fresh.visitor.troubles == []
+    assert player.block("act1_prediction").locator("input:enabled").count() == 4
 
 
 @pytest.mark.parametrize(("script", "name"), [(REFUSING, "QuotaExceeded"), (CLOSED, "Security")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +147,10 @@ pip install {{< var wheel >}}
 """
 
 
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a site of three small pages, without the files from npm."""
-    monkeypatch.setattr("tools.preview.npm.files", lambda cache: [])
-    (tmp_path / "docs/assets").mkdir(parents=True)
-    (tmp_path / "mlsysim").mkdir()
+def make_site(folder: Path) -> Path:
+    """Make a site of three small pages."""
+    (folder / "docs/assets").mkdir(parents=True)
+    (folder / "mlsysim").mkdir()
     files = {
         "_quarto.yml": CONFIG,
         "_variables.yml": 'version: "1.2.3"\nwheel: a.whl\n',
@@ -160,12 +159,28 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "docs/one.qmd": "---\ntitle: One\n---\n\nWords.\n",
         "docs/two.qmd": "---\ntitle: Two\ndescription: Second\n---\n\n## There {#there}\n\nEnd.\n",
         "docs/assets/site.js": "",
+        "mlsysim/__init__.py": "",
+        "mlsysim/old.py": "import warnings\nwarnings.warn('old', DeprecationWarning)\n",
         "site.css": "",
         "icon.svg": "<svg/>",
     }
     for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_npm() -> Iterator[None]:
+    """The small sites do without the files from npm."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tools.preview.npm.files", lambda cache: [])
+        yield
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A site of its own for each test."""
+    return make_site(tmp_path)
 
 
 def render(root: Path) -> list[str]:
@@ -243,7 +258,8 @@ def test_a_change_in_the_package_runs_the_cells_again(site: Path) -> None:
     from tools.pages import cache
 
     (site / "mlsysim/formula.py").write_text("ANSWER = 1\n")
-    page = "---\ntitle: One\n---\n\n```{python}\nprint(open('mlsysim/formula.py').read())\n```\n"
+    cell = "from pathlib import Path\nprint(Path('mlsysim/formula.py').read_text())"
+    page = f"---\ntitle: One\n---\n\n```{{python}}\n{cell}\n```\n"
     (site / "docs/one.qmd").write_text(page)
     assert render(site) == []
     (site / "mlsysim/formula.py").write_text("ANSWER = 12345\n")
@@ -303,7 +319,8 @@ def test_a_figure_is_drawn_again_under_the_same_words(site: Path) -> None:
     from tools.pages import cache
 
     cell = "#| fig-alt: A line.\nimport matplotlib.pyplot as plt\n"
-    cell += "plt.plot([0, 1], color=open('mlsysim/color').read());"
+    cell += "from pathlib import Path\n"
+    cell += "plt.plot([0, 1], color=Path('mlsysim/color').read_text());"
     (site / "docs/one.qmd").write_text(f"---\ntitle: One\n---\n\n```{{python}}\n{cell}\n```\n")
     for color in ("#123456", "#654321"):
         (site / "mlsysim/color").write_text(color)
@@ -345,6 +362,21 @@ MISTAKES = {
         9,
         "ZeroDivisionError: division by zero in `x / 0`",
     ),
+    "no exception": (
+        "```{python}\n#| error: true\n1\n```",
+        5,
+        "says `error: true` and does not raise",
+    ),
+    "hidden warning": (
+        "```{python}\nimport warnings\nwarnings.warn('old', PendingDeprecationWarning)\n```",
+        5,
+        "PendingDeprecationWarning",
+    ),
+    "hidden warning of the package": (
+        "```{python}\nimport sys\nsys.path.insert(0, '.')\nimport mlsysim.old\n```",
+        5,
+        "DeprecationWarning: old",
+    ),
     "syntax": ("```{python}\nx = 1\nx = = 2\n```", 7, "SyntaxError"),
     "inline exception": ("x\ny `{python} 1 / 0`", 6, "ZeroDivisionError"),
     "stderr": (
@@ -359,13 +391,26 @@ MISTAKES = {
 }
 
 
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The faults of one site that has a page for each mistake."""
+    folder = make_site(tmp_path_factory.mktemp("mistakes"))
+    for i, (text, _, _) in enumerate(MISTAKES.values()):
+        (folder / f"docs/m{i}.qmd").write_text(f"---\ntitle: One\n---\n\n{text}\n")
+    return render(folder)
+
+
 @pytest.mark.parametrize("name", MISTAKES)
-def test_each_mistake_is_named_with_its_line(site: Path, name: str) -> None:
-    text, line, message = MISTAKES[name]
-    (site / "docs/one.qmd").write_text(f"---\ntitle: One\n---\n\n{text}\n")
-    faults = render(site)
-    wanted = re.compile(rf"docs/one\.qmd:{line}: .*{re.escape(message)}")
+def test_each_mistake_is_named_with_its_line(found: list[str], name: str) -> None:
+    _, line, message = MISTAKES[name]
+    place = f"docs/m{list(MISTAKES).index(name)}.qmd"
+    wanted = re.compile(rf"{place}:{line}: .*{re.escape(message)}")
+    faults = [fault for fault in found if fault.startswith(f"{place}:")]
     assert any(wanted.match(fault) for fault in faults), faults
+
+
+def test_pages_without_a_mistake_are_not_named(found: list[str]) -> None:
+    assert not [fault for fault in found if fault.startswith(("index", "docs/one", "docs/two"))]
 
 
 @pytest.mark.parametrize(

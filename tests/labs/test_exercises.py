@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -41,10 +42,15 @@ def spoken(part, value):
     return value
 
 
+@cache
+def right_answers(name):
+    """Return all answers of an exercise; some of them take a while to compute."""
+    return {other: spoken(part, part.truth()) for other, part in EXERCISES[name].parts.items()}
+
+
 def verdict_on(exercise, name, value):
     """Judge one part, all others being right."""
-    answers = {other: spoken(part, part.truth()) for other, part in exercise.parts.items()}
-    return check(exercise.name, **answers | {name: value})
+    return check(exercise.name, **right_answers(exercise.name) | {name: value})
 
 
 def figures(part):

@@ -26,7 +26,7 @@ from mlsysim.labs.parallelism_paradox.state import (
 from tests.conftest import ROOT
 from tests.docs.browser import FLAGS, Visitor, chromium, visitor
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.rests_on("mlsysim")]
 pytest.importorskip("marimo", reason="marimo is not installed: pip install marimo")
 
 HOST = "127.0.0.1"
@@ -78,23 +78,31 @@ def app(ledger: Path, browser: sync_api.Browser) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def desk(browser: sync_api.Browser) -> Iterator[sync_api.BrowserContext]:
+    """One browser for all students: marimo's own scripts are loaded and compiled once."""
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    context.set_default_timeout(30_000)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def table(app: str, ledger: Path, browser: sync_api.Browser) -> Iterator[Student]:
+def table(app: str, ledger: Path, desk: sync_api.BrowserContext) -> Iterator[Student]:
     """A student at the start of the lab, with an empty table."""
     ledger.unlink(missing_ok=True)
-    with seated(app, ledger, browser) as student:
+    with seated(app, ledger, desk) as student:
         yield student
 
 
 @contextmanager
-def seated(app: str, ledger: Path, browser: sync_api.Browser) -> Iterator[Student]:
-    context = browser.new_context(viewport={"width": 1100, "height": 900})
-    context.set_default_timeout(30_000)
-    tab = visitor(context, app)
+def seated(app: str, ledger: Path, desk: sync_api.BrowserContext) -> Iterator[Student]:
+    """A student in a tab of their own; the state of the lab is in the ledger alone."""
+    tab = visitor(desk, app)
     tab.page.goto(app)
     tab.page.get_by_role("heading", name="The parallelism paradox").wait_for()
     yield Student(tab, ledger)
-    context.close()
+    tab.page.close()
 
 
 class Student:
@@ -224,12 +232,12 @@ def test_the_focus_stays_on_a_slider(table):
     table.settled("gpus", 128)
 
 
-def test_the_ledger_outlives_the_tab_and_the_app(browser, tmp_path):
+def test_the_ledger_outlives_the_tab_and_the_app(desk, tmp_path):
     ledger = tmp_path / "ledger.json"
-    with running(ledger) as address, seated(address, ledger, browser) as student:
+    with running(ledger) as address, seated(address, ledger, desk) as student:
         student.answer(PREDICTION_1, "volume")
         student.set(gpus=256)
-    with running(ledger) as address, seated(address, ledger, browser) as student:
+    with running(ledger) as address, seated(address, ledger, desk) as student:
         student.sees("(your answer, locked)")
         student.settled("gpus", 256)
 
@@ -263,8 +271,8 @@ def test_a_file_that_cannot_be_written_is_told(table):
         table.ledger.rmdir()
 
 
-def test_a_damaged_file_is_told_and_left_alone(app, ledger, browser):
+def test_a_damaged_file_is_told_and_left_alone(app, ledger, desk):
     ledger.write_text("{", encoding="utf-8")
-    with seated(app, ledger, browser) as student:
+    with seated(app, ledger, desk) as student:
         student.sees("the ledger is damaged")
         assert ledger.read_text(encoding="utf-8") == "{"

@@ -222,7 +222,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "index.html").write_text("here", encoding="utf-8")
     (tmp_path / "404.html").write_text("not here", encoding="utf-8")
     server = serving.Server((serving.HOST, 0), partial(serving.Handler, directory=str(tmp_path)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield f"{serving.HOST}:{server.server_port}"
     server.shutdown()

@@ -287,17 +287,24 @@ def test_a_missing_program_is_told_in_words(copy: Copy) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_disk_is_told_in_a_line() -> None:
+def test_a_full_disk_is_told_in_a_line(copy: Copy) -> None:
+    """In the copy: the site that is built here stays for the tests that look at it."""
+    shutil.copytree(ROOT / "tools", copy.folder / "tools", dirs_exist_ok=True)
+    shutil.copy(ROOT / "dev.py", copy.folder)
+    (copy.folder / "_preview").mkdir()
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
             [sys.executable, "dev.py", "clean"],
-            cwd=ROOT,
+            cwd=copy.folder,
             stdout=full,
             stderr=subprocess.PIPE,
             encoding="utf-8",
             check=False,
         )
+    assert done.returncode == 1
     assert "Traceback" not in done.stderr
+    assert done.stderr.strip().count("\n") == 0
+    assert not (copy.folder / "_preview").exists()
 
 
 # pip's settings, as `pip config list` prints them

@@ -19,6 +19,10 @@ CHECKS: dict[str, Sequence[str]] = {
 }
 
 
+# Browsers, kernels and servers wait for each other: as many tests at once as there are cores.
+PYTEST = (str(PYTHON), "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What one check said."""
@@ -59,7 +63,7 @@ def test(arguments: Sequence[str]) -> int:
     say("--> checks")
     failed = _failures()
     say("--> tests")
-    status = run([PYTHON, "-m", "pytest", *arguments], at_terminal=True)
+    status = run([*PYTEST, *arguments], at_terminal=True)
     if failed:
         say(f"The tests are done, but these checks failed (see above): {', '.join(failed)}")
     return status or (1 if failed else 0)

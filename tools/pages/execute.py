@@ -85,10 +85,9 @@ def _joined(outputs: list[Any]) -> list[Any]:
 
 
 async def _outputs(page: Page, cell: Cell, client: NotebookClient) -> list[Any]:
+    fails = cell.options.get("error", False)
     try:
-        return await _run(
-            client, cell.code, *["raises-exception"] * cell.options.get("error", False)
-        )
+        outputs = await _run(client, cell.code, *["raises-exception"] * fails)
     except CellExecutionError as error:
         plain = re.sub(r"\x1b\[[\d;]*m", "", error.traceback)
         found = re.search(r"Cell In\[\d+\], line (\d+)", plain)
@@ -96,6 +95,9 @@ async def _outputs(page: Page, cell: Cell, client: NotebookClient) -> list[Any]:
         source = cell.code.split("\n")[down].strip()
         message = f"{error.ename}: {error.evalue} in `{source}`"
         raise Fault(page.path, cell.code_line + down, message) from None
+    if fails and not any(output["output_type"] == "error" for output in outputs):
+        raise Fault(page.path, cell.line, "the cell says `error: true` and does not raise")
+    return outputs
 
 
 async def _values(page: Page, part: Text, client: NotebookClient) -> list[str]:

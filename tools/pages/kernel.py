@@ -7,6 +7,7 @@ file, the preview through `execute`, so both renderers show the same.
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 from IPython.core.formatters import DisplayFormatter
@@ -32,6 +33,8 @@ class PageFormatter(DisplayFormatter):
 def load_ipython_extension(shell: Any) -> None:
     """Change the shell of a kernel that runs a page; IPython calls this."""
     shell.display_formatter = PageFormatter(parent=shell)
+    # Python hides some kinds. What a cell or the package is warned of is a fault of the page.
+    warnings.filterwarnings("default", module=r"__main__|mlsysim\b")
     whole = shell._showtraceback
 
     def shown(kind: type[BaseException], error: BaseException, lines: list[str]) -> None:
