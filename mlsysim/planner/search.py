@@ -1,4 +1,4 @@
-"""The search: every valid configuration through the model of the solver, the feasible ones ranked."""
+"""The search: every valid configuration through the solver's model, the feasible ones ranked."""
 
 from __future__ import annotations
 

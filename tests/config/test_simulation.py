@@ -66,7 +66,7 @@ def test_the_scenario_is_the_one_that_was_described():
     assert scenario.region is Infra.Quebec
     assert scenario.kwh_price == Q_(0.06, "USD/kWh")
     assert {limit.metric for limit in scenario.limits} == {"mfu", "step_latency_total"}
-    assert scenario.accounts_limits[0].at_most == Q_(100, "tonne")
+    assert scenario.macro_limits[0].at_most == Q_(100, "tonne")
 
 
 def test_a_file_states_rent_upkeep_and_life():
