@@ -13,15 +13,17 @@ from mlsysim.core.types import (
     Accelerator,
     Calibration,
     Fleet,
-    Generation,
     NetworkFabric,
     Node,
+    Software,
     Source,
     TransformerModel,
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry import Systems
-from mlsysim.registry.calibration.training import Calibrations
+from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.machines import machine_for
+from mlsysim.registry.calibration.training import calibration_of
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
@@ -169,32 +171,53 @@ def arguments(row: Row) -> dict[str, Any]:
     }
 
 
-_BRIDGE: Mapping[Generation | None, Calibration] = {
-    "hopper": Calibrations.H100_FP8,
-    "blackwell": Calibrations.Blackwell,
+_FRAMEWORKS: Mapping[str, Software] = {
+    "megatron21": Frameworks.Megatron_2021,
+    "korthikanti": Frameworks.Megatron_2021,
+    "vtrain": Frameworks.Megatron_2021,
+    "mosaic": Frameworks.FSDP_2023,
+    "mcore": Frameworks.Megatron_Core,
+    "megatron_bridge": Frameworks.Megatron_Core,
+    "nemo": Frameworks.Megatron_Core,
+    "mlperf": Frameworks.Megatron_Core,
+    "simumax": Frameworks.Megatron_LM_2025,
+    "torchtitan": Frameworks.FSDP2,
+    "fms_fsdp": Frameworks.FSDP2,
+    "automodel": Frameworks.FSDP2,
+    "tpu": Frameworks.MaxText,
 }
+"""Frameworks behind the groups of measurements, by how the groups' names begin."""
+
+
+def framework_of(group: str) -> Software | None:
+    """Return the framework that a group of measurements ran on, or `None` if we do not know."""
+    found = (software for start, software in _FRAMEWORKS.items() if group.startswith(start))
+    return next(found, None)
 
 
 def _calibration(row: Row) -> Calibration | None:
     """Return constants for software that only a run's labels tell of; None takes the usual ones."""
-    generation = accelerator_named(row.text("hardware")).generation
-    # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
-    if row.text("precision").startswith("amp") and generation == "hopper":
-        return Calibrations.H100_FSDP
-    if not row.group.startswith("megatron_bridge") or generation not in _BRIDGE:
+    software = framework_of(row.group)
+    if software is None:
         return None
+    device = accelerator_named(row.text("hardware"))
+    known = calibration_of(machine_for(device.generation, device.name), software)
     # A recipe may launch a layer's dense part, or the whole step, as one graph.
     dense, whole = row.text("graphs") != "", row.text("graphs") == "step"
-    none = Q_(0, "ms")
-    usual = _BRIDGE[generation]
-    overlap = Calibrations.Blackwell_Graphs.exchange_overlap
-    return replace(
-        usual,
-        layer_launch=none if dense else usual.layer_launch,
-        expert_launch=none if whole else usual.expert_launch,
-        exchange_overlap=overlap if row.number("exchange_overlap") else 0.0,
-        copies_per_node=float(row.text("dispatch") == "node"),
-    )
+    if software is Frameworks.Megatron_Core and (
+        dense or row.number("exchange_overlap") or row.text("dispatch")
+    ):
+        none = Q_(0, "ms")
+        overlap = Frameworks.Megatron_Core_Graphs.exchange_overlap
+        recipe = replace(
+            software,
+            layer_launch=none if dense else software.layer_launch,
+            expert_launch=none if whole else software.expert_launch,
+            exchange_overlap=overlap if row.number("exchange_overlap") else 0.0,
+            copies_per_node=float(row.text("dispatch") == "node"),
+        )
+        return replace(known, software=recipe)
+    return known
 
 
 def measured(row: Row) -> float:

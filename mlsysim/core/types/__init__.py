@@ -1,6 +1,6 @@
 """Nouns: frozen records of devices, models, systems and infrastructure."""
 
-from mlsysim.core.types.calibration import Calibration
+from mlsysim.core.types.calibration import Calibration, Machine, Software
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
@@ -36,6 +36,7 @@ __all__ = [
     "Generation",
     "GridProfile",
     "LinkCalibration",
+    "Machine",
     "Memory",
     "MoETransformerModel",
     "NetworkFabric",
@@ -47,6 +48,7 @@ __all__ = [
     "Recompute",
     "Schedule",
     "ServingCalibration",
+    "Software",
     "Source",
     "TransformerModel",
     "Workload",

@@ -18,6 +18,7 @@ from mlsysim.core.types import (
     TransformerModel,
     find_precision,
 )
+from mlsysim.core.types.fitted import traffic_in
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
@@ -25,16 +26,6 @@ from mlsysim.registry.operations import POWER_DRAW, PowerDraw
 from mlsysim.solvers.base import Rule
 
 __all__ = ["RULES", "TrainingInputs"]
-
-
-def _fitted(i: TrainingInputs) -> Calibration:
-    """Return the constants fitted for the device, and for the software that the plan tells of."""
-    return calibration_for(
-        i.device,
-        fused=i.attention.name == "fused",
-        sharded=i.zero_stage >= 2,
-        narrow=i.precision.bits < 16,
-    )
 
 
 class TrainingInputs(Inputs):
@@ -61,7 +52,7 @@ class TrainingInputs(Inputs):
     """NaN where the calibration's apply."""
     seq_len: Value = default(lambda i: i.model.seq_len)
     efficiency: Value
-    calibration: Calibration = default(_fitted)
+    calibration: Calibration = default(lambda i: calibration_for(i.device))
     power_calibration: PowerCalibration = default(lambda i: power_calibration_for(i.device))
     conventions: Conventions = default(lambda i: CONVENTIONS)
     power_draw: PowerDraw = default(lambda i: POWER_DRAW)
@@ -93,37 +84,39 @@ class TrainingInputs(Inputs):
     @derived
     def gemm_efficiency(self) -> Value:
         """Share of the peak rate that products reach."""
-        return self.calibration.gemm(self.precision.name)
+        c = self.calibration
+        return c.software.gemm_speed * c.machine.gemm(self.precision.name)
 
     @derived
     def wide_gemm_efficiency(self) -> Value:
         """Share of the peak rate that products in the wide format reach."""
-        return self.calibration.gemm(self.wide_precision.name)
+        c = self.calibration
+        return c.software.gemm_speed * c.machine.gemm(self.wide_precision.name)
 
     @derived
     def cast_bytes(self) -> Value:
         """Memory traffic per element that is converted to a narrow format."""
-        return self.calibration.cast(self.precision.name)
+        return self.calibration.software.cast(self.precision.name)
 
     @derived
     def hidden_bytes(self) -> Value:
         """Memory traffic of element-wise operators per element of the residual stream."""
-        return self.calibration.traffic(self.calibration.hidden_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.hidden_bytes)
 
     @derived
     def ffn_bytes(self) -> Value:
         """The same per element of the feed-forward block's inner width."""
-        return self.calibration.traffic(self.calibration.ffn_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.ffn_bytes)
 
     @derived
     def score_bytes(self) -> Value:
         """Memory traffic per attention score that is not fused."""
-        return self.calibration.traffic(self.calibration.score_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.score_bytes)
 
     @derived
     def routing_bytes(self) -> Value:
         """Memory traffic per element that is routed to experts."""
-        return self.calibration.traffic(self.calibration.routing_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.routing_bytes)
 
 
 def _model_parallel(i: TrainingInputs) -> Value:

@@ -174,5 +174,5 @@ def gather_time(i: TrainingInputs, w: Work, link: Link, expert_link: Link) -> Va
     return f.shard_traffic_time(
         once,
         where(i.zero_stage >= 3, 2, 1),
-        i.calibration.gradient_scatters / i.gradient_compression,
+        i.calibration.software.gradient_scatters / i.gradient_compression,
     )

@@ -32,12 +32,12 @@ __all__ = ["operator_step"]
 
 def operator_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training, operator by operator."""
-    d, links, c = _device(i), _links(i), i.calibration
+    d, links, s = _device(i), _links(i), i.calibration.software
     w = training_work(i)
     # What replicas send while they compute: a lever of the caller's, or as the calibration has it
     gather_overlap, gradient_overlap, plain_overlap = (
         first_known(i.gradient_overlap, fitted)
-        for fitted in (c.gather_overlap, c.gradient_overlap, c.plain_overlap)
+        for fitted in (s.gather_overlap, s.gradient_overlap, s.plain_overlap)
     )
     count, again = i.microbatch_count, i.recompute.matrix_share
 
@@ -46,9 +46,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     group = ring(i, links, i.tp_size, 1)
     all_reduce_time = f.ring_all_reduce_time(
         w.hidden_state, i.tp_size, group.bandwidth, group.latency
-    ) + where(i.tp_size > 1, c.collective_overhead, 0 * c.collective_overhead)
+    ) + where(i.tp_size > 1, s.collective_overhead, 0 * s.collective_overhead)
     tensor_time = all_reduces(i, w) * all_reduce_time
-    experts_time = exchange_time(i, w, links, c.copies_per_node)
+    experts_time = exchange_time(i, w, links, s.copies_per_node)
     # Keys and values go round while attention works on those that came before; under the last of
     # them nothing travels.
     rounds = round_time(i, w, ring(i, links, i.cp_size, i.tp_size))
@@ -60,16 +60,16 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     # and what hides one communication hides no other.
     inside = f.local_ranks(i.tp_size, i.fleet.node.accelerators_per_node) >= i.tp_size
     cover = layer.time - (context_time - context)
-    tensor = f.covered_time(tensor_time, where(inside, c.tensor_overlap, 0), cover)
-    experts = f.covered_time(experts_time, c.exchange_overlap, cover - (tensor_time - tensor))
+    tensor = f.covered_time(tensor_time, where(inside, s.tensor_overlap, 0), cover)
+    experts = f.covered_time(experts_time, s.exchange_overlap, cover - (tensor_time - tensor))
     launch = f.layer_launch_time(
-        c.layer_launch,
-        i.model.moe_layers / i.model.layers * c.expert_launch,
-        c.elementwise_backward,
+        s.layer_launch,
+        i.model.moe_layers / i.model.layers * s.expert_launch,
+        s.elementwise_backward,
         again,
     )
     layer_time = f.launch_limited_time(
-        layer.time + tensor + experts + context, launch, c.launch_exposed
+        layer.time + tensor + experts + context, launch, s.launch_exposed
     )
     # Weights gathered layer by layer, where gradients or weights are sharded
     replicas = ring(i, links, w.replicas, i.tp_size)
@@ -83,7 +83,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     # The pipeline, in the time of its last stage
     logits = head(d, i.model, w.own_tokens, i.tp_size)
     loss = f.memory_time(
-        f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, c.loss_bytes), d.memory
+        f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, s.loss_bytes), d.memory
     )
     head_time = 3 * logits.time + loss  # a product has two gradients of its own size
     passes = count * (w.stage_layers * per_layer + head_time)
@@ -108,9 +108,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     updated = w.own_common / where(sharded, w.replicas, 1) + w.own_experts / where(
         sharded, w.expert_replicas, 1
     )
-    update_size = updated * c.optimizer_bytes
+    update_size = updated * s.optimizer_bytes
     update = f.memory_time(update_size, d.memory)
-    step = passes + transfer + bubble + exposed_reduction + update + c.step_overhead
+    step = passes + transfer + bubble + exposed_reduction + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
         return count * w.stage_layers * per_layer
@@ -158,26 +158,35 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         hfu=flops_share(i, w.hardware_flops, w.wide_hardware_flops, step, i.devices),
         mbu=mbu,
     )
-    low, high = _band(i)
-    return outputs | {
-        "mbu": mbu,
-        "step_latency_low": low * step,
-        "step_latency_high": high * step,
+    c = i.calibration
+    edges = {
+        "family_low": c.family_band_low,
+        "family_high": c.family_band_high,
+        "unseen_low": c.unseen_band_low,
+        "unseen_high": c.unseen_band_high,
+        "low": where(c.familiar > 0, c.family_band_low, c.unseen_band_low),
+        "high": where(c.familiar > 0, c.family_band_high, c.unseen_band_high),
+    }
+    return outputs | {"mbu": mbu} | {
+        f"step_latency_{name}": edge * step for name, edge in edges.items()
     }
 
 
 def _device(i: TrainingInputs) -> Device:
     """Return what a device reaches with the calibration's constants."""
-    c = i.calibration
+    m, s = i.calibration.machine, i.calibration.software
     each = i.precision.training_bytes
     return Device(
         product=i.gemm_efficiency * i.peak_rate,
         head=i.wide_gemm_efficiency * i.wide_peak_rate,
         wide_rate=i.wide_peak_rate,
         attention_efficiency=where(
-            i.attention.fused > 0, c.attention_efficiency, i.wide_gemm_efficiency
+            i.attention.fused > 0,
+            s.attention_speed
+            * f.attention_share(i.seq_len / i.cp_size, m.attention_efficiency, m.attention_half),
+            i.wide_gemm_efficiency,
         ),
-        memory=c.memory_efficiency * i.device.memory.bandwidth,
+        memory=m.memory_efficiency * i.device.memory.bandwidth,
         weight_bytes=each,
         activation_bytes=each,
         hidden_bytes=i.hidden_bytes,
@@ -185,18 +194,18 @@ def _device(i: TrainingInputs) -> Device:
         flops_per_mac=i.conventions.flops_per_mac,
         cast_bytes=i.cast_bytes,
         routing_bytes=i.routing_bytes,
-        bias_bytes=c.bias_bytes,
-        product_overhead=c.gemm_overhead,
+        bias_bytes=s.bias_bytes,
+        product_overhead=s.gemm_overhead,
     )
 
 
 def _links(i: TrainingInputs) -> DeviceLinks:
     """Return the links with the shares of their bandwidth that collectives reach."""
-    node, fabric, c = i.fleet.node, i.fleet.fabric, i.calibration
+    node, fabric, m = i.fleet.node, i.fleet.fabric, i.calibration.machine
     port = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
     return DeviceLinks(
-        local=Link(c.link_efficiency * node.scale_up.bandwidth, node.scale_up.latency),
-        remote=Link(c.nic_efficiency * port, fabric.latency),
+        local=Link(m.link_efficiency * node.scale_up.bandwidth, node.scale_up.latency),
+        remote=Link(m.nic_efficiency * port, fabric.latency),
     )
 
 
@@ -215,7 +224,7 @@ class _Layer:
 
 def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Layer:
     """Return the passes of a mean layer over so many tokens."""
-    c = i.calibration
+    s = i.calibration.software
     shards = where(i.sequence_parallel > 0, i.tp_size, 1)
     fused = i.attention.fused > 0
     one = forward(
@@ -250,12 +259,12 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         one.attention,
         score,
         one.elementwise,
-        i.attention.backward,
-        c.elementwise_backward,
+        i.attention.backward / where(fused, i.calibration.machine.attention_backward, 1),
+        s.elementwise_backward,
         again,
         attention_again,
     )
-    passes = 1 + c.elementwise_backward
+    passes = 1 + s.elementwise_backward
     streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
     return _Layer(layer_time, one.attention, streamed, one.products.memory)
 
@@ -268,7 +277,7 @@ def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) ->
         rows=f.rows_per_device(tokens, block.experts_per_token, i.tp_size, shards),
         matrices=block.experts / i.ep_size,
         shards=shards,
-        rate=i.calibration.expert_efficiency * d.product,
+        rate=i.calibration.software.expert_efficiency * d.product,
     )
 
 
@@ -285,17 +294,8 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
     )
     logits = head(d, one.model, w.tokens, 1)
     loss = f.memory_time(
-        f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.loss_bytes), d.memory
+        f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.software.loss_bytes), d.memory
     )
     layer = _layer(one, d, w.tokens, i.batch_size)
     return one.model.layers * layer.time + 3 * logits.time + loss
 
-
-def _band(i: TrainingInputs) -> tuple[Value, Value]:
-    """Return measured over predicted time at the edges of the band for such runs."""
-    c = i.calibration
-    several, mixed = i.fleet.count > 1, i.model.moe_layers > 0
-    return (
-        where(mixed, c.expert_band_low, where(several, c.fleet_band_low, c.node_band_low)),
-        where(mixed, c.expert_band_high, where(several, c.fleet_band_high, c.node_band_high)),
-    )

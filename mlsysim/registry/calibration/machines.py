@@ -1,0 +1,94 @@
+"""Machines: what devices and their links reach of their datasheets in training.
+
+``python -m tools.calibrate`` fits the constants on the rows marked ``calibrate`` in
+``measurements``, those of all machines and of all software at once: a machine is seen under several
+frameworks, and a framework on several machines, so that what belongs to which can be told. What
+the runs of a machine cannot tell stays near what other machines reach, and is marked as an
+estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Machine, Source
+
+__all__ = ["MACHINE_PRIOR", "Machines", "machine_for"]
+
+_PRIOR = Source(
+    title="Population of machines",
+    locator="not fitted",
+    checked="2026-11-22",
+    note="what the machines below reach between them; memory streams at 0.8 of the datasheet, and "
+    "attention's backward pass at 0.75 of the forward pass's rate (FlashAttention-2, section 4.1: "
+    "63 to 73 percent of the A100's peak; FlashAttention-3, section 4.1: about 550 to 740 TFLOP/s)",
+)
+_FIT = Source(
+    title="Fitted by tools/calibrate.py",
+    locator="calibrate rows of measurements/training.csv",
+    checked="2026-11-22",
+    note="check rows were not seen",
+)
+MACHINE_PRIOR: dict[str, float] = {
+    "gemm_efficiency": 0.75,
+    "gemm_efficiency_fp8": 0.65,
+    "gemm_efficiency_fp4": 0.55,
+    "memory_efficiency": 0.8,
+    "attention_efficiency": 0.5,
+    "attention_half": 500.0,
+    "attention_backward": 0.75,
+    "link_efficiency": 0.77,
+    "nic_efficiency": 0.85,
+}
+"""What a machine reaches that no run tells of."""
+
+
+def _machine(name: str, **fitted: float) -> Machine:
+    """Complete the constants that were fitted with those of the population."""
+    return Machine(
+        name=name,
+        source=_PRIOR,
+        field_sources=dict.fromkeys(fitted, _FIT),
+        estimated=frozenset(MACHINE_PRIOR) - frozenset(fitted),
+        **(MACHINE_PRIOR | fitted),
+    )
+
+
+class Machines(Catalog):
+    """Constants per device."""
+
+    A100 = _machine("A100")
+    """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
+
+    H100 = _machine("H100")
+    """H100 SXM with 80 GB, 700 W."""
+
+    H200 = _machine("H200")
+    """H200 SXM."""
+
+    B200 = _machine("B200")
+    """B200 and GB200."""
+
+    B300 = _machine("B300")
+    """B300 and GB300."""
+
+    Uncalibrated = _machine("Uncalibrated")
+    """For devices of which no published run in our tables tells."""
+
+
+_DEVICES: Mapping[str, Machine] = {
+    "NVIDIA H200 SXM 141GB": Machines.H200,
+    "NVIDIA B300 SXM 270GB": Machines.B300,
+    "NVIDIA GB300 279GB (one GPU)": Machines.B300,
+}
+_GENERATIONS: Mapping[str | None, Machine] = {
+    "ampere": Machines.A100,
+    "hopper": Machines.H100,
+    "blackwell": Machines.B200,
+}
+
+
+def machine_for(generation: str | None, name: str) -> Machine:
+    """Return the constants of a device by its name, or else of its generation."""
+    return _DEVICES.get(name) or _GENERATIONS.get(generation, Machines.Uncalibrated)
