@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, where
+from mlsysim.core.numeric import Value, minimum, where
 from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.layer import mean_over
 from mlsysim.solvers.training.inputs import TrainingInputs
@@ -15,6 +15,7 @@ from mlsysim.solvers.work import sum_of
 __all__ = [
     "DeviceLinks",
     "Link",
+    "all_reduce_time",
     "all_reduces",
     "exchange_time",
     "expert_ring_size",
@@ -25,6 +26,7 @@ __all__ = [
     "round_time",
     "stage_transfer_time",
     "step_exchanges",
+    "tensor_all_reduce_time",
 ]
 
 
@@ -50,15 +52,49 @@ def near_ranks(i: TrainingInputs, ranks: Value, stride: Value) -> Value:
 
 
 def ring(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
-    """Return bandwidth and latency of a ring through the nodes that a group spans."""
+    """Return bandwidth and mean latency of a ring through the nodes that a group spans."""
     near = near_ranks(i, ranks, stride)
-    inside = near >= ranks
     local, remote = links.local, links.remote
     return Link(
         where(
-            inside, local.bandwidth, f.group_ring_bandwidth(local.bandwidth, remote.bandwidth, near)
+            near >= ranks,
+            local.bandwidth,
+            f.group_ring_bandwidth(local.bandwidth, remote.bandwidth, near),
         ),
-        where(inside, local.latency, remote.latency),
+        f.group_hop_latency(ranks, near, local.latency, remote.latency),
+    )
+
+
+def all_reduce_time(
+    i: TrainingInputs, links: DeviceLinks, size: Value, ranks: Value, stride: Value
+) -> Value:
+    """Return the time of an all-reduce, by a ring or by a tree of nodes: NCCL takes the faster.
+
+    There is no tree for gathers and scatters (NCCL's PAT serves one device per node only).
+    """
+    way = ring(i, links, ranks, stride)
+    by_ring = f.ring_all_reduce_time(size, ranks, way.bandwidth, way.latency)
+    by_tree = f.node_tree_all_reduce_time(
+        size,
+        ranks,
+        near_ranks(i, ranks, stride),
+        i.conventions.tree_share * way.bandwidth,
+        links.local.latency,
+        links.remote.latency,
+    )
+    return minimum(by_ring, by_tree)
+
+
+def tensor_all_reduce_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
+    """Return the time of one sum of a microbatch's activations over a tensor-parallel group.
+
+    With sequence parallelism it is a scatter and a gather, for which there is no tree.
+    """
+    way = ring(i, links, i.tp_size, 1)
+    return where(
+        i.sequence_parallel > 0,
+        f.ring_all_reduce_time(w.hidden_state, i.tp_size, way.bandwidth, way.latency),
+        all_reduce_time(i, links, w.hidden_state, i.tp_size, 1),
     )
 
 
