@@ -163,9 +163,11 @@ def test_ranks_of_a_tensor_group_hold_different_experts():
     plan = {"model": Models.DeepSeek_V3, "fleet": FLEET, "batch_size": 256, "precision": "bf16"}
     plan |= {"pp_size": 8, "microbatch_count": 8, "ep_size": 32}
     one, four = (DistributedSolver.solve(**plan, tp_size=n, zero_stage=0) for n in (1, 4))
-    # What is left to split is the rest, a small part of the weights.
+    # Of its 8 layers, 3 are dense. Attention 8 x 187.1e6, dense blocks 3 x 396.4e6,
+    # shared experts 5 x 44.0e6, routers 5 x 1.8e6 and the table 926.7e6 make 3.842e9 parameters,
+    # which are split; 5 x 8 experts of 44.0e6, 1.762e9, are not: 2.722e9 over 5.604e9.
     ratio = (four.weights_memory / one.weights_memory).to("").magnitude
-    assert 0.5 < ratio < 1
+    assert ratio == pytest.approx(0.4858, rel=1e-3)
     split = DistributedSolver.solve(**plan | {"ep_size": 1}, tp_size=4)
     assert four.weights_memory < split.weights_memory / 4
 

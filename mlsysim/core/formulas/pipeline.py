@@ -5,12 +5,14 @@ from mlsysim.core.numeric import Value, ceil, minimum
 
 __all__ = [
     "chunks_in_flight",
+    "end_layers",
     "interleaving_factor",
     "last_stage_in_flight",
     "layers_per_stage",
     "microbatches_in_flight",
     "pipeline_bubble_fraction",
     "pipeline_bubble_time",
+    "pipeline_fill_time",
     "pipeline_transfer_time",
     "split_backward_bubble_time",
 ]
@@ -44,6 +46,40 @@ def chunks_in_flight(pp_size: Value, microbatch_count: Value, virtual_stages: Va
     section 4.2.3, https://arxiv.org/abs/2205.05198, times $p\,v$; the minimum by counting.
     """
     return minimum(pp_size * virtual_stages + pp_size - 1, microbatch_count * virtual_stages)
+
+
+@formula
+def end_layers(longest: Value, virtual_stages: Value, spare: Value) -> Value:
+    r"""Layers of a stage at an end of the pipeline, which is shorter where layers do not divide.
+
+    If every chunk had as many layers as the longest, some places would be spare. The last chunk,
+    which also has the output projection, gives up as many layers as it has, and then the first,
+    which has the embedding. Without interleaving, a stage keeps at least one layer.
+
+    $$ L_e = L_p - \min\left(\sigma,\; \frac{L_p}{v},\; L_p - 1\right) $$
+
+    Parameters
+    ----------
+    longest : [1]
+        $L_p$, layers of the longest stage.
+    virtual_stages : [1]
+        $v$, model chunks per stage.
+    spare : [1]
+        $\sigma$, places that the stages behind it leave spare.
+
+    Returns
+    -------
+    layers : [1]
+        $L_e$, layers of the stage.
+
+    References
+    ----------
+    Grattafiori et al. (2024), The Llama 3 Herd of Models, section 3.3.2 (126 layers in 16 stages of
+    8 chunks), https://arxiv.org/abs/2407.21783; NVIDIA, Megatron-Bridge, DeepSeek-V3 recipe (61
+    layers in 16 stages: 15 of four, and one with the output),
+    https://github.com/NVIDIA-NeMo/Megatron-Bridge
+    """
+    return longest - minimum(spare, minimum(longest / virtual_stages, longest - 1))
 
 
 @formula
@@ -219,6 +255,38 @@ def pipeline_bubble_time(
     Megatron-LM, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473
     """
     return (pp_size - 1) / (microbatch_count * virtual_stages) * busy_time
+
+
+@formula
+def pipeline_fill_time(whole: Value, busiest: Value, virtual_stages: Value) -> Value:
+    r"""Time that filling and draining adds to a pipeline whose stages differ.
+
+    Of one microbatch, the busiest stage waits for the passes through all the others. Where all
+    stages take equally long, this is $(p-1)/(m\,v)$ of the busy time.
+
+    $$ t_b = \frac{T_1 - t_1}{v} $$
+
+    Parameters
+    ----------
+    whole : [s]
+        $T_1$, time of one microbatch through all stages, forward and backward.
+    busiest : [s]
+        $t_1$, its time in the busiest stage.
+    virtual_stages : [1]
+        $v$, model chunks per stage: 1 unless the schedule is interleaved.
+
+    Returns
+    -------
+    time : [s]
+        $t_b$, idle time per step.
+
+    References
+    ----------
+    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, sections 2.2.1 and 2.2.2 (equal stages), https://arxiv.org/abs/2104.04473; the
+    rest by counting.
+    """
+    return (whole - busiest) / virtual_stages
 
 
 @formula

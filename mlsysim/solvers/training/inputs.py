@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import Inputs, default
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, first_known, where
 from mlsysim.core.types import (
     Accelerator,
     AttentionKernel,
@@ -39,6 +39,9 @@ class TrainingInputs(Inputs):
     pp_size: Value
     microbatch_count: Value
     virtual_stages: Value
+    first_stage_layers: Value
+    """NaN where all stages share the layers."""
+    last_stage_layers: Value
     schedule: Schedule
     cp_size: Value
     ep_size: Value
@@ -123,6 +126,19 @@ def _model_parallel(i: TrainingInputs) -> Value:
     return i.tp_size * i.pp_size * i.cp_size
 
 
+def _stage_layers_given(i: TrainingInputs) -> Value:
+    """Return how many of the pipeline's ends have their layers stated."""
+    ends = (i.first_stage_layers, i.last_stage_layers)
+    return where(ends[0] == ends[0], 1, 0) + where(ends[1] == ends[1], 1, 0)
+
+
+def _layers_left(i: TrainingInputs) -> Value:
+    """Return the layers for the stages between."""
+    return (
+        i.model.layers - first_known(i.first_stage_layers, 0) - first_known(i.last_stage_layers, 0)
+    )
+
+
 def _sizes(i: TrainingInputs) -> str:
     names = ["tp_size", "pp_size"] + ["cp_size"] * (i.cp_size > 1)
     product = " x ".join(str(getattr(i, name)) for name in names)
@@ -164,6 +180,25 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         lambda i: (
             f"pp_size x virtual_stages = {i.pp_size} x {i.virtual_stages} is more than the "
             f"model's {i.model.layers} layers: choose at most one chunk per layer"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "first_stage_layers",
+        # All layers are on a stage, and each stage between has one per chunk.
+        lambda i: (
+            (_stage_layers_given(i) == 0)
+            | where(
+                i.pp_size > _stage_layers_given(i),
+                _layers_left(i) >= (i.pp_size - _stage_layers_given(i)) * i.virtual_stages,
+                (_layers_left(i) == 0) & (i.pp_size > 1),
+            )
+        ),
+        lambda i: (
+            f"first_stage_layers = {i.first_stage_layers} and last_stage_layers = "
+            f"{i.last_stage_layers} do not lay out the model's {i.model.layers} layers on "
+            f"pp_size = {i.pp_size} stages: leave each other stage at least virtual_stages = "
+            f"{i.virtual_stages} layers, or leave both out"
         ),
         ParallelismError,
     ),

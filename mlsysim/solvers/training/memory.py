@@ -37,8 +37,6 @@ class _Layer:
 class _Model:
     """Parameters of the model's parts."""
 
-    in_layers: Value
-    """Parameters of all layers, experts apart."""
     attention: Value
     """Parameters of attention in one layer."""
     table: Value
@@ -71,7 +69,6 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     )
     outside = maximum(0 * model.parameters, model.parameters - stack - all_experts)
     parts = _Model(
-        in_layers=model.parameters - all_experts - outside,
         attention=_attention_parameters(i),
         table=outside / model.embedding_tables,
     )
@@ -79,12 +76,12 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     alone = where(i.pp_size > 1, 0, 1)  # the first stage is the last one too
     growth = where(i.virtual_stages > 1, f.interleaving_factor(i.pp_size, i.virtual_stages), 1)
     first_stage = _Stage(
-        layers=[group.layers_before(w.stage_layers) for group in model.groups],
+        layers=[group.layers_before(w.layout.first) for group in model.groups],
         tables=where(i.pp_size > 1, 1, model.embedding_tables),
         output_tables=alone,
         in_flight=_in_flight(i, f.microbatches_in_flight(i.pp_size, i.microbatch_count)) * growth,
     )
-    others = model.layers - w.stage_layers
+    others = model.layers - w.layout.last
     last_stage = _Stage(
         layers=[group.count - group.layers_before(others) for group in model.groups],
         tables=1,
@@ -126,7 +123,8 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         gradient_width = f.backward_width(1, width, block.width, block.matrices)
     else:
         shared = f.mlp_parameters(width, block.shared_width, block.matrices)
-        common, experts, buffered = attention + shared, block.experts * mlp, mlp + shared
+        router = width * block.experts
+        common, experts, buffered = attention + shared + router, block.experts * mlp, mlp + shared
         kept_width = f.kept_expert_width(
             block.experts_per_token, width, block.width, block.shared_width, block.matrices
         )
@@ -172,9 +170,9 @@ def _held(
     i: TrainingInputs, w: Work, model: _Model, layers: list[_Layer], stage: _Stage
 ) -> dict[str, Any]:
     """Return the memory of one device of a stage, by what it is for."""
-    spread = w.imbalance * model.in_layers / i.pp_size
-    common = (spread + stage.tables * model.table) / i.tp_size
     held = list(zip(stage.layers, layers, strict=True))
+    in_layers = sum_of([count * layer.common for count, layer in held])
+    common = (in_layers + stage.tables * model.table) / i.tp_size
     experts = sum_of([count * layer.experts for count, layer in held]) / w.expert_group
 
     def share(zero_stage: int) -> Value:
@@ -218,7 +216,8 @@ def _working(
     shapes = sum_of([minimum(1, count) * layer.buffered for count, layer in held])
     buffers = (model.attention + shapes + stage.output_tables * model.table) / i.tp_size * each
     # Sharded weights are there whole in the layer in use, and in the next, gathered meanwhile.
-    gathered = 2 * maximum(0, i.zero_stage - 2) * (parameters / w.stage_layers) * each
+    layers = maximum(1, sum_of(stage.layers))
+    gathered = 2 * maximum(0, i.zero_stage - 2) * (parameters / layers) * each
     # The layer whose pass is the peak is one with experts, if the stage has any.
     layer_peak = _layer_peak(i, w, held[0][1])
     for count, layer in held[1:]:

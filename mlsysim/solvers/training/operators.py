@@ -81,16 +81,23 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         by_layer, f.gathered_layer_time(layer_time, gathers, gather_overlap), layer_time
     )
 
-    # The pipeline, in the time of its last stage
+    # The pipeline, in the time of its busiest stage
     logits = head(d, i.model, w.own_tokens, i.tp_size)
     loss = f.memory_time(
         f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, s.loss_bytes), d.memory
     )
     head_time = 3 * logits.time + loss  # a product has two gradients of its own size
-    passes = count * (w.stage_layers * per_layer + head_time)
-    # A stage that waits for the others waits for mean ones, which have their part of the head.
-    mean_passes = count * (w.stage_layers * per_layer + head_time / i.pp_size)
-    bubble = f.pipeline_bubble_time(mean_passes, i.pp_size, count, i.virtual_stages)
+    # The longest stage sets the pace, or the last one with the head.
+    last_time = w.layout.last * per_layer + head_time
+    by_last = last_time >= w.stage_layers * per_layer
+    layers, head_time = (
+        where(by_last, w.layout.last, w.stage_layers),
+        where(by_last, head_time, 0 * head_time),
+    )
+    busiest = layers * per_layer + head_time
+    passes = count * busiest
+    whole_model = (i.model.layers - w.layout.last) * per_layer + last_time
+    bubble = f.pipeline_fill_time(whole_model, busiest, i.virtual_stages)
     transfer = stage_transfer_time(i, w, links)
 
     # Once per step. The reduction follows the last microbatch's backward pass, the gathers the
@@ -112,7 +119,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     step = passes + transfer + bubble + exposed_reduction + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
-        return count * w.stage_layers * per_layer
+        return count * layers * per_layer
 
     # What gathers add to a layer
     waiting = maximum(0 * gathers, gathers - layer_time) + (1 - gather_overlap) * minimum(
@@ -149,7 +156,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         training_memory(i, w),
         step=step,
         alone=_alone(i, d, w),
-        compute=count * (w.stage_layers * layer.time + head_time),
+        compute=count * (layers * layer.time + head_time),
         exposed=exposed,
         every=every,
         bubble=bubble,

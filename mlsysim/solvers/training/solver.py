@@ -63,6 +63,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         pp_size: Annotated[int, Whole()] = 1,
         microbatch_count: Annotated[int, Whole()] = 1,
         virtual_stages: Annotated[int, Whole()] = 1,
+        first_stage_layers: Annotated[int | None, Whole()] = None,
+        last_stage_layers: Annotated[int | None, Whole()] = None,
         schedule: Annotated[str, Choice(options=SCHEDULES)] = "1f1b",
         cp_size: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
@@ -100,6 +102,12 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             Microbatches that each replica's share of the batch is cut into.
         virtual_stages
             Model chunks per stage; above 1 the schedule is interleaved.
+        first_stage_layers
+            Layers of the first pipeline stage; the stages whose layers are not stated share the
+            others. `None` shares all of them evenly. Where they do not divide, the last stage has
+            fewer, because it also has the output projection, and then the first.
+        last_stage_layers
+            The same of the last stage.
         schedule
             ``"1f1b"`` or ``"gpipe"``: how many microbatches' activations a stage holds.
         cp_size

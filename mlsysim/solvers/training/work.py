@@ -6,12 +6,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, floor, where
+from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import expert_parameters, token_flops
 
-__all__ = ["Times", "Work", "answer", "training_work"]
+__all__ = ["Layout", "Times", "Work", "answer", "training_work"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Layers of the pipeline's stages."""
+
+    longest: Value
+    first: Value
+    last: Value
+
+
+def stage_layout(i: TrainingInputs) -> Layout:
+    """Return the layers of the stages: as stated for the ends, and equal otherwise.
+
+    Where layers do not divide, the last stage has fewer, and then the first.
+    """
+    first, last, v = i.first_stage_layers, i.last_stage_layers, i.virtual_stages
+    stated = where(first == first, 1, 0) + where(last == last, 1, 0)
+    others = maximum(1, i.pp_size - stated)
+    rest = i.model.layers - first_known(first, 0) - first_known(last, 0)
+    longest = f.layers_per_stage(rest, others, v)
+    spare = others * longest - rest
+    last = first_known(last, f.end_layers(longest, v, spare))
+    spare = where(i.last_stage_layers == last, spare, spare - (longest - last))
+    first = first_known(first, minimum(f.end_layers(longest, v, spare), i.model.layers - last))
+    single = i.pp_size == 1
+    return Layout(
+        longest=maximum(where(i.pp_size > stated, longest, 0), maximum(first, last)),
+        first=where(single, last, first),
+        last=last,
+    )
 
 
 @dataclass(frozen=True)
@@ -29,7 +60,9 @@ class Work:
     """Tokens of a microbatch on one device."""
     tokens: Value
     """Tokens of the whole step."""
+    layout: Layout
     stage_layers: Value
+    """Layers of the longest stage."""
     imbalance: Value
     """Layers of the longest stage over the mean."""
     model_flops: Value
@@ -59,7 +92,8 @@ def training_work(i: TrainingInputs) -> Work:
     dp_size = f.data_parallel_size(i.devices, i.tp_size, i.pp_size, i.cp_size)
     sequences = f.microbatch_size(i.batch_size, dp_size, i.microbatch_count)
     own_sequences = sequences / i.cp_size
-    stage_layers = f.layers_per_stage(model.layers, i.pp_size, i.virtual_stages)
+    layout = stage_layout(i)
+    stage_layers = layout.longest
     imbalance = i.pp_size * stage_layers / model.layers
 
     tokens = i.batch_size * i.seq_len
@@ -80,6 +114,7 @@ def training_work(i: TrainingInputs) -> Work:
         own_sequences=own_sequences,
         own_tokens=own_sequences * i.seq_len,
         tokens=tokens,
+        layout=layout,
         stage_layers=stage_layers,
         imbalance=imbalance,
         model_flops=model_flops,
