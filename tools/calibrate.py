@@ -43,7 +43,7 @@ FOLDS = 5
 SPREAD = 0.06
 """Error of a run that the model knows everything about, as a share."""
 DATA = Path(__file__).parents[1] / "measurements"
-TABLES: dict[str, Any] = {"training": training, "training_2": training, "memory": memory}
+TABLES: dict[str, Any] = {"training": training, "memory": memory}
 DEFAULTS = {
     name: item.default
     for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
@@ -67,7 +67,7 @@ class Runs:
     def take(self, mask: NDArray[np.bool_]) -> Runs:
         """Return some of the runs."""
         parts = (self.bits, self.time, self.group, self.machine, self.framework, self.name)
-        return Runs(self.inputs.take(mask), *(part[mask] for part in parts))
+        return Runs(self.inputs.take(mask), *(part[mask] for part in parts))  # type: ignore[arg-type]
 
     def predict(self, constants: dict[Key, float]) -> Floats:
         """Evaluate the solver's model with other constants than the registry's."""
@@ -118,7 +118,7 @@ def load(split: str) -> Runs:
     """Read all runs of one split whose machine and framework are known."""
     found: list[tuple[TrainingInputs, float, str, str]] = []
     machines = {id(row): key for key, row in Machines.items()}
-    frameworks = {row.name: key for key, row in Frameworks.items()}
+    frameworks = {str(getattr(row, "name", "")): key for key, row in Frameworks.items()}
     for table, kind in TABLES.items():
         path = DATA / f"{table}.csv"
         for row in read_rows(path) if path.exists() else ():
@@ -183,7 +183,7 @@ def solve(runs: Runs, spread: float = SPREAD) -> dict[Key, float]:
         return np.concatenate([weight * soft, x])
 
     edges = [(np.log(edge) - start) / width for edge in (low, high)]
-    answer = least_squares(residuals, np.clip(0 * start, *edges), bounds=edges, max_nfev=40)
+    answer = least_squares(residuals, np.clip(0 * start, *edges), bounds=edges, max_nfev=25)
     return constants(answer.x)
 
 

@@ -29,7 +29,7 @@ from mlsysim.validation.aliases import accelerator_named, model_named, usual_ser
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip, count_of
 
-__all__ = ["SOFTWARE", "arguments", "compare", "measured", "shards_of", "software_of"]
+__all__ = ["arguments", "compare", "measured", "shards_of", "software_of"]
 
 _RUN = Source(title="A measured run")
 _MOST_PER_NODE = 100_000
@@ -174,54 +174,39 @@ def shards_of(row: Row) -> int | None:
     return row.whole("shards")
 
 
-SOFTWARE = (
-    "not stated",
-    "Megatron-LM 2021",
-    "DeepSpeed 2021",
-    "llm-foundry FSDP",
-    "Megatron-Core with Transformer Engine",
-    "Megatron-Bridge",
-    "PyTorch FSDP2 with torch.compile",
-    "PyTorch FSDP2, eager",
-    "NeMo AutoModel",
-    "MaxText",
-    "PyTorch/XLA",
-)
-"""Frameworks of the measured runs, each with its own switches and launch costs."""
-
 # The first prefix of a run's group that fits decides.
-_GROUPS = (
-    ("megatron21_table2_zero3", "DeepSpeed 2021"),
-    ("megatron21", "Megatron-LM 2021"),
-    ("korthikanti", "Megatron-LM 2021"),
-    ("vtrain", "Megatron-LM 2021"),
-    ("mosaic", "llm-foundry FSDP"),
-    ("mcore", "Megatron-Core with Transformer Engine"),
-    ("nemo", "Megatron-Core with Transformer Engine"),  # Nemotron-4 as well
-    ("mlperf", "Megatron-Core with Transformer Engine"),
-    ("gcp_gpu", "Megatron-Core with Transformer Engine"),
-    ("megatron_bridge", "Megatron-Bridge"),
-    ("torchtitan", "PyTorch FSDP2, eager"),
-    ("fms_fsdp", "PyTorch FSDP2, eager"),
-    ("automodel", "NeMo AutoModel"),
-    ("tpu", "MaxText"),
+_GROUPS: tuple[tuple[str, Software | None], ...] = (
+    ("megatron21_table2_zero3", None),  # DeepSpeed of 2021, of which there are no other runs
+    ("megatron21", Frameworks.Megatron_2021),
+    ("korthikanti", Frameworks.Megatron_2021),
+    ("vtrain", Frameworks.Megatron_2021),
+    ("mosaic", Frameworks.FSDP_2023),
+    ("mcore", Frameworks.Megatron_Core),
+    ("nemo", Frameworks.Megatron_Core),  # Nemotron-4 as well
+    ("mlperf", Frameworks.Megatron_Core),
+    ("gcp_gpu", Frameworks.Megatron_Core),
+    ("megatron_bridge", Frameworks.Megatron_Core),
+    ("torchtitan", Frameworks.FSDP2),
+    ("fms_fsdp", Frameworks.FSDP2),
+    ("automodel", Frameworks.AutoModel),
+    ("tpu", Frameworks.MaxText),
 )
+_RECIPES: Mapping[str, Software | None] = {"MaxText": Frameworks.MaxText, "PyTorch/XLA": None}
 
 
-def software_of(row: Row) -> str:
-    """Return the framework that ran a measured step, one of `SOFTWARE`.
+def software_of(row: Row) -> Software | None:
+    """Return the framework that ran a measured step, or `None` if we know no release like it.
 
     The recipe decides where it names one, then the device, then the family of runs.
     """
     recipe = row.text("recipe")
-    if recipe in ("MaxText", "PyTorch/XLA"):
-        return recipe
+    if recipe in _RECIPES:
+        return _RECIPES[recipe]
     if row.text("hardware").startswith("TPU"):
-        return "MaxText"
-    found = next((name for prefix, name in _GROUPS if row.group.startswith(prefix)), SOFTWARE[0])
-    if found == "PyTorch FSDP2, eager" and "torch.compile" in recipe:
-        return "PyTorch FSDP2 with torch.compile"
-    return found
+        return Frameworks.MaxText
+    found = next((own for prefix, own in _GROUPS if row.group.startswith(prefix)), None)
+    compiled = found is Frameworks.FSDP2 and "torch.compile" in recipe
+    return Frameworks.FSDP2_Compiled if compiled else found
 
 
 def arguments(row: Row) -> dict[str, Any]:
@@ -266,33 +251,9 @@ def arguments(row: Row) -> dict[str, Any]:
     }
 
 
-_FRAMEWORKS: Mapping[str, Software] = {
-    "megatron21": Frameworks.Megatron_2021,
-    "korthikanti": Frameworks.Megatron_2021,
-    "vtrain": Frameworks.Megatron_2021,
-    "mosaic": Frameworks.FSDP_2023,
-    "mcore": Frameworks.Megatron_Core,
-    "megatron_bridge": Frameworks.Megatron_Core,
-    "nemo": Frameworks.Megatron_Core,
-    "mlperf": Frameworks.Megatron_Core,
-    "simumax": Frameworks.Megatron_LM_2025,
-    "torchtitan": Frameworks.FSDP2,
-    "fms_fsdp": Frameworks.FSDP2,
-    "automodel": Frameworks.FSDP2,
-    "tpu": Frameworks.MaxText,
-}
-"""Frameworks behind the groups of measurements, by how the groups' names begin."""
-
-
-def framework_of(group: str) -> Software | None:
-    """Return the framework that a group of measurements ran on, or `None` if we do not know."""
-    found = (software for start, software in _FRAMEWORKS.items() if group.startswith(start))
-    return next(found, None)
-
-
 def _calibration(row: Row) -> Calibration | None:
     """Return constants for software that only a run's labels tell of; None takes the usual ones."""
-    software = framework_of(row.group)
+    software = software_of(row)
     if software is None:
         return None
     device = accelerator_named(row.text("hardware"))

@@ -120,10 +120,16 @@ class Frameworks(Catalog):
     )
     """Cuts of Llama 3 and DeepSeek on one server of eight B200."""
 
-    FSDP2 = _release(
-        "FSDP2 2024-2025", "PyTorch FSDP2 with torch.compile, as in torchtitan and fms-fsdp"
-    )
+    FSDP2 = _release("FSDP2 2024-2025, eager", "PyTorch FSDP2 without a compiler, as in torchtitan")
     """torchtitan and fms-fsdp on A100, H100, H200 and B200."""
+
+    FSDP2_Compiled = _release(
+        "FSDP2 2024-2025, compiled", "PyTorch FSDP2 with torch.compile, as in torchtitan"
+    )
+    """The same where the recipe names the compiler."""
+
+    AutoModel = _release("NeMo AutoModel 2025", "PyTorch FSDP2 under NVIDIA's NeMo AutoModel")
+    """Models with experts and dense ones on H100."""
 
     MaxText = _release("MaxText 2025-2026", "MaxText on XLA")
     """Google's recipes for TPU."""

@@ -64,6 +64,9 @@ class Machines(Catalog):
     H100 = _machine("H100")
     """H100 SXM with 80 GB, 700 W."""
 
+    H100_HBM2e = _machine("H100 with HBM2e, 500 W")
+    """H100 SXM with 96 GB of slower memory and less power, as torchtitan's runs had it."""
+
     H200 = _machine("H200")
     """H200 SXM."""
 
@@ -73,11 +76,28 @@ class Machines(Catalog):
     B300 = _machine("B300")
     """B300 and GB300."""
 
+    MI300X = _machine("MI300X")
+    """AMD Instinct MI300X."""
+
+    TPUv5p = _machine("TPU v5p")
+    """Google TPU v5p."""
+
+    TPUv6e = _machine("TPU v6e")
+    """Google TPU v6e, Trillium."""
+
+    TPUv7x = _machine("TPU7x")
+    """Google TPU7x, Ironwood: one chip of two devices."""
+
     Uncalibrated = _machine("Uncalibrated")
     """For devices of which no published run in our tables tells."""
 
 
 _DEVICES: Mapping[str, Machine] = {
+    "AMD Instinct MI300X": Machines.MI300X,
+    "Google TPU v5p": Machines.TPUv5p,
+    "Google TPU v6e (Trillium)": Machines.TPUv6e,
+    "Google TPU7x (Ironwood)": Machines.TPUv7x,
+    "NVIDIA H100 SXM5 96GB HBM2e": Machines.H100_HBM2e,
     "NVIDIA H200 SXM 141GB": Machines.H200,
     "NVIDIA B300 SXM 270GB": Machines.B300,
     "NVIDIA GB300 279GB (one GPU)": Machines.B300,
