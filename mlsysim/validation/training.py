@@ -27,7 +27,7 @@ from mlsysim.validation.aliases import accelerator_named, model_named, usual_ser
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip, count_of
 
-__all__ = ["arguments", "compare", "measured"]
+__all__ = ["SOFTWARE", "arguments", "compare", "measured", "shards_of", "software_of"]
 
 _RUN = Source(title="A measured run")
 _MOST_PER_NODE = 100_000
@@ -106,6 +106,11 @@ def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
 
 _FABRICS = {
     "DGX A100": Systems.InfiniBand_HDR,
+    "Grand Teton": Systems.RoCE_400G,
+    # The data center network between slices: one 100 Gbit/s port per chip, or for every second one.
+    "TPU v5p pod": Systems.Ethernet_100G,
+    "TPU v6e pod": Systems.Ethernet_100G,
+    "TPU7x pod": Systems.Ethernet_100G,
 }
 
 
@@ -126,6 +131,97 @@ def precision_of(text: str) -> str:
     return "bf16"
 
 
+_LAYOUT = ("tp", "pp", "cp", "zero_stage", "micro_batch")
+# Blank in these tables means that the source does not say in how many bits the products ran.
+_SILENT_ON_PRECISION = ("mlperf", "gcp_gpu")
+
+
+def _refuse_what_no_lever_describes(row: Row) -> None:
+    model = row.text("model")
+    if "LoRA" in model:
+        raise Skip("trains adapters (LoRA) on frozen weights: the solver trains all weights")
+    if model.startswith("Flux"):
+        raise Skip("an image model: the solver's models are transformers for text")
+    if "tokendrop" in model:
+        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
+    silent = all(name in row.cells and not row.text(name) for name in _LAYOUT)
+    if silent and row.whole("n_gpus") > 1:
+        raise Skip(
+            f"the layout is not stated: {', '.join(_LAYOUT)} are all empty; write 1, and 0 for "
+            "zero_stage, if nothing was split"
+        )
+    if not row.text("precision") and row.group.startswith(_SILENT_ON_PRECISION):
+        raise Skip("precision is not stated, and such runs use 4, 8 or 16 bits")
+
+
+def shards_of(row: Row) -> int | None:
+    """Return the devices that share one copy of the states (HSDP); None where all replicas do.
+
+    Raises
+    ------
+    Skip
+        If that number does not divide the replicas.
+    """
+    shards = row.number("shards")
+    split = row.whole("tp", default=1) * row.whole("pp", default=1)
+    replicas = row.whole("n_gpus") // (split * row.whole("cp", default=1))
+    if shards is None or shards >= replicas:
+        return None
+    if replicas % shards:
+        raise Skip(f"shards = {shards:g} do not divide the {replicas} replicas")
+    return row.whole("shards")
+
+
+SOFTWARE = (
+    "not stated",
+    "Megatron-LM 2021",
+    "DeepSpeed 2021",
+    "llm-foundry FSDP",
+    "Megatron-Core with Transformer Engine",
+    "Megatron-Bridge",
+    "PyTorch FSDP2 with torch.compile",
+    "PyTorch FSDP2, eager",
+    "NeMo AutoModel",
+    "MaxText",
+    "PyTorch/XLA",
+)
+"""Frameworks of the measured runs, each with its own switches and launch costs."""
+
+# The first prefix of a run's group that fits decides.
+_GROUPS = (
+    ("megatron21_table2_zero3", "DeepSpeed 2021"),
+    ("megatron21", "Megatron-LM 2021"),
+    ("korthikanti", "Megatron-LM 2021"),
+    ("vtrain", "Megatron-LM 2021"),
+    ("mosaic", "llm-foundry FSDP"),
+    ("mcore", "Megatron-Core with Transformer Engine"),
+    ("nemo", "Megatron-Core with Transformer Engine"),  # Nemotron-4 as well
+    ("mlperf", "Megatron-Core with Transformer Engine"),
+    ("gcp_gpu", "Megatron-Core with Transformer Engine"),
+    ("megatron_bridge", "Megatron-Bridge"),
+    ("torchtitan", "PyTorch FSDP2, eager"),
+    ("fms_fsdp", "PyTorch FSDP2, eager"),
+    ("automodel", "NeMo AutoModel"),
+    ("tpu", "MaxText"),
+)
+
+
+def software_of(row: Row) -> str:
+    """Return the framework that ran a measured step, one of `SOFTWARE`.
+
+    The recipe decides where it names one, then the device, then the family of runs.
+    """
+    recipe = row.text("recipe")
+    if recipe in ("MaxText", "PyTorch/XLA"):
+        return recipe
+    if row.text("hardware").startswith("TPU"):
+        return "MaxText"
+    found = next((name for prefix, name in _GROUPS if row.group.startswith(prefix)), SOFTWARE[0])
+    if found == "PyTorch FSDP2, eager" and "torch.compile" in recipe:
+        return "PyTorch FSDP2 with torch.compile"
+    return found
+
+
 def arguments(row: Row) -> dict[str, Any]:
     """Return the solver's arguments for a measured run.
 
@@ -134,6 +230,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Skip
         If the row lacks what a prediction needs.
     """
+    _refuse_what_no_lever_describes(row)
     tp, pp = row.whole("tp", default=1), row.whole("pp", default=1)
     cp, devices = row.whole("cp", default=1), row.whole("n_gpus")
     if devices % (tp * pp * cp):
@@ -145,8 +242,6 @@ def arguments(row: Row) -> dict[str, Any]:
     virtual = row.whole("virtual_stages", default=1) if pp > 1 else 1
     if count % pp:
         virtual = 1
-    if "tokendrop" in row.text("model"):
-        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
     expert = re.search(r"EP ([0-9]+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     return {
