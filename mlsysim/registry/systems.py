@@ -103,7 +103,7 @@ class Links(Catalog):
 
     NVLink4_H800 = NetworkFabric(
         name="NVLink 4 of an H800",
-        source=src.H800_SERVER,
+        source=hardware.H800_COMPARISON,
         field_sources={"latency": src.NCCL_TUNING},
         bandwidth=Q_(200, "GB/s"),
         latency=Q_(0.6, "us"),
@@ -310,8 +310,10 @@ class Nodes(Catalog):
         accelerators_per_node=8,
         scale_up=Links.NVLink4_H800,
         nics_per_node=8,
+        estimated=frozenset({"nics_per_node"}),
     )
-    """Eight H800 on NVLink 4, one 400 Gbit/s port for each."""
+    """Eight H800 on NVLink 4, one 400 Gbit/s port for each, as one per plane of
+    DeepSeek's network suggests."""
 
     HGX_H20 = Node(
         name="HGX H20",

@@ -218,8 +218,18 @@ class Hopper(Catalog):
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
         source=src.H200_NVL,
+        field_sources={
+            "release_year": launches.H200,
+            "compute": src.ASSUMPTION,
+            "tdp": src.H200_NVL_POWER,
+            "interconnect_bandwidth": src.ASSUMPTION,
+            "host_bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "interconnect_bandwidth", "host_bandwidth"}),
     )
-    """The H200 as a card, up to four of which share a bridge of NVLink 4."""
+    """The H200 as a card, up to four of which share a bridge of NVLink 4. We have
+    read no rates of it and take five sixths of the H200's, which its lower clock suggests. The bridge is taken to be as fast as the H200's
+    links, and the host link to be PCIe 5.0 x16."""
 
     H20 = Accelerator(
         name="NVIDIA H20 96GB",

@@ -86,11 +86,18 @@ H100_PCIE = Source(
     "Bekman prints the same rates dense",
 )
 H200_NVL = Source(
-    title="NVIDIA H200 GPU, product specifications",
-    url="https://www.nvidia.com/en-us/data-center/h200/",
-    locator="table Product Specifications, column H200 NVL",
+    title="AI Wiki, NVIDIA H200",
+    url="https://aiwiki.ai/wiki/nvidia_h200",
+    locator="introduction",
     checked=CHECKED_2,
-    note="tensor rates there are with sparsity, links both directions",
+    note="141 GB at 4.8 TB/s on its SXM and NVL boards",
+)
+H200_NVL_POWER = Source(
+    title="NVIDIA H200 vs B300: precisions, cores, and what the datasheet numbers mean",
+    url="https://itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
+    locator="note below the table of specifications",
+    checked=CHECKED_2,
+    note="a PCIe card of 600 W",
 )
 H20_RATES = Source(
     title="Comparison of the H20 with the H100",

@@ -174,11 +174,11 @@ TIER_BUDGETS = Source(
     note="Budgets of one deployment: order of magnitude only.",
 )
 H800_SERVER = Source(
-    title="Zhao et al. 2025, Insights into DeepSeek-V3",
-    url="https://arxiv.org/html/2505.09343v1",
-    locator="section 4",
+    title="DeepSeek-V3's hardware-aware co-design",
+    url="https://nemati.ai/blog/en-US/deepseek-v3-new-paper-is-coming-unveiling-the-secrets-of-low-cost-large-model-training-through-hardware-aware-co-design",
+    locator="summary",
     checked=_CHECKED_2,
-    note="NVLink of 400 GB/s, both directions together; eight 400 Gbit/s adapters per server",
+    note="2,048 H800 on a fat tree of several planes, with 400 Gbit/s InfiniBand",
 )
 PCIE = Source(
     title=_BEKMAN,
