@@ -16,7 +16,6 @@ import argparse
 import inspect
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,8 @@ Floats = NDArray[np.float64]
 FOLDS = 5
 SPREAD = 0.06
 """Error of a run that the model knows everything about, as a share."""
+TOLD = 0.85
+"""What is left of a constant's spread where runs are said to tell it."""
 DATA = Path(__file__).parents[1] / "measurements"
 TABLES: dict[str, Any] = {"training": training, "memory": memory}
 DEFAULTS = {
@@ -148,43 +149,88 @@ def load(split: str) -> Runs:
     )
 
 
-def free(runs: Runs) -> Iterator[tuple[Key, float, float, float, float]]:
-    """Yield the constants that the runs may tell: key, prior, spread, least and most."""
+def free(runs: Runs) -> dict[Key, tuple[float, float, float, float]]:
+    """Return the constants of the runs' machines and frameworks: prior, spread, least and most."""
+    found = {}
     for part, owners in (("machine", runs.machine), ("software", runs.framework)):
         for owner in sorted(set(owners)):
-            mine = runs.take(owners == owner)
+            bits = runs.bits[owners == owner]
             for field, prior in PRIORS[part].items():
                 ending = field.removeprefix("gemm_efficiency")
-                if ending in FORMATS and not (mine.bits == FORMATS[ending]).any():
-                    continue
-                if field == "cast_bytes" and not (mine.bits < 16).any():
-                    continue
-                yield (owner, field), *prior
+                if ending not in FORMATS or (bits == FORMATS[ending]).any():
+                    found[owner, field] = prior
+    return found
 
 
-def solve(runs: Runs, spread: float = SPREAD) -> dict[Key, float]:
-    """Return the most probable constants.
+class Posterior:
+    """How probable constants are, given runs: their priors, and the errors that are left.
 
     Errors are logarithms of ratios; beyond the spread they count linearly, since a few runs of any
     set are troubled by what no model knows. Families count by the root of their runs, which are
-    not independent.
+    not independent. A constant is counted in spreads of its prior.
     """
-    names, priors, widths, low, high = zip(*free(runs), strict=True)
-    counts = Counter(runs.group)
-    weight = np.array([counts[name] ** -0.25 for name in runs.group])
-    start, width = np.log(priors), np.array(widths)
 
-    def constants(x: Floats) -> dict[Key, float]:
-        return dict(zip(names, np.exp(start + width * x).tolist(), strict=True))
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        told = free(runs)
+        self.names = list(told)
+        priors, widths, low, high = (np.array(column) for column in zip(*told.values(), strict=True))
+        self.start, self.width = np.log(priors), widths
+        self.edges = [(np.log(edge) - self.start) / widths for edge in (low, high)]
+        counts = Counter(runs.group)
+        self.weight = np.array([counts[name] ** -0.25 for name in runs.group])
 
-    def residuals(x: Floats) -> Floats:
-        errors = np.log(runs.predict(constants(x)) / runs.time) / spread
-        soft = np.sign(errors) * np.sqrt(2 * (np.sqrt(1 + errors**2) - 1))
-        return np.concatenate([weight * soft, x])
+    def constants(self, x: Floats) -> dict[Key, float]:
+        """Return constants in the units of the registry."""
+        return dict(zip(self.names, np.exp(self.start + self.width * x).tolist(), strict=True))
 
-    edges = [(np.log(edge) - start) / width for edge in (low, high)]
-    answer = least_squares(residuals, np.clip(0 * start, *edges), bounds=edges, max_nfev=25)
-    return constants(answer.x)
+    def _errors(self, x: Floats) -> Floats:
+        errors = np.log(self.runs.predict(self.constants(x)) / self.runs.time) / SPREAD
+        soft: Floats = np.sign(errors) * np.sqrt(2 * (np.sqrt(1 + errors**2) - 1))
+        return self.weight * soft
+
+    def residuals(self, x: Floats) -> Floats:
+        """Return what is to be small: errors of runs, and distances from the priors."""
+        return np.concatenate([self._errors(x), x])
+
+    def slopes(self, x: Floats) -> Floats:
+        """Return the residuals' derivatives.
+
+        Machines have no run in common, nor have frameworks: one step in a constant of all of them
+        tells the slopes for each.
+        """
+        step, here = 1e-4, self._errors(x)
+        slopes = np.zeros((len(here), len(x)))
+        for part, owners in (("machine", self.runs.machine), ("software", self.runs.framework)):
+            for field in PRIORS[part]:
+                columns = [k for k, (_, name) in enumerate(self.names) if name == field]
+                moved = x.copy()
+                moved[columns] += step
+                slope = (self._errors(moved) - here) / step
+                for k in columns:
+                    mine = owners == self.names[k][0]
+                    slopes[mine, k] = slope[mine]
+        return np.concatenate([slopes, np.eye(len(x))])
+
+    def solve(self) -> Floats:
+        """Return the most probable constants, in spreads from their priors."""
+        start = np.clip(0 * self.start, *self.edges)
+        answer = least_squares(
+            self.residuals, start, self.slopes, bounds=self.edges, max_nfev=40, ftol=1e-5
+        )
+        return answer.x
+
+    def told(self, x: Floats) -> set[Key]:
+        """Return the constants that the runs tell: known better than half of their spread alone."""
+        slopes = self.slopes(x)
+        left = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
+        return {name for name, share in zip(self.names, left, strict=True) if share < TOLD}
+
+
+def solve(runs: Runs) -> dict[Key, float]:
+    """Return the most probable constants."""
+    posterior = Posterior(runs)
+    return posterior.constants(posterior.solve())
 
 
 def errors(runs: Runs, constants: dict[Key, float]) -> dict[str, tuple[int, float, float]]:
@@ -217,7 +263,7 @@ def unseen(runs: Runs) -> dict[str, Floats]:
         # A framework that no other family ran is known by the population of frameworks alone.
         constants = solve(runs.take(~out))
         held = runs.take(out)
-        missing = {key: prior for key, prior, *_ in free(held) if key not in constants}
+        missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
         ratios[family] = held.time / held.predict(constants | missing)
         ratio = ratios[family]
         print(
@@ -253,9 +299,16 @@ def main() -> None:
     if options.families:
         print(band(unseen(runs)))
         return
-    constants = {key: float(f"{value:.3g}") for key, value in solve(runs).items()}
+    posterior = Posterior(runs)
+    best = posterior.solve()
+    known = posterior.told(best)
+    # What the runs cannot tell is what the population does.
+    constants = {
+        key: float(f"{value if key in known else free(runs)[key][0]:.3g}")
+        for key, value in posterior.constants(best).items()
+    }
     for owner in dict.fromkeys(owner for owner, _ in constants):
-        print(owner, json.dumps({f: v for (o, f), v in constants.items() if o == owner}))
+        print(owner, json.dumps({f: v for (o, f), v in constants.items() if o == owner and (o, f) in known}))
     show("fitted", errors(runs, constants))
     show("check", errors(load("check"), constants))
 

@@ -42,7 +42,7 @@ SCALES = {
     "step_overhead": 1e-3,
 }
 """SI units of the registry's, for constants that are times."""
-SWITCHED = {"layer_launch", "expert_launch", "exchange_overlap"}
+SWITCHED = {"layer_launch", "expert_launch", "exchange_overlap", "tensor_overlap"}
 """Constants that a recipe can switch off: its runs have zero of them."""
 FORMATS = {"": 16, "_fp8": 8, "_fp4": 4}
 """Bits of the formats, by the ending of the products' constants."""

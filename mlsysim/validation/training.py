@@ -205,8 +205,10 @@ def software_of(row: Row) -> Software | None:
     if row.text("hardware").startswith("TPU"):
         return Frameworks.MaxText
     found = next((own for prefix, own in _GROUPS if row.group.startswith(prefix)), None)
-    compiled = found is Frameworks.FSDP2 and "torch.compile" in recipe
-    return Frameworks.FSDP2_Compiled if compiled else found
+    if found is not Frameworks.FSDP2 or "torch.compile" not in recipe:
+        return found
+    rowwise = "rowwise" in row.text("note") and "fp8" in row.text("precision")
+    return Frameworks.FSDP2_Rowwise if rowwise else Frameworks.FSDP2_Compiled
 
 
 def arguments(row: Row) -> dict[str, Any]:
@@ -226,7 +228,9 @@ def arguments(row: Row) -> dict[str, Any]:
     batch, micro = row.whole("global_batch"), row.number("micro_batch")
     # Where no microbatch is given, one sequence: the smallest bubble that a schedule can have.
     count = max(1, round(batch / (dp * (micro or 1))))
-    virtual = row.whole("virtual_stages", default=1) if pp > 1 else 1
+    # An interleaved schedule has at least two chunks.
+    least = 2 if "Interleaved" in row.text("note") else 1
+    virtual = row.whole("virtual_stages", default=least) if pp > 1 else 1
     if count % pp:
         virtual = 1
     expert = re.search(r"EP ([0-9]+)", row.text("note"))
@@ -258,6 +262,8 @@ def _calibration(row: Row) -> Calibration | None:
         return None
     device = accelerator_named(row.text("hardware"))
     known = calibration_of(machine_for(device.generation, device.name), software)
+    if "vanilla TP" in row.text("recipe"):
+        return replace(known, software=replace(software, tensor_overlap=0.0))
     # A recipe may launch a layer's dense part, or the whole step, as one graph.
     dense, whole = row.text("graphs") != "", row.text("graphs") == "step"
     if software is Frameworks.Megatron_Core and (

@@ -128,6 +128,12 @@ class Frameworks(Catalog):
     )
     """The same where the recipe names the compiler."""
 
+    FSDP2_Rowwise = _release(
+        "FSDP2 2025, compiled, row-wise FP8",
+        "PyTorch FSDP2 with torch.compile; eight bits with one scale per row, as in torchao",
+    )
+    """Scales per row cost more than one per tensor."""
+
     AutoModel = _release("NeMo AutoModel 2025", "PyTorch FSDP2 under NVIDIA's NeMo AutoModel")
     """Models with experts and dense ones on H100."""
 

@@ -16,8 +16,8 @@ class Blackwell(Catalog):
         release_year=2025,
         generation="blackwell",
         compute=Compute(
-            fp64=Q_(40, "TFLOP/s"),
-            fp32=Q_(80, "TFLOP/s"),
+            fp64=Q_(37, "TFLOP/s"),
+            fp32=Q_(75, "TFLOP/s"),
             tf32=Q_(1125, "TFLOP/s"),
             fp16=Q_(2250, "TFLOP/s"),
             bf16=Q_(2250, "TFLOP/s"),
@@ -33,6 +33,8 @@ class Blackwell(Catalog):
         field_sources={
             "release_year": launches.B200,
             "compute": src.B200_LOCKWOOD,
+            "compute.fp64": bw.BLACKWELL_TABLE,
+            "compute.fp32": bw.BLACKWELL_TABLE,
             "compute.tf32": src.ML_ENGINEERING_RATES,
             "tdp": src.ML_ENGINEERING_POWER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
@@ -76,8 +78,8 @@ class Blackwell(Catalog):
         release_year=2025,
         generation="blackwell",
         compute=Compute(
-            fp64=Q_(45, "TFLOP/s"),
-            fp32=Q_(90, "TFLOP/s"),
+            fp64=Q_(40, "TFLOP/s"),
+            fp32=Q_(80, "TFLOP/s"),
             tf32=Q_(1250, "TFLOP/s"),
             fp16=Q_(2500, "TFLOP/s"),
             bf16=Q_(2500, "TFLOP/s"),
@@ -92,6 +94,8 @@ class Blackwell(Catalog):
         field_sources={
             "release_year": bw.GB200_LAUNCH,
             "compute": bw.GB200_LOCKWOOD,
+            "compute.fp64": bw.BLACKWELL_TABLE,
+            "compute.fp32": bw.BLACKWELL_TABLE,
             "tdp": src.ML_ENGINEERING_POWER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
         },

@@ -227,9 +227,8 @@ class Hopper(Catalog):
         },
         estimated=frozenset({"compute", "interconnect_bandwidth", "host_bandwidth"}),
     )
-    """The H200 as a card, up to four of which share a bridge of NVLink 4. We have
-    read no rates of it and take five sixths of the H200's, which its lower clock suggests. The bridge is taken to be as fast as the H200's
-    links, and the host link to be PCIe 5.0 x16."""
+    """The H200 as a card, up to four of which share a bridge of NVLink 4. We have read no rates of
+    it: five sixths of the H200's are assumed, links as fast as the H200's, and PCIe 5.0 x16."""
 
     H20 = Accelerator(
         name="NVIDIA H20 96GB",
