@@ -11,6 +11,7 @@ __all__ = [
     "hidden_state_size",
     "kept_attention_width",
     "kept_expert_width",
+    "kept_latent_width",
     "optimizer_state_size",
 ]
 
@@ -318,6 +319,37 @@ def kept_expert_width(
     """
     inner = experts_per_token * (hidden_dim + mlp_matrices * expert_ffn_dim)
     return inner + mlp_matrices * shared_ffn_dim
+
+
+@formula
+def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
+    r"""Elements per token that the heads of latent attention keep.
+
+    Queries, keys, values and the output, as for plain heads. The short vectors that they are made
+    of come on top.
+
+    $$ w_a = 2\,a\,(d_k + d_v) $$
+
+    Parameters
+    ----------
+    heads : [1]
+        $a$, attention heads.
+    key_dim : [1]
+        $d_k$, width of a query or a key.
+    value_dim : [1]
+        $d_v$, width of a value.
+
+    Returns
+    -------
+    width : [1]
+        $w_a$, elements per token.
+
+    References
+    ----------
+    Counting; checked against peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
+    v1.2 summary, https://github.com/MooreThreads/SimuMax
+    """
+    return 2 * heads * (key_dim + value_dim)
 
 
 @formula

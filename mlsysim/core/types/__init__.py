@@ -13,6 +13,7 @@ from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.types.system import DeploymentTier, Fleet, NetworkFabric, Node
 from mlsysim.core.types.workload import (
     FixedShapeModel,
+    LatentAttention,
     MoETransformerModel,
     TransformerModel,
     Workload,
@@ -35,6 +36,7 @@ __all__ = [
     "Fleet",
     "Generation",
     "GridProfile",
+    "LatentAttention",
     "LinkCalibration",
     "Memory",
     "MoETransformerModel",
