@@ -155,7 +155,7 @@ def _activations(i: TrainingInputs, w: Work, kept_width: Value, kept_scores: Val
         i.model.hidden_dim,
         a.heads,
         first_known(a.kept_width, f.kept_attention_width(a.heads, a.kv_heads, a.head_dim)),
-        f.copied_context_width(a.width, i.cp_size),
+        f.copied_context_width(a.width, i.swap_size),
         kept_width,
         i.tp_size,
         w.sequence_shards,
