@@ -23,6 +23,8 @@ class Conventions(Entry):
         All-reduces of tensor parallelism per layer in a forward pass.
     moment_bytes, master_bytes : Quantity
         Bytes per parameter of Adam's two moments, and of a master weight.
+    tree_share : float
+        Share of a ring's bandwidth with which NCCL plans an all-reduce over a tree.
     """
 
     flops_per_mac: Quantity = quantity("flop")
@@ -31,6 +33,7 @@ class Conventions(Entry):
     forward_all_reduces: int = number(whole=True)
     moment_bytes: Quantity = quantity("byte")
     master_bytes: Quantity = quantity("byte")
+    tree_share: float = number(most=1)
 
 
 @record
@@ -70,6 +73,12 @@ _ZERO = Source(
     locator="section 3.1",
     checked="2026-11-20",
 )
+_NCCL = Source(
+    title="NCCL, tuning model",
+    url="https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc",
+    locator="ncclTopoTuneModel, NCCL_ALGO_TREE",
+    checked="2026-11-22",
+)
 
 CONVENTIONS = Conventions(
     name="Conventions",
@@ -80,12 +89,14 @@ CONVENTIONS = Conventions(
     forward_all_reduces=2,
     moment_bytes=Q_(8, "byte"),
     master_bytes=Q_(4, "byte"),
+    tree_share=0.92,
     field_sources={
         "mask_bytes": _KORTHIKANTI,
         "statistic_bytes": _FLASH,
         "forward_all_reduces": _MEGATRON,
         "moment_bytes": _ZERO,
         "master_bytes": _ZERO,
+        "tree_share": _NCCL,
     },
 )
 """Counting rules that the literature shares."""

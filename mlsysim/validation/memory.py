@@ -236,9 +236,9 @@ def arguments(row: Row) -> dict[str, Any]:
 
     Microbatches have one sequence, and the optimizer is distributed.
 
-    The launchers set sequence parallelism, 32-bit gradients, a fused loss and no recomputation;
-    sequences have 4,096 tokens unless the row says otherwise. See MooreThreads, SimuMax,
-    simu_tools/megatron_scripts/scripts.
+    The launchers set sequence parallelism, context parallelism by heads, 32-bit gradients, a fused
+    loss and no recomputation; sequences have 4,096 tokens unless the row says otherwise. See
+    MooreThreads, SimuMax, simu_tools/megatron_scripts/scripts.
     """
     device = accelerator_named(row.text("hardware"))
     node = usual_server(device)
@@ -262,6 +262,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "tp_size": row.whole("tp"),
         "pp_size": row.whole("pp"),
         "cp_size": devices // (row.whole("tp") * row.whole("pp") * dp),
+        "cp_kind": "ulysses",
         "ep_size": _named(row, "ep"),
         "zero_stage": 1,
         "microbatch_count": count,

@@ -19,7 +19,14 @@ from hypothesis import strategies as st
 
 from mlsysim.core.formula import FORMULAS
 from mlsysim.core.units import Q_, ureg
-from tests.core.inputs import Subject, dimension, formula_subjects, other_units, si_unit
+from tests.core.inputs import (
+    WHOLE_GROUPS,
+    Subject,
+    dimension,
+    formula_subjects,
+    other_units,
+    si_unit,
+)
 
 SUBJECTS = formula_subjects()
 
@@ -132,7 +139,7 @@ def test_arrays_equal_a_loop(subject: Subject, dtype, data):
     # Some arguments are arrays and some are not, as on the axes of a sweep.
     rows = [subject.draw(data) for _ in range(3)]
     varied = {name for name in subject.units if data.draw(st.booleans(), label=f"vary {name}")}
-    if subject.name == "hierarchical_all_reduce_time":
+    if subject.name in WHOLE_GROUPS:
         varied |= {"ranks", "local"}
     rows = [{n: (row if n in varied else rows[0])[n] for n in subject.units} for row in rows]
     arguments = {

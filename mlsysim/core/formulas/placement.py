@@ -9,6 +9,7 @@ from mlsysim.core.numeric import Value, floor, gcd, maximum, minimum
 
 __all__ = [
     "data_parallel_size",
+    "group_hop_latency",
     "group_ring_bandwidth",
     "local_ranks",
     "microbatch_size",
@@ -44,6 +45,43 @@ def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value, cp_size: 
     Megatron-LM, section 3.1 (p t d = n), https://arxiv.org/abs/2104.04473
     """
     return devices / (tp_size * pp_size * cp_size)
+
+
+@formula
+def group_hop_latency(
+    ranks: Value, local: Value, local_latency: Value, remote_latency: Value
+) -> Value:
+    r"""Mean latency of a hop in one flat ring through several nodes.
+
+    A message that goes round a ring of $n$ ranks makes $n - 1$ hops. With $g$ ranks per node it
+    enters each of the other $n/g - 1$ nodes once; all other hops stay within a node.
+
+    $$ \alpha = \frac{(n - n/g)\,\alpha_1 + (n/g - 1)\,\alpha_2}{n - 1} $$
+
+    Parameters
+    ----------
+    ranks : [1]
+        $n$, ranks in the ring. One rank makes no hop, so its latency is 0.
+    local : [1]
+        $g$, ranks of the group in one node.
+    local_latency : [s]
+        $\alpha_1$, time of an empty message within a node.
+    remote_latency : [s]
+        $\alpha_2$, time of an empty message between nodes.
+
+    Returns
+    -------
+    latency : [s]
+        $\alpha$, mean time of an empty message between neighbors in the ring.
+
+    References
+    ----------
+    NVIDIA, NCCL, src/graph/tuning.cc, ncclTopoTuneModel (nInterSteps of a ring's steps pay the
+    network's latency), https://github.com/NVIDIA/nccl
+    """
+    nodes = ranks / local
+    hops = (ranks - nodes) * local_latency + (nodes - 1) * remote_latency
+    return hops / maximum(1, ranks - 1)
 
 
 @formula

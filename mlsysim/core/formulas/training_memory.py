@@ -141,25 +141,25 @@ def backward_width(
 
 
 @formula
-def copied_context_width(width: Value, cp_size: Value) -> Value:
-    r"""Width of the attention's output that context parallelism keeps a second time.
+def copied_context_width(width: Value, swap_size: Value) -> Value:
+    r"""Width of the attention's output that a swap of positions for heads keeps a second time.
 
-    Devices that share a sequence turn it from split by position to split by head and back. The
+    Devices that share a sequence may turn it from split by position to split by head and back. The
     backward pass needs the attention's output in both forms.
 
-    $$ w_c = \min(1,\; c_p - 1)\,w_a $$
+    $$ w_c = \min(1,\; u - 1)\,w_a $$
 
     Parameters
     ----------
     width : [1]
         $w_a$, width of all attention heads together.
-    cp_size : [1]
-        $c_p$, devices that share each sequence.
+    swap_size : [1]
+        $u$, devices that swap positions for heads.
 
     Returns
     -------
     width : [1]
-        $w_c$, elements per token; 0 where no sequence is shared.
+        $w_c$, elements per token; 0 where nothing is swapped.
 
     References
     ----------
@@ -167,7 +167,7 @@ def copied_context_width(width: Value, cp_size: Value) -> Value:
     twice: MooreThreads, SimuMax, B200 release v1.2 summary, notes,
     https://github.com/MooreThreads/SimuMax
     """
-    return minimum(1, cp_size - 1) * width
+    return minimum(1, swap_size - 1) * width
 
 
 @formula

@@ -4,7 +4,14 @@ from mlsysim.core.types.calibration import Calibration
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
-from mlsysim.core.types.options import ATTENTION, SCHEDULES, AttentionKernel, Schedule
+from mlsysim.core.types.options import (
+    ATTENTION,
+    CP_KINDS,
+    SCHEDULES,
+    AttentionKernel,
+    ContextExchange,
+    Schedule,
+)
 from mlsysim.core.types.power_calibration import PowerCalibration
 from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
@@ -21,6 +28,7 @@ from mlsysim.core.types.workload import (
 
 __all__ = [
     "ATTENTION",
+    "CP_KINDS",
     "GENERATIONS",
     "PRECISIONS",
     "RECOMPUTE",
@@ -29,6 +37,7 @@ __all__ = [
     "AttentionKernel",
     "Calibration",
     "Compute",
+    "ContextExchange",
     "Datacenter",
     "DeploymentTier",
     "Entry",

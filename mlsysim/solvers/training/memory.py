@@ -148,7 +148,7 @@ def _activations(i: TrainingInputs, w: Work, kept_width: Value, kept_scores: Val
         i.model.hidden_dim,
         a.heads,
         _kept_attention_width(i, w),
-        f.copied_context_width(a.width, i.cp_size),
+        f.copied_context_width(a.width, i.swap_size),
         kept_width,
         i.tp_size,
         w.sequence_shards,

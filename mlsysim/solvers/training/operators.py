@@ -15,14 +15,16 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
     Link,
+    all_reduce_time,
     all_reduces,
+    context_times,
     exchange_time,
     expert_ring_size,
     gather_time,
     gradient_sizes,
     ring,
-    round_time,
     stage_transfer_time,
+    tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import Times, Work, answer, training_work
@@ -43,18 +45,12 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
 
     # One mean layer on one microbatch
     layer = _layer(i, d, w.own_tokens, w.own_sequences)
-    group = ring(i, links, i.tp_size, 1)
-    all_reduce_time = f.ring_all_reduce_time(
-        w.hidden_state, i.tp_size, group.bandwidth, group.latency
-    ) + where(i.tp_size > 1, c.collective_overhead, 0 * c.collective_overhead)
-    tensor_time = all_reduces(i, w) * all_reduce_time
+    tensor_time = all_reduces(i, w) * (
+        tensor_all_reduce_time(i, w, links)
+        + where(i.tp_size > 1, c.collective_overhead, 0 * c.collective_overhead)
+    )
     experts_time = exchange_time(i, w, links, c.copies_per_node)
-    # Keys and values go round while attention works on those that came before; under the last of
-    # them nothing travels.
-    rounds = round_time(i, w, ring(i, links, i.cp_size, i.tp_size))
-    covering = layer.attention * (i.cp_size - 1) / i.cp_size
-    context_time = f.uncovered_time(rounds, 0, again)
-    context = f.uncovered_time(rounds, covering, again)
+    context_time, context = context_times(i, w, links, layer.attention)
     # Products hide a collective over a node's own links: no framework hides one that leaves the
     # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work,
     # and what hides one communication hides no other.
@@ -102,10 +98,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     # Once per step. The reduction follows the last microbatch's backward pass, the gathers the
     # first's forward. Gradients that are sharded are scattered layer by layer, above.
     common_size, expert_size = gradient_sizes(i, w)
-    reduction = f.ring_all_reduce_time(
-        common_size, w.replicas, replicas.bandwidth, replicas.latency
-    ) + f.ring_all_reduce_time(
-        expert_size, expert_ring_size(i, w), expert_replicas.bandwidth, expert_replicas.latency
+    reduction = all_reduce_time(i, links, common_size, w.replicas, i.tp_size) + all_reduce_time(
+        i, links, expert_size, expert_ring_size(i, w), w.expert_group
     )
     overlap = where(i.zero_stage >= 1, gradient_overlap, plain_overlap)
     exposed_reduction = where(

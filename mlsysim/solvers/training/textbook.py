@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, where
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
     Link,
+    all_reduce_time,
     all_reduces,
+    context_times,
     exchange_time,
     expert_ring_size,
     gradient_sizes,
-    near_ranks,
-    round_time,
     stage_transfer_time,
     step_exchanges,
+    tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import Times, answer, training_work
@@ -28,33 +28,15 @@ __all__ = ["textbook_step"]
 def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training in which nothing overlaps."""
     w, links = training_work(i), _links(i)
-    count, nodes = i.microbatch_count, i.fleet.node
+    count = i.microbatch_count
     compute = f.compute_time(w.device_flops, i.peak_rate, i.efficiency)
 
-    def all_reduce(size: Value, ranks: Value, near: Value) -> Value:
-        return f.hierarchical_all_reduce_time(
-            size,
-            ranks,
-            near,
-            links.local.bandwidth,
-            links.local.latency,
-            links.remote.bandwidth,
-            links.remote.latency,
-        )
-
     tensor = f.layer_all_reduce_time(
-        all_reduce(
-            w.hidden_state, i.tp_size, f.local_ranks(i.tp_size, nodes.accelerators_per_node)
-        ),
-        all_reduces(i, w),
-        w.stage_layers,
-        count,
+        tensor_all_reduce_time(i, w, links), all_reduces(i, w), w.stage_layers, count
     )
     pipeline = stage_transfer_time(i, w, links)
     # Nothing overlaps, so no attention covers the keys and values that go round.
-    link = _slowest(i, links, i.cp_size, i.tp_size)
-    rounds = f.uncovered_time(round_time(i, w, link), 0, i.recompute.matrix_share)
-    context = count * w.stage_layers * rounds
+    context = count * w.stage_layers * context_times(i, w, links, 0 * compute)[0]
     experts = count * w.stage_layers * exchange_time(i, w, links, 0)
     common, of_experts = gradient_sizes(i, w)
     replicas = expert_ring_size(i, w)
@@ -64,8 +46,8 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         (scatters + gathers)
         / 2
         * (
-            all_reduce(common, w.replicas, near_ranks(i, w.replicas, i.tp_size))
-            + all_reduce(of_experts, replicas, near_ranks(i, replicas, w.expert_group))
+            all_reduce_time(i, links, common, w.replicas, i.tp_size)
+            + all_reduce_time(i, links, of_experts, replicas, w.expert_group)
         )
     )
 
@@ -97,13 +79,4 @@ def _links(i: TrainingInputs) -> DeviceLinks:
         remote=Link(
             fabric.bandwidth * node.nics_per_node / node.accelerators_per_node, fabric.latency
         ),
-    )
-
-
-def _slowest(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
-    """Return the slowest link between two ranks of a group."""
-    inside = near_ranks(i, ranks, stride) >= ranks
-    return Link(
-        where(inside, links.local.bandwidth, links.remote.bandwidth),
-        where(inside, links.local.latency, links.remote.latency),
     )
