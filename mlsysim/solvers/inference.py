@@ -66,8 +66,12 @@ def inference_layer(
     context: Value,
     attended_fraction: Value,
     tp: Value,
+    score_dim: Value = None,
 ) -> Forward:
-    """Return the forward pass of a mean layer, its weights split over `tp` devices."""
+    """Return the forward pass of a mean layer, its weights split over `tp` devices.
+
+    `score_dim` is the mean width of a key and a value where it is not that of the heads.
+    """
     experts = {
         position: Experts(
             rows=group.feed_forward.experts_per_token * tokens,
@@ -80,4 +84,4 @@ def inference_layer(
         for position, group in enumerate(model.groups)
         if isinstance(group.feed_forward, ExpertBlock)
     }
-    return forward(d, model, tokens, context, attended_fraction, tp, 1, experts)
+    return forward(d, model, tokens, context, attended_fraction, tp, 1, experts, score_dim)

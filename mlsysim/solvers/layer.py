@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
 from mlsysim.core.types import TransformerModel
-from mlsysim.core.types.layers import DenseBlock
+from mlsysim.core.types.layers import DenseBlock, LatentBlock
 from mlsysim.solvers.work import sum_of
 
 __all__ = ["Device", "Experts", "Forward", "Products", "forward", "head", "mean_over"]
@@ -89,8 +89,27 @@ def block(
 def projections(d: Device, model: TransformerModel, rows: Value, tp: Value) -> Products:
     """Return the products that make queries, keys and values, and project attention's output."""
     a = model.attention
-    into = product(d, rows, model.hidden_dim, a.qkv_width / tp, 1, d.product)
+    if isinstance(a, LatentBlock):
+        into = latent_projections(d, model, a, rows, tp)
+    else:
+        into = product(d, rows, model.hidden_dim, a.qkv_width / tp, 1, d.product)
     return into + product(d, rows, a.width / tp, model.hidden_dim, 1, d.product)
+
+
+def latent_projections(
+    d: Device, model: TransformerModel, a: LatentBlock, rows: Value, tp: Value
+) -> Products:
+    """Return the products that make a token's short vectors, and those that make heads of them."""
+    down = product(d, rows, model.hidden_dim, (a.query_rank + a.latent_width) / tp, 1, d.product)
+    return down + up_projections(d, a, rows, tp)
+
+
+def up_projections(d: Device, a: LatentBlock, rows: Value, tp: Value) -> Products:
+    """Return the products that make queries, keys and values of the short vectors."""
+    own_heads = a.heads / tp
+    queries = product(d, rows, a.query_rank, own_heads * a.key_dim, 1, d.product)
+    keys_and_values = own_heads * (a.nope_dim + a.value_dim)
+    return queries + product(d, rows, a.kv_rank, keys_and_values, 1, d.product)
 
 
 @dataclass(frozen=True)
@@ -127,15 +146,23 @@ def forward(
     tp: Value,
     sequence_shards: Value,
     experts: dict[int, Experts],
+    score_dim: Value = None,
 ) -> Forward:
     """Return the forward pass of a mean layer over a number of tokens.
 
     `context` is what each token attends to, `attended_fraction` the share of it that is computed;
-    `experts` says, per position of a group among the model's groups, how its experts are met.
+    `experts` says, per position of a group among the model's groups, how its experts are met;
+    `score_dim` is the mean width of a key and a value where it is not that of the heads.
     """
     a = model.attention
     score_flops = f.layer_score_flops(
-        tokens, context, a.heads, a.head_dim, tp, attended_fraction, d.flops_per_mac
+        tokens,
+        context,
+        a.heads,
+        a.head_dim if score_dim is None else score_dim,
+        tp,
+        attended_fraction,
+        d.flops_per_mac,
     )
     feed_forward, traffic = [], []
     for position, group in enumerate(model.groups):

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import TransformerModel
-from mlsysim.core.types.layers import DenseBlock, ExpertBlock, FeedForward
+from mlsysim.core.types.layers import DenseBlock, ExpertBlock, FeedForward, LatentBlock
 
-__all__ = ["TokenFlops", "expert_parameters", "kv_cache", "parameters_read", "token_flops"]
+__all__ = [
+    "TokenFlops",
+    "attention_parameters",
+    "expert_parameters",
+    "kv_cache",
+    "parameters_read",
+    "token_flops",
+]
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class TokenFlops:
 def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -> TokenFlops:
     """Return the operations of one token of a sequence."""
     a = model.attention
-    attention = f.attention_parameters(model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
+    attention = attention_parameters(model)
     matrix = sum_of(
         [
             f.matrix_flops(
@@ -46,6 +53,22 @@ def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -
         ),
         logit=f.logit_flops(model.vocab_size, model.hidden_dim, flops_per_mac),
     )
+
+
+def attention_parameters(model: TransformerModel) -> Value:
+    """Return the parameters of one layer's attention."""
+    a = model.attention
+    if isinstance(a, LatentBlock):
+        return f.latent_attention_parameters(
+            model.hidden_dim,
+            a.heads,
+            a.query_rank,
+            a.kv_rank,
+            a.nope_dim,
+            a.rope_dim,
+            a.value_dim,
+        )
+    return f.attention_parameters(model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
 
 
 def sum_of(parts: list[Value]) -> Value:
@@ -92,4 +115,4 @@ def parameters_read(model: TransformerModel, tokens: Value) -> Value:
 def kv_cache(model: TransformerModel, tokens: Value, bytes_per_element: Value) -> Value:
     """Return the keys and values of a number of tokens, in all layers."""
     a = model.attention
-    return f.kv_cache_size(model.layers, a.kv_heads, a.head_dim, tokens, bytes_per_element)
+    return f.kv_cache_size(model.layers, a.cached_heads, a.cached_dim, tokens, bytes_per_element)

@@ -165,36 +165,16 @@ def _relative_activations(row: Row) -> float:
     return 100 * float((changed.activation_memory / base.activation_memory).to("").magnitude)
 
 
-# Latent attention, as Megatron runs it, by the widths that a token keeps: 128 heads with queries
-# and keys of 192, values and outputs of 128; compressed queries of 1536 twice, before and after
-# their norm, and compressed keys and values of 576 and 512.
-_LATENT = 128 * (192 + 192 + 128 + 128) + 2 * 1536 + 576 + 512
-
-
-def _latent_parameters(hidden: int) -> int:
-    """Parameters of latent attention: down and up for queries, for keys and values, and out."""
-    return hidden * 1536 + 1536 * 128 * 192 + hidden * 576 + 512 * 128 * 256 + 128 * 128 * hidden
-
-
 def _deepseek(name: str, layers: int, **shape: int) -> MoETransformerModel:
     """Return a cut of DeepSeek: one dense layer, then layers of experts."""
-    hidden, vocab = shape["hidden_dim"], shape["vocab_size"]
-    dense = 3 * hidden * shape["ffn_dim"]
-    expert = 3 * hidden * shape["expert_ffn_dim"] * shape["experts"]
-    shared = 3 * hidden * shape["shared_ffn_dim"] + hidden * shape["experts"]
-    attention = _latent_parameters(hidden)
-    # Heads of which queries, keys, values and output together are as large as the true matrices.
-    head_dim = round(attention / (4 * hidden * 32))
-    total = layers * attention + dense + (layers - 1) * (expert + shared) + 2 * vocab * hidden
     return MoETransformerModel(
         name=name,
         source=_RUN,
-        parameters=Q_(total, "param"),
         layers=layers,
-        heads=32,
-        kv_heads=32,
-        head_dim=head_dim,
-        kept_attention_width=_LATENT,
+        heads=128,
+        kv_heads=128,
+        head_dim=128,
+        latent=Models.DeepSeek_V3.latent,
         seq_len=4096,
         gated_mlp=True,
         moe_layers=layers - 1,
@@ -256,9 +236,9 @@ def arguments(row: Row) -> dict[str, Any]:
 
     Microbatches have one sequence, and the optimizer is distributed.
 
-    The launchers set sequence parallelism, 32-bit gradients, a fused loss and no recomputation;
-    sequences have 4,096 tokens unless the row says otherwise. See MooreThreads, SimuMax,
-    simu_tools/megatron_scripts/scripts.
+    The launchers set sequence parallelism, context parallelism by heads, 32-bit gradients, a fused
+    loss and no recomputation; sequences have 4,096 tokens unless the row says otherwise. See
+    MooreThreads, SimuMax, simu_tools/megatron_scripts/scripts.
     """
     device = accelerator_named(row.text("hardware"))
     node = usual_server(device)
@@ -282,6 +262,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "tp_size": row.whole("tp"),
         "pp_size": row.whole("pp"),
         "cp_size": devices // (row.whole("tp") * row.whole("pp") * dp),
+        "cp_kind": "ulysses",
         "ep_size": _named(row, "ep"),
         "zero_stage": 1,
         "microbatch_count": count,

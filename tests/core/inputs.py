@@ -85,6 +85,7 @@ _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "checkpoint_goodput": _within_reach,
     "failure_probability": _within_reach,
     "hierarchical_all_reduce_time": _whole_groups,
+    "node_all_to_all_time": _whole_groups,
     "node_tree_all_reduce_time": _whole_groups,
     "group_hop_latency": _whole_groups,
 }

@@ -11,7 +11,6 @@ import pytest
 
 from mlsysim import Models
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.core.formulas import kept_attention_width
 from mlsysim.core.provenance import cited
 from mlsysim.core.types import (
     ATTENTION,
@@ -180,7 +179,7 @@ ROWS = {
         "formats": [("fp16", 5), ("x",), ("fp16", ["fp8"]), "fp16"],
     },
     Models.ResNet50: {"input_shape": [("a", -1), (3, 0), (3, 1.5), (True,), 5]},
-    Models.Llama3_8B: {"kept_attention_width": [1, 2 * 128 * 40 - 1]},
+    Models.DeepSeek_V3: {"latent": [576, {"kv_rank": 512}], "kv_heads": [1, 64]},
     SHEET: {"title": [5, None], "note": [["x"]]},
 }
 
@@ -192,11 +191,6 @@ def test_words_shapes_and_formats_are_checked(row):
             with pytest.raises(ConfigError, match=name) as caught:
                 dataclasses.replace(row, **{name: value})
             assert caught.value.argument == name
-
-
-def test_the_width_of_all_heads_is_the_least():
-    assert dataclasses.replace(Models.Llama3_8B, kept_attention_width=2 * 128 * 40)
-    assert kept_attention_width(32, 8, 128) == 2 * 128 * 40
 
 
 # Provenance

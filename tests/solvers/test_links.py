@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlsysim import Q_, DistributedSolver, Fleet, Models, Systems
+from mlsysim import Q_, Calibrations, DistributedSolver, Fleet, Models, ParallelismError, Systems
 from mlsysim.core import formulas as f
 
 NODE = Systems.Nodes.DGX_H100
@@ -74,3 +74,91 @@ def test_a_tensor_group_across_nodes_has_the_narrower_link(efficiency):
     bandwidth = min(shares[0] * NVLINK, 8 * shares[1] * 25e9)
     each = 2 * 15 / 16 * size / bandwidth + 2 * (14 * NEAR + FAR)
     assert seconds(r.tp_communication_latency) == pytest.approx(4 * model.layers * each)
+
+
+# Llama 3 8B, 16 microbatches of one sequence of 8,192 tokens over 16 GPUs: 512 tokens each, whose
+# keys and values in one layer are 2 x 8 heads x 128 x 512 tokens x 2 bytes.
+LONG = {"batch_size": 16, "microbatch_count": 16, "seq_len": 8192, "cp_size": 16}
+KV, PASSES = 2 * 8 * 128 * 512 * 2, 32 * 16
+
+
+def context(**plan):
+    return seconds(solve(16, **LONG | plan).cp_communication_latency)
+
+
+def test_a_ring_of_keys_and_values_has_one_port_between_nodes():
+    """42 us on the port and 2.7 us, 15 times, 3 rounds, 32 layers, 16 microbatches: 1.03 s."""
+    hop = KV / NDR + FAR
+    assert context() == pytest.approx(15 * hop * 3 * PASSES)
+    assert context() == pytest.approx(1.03, rel=0.01)
+    assert context(recompute="full") == pytest.approx(15 * hop * 4 * PASSES)
+    # Eight devices share a node, and NVLink.
+    assert context(cp_size=8, batch_size=32) == pytest.approx(
+        7 * (2 * KV / NVLINK + NEAR) * 3 * PASSES
+    )
+
+
+def test_each_pass_hides_keys_and_values_under_its_own_attention():
+    c = Calibrations.H100_Megatron
+    round_time = 15 * (KV / (c.nic_efficiency * NDR) + FAR)  # 0.740 ms
+    # Half of 4 s^2 h operations, a sixteenth of them here. Under the last block nothing travels.
+    rate = c.attention_efficiency * NODE.accelerator.compute.si("fp16")
+    attention = 2 * 8192**2 * 4096 / 16 / rate * 15 / 16  # 0.201 ms, and 2.5 times that backward
+    wait = (round_time - attention) + (2 * round_time - 2.5 * attention)
+    found = context(efficiency=None, recompute="none", calibration=c)
+    assert found == pytest.approx(wait * PASSES)
+    assert found == pytest.approx(0.776, rel=0.01)
+
+
+def test_gathered_keys_and_values_use_all_ports_of_a_node():
+    """Forward and backward they are gathered, and their gradients scattered: 0.138 s."""
+    each = 15 / 16 * 16 * KV / (8 * NDR) + 14 * NEAR + FAR
+    assert context(cp_kind="all_gather") == pytest.approx(3 * each * PASSES)
+    covered = context(cp_kind="all_gather", efficiency=None, recompute="none")
+    assert covered > 3 * each * PASSES  # attention has to wait for all of them
+
+
+def test_heads_are_swapped_before_and_after_attention():
+    """Within a node 1,024 tokens a device: Q and output 2 x 4,096 wide, K and V 2 x 8 x 128."""
+    size = 1024 * (2 * 4096 + 2 * 8 * 128) * 2
+    each = 7 / 8 * size / NVLINK + 2 * 7 * NEAR
+    plan = {"cp_size": 8, "batch_size": 32}
+    assert context(cp_kind="ulysses", **plan) == pytest.approx(2 * each * PASSES)
+    assert context(ulysses_size=8, **plan) == pytest.approx(2 * each * PASSES)
+    assert context(cp_kind="ulysses", recompute="full", **plan) == pytest.approx(3 * each * PASSES)
+    # Over two nodes, half of all parts pass the port, and each of 8 heads goes to two devices.
+    size = 512 * (2 * 4096 + 2 * 16 * 128) * 2
+    each = 8 / 16 * size / NDR + 2 * (7 * NEAR + 8 * FAR)
+    assert context(cp_kind="ulysses") == pytest.approx(2 * each * PASSES)
+
+
+def test_swapping_within_nodes_leaves_one_hop_between_them():
+    size = 512 * (2 * 4096 + 2 * 8 * 128) * 2
+    swap = 7 / 8 * size / NVLINK + 2 * 7 * NEAR
+    hop = KV / NDR + FAR  # an eighth of the heads, of eight times the tokens
+    assert context(ulysses_size=8) == pytest.approx((2 * swap + 3 * hop) * PASSES)
+
+
+@pytest.mark.parametrize(
+    ("plan", "argument"),
+    [
+        # 32 heads over 2 x 32 devices; 16 devices in groups of 3; swapping by all and by some
+        ({"cp_kind": "ulysses", "cp_size": 32, "tp_size": 2}, "cp_kind"),
+        ({"cp_size": 16, "ulysses_size": 3}, "ulysses_size"),
+        ({"cp_kind": "ulysses", "cp_size": 16, "ulysses_size": 4}, "ulysses_size"),
+    ],
+)
+def test_heads_are_swapped_whole(plan, argument):
+    with pytest.raises(ParallelismError) as fault:
+        solve(64, batch_size=64, **plan)
+    assert fault.value.argument == argument
+
+
+def test_only_a_swap_keeps_the_output_twice():
+    """4,096 elements per token in 32 layers, 512 tokens of each device: 134 MB."""
+    memory = {
+        kind: solve(16, **LONG, cp_kind=kind).activation_memory.to("byte").magnitude
+        for kind in ("ring", "all_gather", "ulysses")
+    }
+    assert memory["ring"] == memory["all_gather"]
+    assert memory["ulysses"] - memory["ring"] == pytest.approx(4096 * 2 * 512 * 32)

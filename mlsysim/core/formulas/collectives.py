@@ -6,7 +6,7 @@ uses the links.
 """
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, ceil, log2, minimum, sqrt
+from mlsysim.core.numeric import Value, ceil, log2, maximum, minimum, sqrt
 
 __all__ = [
     "all_gather_time",
@@ -14,6 +14,7 @@ __all__ = [
     "bus_bandwidth",
     "context_exchange_time",
     "hierarchical_all_reduce_time",
+    "node_all_to_all_time",
     "node_tree_all_reduce_time",
     "one_shot_all_reduce_time",
     "point_to_point_time",
@@ -201,6 +202,53 @@ def hierarchical_all_reduce_time(
     )
     gather = all_gather_time(message_size, local, local_bandwidth, local_latency)
     return scatter + between + gather
+
+
+@formula
+def node_all_to_all_time(
+    message_size: Value,
+    ranks: Value,
+    local: Value,
+    local_bandwidth: Value,
+    local_latency: Value,
+    remote_bandwidth: Value,
+    remote_latency: Value,
+) -> Value:
+    r"""Time of an all-to-all over nodes: parts for the own node pass its links, others the network.
+
+    $$ t = \max\left(\frac{g-1}{n}\,\frac{m}{B_1},\; \frac{n-g}{n}\,\frac{m}{B_2}\right)
+         + (g-1)\,\alpha_1 + (n-g)\,\alpha_2 $$
+
+    Parameters
+    ----------
+    message_size : [byte]
+        $m$, data that each rank holds, its own part included.
+    ranks : [1]
+        $n$, ranks in all.
+    local : [1]
+        $g$, ranks in one node; it divides $n$.
+    local_bandwidth : [byte/s]
+        $B_1$, bandwidth of a rank within its node, one direction.
+    local_latency : [s]
+        $\alpha_1$, time of an empty message within a node.
+    remote_bandwidth : [byte/s]
+        $B_2$, bandwidth of a rank between nodes, one direction.
+    remote_latency : [s]
+        $\alpha_2$, time of an empty message between nodes.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time of the collective.
+
+    References
+    ----------
+    Counting the parts that pass each kind of link; NCCL sends every pair's part directly.
+    """
+    inside = (local - 1) / ranks * message_size / local_bandwidth
+    outside = (ranks - local) / ranks * message_size / remote_bandwidth
+    latency = (local - 1) * local_latency + (ranks - local) * remote_latency
+    return maximum(inside, outside) + latency
 
 
 @formula

@@ -7,6 +7,7 @@ __all__ = [
     "compressed_size",
     "covered_time",
     "gathered_layer_time",
+    "head_swap_size",
     "layer_all_reduce_time",
     "scaling_efficiency",
     "shard_traffic_time",
@@ -103,6 +104,53 @@ def gathered_layer_time(layer: Value, gather: Value, overlap: Value) -> Value:
 
 
 @formula
+def head_swap_size(
+    tokens: Value,
+    width: Value,
+    kv_heads: Value,
+    head_dim: Value,
+    tp_size: Value,
+    swap_size: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Bytes of queries, keys, values and output that a device swaps, positions for heads.
+
+    Each device takes part of the heads for all positions. Where there are fewer key and value
+    heads than devices, several devices get the same one.
+
+    $$ M_u = T\,\left(\frac{2 w_a}{t} + 2 d \max\left(\frac{k}{t},\, u\right)\right) e $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch on the device.
+    width : [1]
+        $w_a$, width of all attention heads together.
+    kv_heads : [1]
+        $k$, key and value heads.
+    head_dim : [1]
+        $d$, width of one head.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    swap_size : [1]
+        $u$, devices that swap positions for heads.
+    bytes_per_element : [byte]
+        $e$, bytes of one element.
+
+    Returns
+    -------
+    size : [byte]
+        $M_u$, bytes before and after attention together, the device's own part included.
+
+    References
+    ----------
+    Jacobs et al. (2023), DeepSpeed Ulysses, section 3.2, https://arxiv.org/abs/2309.14509
+    """
+    keys = 2 * head_dim * maximum(kv_heads / tp_size, swap_size)
+    return tokens * (2 * width / tp_size + keys) * bytes_per_element
+
+
+@formula
 def layer_all_reduce_time(
     all_reduce: Value, all_reduces_per_layer: Value, layers: Value, microbatch_count: Value
 ) -> Value:
@@ -195,14 +243,14 @@ def shard_traffic_time(gather: Value, gathers: Value, scatters: Value) -> Value:
 
 
 @formula
-def uncovered_time(exchange: Value, attention: Value, recomputed: Value) -> Value:
+def uncovered_time(exchange: Value, attention: Value, backward: Value, recomputed: Value) -> Value:
     r"""Time per layer and microbatch in which attention waits for keys and values.
 
     They travel while attention works on those that came before. Forward they go round once;
-    backward they do again, and so do their gradients; and once more where the layer is computed
-    again.
+    backward they do again, with their gradients, under the longer attention of that pass. Where
+    the layer is computed again, they go round once more.
 
-    $$ t = (3 + \rho)\,\max(0,\; t_x - t_a) $$
+    $$ t = (1 + \rho)\,\max(0,\; t_x - t_a) + \max(0,\; 2 t_x - \beta t_a) $$
 
     Parameters
     ----------
@@ -210,6 +258,8 @@ def uncovered_time(exchange: Value, attention: Value, recomputed: Value) -> Valu
         $t_x$, time of one round.
     attention : [s]
         $t_a$, attention that covers it, forward; zero where nothing overlaps.
+    backward : [1]
+        $\beta$, attention's time backward over that forward.
     recomputed : [1]
         $\rho$, 1 if whole layers are computed again, else 0.
 
@@ -221,7 +271,8 @@ def uncovered_time(exchange: Value, attention: Value, recomputed: Value) -> Valu
     References
     ----------
     Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
-    Context, https://arxiv.org/abs/2310.01889; the backward pass has twice the exchange and about
-    twice the work.
+    Context, https://arxiv.org/abs/2310.01889
     """
-    return (3 + recomputed) * maximum(0 * exchange, exchange - attention)
+    forward = maximum(0 * exchange, exchange - attention)
+    back = maximum(0 * exchange, 2 * exchange - backward * attention)
+    return (1 + recomputed) * forward + back

@@ -11,6 +11,7 @@ __all__ = [
     "hidden_state_size",
     "kept_attention_width",
     "kept_expert_width",
+    "kept_latent_width",
     "optimizer_state_size",
 ]
 
@@ -140,25 +141,25 @@ def backward_width(
 
 
 @formula
-def copied_context_width(width: Value, cp_size: Value) -> Value:
-    r"""Width of the attention's output that context parallelism keeps a second time.
+def copied_context_width(width: Value, swap_size: Value) -> Value:
+    r"""Width of the attention's output that a swap of positions for heads keeps a second time.
 
-    Devices that share a sequence turn it from split by position to split by head and back. The
+    Devices that share a sequence may turn it from split by position to split by head and back. The
     backward pass needs the attention's output in both forms.
 
-    $$ w_c = \min(1,\; c_p - 1)\,w_a $$
+    $$ w_c = \min(1,\; u - 1)\,w_a $$
 
     Parameters
     ----------
     width : [1]
         $w_a$, width of all attention heads together.
-    cp_size : [1]
-        $c_p$, devices that share each sequence.
+    swap_size : [1]
+        $u$, devices that swap positions for heads.
 
     Returns
     -------
     width : [1]
-        $w_c$, elements per token; 0 where no sequence is shared.
+        $w_c$, elements per token; 0 where nothing is swapped.
 
     References
     ----------
@@ -166,7 +167,7 @@ def copied_context_width(width: Value, cp_size: Value) -> Value:
     twice: MooreThreads, SimuMax, B200 release v1.2 summary, notes,
     https://github.com/MooreThreads/SimuMax
     """
-    return minimum(1, cp_size - 1) * width
+    return minimum(1, swap_size - 1) * width
 
 
 @formula
@@ -318,6 +319,37 @@ def kept_expert_width(
     """
     inner = experts_per_token * (hidden_dim + mlp_matrices * expert_ffn_dim)
     return inner + mlp_matrices * shared_ffn_dim
+
+
+@formula
+def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
+    r"""Elements per token that the heads of latent attention keep.
+
+    Queries, keys, values and the output, as for plain heads. The short vectors that they are made
+    of come on top.
+
+    $$ w_a = 2\,a\,(d_k + d_v) $$
+
+    Parameters
+    ----------
+    heads : [1]
+        $a$, attention heads.
+    key_dim : [1]
+        $d_k$, width of a query or a key.
+    value_dim : [1]
+        $d_v$, width of a value.
+
+    Returns
+    -------
+    width : [1]
+        $w_a$, elements per token.
+
+    References
+    ----------
+    Counting; checked against peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
+    v1.2 summary, https://github.com/MooreThreads/SimuMax
+    """
+    return 2 * heads * (key_dim + value_dim)
 
 
 @formula

@@ -12,6 +12,7 @@ __all__ = [
     "attention_score_flops",
     "embedding_parameters",
     "forward_flops",
+    "latent_attention_parameters",
     "logit_flops",
     "matrix_flops",
     "mlp_parameters",
@@ -77,7 +78,7 @@ def attention_score_flops(
     heads : [1]
         $a$, attention heads.
     head_dim : [1]
-        $d$, width of one head.
+        $d$, width of one head: the mean of its keys and values where they differ.
     seq_len : [token]
         $s$, tokens in the sequence.
     attended_fraction : [1]
@@ -157,6 +158,56 @@ def forward_flops(tokens: Value, matrix: Value, score: Value, logit: Value) -> V
     Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
     """
     return tokens * (matrix + score + logit)
+
+
+@formula
+def latent_attention_parameters(
+    hidden_dim: Value,
+    heads: Value,
+    query_rank: Value,
+    kv_rank: Value,
+    nope_dim: Value,
+    rope_dim: Value,
+    value_dim: Value,
+) -> Value:
+    r"""Parameters of one block of multi-head latent attention.
+
+    Queries are made in two steps, by way of a short vector, and keys and values by way of another.
+    The part of the keys that tells the position comes straight from the token.
+
+    $$ N_a = r_q\left(h + a\,(d_n + d_r)\right) + h\,(r_k + d_r) + r_k\,a\,(d_n + d_v)
+       + a\,d_v\,h $$
+
+    Parameters
+    ----------
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    heads : [1]
+        $a$, attention heads.
+    query_rank : [1]
+        $r_q$, width of the vector that queries are made of.
+    kv_rank : [1]
+        $r_k$, width of the vector that keys and values are made of.
+    nope_dim : [1]
+        $d_n$, width of the part of a key that the position leaves alone.
+    rope_dim : [1]
+        $d_r$, width of the part that the position turns.
+    value_dim : [1]
+        $d_v$, width of a value.
+
+    Returns
+    -------
+    parameters : [param]
+        $N_a$, parameters of the block.
+
+    References
+    ----------
+    DeepSeek-AI (2024), DeepSeek-V2, section 2.1 and appendix C, https://arxiv.org/abs/2405.04434
+    """
+    queries = query_rank * (hidden_dim + heads * (nope_dim + rope_dim))
+    latent = hidden_dim * (kv_rank + rope_dim)
+    keys_and_values = kv_rank * heads * (nope_dim + value_dim)
+    return queries + latent + keys_and_values + heads * value_dim * hidden_dim
 
 
 @formula

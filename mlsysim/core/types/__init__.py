@@ -4,7 +4,14 @@ from mlsysim.core.types.calibration import Calibration, Machine, Software
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
-from mlsysim.core.types.options import ATTENTION, SCHEDULES, AttentionKernel, Schedule
+from mlsysim.core.types.options import (
+    ATTENTION,
+    CP_KINDS,
+    SCHEDULES,
+    AttentionKernel,
+    ContextExchange,
+    Schedule,
+)
 from mlsysim.core.types.power_calibration import PowerCalibration
 from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
@@ -13,6 +20,7 @@ from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.types.system import DeploymentTier, Fleet, NetworkFabric, Node
 from mlsysim.core.types.workload import (
     FixedShapeModel,
+    LatentAttention,
     MoETransformerModel,
     TransformerModel,
     Workload,
@@ -20,6 +28,7 @@ from mlsysim.core.types.workload import (
 
 __all__ = [
     "ATTENTION",
+    "CP_KINDS",
     "GENERATIONS",
     "PRECISIONS",
     "RECOMPUTE",
@@ -28,6 +37,7 @@ __all__ = [
     "AttentionKernel",
     "Calibration",
     "Compute",
+    "ContextExchange",
     "Datacenter",
     "DeploymentTier",
     "Entry",
@@ -35,6 +45,7 @@ __all__ = [
     "Fleet",
     "Generation",
     "GridProfile",
+    "LatentAttention",
     "LinkCalibration",
     "Machine",
     "Memory",

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from mlsysim.core.fields import ReadOnlyMapping, Record, number, record
 
-__all__ = ["ATTENTION", "SCHEDULES", "AttentionKernel", "Schedule"]
+__all__ = [
+    "ATTENTION",
+    "CP_KINDS",
+    "SCHEDULES",
+    "AttentionKernel",
+    "ContextExchange",
+    "Schedule",
+]
 
 
 @record
@@ -44,6 +51,24 @@ class AttentionKernel(Record):
     backward: float = number()
 
 
+@record
+class ContextExchange(Record):
+    """How devices that share sequences exchange what attention needs.
+
+    Attributes
+    ----------
+    gathers : float
+        1 if each device gathers all keys and values before it attends, 0 if they go round the
+        devices while these attend.
+    by_heads : float
+        1 if the devices swap positions for heads, so that each attends over whole sequences.
+    """
+
+    name: str
+    gathers: float = number(zero=True, most=1)
+    by_heads: float = number(zero=True, most=1)
+
+
 SCHEDULES: Mapping[str, Schedule] = ReadOnlyMapping(
     {
         "1f1b": Schedule(name="1f1b", all_forward_first=0),
@@ -59,3 +84,13 @@ ATTENTION: Mapping[str, AttentionKernel] = ReadOnlyMapping(
     }
 )
 """Dao (2023), FlashAttention-2, section 4.1, and plain attention."""
+
+CP_KINDS: Mapping[str, ContextExchange] = ReadOnlyMapping(
+    {
+        "ring": ContextExchange(name="ring", gathers=0, by_heads=0),
+        "all_gather": ContextExchange(name="all_gather", gathers=1, by_heads=0),
+        "ulysses": ContextExchange(name="ulysses", gathers=0, by_heads=1),
+    }
+)
+"""Liu, Zaharia and Abbeel (2023), Ring Attention; Llama Team (2024), The Llama 3 Herd of Models,
+section 3.3.2; Jacobs et al. (2023), DeepSpeed Ulysses."""

@@ -7,12 +7,25 @@ from functools import cached_property
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import ReadOnlyMapping, derived, number, quantity, record, require
-from mlsysim.core.types.layers import AttentionBlock, DenseBlock, ExpertBlock, LayerGroup
+from mlsysim.core.fields import ReadOnlyMapping, Record, derived, number, quantity, record, require
+from mlsysim.core.types.layers import (
+    Attention,
+    AttentionBlock,
+    DenseBlock,
+    ExpertBlock,
+    LatentBlock,
+    LayerGroup,
+)
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Q_, Quantity, fixed, format_number
 
-__all__ = ["FixedShapeModel", "MoETransformerModel", "TransformerModel", "Workload"]
+__all__ = [
+    "FixedShapeModel",
+    "LatentAttention",
+    "MoETransformerModel",
+    "TransformerModel",
+    "Workload",
+]
 
 _TOLERANCE = 0.02
 """Share by which stated parameters may differ from those of the shape's matrices. Biases, norms,
@@ -81,6 +94,28 @@ class FixedShapeModel(Workload):
 
 
 @record
+class LatentAttention(Record):
+    """Ranks and widths of multi-head latent attention.
+
+    Attributes
+    ----------
+    query_rank : int
+        Width of the vector that a token's queries are made of.
+    kv_rank : int
+        Width of the vector that its keys and values are made of.
+    nope_dim : int
+        Width of the part of a query or key that the position leaves alone.
+    rope_dim : int
+        Width of the part that the position turns; keys share it among the heads.
+    """
+
+    query_rank: int = number(whole=True)
+    kv_rank: int = number(whole=True)
+    nope_dim: int = number(whole=True)
+    rope_dim: int = number(whole=True)
+
+
+@record
 class TransformerModel(Workload):
     """A dense transformer.
 
@@ -94,7 +129,7 @@ class TransformerModel(Workload):
     kv_heads : int
         Key and value heads: `heads` for multi-head, fewer for grouped-query, 1 for multi-query.
     head_dim : int
-        Width of one head.
+        Width of one head; with latent attention, of its values.
     ffn_dim : int
         Inner width of the feed-forward block.
     gated_mlp : bool
@@ -110,9 +145,8 @@ class TransformerModel(Workload):
     dropout : bool or None
         Whether training drops elements out; `None` means that models without a gate do, as those
         of GPT-3's time did.
-    kept_attention_width : int or None
-        Elements per token of queries, keys, values and the attention's output, where heads have
-        more than their widths suggest, as latent attention has; `None` counts the heads.
+    latent : LatentAttention or None
+        Ranks and widths of latent attention; `None` for plain heads.
     """
 
     # A quantity once the record is made, but `None` may be given.
@@ -129,7 +163,7 @@ class TransformerModel(Workload):
     tied_embeddings: bool = dataclasses.field(default=False)
     causal: bool = dataclasses.field(default=True)
     dropout: bool | None = dataclasses.field(default=None)
-    kept_attention_width: int | None = number(whole=True, default=None)
+    latent: LatentAttention | None = dataclasses.field(default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,14 +175,14 @@ class TransformerModel(Workload):
                 f"{self.name}: kv_heads = {self.kv_heads} must divide heads = {self.heads}",
                 argument="kv_heads",
             )
-        least = 2 * self.head_dim * (self.heads + self.kv_heads)
-        if self.kept_attention_width is not None and self.kept_attention_width < least:
-            raise ConfigError(
-                f"{self.name}: kept_attention_width = {self.kept_attention_width} is below the "
-                f"{least} of queries, keys, values and output of its heads: give more, or leave it "
-                "out",
-                argument="kept_attention_width",
-            )
+        if self.latent is not None:
+            require(self, latent=LatentAttention)
+            if self.kv_heads != self.heads:
+                raise ConfigError(
+                    f"{self.name}: kv_heads = {self.kv_heads} must equal heads = {self.heads} with "
+                    "latent attention, which makes keys and values for each head",
+                    argument="kv_heads",
+                )
         self._check_experts()
         self._count_parameters()
 
@@ -179,7 +213,15 @@ class TransformerModel(Workload):
 
     def _matrices(self) -> tuple[float, float]:
         """Return the parameters of the layers' matrices, and of the embedding tables."""
-        attention = 2 * self.hidden_dim * self.head_dim * (self.heads + self.kv_heads)
+        hidden, latent, values = self.hidden_dim, self.latent, self.heads * self.head_dim
+        if latent is None:
+            attention = 2 * hidden * self.head_dim * (self.heads + self.kv_heads)
+        else:
+            queries = self.heads * (latent.nope_dim + latent.rope_dim)
+            attention = latent.query_rank * (hidden + queries)
+            attention += hidden * (latent.kv_rank + latent.rope_dim)
+            attention += latent.kv_rank * (self.heads * latent.nope_dim + values)
+            attention += values * hidden
         experts = self.experts * self.expert_ffn_dim + self.shared_ffn_dim
         inner = (self.layers - self.moe_layers) * self.ffn_dim + self.moe_layers * experts
         in_layers = self.layers * attention + self.mlp_matrices * self.hidden_dim * inner
@@ -231,14 +273,19 @@ class TransformerModel(Workload):
         return 0
 
     @cached_property
-    def attention(self) -> AttentionBlock:
+    def attention(self) -> Attention:
         """The attention that all layers share."""
-        return AttentionBlock(
+        latent = self.latent
+        if latent is None:
+            return AttentionBlock(self.heads, self.kv_heads, self.head_dim, self.attended_fraction)
+        return LatentBlock(
             self.heads,
-            self.kv_heads,
+            latent.query_rank,
+            latent.kv_rank,
+            latent.nope_dim,
+            latent.rope_dim,
             self.head_dim,
             self.attended_fraction,
-            self.kept_attention_width,
         )
 
     @cached_property

@@ -1,11 +1,11 @@
 """Mixtures of experts: of many feed-forward blocks in a layer, each token visits a few.
 
 `parameters` counts all experts. Routers, norms and biases are in it; what a token visits follows
-from the shape. Attention that is not made of plain heads is fitted, and the row says so.
+from the shape.
 """
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import MoETransformerModel
+from mlsysim.core.types import LatentAttention, MoETransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry.sources import models
 from mlsysim.registry.sources import moe as src
@@ -150,19 +150,14 @@ class MoE(Catalog):
     DeepSeek_V3 = MoETransformerModel(
         name="DeepSeek-V3",
         source=src.DEEPSEEK_V3,
-        field_sources={
-            "heads": src.MLA_FIT,
-            "kv_heads": src.MLA_FIT,
-            "head_dim": src.MLA_FIT,
-            "seq_len": src.LENGTH_4K,
-        },
-        estimated=frozenset({"heads", "kv_heads", "head_dim"}),
+        field_sources={"seq_len": src.LENGTH_4K},
         parameters=Q_(671_026_419_200, "param"),
         layers=61,
         hidden_dim=7_168,
-        heads=48,
-        kv_heads=1,
-        head_dim=266,
+        heads=128,
+        kv_heads=128,
+        head_dim=128,
+        latent=LatentAttention(query_rank=1_536, kv_rank=512, nope_dim=128, rope_dim=64),
         ffn_dim=18_432,
         gated_mlp=True,
         vocab_size=129_280,
@@ -174,26 +169,18 @@ class MoE(Catalog):
         moe_layers=58,
     )
     """256 experts, eight per token and one that all visit; the first three layers are dense. R1 has
-    the same shape. Its attention has 128 heads over a latent vector of 576 numbers per token. The
-    row stands for it with heads that have 0.1% fewer parameters than the true 187.1e6 per layer,
-    and a cache of 532 numbers that, like the latent vector, is not split among devices. Scores
-    and mixing take two fifths fewer operations than the true heads."""
+    the same shape. A server keeps a latent vector of 576 numbers per token and layer."""
 
     Kimi_K2 = MoETransformerModel(
         name="Kimi K2",
         source=src.KIMI_K2,
-        field_sources={
-            "heads": src.MLA_FIT,
-            "kv_heads": src.MLA_FIT,
-            "head_dim": src.MLA_FIT,
-        },
-        estimated=frozenset({"heads", "kv_heads", "head_dim"}),
         parameters=Q_(1_026_408_232_448, "param"),
         layers=61,
         hidden_dim=7_168,
-        heads=24,
-        kv_heads=1,
-        head_dim=282,
+        heads=64,
+        kv_heads=64,
+        head_dim=128,
+        latent=LatentAttention(query_rank=1_536, kv_rank=512, nope_dim=128, rope_dim=64),
         ffn_dim=18_432,
         gated_mlp=True,
         vocab_size=163_840,
@@ -204,6 +191,4 @@ class MoE(Catalog):
         shared_ffn_dim=2_048,
         moe_layers=60,
     )
-    """DeepSeek-V3's design with more experts, one dense layer and 64 heads. The row's heads have
-    0.1% fewer parameters than the true 101.1e6 per layer, and a cache of 564 numbers for 576.
-    Scores and mixing take a third fewer operations than the true heads."""
+    """DeepSeek-V3's design with more experts, one dense layer and 64 heads."""

@@ -10,7 +10,6 @@ __all__ = [
     "LENGTH_4K",
     "MIXTRAL_8X7B",
     "MIXTRAL_8X22B",
-    "MLA_FIT",
     "QWEN3_MOE",
 ]
 
@@ -71,11 +70,6 @@ KIMI_K2 = Source(
     note="Counted from the published shape, with DeepSeek-V3's ranks, which Kimi K2 keeps: "
     "1,026,408,232,448 in all; the model card prints 1T, and 32B per token. 163,840 words: "
     "config.json of Kimi-K2-Instruct-0905.",
-)
-MLA_FIT = Source(
-    title="Assumption of this project",
-    note="multi-head latent attention has low-rank factors and one latent vector per token in "
-    "place of keys and values; heads of equal parameters stand for it",
 )
 LENGTH_4K = Source(
     title="Megatron Bridge, performance summary",

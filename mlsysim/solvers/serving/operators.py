@@ -105,7 +105,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
 
 def _own_cache(i: ServingInputs, cache: Value) -> Value:
     """Return the keys and values that one device holds."""
-    return f.kv_per_device(cache, i.tp_size, i.model.attention.kv_heads)
+    return f.kv_per_device(cache, i.tp_size, i.model.attention.cached_heads)
 
 
 @dataclass(frozen=True)
@@ -157,11 +157,11 @@ def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
 def _decode(i: ServingInputs, d: Device, sequences: Value, context: Value) -> _Pass:
     """Return the pass in which each sequence gets a token, after so many tokens on average."""
     c, model, layers = i.calibration, i.model, i.model.layers
-    layer = inference_layer(d, model, sequences, context, 1, i.tp_size)
-    logits = head(d, model, sequences, i.tp_size)
     a = model.attention
+    layer = inference_layer(d, model, sequences, context, 1, i.tp_size, a.decode_dim)
+    logits = head(d, model, sequences, i.tp_size)
     size = f.kv_cache_size(
-        1, a.kv_heads, a.head_dim, sequences * context, i.kv_precision.bytes_per_element
+        1, a.cached_heads, a.cached_dim, sequences * context, i.kv_precision.bytes_per_element
     )
     cache_bandwidth = c.kv_efficiency * i.device.memory.bandwidth
     cache = f.memory_time(_own_cache(i, size), cache_bandwidth)
@@ -189,7 +189,7 @@ def _power(
     c = i.conventions.flops_per_mac
     prompt = token_flops(i.model, i.seq_len, c)
     a = i.model.attention
-    score = f.attention_score_flops(i.model.layers, a.heads, a.head_dim, context, 1, c)
+    score = f.attention_score_flops(i.model.layers, a.heads, a.decode_dim, context, 1, c)
     tokens, decodes = sequences * i.seq_len, maximum(i.output_len - 1, 0)
 
     def flops(matrix: Value) -> Value:

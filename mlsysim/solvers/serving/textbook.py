@@ -21,7 +21,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
 
     def kv_of(tokens: Value) -> Value:
         whole = kv_cache(model, tokens, i.kv_precision.bytes_per_element)
-        return f.kv_per_device(whole, i.tp_size, model.attention.kv_heads)
+        return f.kv_per_device(whole, i.tp_size, model.attention.cached_heads)
 
     # Memory, when the last token is made: all weights, visited or not
     capacity = i.device.memory.capacity
@@ -42,7 +42,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
     # Decode: one token for each sequence, at the context that is there on average
     mean_context = f.mean_context(i.seq_len, i.output_len)
     a = model.attention
-    score = f.attention_score_flops(model.layers, a.heads, a.head_dim, mean_context, 1, per_mac)
+    score = f.attention_score_flops(model.layers, a.heads, a.decode_dim, mean_context, 1, per_mac)
     step = _pass(
         i,
         f.decode_flops(i.batch_size, prompt.matrix, score, prompt.logit),

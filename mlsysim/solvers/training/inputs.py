@@ -10,6 +10,7 @@ from mlsysim.core.types import (
     Accelerator,
     AttentionKernel,
     Calibration,
+    ContextExchange,
     Fleet,
     PowerCalibration,
     Precision,
@@ -44,6 +45,8 @@ class TrainingInputs(Inputs):
     last_stage_layers: Value
     schedule: Schedule
     cp_size: Value
+    cp_kind: ContextExchange
+    ulysses_size: Value
     ep_size: Value
     zero_stage: Value
     sequence_parallel: Value
@@ -73,6 +76,11 @@ class TrainingInputs(Inputs):
     def devices(self) -> Value:
         """Devices of the fleet."""
         return self.fleet.count * self.fleet.node.accelerators_per_node
+
+    @property
+    def swap_size(self) -> Value:
+        """Devices that swap positions for heads: all that share a sequence, some, or one."""
+        return where(self.cp_kind.by_heads > 0, self.cp_size, self.ulysses_size)
 
     @derived
     def peak_rate(self) -> Value:
@@ -161,6 +169,29 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         lambda i: (
             f"cp_size = {i.cp_size} does not divide the {i.seq_len} tokens of a sequence: "
             "choose a divisor"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "ulysses_size",
+        lambda i: (
+            (i.cp_size % i.ulysses_size == 0)
+            & ((i.cp_kind.by_heads == 0) | (i.ulysses_size == 1) | (i.ulysses_size == i.cp_size))
+        ),
+        lambda i: (
+            f"ulysses_size = {i.ulysses_size} does not go with cp_size = {i.cp_size} and cp_kind = "
+            f"{i.cp_kind.name!r}: choose a divisor of cp_size, and leave it at 1 where all devices "
+            "swap heads"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "cp_kind",
+        lambda i: (i.model.heads % (i.tp_size * i.swap_size) == 0) | (i.swap_size == 1),
+        lambda i: (
+            f"tp_size x devices that swap heads = {i.tp_size} x {i.swap_size} does not divide the "
+            f"model's {i.model.heads} attention heads: choose a smaller ulysses_size, or cp_kind = "
+            "'ring' or 'all_gather'"
         ),
         ParallelismError,
     ),

@@ -17,13 +17,13 @@ __all__ = [
     "Link",
     "all_reduce_time",
     "all_reduces",
+    "context_times",
     "exchange_time",
     "expert_ring_size",
     "gather_time",
     "gradient_sizes",
     "near_ranks",
     "ring",
-    "round_time",
     "stage_transfer_time",
     "step_exchanges",
     "tensor_all_reduce_time",
@@ -116,13 +116,59 @@ def all_reduces(i: TrainingInputs, w: Work) -> Value:
     return mean_over(i.model, parts)
 
 
-def round_time(i: TrainingInputs, w: Work, link: Link) -> Value:
-    """Return the time in which keys and values go round the ranks that share a sequence."""
-    a = i.model.attention
-    layer = f.kv_cache_size(1, a.kv_heads, a.head_dim, w.own_tokens, i.precision.training_bytes)
-    return f.context_exchange_time(
-        f.kv_per_device(layer, i.tp_size, a.kv_heads), i.cp_size, link.bandwidth, link.latency
+def neighbor_link(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
+    """Return the slowest link from a rank of a group to the next.
+
+    What each sends to one other passes one port where the two sit on two nodes, and all wait.
+    """
+    inside = near_ranks(i, ranks, stride) >= ranks
+    return Link(
+        where(inside, links.local.bandwidth, links.remote.bandwidth),
+        where(inside, links.local.latency, links.remote.latency),
     )
+
+
+def context_times(
+    i: TrainingInputs, w: Work, links: DeviceLinks, attention: Value
+) -> tuple[Value, Value]:
+    """Return what ranks that share sequences send, per layer and microbatch, and what is in sight.
+
+    `attention` is its forward pass, under which keys and values can go round. Gathers and swaps of
+    heads come before attention, so nothing covers them.
+    """
+    a, swap, again = i.model.attention, i.swap_size, i.recompute.matrix_share
+    ranks, stride = i.cp_size / swap, i.tp_size * swap
+    # After the swap a rank holds fewer heads of more tokens.
+    layer = f.kv_cache_size(
+        1, a.kv_heads, a.head_dim, w.own_tokens * swap, i.precision.training_bytes
+    )
+    own = f.kv_per_device(layer, stride, a.kv_heads)
+    hop = neighbor_link(i, links, ranks, stride)
+    once = f.context_exchange_time(own, ranks, hop.bandwidth, hop.latency)
+    # Under the last keys and values nothing travels.
+    covering = attention * (ranks - 1) / ranks
+    wide = ring(i, links, ranks, stride)
+    gathered = (3 + again) * f.all_gather_time(ranks * own, ranks, wide.bandwidth, wide.latency)
+    gathers = i.cp_kind.gathers > 0
+
+    def round_trip(covering: Value) -> Value:
+        in_turn = f.uncovered_time(once, covering, i.attention.backward, again)
+        return where(gathers, gathered, in_turn)
+
+    # Heads are swapped before attention and back after it, in each pass.
+    size = f.head_swap_size(
+        w.own_tokens, a.width, a.kv_heads, a.head_dim, i.tp_size, swap, i.precision.training_bytes
+    )
+    swapped = (2 + again) * f.node_all_to_all_time(
+        size,
+        swap,
+        near_ranks(i, swap, i.tp_size),
+        links.local.bandwidth,
+        2 * links.local.latency,
+        links.remote.bandwidth,
+        2 * links.remote.latency,
+    )
+    return round_trip(0 * attention) + swapped, round_trip(covering) + swapped
 
 
 def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:

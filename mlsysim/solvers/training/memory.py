@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
-from mlsysim.core.types.layers import DenseBlock, LayerGroup
+from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.types.layers import DenseBlock, LatentBlock, LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import expert_parameters, sum_of
+from mlsysim.solvers.work import attention_parameters, expert_parameters, sum_of
 
 __all__ = ["training_memory"]
 
@@ -69,7 +69,7 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     )
     outside = maximum(0 * model.parameters, model.parameters - stack - all_experts)
     parts = _Model(
-        attention=_attention_parameters(i),
+        attention=attention_parameters(model),
         table=outside / model.embedding_tables,
     )
 
@@ -107,15 +107,10 @@ def _in_flight(i: TrainingInputs, microbatches: Value) -> Value:
     return where(i.schedule.all_forward_first > 0, i.microbatch_count, microbatches)
 
 
-def _attention_parameters(i: TrainingInputs) -> Value:
-    a = i.model.attention
-    return f.attention_parameters(i.model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
-
-
 def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     """Return what a layer of a group has and keeps."""
     width, block = i.model.hidden_dim, group.feed_forward
-    attention = _attention_parameters(i)
+    attention = attention_parameters(i.model)
     mlp = f.mlp_parameters(width, block.width, block.matrices)
     if isinstance(block, DenseBlock):
         common, experts, buffered = attention + mlp, 0 * mlp, mlp
@@ -152,8 +147,8 @@ def _activations(i: TrainingInputs, w: Work, kept_width: Value, kept_scores: Val
         i.seq_len,
         i.model.hidden_dim,
         a.heads,
-        first_known(a.kept_width, f.kept_attention_width(a.heads, a.kv_heads, a.head_dim)),
-        f.copied_context_width(a.width, i.cp_size),
+        _kept_attention_width(i, w),
+        f.copied_context_width(a.width, i.swap_size),
         kept_width,
         i.tp_size,
         w.sequence_shards,
@@ -164,6 +159,17 @@ def _activations(i: TrainingInputs, w: Work, kept_width: Value, kept_scores: Val
         i.precision.training_bytes,
         i.conventions.mask_bytes,
     )
+
+
+def _kept_attention_width(i: TrainingInputs, w: Work) -> Value:
+    """Return the elements per token that attention keeps, of which each tensor rank has a part."""
+    a = i.model.attention
+    if not isinstance(a, LatentBlock):
+        return f.kept_attention_width(a.heads, a.kv_heads, a.head_dim)
+    # The short vectors before and after their norms, whole on each rank unless it splits norms.
+    short = 2 * a.query_rank + a.latent_width + a.kv_rank
+    heads = f.kept_latent_width(a.heads, a.key_dim, a.value_dim)
+    return heads + short * i.tp_size / w.sequence_shards
 
 
 def _held(

@@ -17,12 +17,12 @@ from mlsysim.solvers.training.links import (
     Link,
     all_reduce_time,
     all_reduces,
+    context_times,
     exchange_time,
     expert_ring_size,
     gather_time,
     gradient_sizes,
     ring,
-    round_time,
     stage_transfer_time,
     tensor_all_reduce_time,
 )
@@ -50,12 +50,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         + where(i.tp_size > 1, s.collective_overhead, 0 * s.collective_overhead)
     )
     experts_time = exchange_time(i, w, links, s.copies_per_node)
-    # Keys and values go round while attention works on those that came before; under the last of
-    # them nothing travels.
-    rounds = round_time(i, w, ring(i, links, i.cp_size, i.tp_size))
-    covering = layer.attention * (i.cp_size - 1) / i.cp_size
-    context_time = f.uncovered_time(rounds, 0, again)
-    context = f.uncovered_time(rounds, covering, again)
+    context_time, context = context_times(i, w, links, layer.attention)
     # Products hide a collective over a node's own links: no framework hides one that leaves the
     # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work,
     # and what hides one communication hides no other.

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     ATTENTION,
+    CP_KINDS,
     RECOMPUTE,
     SCHEDULES,
     Calibration,
@@ -67,6 +68,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         last_stage_layers: Annotated[int | None, Whole()] = None,
         schedule: Annotated[str, Choice(options=SCHEDULES)] = "1f1b",
         cp_size: Annotated[int, Whole()] = 1,
+        cp_kind: Annotated[str, Choice(options=CP_KINDS)] = "ring",
+        ulysses_size: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
         zero_stage: Annotated[int, Stage(minimum=0, maximum=3)] = 0,
         sequence_parallel: Annotated[bool, Switch()] = False,
@@ -112,6 +115,14 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             ``"1f1b"`` or ``"gpipe"``: how many microbatches' activations a stage holds.
         cp_size
             Devices that share each sequence (context parallelism).
+        cp_kind
+            How these devices attend over whole sequences: ``"ring"`` (keys and values go round
+            while attention works, each device sending to one other), ``"all_gather"`` (keys and
+            values are gathered first) or ``"ulysses"`` (positions are swapped for heads). Positions
+            are dealt out so that causal attention is balanced (zigzag).
+        ulysses_size
+            Devices among them, next to each other, that swap positions for heads before the others
+            exchange keys and values by `cp_kind`: 1 none.
         ep_size
             Devices over which experts are dealt out (expert parallelism).
         zero_stage

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, where
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
     Link,
     all_reduce_time,
     all_reduces,
+    context_times,
     exchange_time,
     expert_ring_size,
     gradient_sizes,
-    near_ranks,
-    round_time,
     stage_transfer_time,
     step_exchanges,
     tensor_all_reduce_time,
@@ -38,9 +36,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     )
     pipeline = stage_transfer_time(i, w, links)
     # Nothing overlaps, so no attention covers the keys and values that go round.
-    link = _slowest(i, links, i.cp_size, i.tp_size)
-    rounds = f.uncovered_time(round_time(i, w, link), 0, i.recompute.matrix_share)
-    context = count * w.stage_layers * rounds
+    context = count * w.stage_layers * context_times(i, w, links, 0 * compute)[0]
     experts = count * w.stage_layers * exchange_time(i, w, links, 0)
     common, of_experts = gradient_sizes(i, w)
     replicas = expert_ring_size(i, w)
@@ -83,13 +79,4 @@ def _links(i: TrainingInputs) -> DeviceLinks:
         remote=Link(
             fabric.bandwidth * node.nics_per_node / node.accelerators_per_node, fabric.latency
         ),
-    )
-
-
-def _slowest(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
-    """Return the slowest link between two ranks of a group."""
-    inside = near_ranks(i, ranks, stride) >= ranks
-    return Link(
-        where(inside, links.local.bandwidth, links.remote.bandwidth),
-        where(inside, links.local.latency, links.remote.latency),
     )
