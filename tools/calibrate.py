@@ -41,6 +41,8 @@ Floats = NDArray[np.float64]
 FOLDS = 5
 SPREAD = 0.06
 """Error of a run that the model knows everything about, as a share."""
+WEIGHT = 0.35
+"""Families with more runs count more, but less than by their number: runs are not independent."""
 TOLD = 0.85
 """What is left of a constant's spread where runs are said to tell it."""
 DATA = Path(__file__).parents[1] / "measurements"
@@ -174,11 +176,13 @@ class Posterior:
         self.runs = runs
         told = free(runs)
         self.names = list(told)
-        priors, widths, low, high = (np.array(column) for column in zip(*told.values(), strict=True))
+        priors, widths, low, high = (
+            np.array(column) for column in zip(*told.values(), strict=True)
+        )
         self.start, self.width = np.log(priors), widths
         self.edges = [(np.log(edge) - self.start) / widths for edge in (low, high)]
         counts = Counter(runs.group)
-        self.weight = np.array([counts[name] ** -0.25 for name in runs.group])
+        self.weight = np.array([counts[name] ** -WEIGHT for name in runs.group])
 
     def constants(self, x: Floats) -> dict[Key, float]:
         """Return constants in the units of the registry."""
@@ -218,7 +222,8 @@ class Posterior:
         answer = least_squares(
             self.residuals, start, self.slopes, bounds=self.edges, max_nfev=40, ftol=1e-5
         )
-        return answer.x
+        best: Floats = answer.x
+        return best
 
     def told(self, x: Floats) -> set[Key]:
         """Return the constants that the runs tell: known better than half of their spread alone."""
@@ -266,9 +271,10 @@ def unseen(runs: Runs) -> dict[str, Floats]:
         missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
         ratios[family] = held.time / held.predict(constants | missing)
         ratio = ratios[family]
+        error = 100 * (1 / ratio - 1)
         print(
-            f"  without {family:28s} n={len(ratio):4d} MAPE {100 * np.abs(1 / ratio - 1).mean():5.1f}"
-            f" bias {100 * (1 / ratio - 1).mean():+6.1f}",
+            f"  without {family:28s} n={len(ratio):4d} MAPE {np.abs(error).mean():5.1f} "
+            f"bias {error.mean():+6.1f}",
             flush=True,
         )
     return ratios
@@ -287,7 +293,12 @@ def band(ratios: dict[str, Floats]) -> tuple[float, float, float, float]:
     between = means.std(ddof=1)
     reach = t.ppf(0.9, len(means) - 1) * np.hypot(between, within)
     middle = means.mean()
-    return float(np.exp(middle - reach)), float(np.exp(middle + reach)), float(between), float(within)
+    return (
+        float(np.exp(middle - reach)),
+        float(np.exp(middle + reach)),
+        float(between),
+        float(within),
+    )
 
 
 def main() -> None:
@@ -302,13 +313,10 @@ def main() -> None:
     posterior = Posterior(runs)
     best = posterior.solve()
     known = posterior.told(best)
-    # What the runs cannot tell is what the population does.
-    constants = {
-        key: float(f"{value if key in known else free(runs)[key][0]:.3g}")
-        for key, value in posterior.constants(best).items()
-    }
+    constants = {key: float(f"{value:.3g}") for key, value in posterior.constants(best).items()}
     for owner in dict.fromkeys(owner for owner, _ in constants):
-        print(owner, json.dumps({f: v for (o, f), v in constants.items() if o == owner and (o, f) in known}))
+        own = {field: value for (name, field), value in constants.items() if name == owner}
+        print(owner, json.dumps(own), "told:", *(f for o, f in known if o == owner))
     show("fitted", errors(runs, constants))
     show("check", errors(load("check"), constants))
 

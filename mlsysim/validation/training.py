@@ -247,6 +247,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "cp_size": cp,
         "ep_size": count_of(expert[1]) if expert else 1,
         "zero_stage": row.whole("zero_stage", default=0, minimum=0),
+        "shard_size": shards_of(row) if (row.number("zero_stage") or 0) >= 1 else None,
         "microbatch_count": count,
         "virtual_stages": virtual,
         "sequence_parallel": bool(row.number("sequence_parallel") or 0),

@@ -162,3 +162,108 @@ def test_only_a_swap_keeps_the_output_twice():
     }
     assert memory["ring"] == memory["all_gather"]
     assert memory["ulysses"] - memory["ring"] == pytest.approx(4096 * 2 * 512 * 32)
+
+
+# Llama 3 8B over 64 GPUs on eight nodes: a ring of 400 GB/s, whose latency is 56 hops within
+# nodes and 7 between them.
+SIZE, LAYERS, SHARE = Models.Llama3_8B.si("parameters"), 32, 63 / 64
+WAY, LATENCY = 8 * NDR, 56 * NEAR + 7 * FAR
+
+
+def replicas(stage, **plan):
+    r = solve(64, batch_size=256, microbatch_count=4, zero_stage=stage, **plan)
+    return seconds(r.dp_communication_latency)
+
+
+def test_weights_and_gradients_are_sent_in_their_own_formats():
+    """Four microbatches, weights of two bytes, gradients of four."""
+    weights, gradients = SHARE * 2 * SIZE / WAY, SHARE * 4 * SIZE / WAY
+    plan = {"gradient_precision": "fp32"}
+    assert replicas(0, **plan) == pytest.approx(2 * gradients + 2 * LATENCY)
+    assert replicas(1, **plan) == pytest.approx(gradients + weights + 2 * LATENCY)
+    # Gradients of each microbatch by layers, and weights once: 4 x 0.158 + 0.079 s, not 8 x 0.079
+    assert replicas(2, **plan) == pytest.approx(
+        4 * (gradients + LAYERS * LATENCY) + weights + LATENCY
+    )
+    assert replicas(3, **plan) == pytest.approx(
+        4 * (gradients + 2 * weights + 3 * LAYERS * LATENCY)
+    )
+    # FSDP's reshard_after_forward=False keeps them, all 16 GB instead of two layers' of 32.
+    assert replicas(3, reshard_after_forward=False, **plan) == pytest.approx(
+        4 * (gradients + weights + 2 * LAYERS * LATENCY)
+    )
+    kept, dropped = (
+        solve(64, batch_size=64, zero_stage=3, reshard_after_forward=keep).working_memory
+        for keep in (False, True)
+    )
+    assert (kept - dropped).to("byte").magnitude == pytest.approx(2 * SIZE * 30 / 32)
+
+
+def test_formats_that_are_not_stated_are_those_of_the_software():
+    """Sharded gradients go in 32 bits by default, others in the format of the products."""
+    c = Calibrations.H100_FSDP
+    plan = {"efficiency": None, "calibration": c, "gradient_overlap": 0.0}
+    way = min(c.link_efficiency * NVLINK, 8 * c.nic_efficiency * NDR)
+    bare = 4 * (SHARE * (2 + 2 + 4) * SIZE / way + 3 * LAYERS * LATENCY)
+    assert replicas(3, **plan) == pytest.approx(bare)
+    narrow = 4 * (SHARE * (2 + 2 + 2) * SIZE / way + 3 * LAYERS * LATENCY)
+    assert replicas(3, gradient_precision="bf16", **plan) == pytest.approx(narrow)
+    # Gradients of 32 bits are not widened further.
+    wide = replicas(3, precision="fp32", **plan)
+    assert wide == pytest.approx(replicas(3, precision="fp32", gradient_precision="fp32", **plan))
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_small_sharding_groups_sum_between_them_once_per_step(stage):
+    """Groups of 8 on NVLink; an eighth of the gradients between eight nodes, each by its port."""
+    inside = 7 / 8 * 2 * SIZE / NVLINK
+    near = 7 * NEAR
+    between = 2 * 7 / 8 * 2 * SIZE / 8 / NDR + 2 * 7 * FAR
+    layers = 4 * LAYERS * near
+    expected = {
+        1: 2 * (inside + near),
+        2: 4 * inside + layers + inside + near,
+        3: 3 * (4 * inside + layers),
+    }
+    assert replicas(stage, shard_size=8) == pytest.approx(expected[stage] + between)
+
+
+def test_small_sharding_groups_hold_larger_shards():
+    plan = {"batch_size": 64, "zero_stage": 3}
+    small, large = (solve(64, shard_size=n, **plan) for n in (8, None))
+    for part in ("weights_memory", "gradient_memory", "optimizer_memory"):
+        assert getattr(small, part) / getattr(large, part) == pytest.approx(8)
+    assert solve(64, shard_size=64, **plan).memory == large.memory
+
+
+def test_experts_are_sharded_among_the_same_devices():
+    """Of 32 devices in a sharding group, eight share the experts: four replicas of each."""
+    plan = {"batch_size": 256, "zero_stage": 1, "ep_size": 8, "model": Models.Mixtral_8x7B}
+    half, whole = (solve(64, shard_size=n, **plan).optimizer_memory for n in (32, 64))
+    assert half / whole == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("stage", "size"), [(0, 8), (3, 48), (3, 128)])
+def test_sharding_groups_tile_the_replicas(stage, size):
+    with pytest.raises(ParallelismError) as fault:
+        solve(64, batch_size=64, zero_stage=stage, shard_size=size)
+    assert fault.value.argument == "shard_size"
+
+
+def test_plain_replicas_hide_gradients_under_the_backward_pass():
+    """Two thirds of a microbatch's passes can hide what a lever says may overlap."""
+    plan = {"batch_size": 64, "efficiency": None, "recompute": "none"}
+    plan |= {"calibration": Calibrations.H100_Megatron}
+    none, half, all_ = (solve(64, gradient_overlap=share, **plan) for share in (0.0, 0.5, 1.0))
+    bare = seconds(none.dp_communication_latency)
+    assert seconds(half.dp_communication_latency) == pytest.approx(bare / 2)
+    assert seconds(all_.dp_communication_latency) == 0
+    slow = replace(fleet(64), fabric=Systems.Fabrics.Ethernet_10G)
+    long, bare = (
+        DistributedSolver.solve(
+            model=Models.Llama3_8B, fleet=slow, precision="bf16", gradient_overlap=share, **plan
+        )
+        for share in (1.0, 0.0)
+    )
+    hidden = seconds(bare.dp_communication_latency) - seconds(long.dp_communication_latency)
+    assert hidden == pytest.approx(2 / 3 * seconds(long.compute_latency), rel=0.02)

@@ -92,9 +92,11 @@ class Frameworks(Catalog):
     """Constants per release."""
 
     Megatron_2021 = _release(
-        "Megatron-LM 2021-2023", "Megatron-LM and Megatron-DeepSpeed, unfused attention"
+        "Megatron-LM 2021-2023",
+        "Megatron-LM and Megatron-DeepSpeed, unfused attention",
+        given={"tensor_overlap": 0.0},
     )
-    """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100."""
+    """Nothing hid a tensor group's collectives then. Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100."""
 
     FSDP_2023 = _release("FSDP 2023", "PyTorch FSDP in MosaicML's llm-foundry, Triton attention")
     """MPT models on A100 and H100."""
@@ -139,5 +141,3 @@ class Frameworks(Catalog):
 
     MaxText = _release("MaxText 2025-2026", "MaxText on XLA")
     """Google's recipes for TPU."""
-
-

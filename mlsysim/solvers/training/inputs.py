@@ -49,10 +49,15 @@ class TrainingInputs(Inputs):
     ulysses_size: Value
     ep_size: Value
     zero_stage: Value
+    shard_size: Value
+    """NaN where all replicas share one set of shards."""
+    reshard_after_forward: Value
     sequence_parallel: Value
     recompute: Recompute
     attention: AttentionKernel
     gradient_precision: Precision = default(lambda i: i.precision)
+    gradients_stated: Value = default(lambda i: float(i.gives("gradient_precision")))
+    """1 where the format of gradients is given, 0 where the software decides."""
     gradient_compression: Value
     gradient_overlap: Value
     """NaN where the calibration's apply."""
@@ -110,6 +115,16 @@ class TrainingInputs(Inputs):
         return self.calibration.software.cast(self.precision.name)
 
     @derived
+    def scatter_bytes(self) -> Value:
+        """Bytes per gradient that is scattered layer by layer.
+
+        Where no format is stated, software may sum gradients of 16 bits in a wider one.
+        """
+        own = self.gradient_precision.training_bytes
+        wider = where(self.precision.bits <= 16, self.calibration.software.gradient_scatters, 1)
+        return where(self.gradients_stated > 0, own, wider * own)
+
+    @derived
     def hidden_bytes(self) -> Value:
         """Memory traffic of element-wise operators per element of the residual stream."""
         return traffic_in(self.precision.name, self.calibration.software.hidden_bytes)
@@ -145,6 +160,18 @@ def _layers_left(i: TrainingInputs) -> Value:
     return (
         i.model.layers - first_known(i.first_stage_layers, 0) - first_known(i.last_stage_layers, 0)
     )
+
+
+def _replicas(i: TrainingInputs) -> Value:
+    return i.devices // (i.tp_size * i.pp_size)
+
+
+def _shard_size(i: TrainingInputs) -> Value:
+    return first_known(i.shard_size, 1)
+
+
+def _divides_either_way(a: Value, b: Value) -> Value:
+    return (a % b == 0) | (b % a == 0)
 
 
 def _sizes(i: TrainingInputs) -> str:
@@ -258,6 +285,23 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
             f"microbatch_count = {i.microbatch_count} is not a multiple of pp_size = "
             f"{i.pp_size}, which the interleaved schedule needs: choose a multiple, or "
             "virtual_stages = 1"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "shard_size",
+        lambda i: (
+            (i.shard_size != i.shard_size)
+            | (
+                (i.zero_stage >= 1)
+                & (_replicas(i) % _shard_size(i) == 0)
+                & _divides_either_way(_shard_size(i) * i.tp_size, i.ep_size)
+            )
+        ),
+        lambda i: (
+            f"shard_size = {i.shard_size} needs a zero_stage of 1 or more, and must divide the "
+            f"{_replicas(i)} devices with the same parameters; times tp_size it must divide "
+            f"ep_size = {i.ep_size} or be a multiple of it"
         ),
         ParallelismError,
     ),

@@ -19,11 +19,9 @@ __all__ = [
     "all_reduces",
     "context_times",
     "exchange_time",
-    "expert_ring_size",
-    "gather_time",
-    "gradient_sizes",
     "near_ranks",
     "ring",
+    "shard_time",
     "stage_transfer_time",
     "step_exchanges",
     "tensor_all_reduce_time",
@@ -216,45 +214,80 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     return sum_of(dispatch) / i.model.layers if dispatch else i.model.moe_layers * latency
 
 
-def expert_ring_size(i: TrainingInputs, w: Work) -> Value:
-    """Return the replicas of experts that exchange anything: one where there are no experts."""
-    return where(i.model.moe_layers > 0, w.expert_replicas, 1)
+@dataclass(frozen=True)
+class _Replicas:
+    """Devices with the same parameters, in groups that share out what is sharded."""
+
+    parameters: Value
+    ranks: Value
+    shards: Value
+    stride: Value
 
 
-def step_exchanges(i: TrainingInputs) -> tuple[Value, Value]:
-    """Return a step's scatters of gradients, and gathers: one of each make an all-reduce."""
+def _replicas(i: TrainingInputs, w: Work) -> tuple[_Replicas, _Replicas]:
+    """Return the replicas of what all tokens pass, and of experts: one where there are none."""
+    some = i.model.moe_layers > 0
     return (
-        where(i.zero_stage >= 2, i.microbatch_count, 1),
-        # Sharded weights are gathered for the forward and for the backward pass.
-        where(i.zero_stage >= 3, 2 * i.microbatch_count, 1),
+        _Replicas(w.own_common, w.replicas, w.shards, i.tp_size),
+        _Replicas(
+            w.own_experts,
+            where(some, w.expert_replicas, 1),
+            where(some, w.expert_shards, 1),
+            w.expert_group,
+        ),
     )
 
 
-def gradient_sizes(i: TrainingInputs, w: Work) -> tuple[Value, Value]:
-    """Return what is sent of the gradients that all replicas share, and of those of experts."""
-    scatters, gathers = step_exchanges(i)
-    # Replicas that each update all weights gather gradients; the others gather weights.
-    weights = where(i.zero_stage >= 1, gathers / (scatters + gathers), 0)
+def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: Value) -> Value:
+    """Return the time of a layer's weight gathers and gradient scatter, per microbatch.
 
-    def sent(parameters: Value) -> Value:
-        size = parameters * i.gradient_precision.training_bytes
-        return f.compressed_size(size, i.gradient_compression, weights)
+    Sharded gradients are scattered for each microbatch. Sharded weights are gathered for the
+    forward pass, and again for the backward pass unless they are kept.
+    """
+    gathers = where(i.zero_stage >= 3, where(i.reshard_after_forward > 0, 2, 1), 0)
+    parts = []
+    for group in _replicas(i, w):
+        way = ring(i, links, group.shards, group.stride)
+        layer = group.parameters / w.stage_layers
+        gather = f.all_gather_time(
+            layer * i.precision.training_bytes, group.shards, way.bandwidth, way.latency
+        )
+        scatter = f.reduce_scatter_time(
+            layer * gradient_bytes / i.gradient_compression,
+            group.shards,
+            way.bandwidth,
+            way.latency,
+        )
+        parts.append(f.shard_traffic_time(gather, gathers, scatter))
+    return where(i.zero_stage >= 2, sum_of(parts), 0 * sum_of(parts))
 
-    return sent(w.own_common), sent(w.own_experts)
 
+def step_exchanges(
+    i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: Value
+) -> tuple[Value, Value]:
+    """Return the times that gradients and weights take to be exchanged once per step.
 
-def gather_time(i: TrainingInputs, w: Work, link: Link, expert_link: Link) -> Value:
-    """Return the time of a layer's weight gathers and gradient scatter, per microbatch."""
-
-    def gather(parameters: Value, ranks: Value, link: Link) -> Value:
-        layer = parameters / w.stage_layers * i.precision.training_bytes
-        return f.all_gather_time(layer, ranks, link.bandwidth, link.latency)
-
-    once = gather(w.own_common, w.replicas, link) + gather(
-        w.own_experts, expert_ring_size(i, w), expert_link
-    )
-    return f.shard_traffic_time(
-        once,
-        where(i.zero_stage >= 3, 2, 1),
-        i.calibration.software.gradient_scatters / i.gradient_compression,
-    )
+    What is not sharded layer by layer: gradients are scattered within a sharding group and summed
+    between such groups, and weights are gathered after the update.
+    """
+    gradients, weights = [], []
+    for group in _replicas(i, w):
+        way = ring(i, links, group.shards, group.stride)
+        size = group.parameters * gradient_bytes / i.gradient_compression
+        scatter = f.reduce_scatter_time(size, group.shards, way.bandwidth, way.latency)
+        between = all_reduce_time(
+            i,
+            links,
+            size / group.shards,
+            group.ranks / group.shards,
+            group.stride * group.shards,
+        )
+        gather = f.all_gather_time(
+            group.parameters * i.precision.training_bytes,
+            group.shards,
+            way.bandwidth,
+            way.latency,
+        )
+        gradients.append(between + where(i.zero_stage >= 2, 0 * scatter, scatter))
+        weights.append(where(i.zero_stage >= 3, 0 * gather, gather))
+    return sum_of(gradients), sum_of(weights)

@@ -15,15 +15,12 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
     Link,
-    all_reduce_time,
     all_reduces,
     context_times,
     exchange_time,
-    expert_ring_size,
-    gather_time,
-    gradient_sizes,
-    ring,
+    shard_time,
     stage_transfer_time,
+    step_exchanges,
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
@@ -68,9 +65,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         layer.time + tensor + experts + context, launch, s.launch_exposed
     )
     # Weights gathered layer by layer, where gradients or weights are sharded
-    replicas = ring(i, links, w.replicas, i.tp_size)
-    expert_replicas = ring(i, links, expert_ring_size(i, w), w.expert_group)
-    gathers = gather_time(i, w, replicas, expert_replicas)
+    gathers = shard_time(i, w, links, i.scatter_bytes)
     by_layer = i.zero_stage >= 2
     per_layer = where(
         by_layer, f.gathered_layer_time(layer_time, gathers, gather_overlap), layer_time
@@ -96,22 +91,22 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     transfer = stage_transfer_time(i, w, links)
 
     # Once per step. The reduction follows the last microbatch's backward pass, the gathers the
-    # first's forward. Gradients that are sharded are scattered layer by layer, above.
-    common_size, expert_size = gradient_sizes(i, w)
-    reduction = all_reduce_time(i, links, common_size, w.replicas, i.tp_size) + all_reduce_time(
-        i, links, expert_size, expert_ring_size(i, w), w.expert_group
+    # first's forward. What shards already hide under hides nothing else.
+    reduction, weights = step_exchanges(
+        i, w, links, where(by_layer, i.scatter_bytes, i.gradient_precision.training_bytes)
     )
-    overlap = where(i.zero_stage >= 1, gradient_overlap, plain_overlap)
-    exposed_reduction = where(
-        by_layer, 0 * reduction, f.covered_time(reduction, overlap, passes / count)
+    overlap = where(
+        by_layer, gather_overlap, where(i.zero_stage >= 1, gradient_overlap, plain_overlap)
     )
-    sharded = i.zero_stage >= 1
-    updated = w.own_common / where(sharded, w.replicas, 1) + w.own_experts / where(
-        sharded, w.expert_replicas, 1
-    )
+    idle = maximum(0 * gathers, layer_time - gathers)
+    cover = where(by_layer, w.stage_layers * idle, passes / count)
+    exposed_reduction = f.covered_time(reduction, overlap, cover * (2 + again) / (3 + again))
+    exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
+    once = exposed_reduction + exposed_weights
+    updated = w.own_common / w.shards + w.own_experts / w.expert_shards
     update_size = updated * s.optimizer_bytes
     update = f.memory_time(update_size, d.memory)
-    step = passes + transfer + bubble + exposed_reduction + update + s.step_overhead
+    step = passes + transfer + bubble + once + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
         return count * layers * per_layer
@@ -121,14 +116,14 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         layer_time, gathers
     )
     exposed = Times(
-        data=where(by_layer, whole(waiting), exposed_reduction),
+        data=where(by_layer, whole(waiting), 0 * waiting) + once,
         tensor=whole(tensor),
         pipeline=transfer,
         context=whole(context),
         experts=whole(experts),
     )
     every = Times(
-        data=where(by_layer, whole(gathers), reduction),
+        data=whole(gathers) + reduction + weights,
         tensor=whole(tensor_time),
         pipeline=transfer,
         context=whole(context_time),
@@ -168,9 +163,11 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         "low": where(c.familiar > 0, c.family_band_low, c.unseen_band_low),
         "high": where(c.familiar > 0, c.family_band_high, c.unseen_band_high),
     }
-    return outputs | {"mbu": mbu} | {
-        f"step_latency_{name}": edge * step for name, edge in edges.items()
-    }
+    return (
+        outputs
+        | {"mbu": mbu}
+        | {f"step_latency_{name}": edge * step for name, edge in edges.items()}
+    )
 
 
 def _device(i: TrainingInputs) -> Device:
@@ -295,8 +292,8 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
     )
     logits = head(d, one.model, w.tokens, 1)
     loss = f.memory_time(
-        f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.software.loss_bytes), d.memory
+        f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.software.loss_bytes),
+        d.memory,
     )
     layer = _layer(one, d, w.tokens, i.batch_size)
     return one.model.layers * layer.time + 3 * logits.time + loss
-

@@ -72,6 +72,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         ulysses_size: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
         zero_stage: Annotated[int, Stage(minimum=0, maximum=3)] = 0,
+        shard_size: Annotated[int | None, Whole()] = None,
+        reshard_after_forward: Annotated[bool, Switch()] = True,
         sequence_parallel: Annotated[bool, Switch()] = False,
         recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
         attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
@@ -128,6 +130,13 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         zero_stage
             What the replicas share out among them instead of each holding it: 0 nothing, 1 the
             optimizer's state, 2 gradients too, 3 weights too (ZeRO, FSDP).
+        shard_size
+            Devices over which sharded states are spread, next to each other; gradients are summed
+            between such groups once per step (hybrid sharding, HSDP). `None` takes all devices
+            with the same parameters, those that share sequences among them.
+        reshard_after_forward
+            Whether layers with sharded weights (`zero_stage=3`) drop them after the forward pass
+            and gather them again for the backward pass, as FSDP does by default.
         sequence_parallel
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
@@ -136,7 +145,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         attention
             ``"fused"`` (FlashAttention) or ``"unfused"``.
         gradient_precision
-            Format of the gradients; `None` takes `precision`.
+            Format of the gradients; `None` takes `precision`, but scatters those that are sharded
+            layer by layer as the calibration's software does.
         gradient_compression
             Bytes of gradients over bytes that replicas send of them, indices of selected values
             included: 1 sends all, 4 a quarter. Sums stay sums, as in PowerSGD; neither the time

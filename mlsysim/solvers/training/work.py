@@ -80,6 +80,10 @@ class Work:
     """Devices that hold one set of a layer's experts between them."""
     expert_replicas: Value
     """Devices that hold the same experts."""
+    shards: Value
+    """Devices over which sharded states are spread; 1 where none is sharded."""
+    expert_shards: Value
+    """The same for those of experts."""
     own_common: Value
     """Parameters on one device, experts apart."""
     own_experts: Value
@@ -107,9 +111,11 @@ def training_work(i: TrainingInputs) -> Work:
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     experts = expert_parameters(model)
     group = f.expert_group_size(i.tp_size, i.ep_size)
+    replicas = dp_size * i.cp_size
+    shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
     return Work(
         dp_size=dp_size,
-        replicas=dp_size * i.cp_size,
+        replicas=replicas,
         sequences=sequences,
         own_sequences=own_sequences,
         own_tokens=own_sequences * i.seq_len,
@@ -128,6 +134,8 @@ def training_work(i: TrainingInputs) -> Work:
         sequence_shards=where(i.sequence_parallel > 0, i.tp_size, 1),
         expert_group=group,
         expert_replicas=f.data_parallel_size(i.devices, group, i.pp_size, 1),
+        shards=shards,
+        expert_shards=maximum(1, shards * i.tp_size / group),
         own_common=imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
         own_experts=imbalance * experts / (i.pp_size * group),
     )
