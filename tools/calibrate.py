@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
+from scipy.stats import t
 
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.forms import replaced
@@ -280,35 +281,68 @@ def unseen(runs: Runs) -> dict[str, Floats]:
     return ratios
 
 
-def band(ratios: dict[str, Floats]) -> tuple[float, float, float, float]:
+def within(runs: Runs) -> dict[tuple[str, str], Floats]:
+    """Return measured over predicted per machine and framework, by fits that did not see a run.
+
+    Runs of one configuration, repeated over releases, stay in one fold: they are not independent.
+    """
+    plan = runs.inputs.plans()
+    ratio = np.empty_like(runs.time)
+    for number in range(FOLDS):
+        out = plan % FOLDS == number
+        held = runs.take(out)
+        constants = solve(runs.take(~out))
+        missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
+        ratio[out] = held.time / held.predict(constants | missing)
+    pairs = np.array([f"{a} {b}" for a, b in zip(runs.machine, runs.framework, strict=True)])
+    return {
+        (str(pair).split()[0], str(pair).split()[1]): ratio[pairs == pair]
+        for pair in sorted(set(pairs))
+    }
+
+
+def edges_of(ratio: Floats) -> tuple[float, float]:
+    """Return the edges that a new run passes once in ten times each.
+
+    Below the k-th of n values lie, on average over samples, k / (n + 1) of all: so the edges lie
+    at k = (n + 1) / 10 from either end, further out than percentiles of the sample.
+    """
+    level = max(0.0, ((len(ratio) + 1) / 10 - 0.5) / len(ratio))
+    low, high = np.quantile(ratio, [level, 1 - level], method="hazen")
+    return float(low), float(high)
+
+
+def band(ratios: dict[str, Floats]) -> tuple[float, float]:
     """Return the edges of a band that holds four of five runs of a family nobody has seen.
 
     A family effect and a run effect, both normal in logarithms: the spread between families and
-    that within them, and a quantile of Student's distribution for as few families.
+    that within them, and a quantile of Student's distribution for as few families. Medians, since
+    a few runs of any set are troubled by what no model knows.
     """
-    from scipy.stats import t
-
-    means = np.array([np.log(r).mean() for r in ratios.values()])
-    within = np.sqrt(np.mean([np.log(r).var() for r in ratios.values()]))
+    logs = [np.log(ratio) for ratio in ratios.values()]
+    means = np.array([np.median(log) for log in logs])
+    inside = np.median([np.abs(log - np.median(log)).mean() for log in logs if len(log) > 2])
     between = means.std(ddof=1)
-    reach = t.ppf(0.9, len(means) - 1) * np.hypot(between, within)
-    middle = means.mean()
-    return (
-        float(np.exp(middle - reach)),
-        float(np.exp(middle + reach)),
-        float(between),
-        float(within),
-    )
+    reach = t.ppf(0.9, len(means) - 1) * np.hypot(between, inside * np.sqrt(np.pi / 2))
+    middle = np.median(means)
+    return float(np.exp(middle - reach)), float(np.exp(middle + reach))
 
 
 def main() -> None:
     """Fit all constants and print them; or predict each family from the others."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", action="store_true", help="leave out one family at a time")
+    parser.add_argument("--bands", action="store_true", help="cross-validate within families")
     options = parser.parse_args()
     runs = load("calibrate")
     if options.families:
-        print(band(unseen(runs)))
+        ratios = unseen(runs)
+        print("band of unseen systems", [round(edge, 3) for edge in band(ratios)])
+        return
+    if options.bands:
+        for (machine, framework), ratio in within(runs).items():
+            edges = [round(edge, 3) for edge in edges_of(ratio)]
+            print(f"{machine} {framework} n={len(ratio)} {edges}", flush=True)
         return
     posterior = Posterior(runs)
     best = posterior.solve()

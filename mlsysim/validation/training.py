@@ -107,6 +107,8 @@ def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
 
 
 _FABRICS = {
+    Systems.DGX_B300.name: Systems.InfiniBand_XDR,
+    Systems.GB300_NVL72.name: Systems.InfiniBand_XDR,
     "DGX A100": Systems.InfiniBand_HDR,
     "Grand Teton": Systems.RoCE_400G,
     # The data center network between slices: one 100 Gbit/s port per chip, or for every second one.

@@ -44,48 +44,135 @@ MACHINE_PRIOR: dict[str, float] = {
 """What a machine reaches that no run tells of."""
 
 
-def _machine(name: str, **fitted: float) -> Machine:
-    """Complete the constants that were fitted with those of the population."""
+def _machine(
+    name: str,
+    told: Mapping[str, float] | None = None,
+    population: Mapping[str, float] | None = None,
+) -> Machine:
+    """Return a machine from what its runs tell, and what they leave near the population's."""
+    told, population = told or {}, population or {}
     return Machine(
         name=name,
         source=_PRIOR,
-        field_sources=dict.fromkeys(fitted, _FIT),
-        estimated=frozenset(MACHINE_PRIOR) - frozenset(fitted),
-        **(MACHINE_PRIOR | fitted),
+        field_sources=dict.fromkeys([*told, *population], _FIT),
+        estimated=frozenset(MACHINE_PRIOR) - frozenset(told),
+        **{**MACHINE_PRIOR, **population, **told},
     )
 
 
 class Machines(Catalog):
     """Constants per device."""
 
-    A100 = _machine("A100")
+    A100 = _machine(
+        "A100",
+        told={"gemm_efficiency": 0.755, "attention_efficiency": 0.621},
+        population={"attention_half": 478.0, "link_efficiency": 0.771, "nic_efficiency": 0.841},
+    )
     """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
 
-    H100 = _machine("H100")
+    H100 = _machine(
+        "H100",
+        told={
+            "gemm_efficiency": 0.701,
+            "gemm_efficiency_fp8": 0.713,
+            "attention_efficiency": 0.355,
+            "nic_efficiency": 0.915,
+        },
+        population={"attention_half": 636.0, "link_efficiency": 0.768},
+    )
     """H100 SXM with 80 GB, 700 W."""
 
-    H100_HBM2e = _machine("H100 with HBM2e, 500 W")
+    H100_HBM2e = _machine(
+        "H100 with HBM2e, 500 W",
+        told={"attention_efficiency": 0.386},
+        population={
+            "gemm_efficiency": 0.719,
+            "gemm_efficiency_fp8": 0.692,
+            "attention_half": 522.0,
+            "link_efficiency": 0.763,
+            "nic_efficiency": 0.901,
+        },
+    )
     """H100 SXM with 96 GB of slower memory and less power, as torchtitan's runs had it."""
 
-    H200 = _machine("H200")
+    H200 = _machine(
+        "H200",
+        told={"attention_efficiency": 0.522},
+        population={
+            "gemm_efficiency_fp8": 0.686,
+            "attention_half": 497.0,
+            "link_efficiency": 0.77,
+            "nic_efficiency": 0.851,
+        },
+    )
     """H200 SXM."""
 
-    B200 = _machine("B200")
+    B200 = _machine(
+        "B200",
+        told={
+            "gemm_efficiency": 0.584,
+            "gemm_efficiency_fp8": 0.611,
+            "attention_efficiency": 0.489,
+        },
+        population={
+            "gemm_efficiency_fp4": 0.531,
+            "attention_half": 650.0,
+            "link_efficiency": 0.756,
+            "nic_efficiency": 0.841,
+        },
+    )
     """B200 and GB200."""
 
-    B300 = _machine("B300")
+    B300 = _machine(
+        "B300",
+        told={"gemm_efficiency_fp8": 0.69, "attention_efficiency": 0.471},
+        population={
+            "gemm_efficiency": 0.754,
+            "gemm_efficiency_fp4": 0.548,
+            "attention_half": 513.0,
+            "link_efficiency": 0.769,
+            "nic_efficiency": 0.855,
+        },
+    )
     """B300 and GB300."""
 
-    MI300X = _machine("MI300X")
+    MI300X = _machine(
+        "MI300X",
+        told={"attention_efficiency": 0.222},
+        population={
+            "gemm_efficiency_fp8": 0.658,
+            "attention_half": 581.0,
+            "link_efficiency": 0.765,
+            "nic_efficiency": 0.85,
+        },
+    )
     """AMD Instinct MI300X."""
 
     TPUv5p = _machine("TPU v5p")
     """Google TPU v5p."""
 
-    TPUv6e = _machine("TPU v6e")
+    TPUv6e = _machine(
+        "TPU v6e",
+        told={"gemm_efficiency": 0.688},
+        population={
+            "attention_efficiency": 0.425,
+            "attention_half": 515.0,
+            "link_efficiency": 0.764,
+            "nic_efficiency": 0.85,
+        },
+    )
     """Google TPU v6e, Trillium."""
 
-    TPUv7x = _machine("TPU7x")
+    TPUv7x = _machine(
+        "TPU7x",
+        told={"gemm_efficiency": 0.727, "attention_efficiency": 0.528},
+        population={
+            "gemm_efficiency_fp8": 0.683,
+            "attention_half": 517.0,
+            "link_efficiency": 0.756,
+            "nic_efficiency": 0.85,
+        },
+    )
     """Google TPU7x, Ironwood: one chip of two devices."""
 
     Uncalibrated = _machine("Uncalibrated")
