@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import Inputs, default
-from mlsysim.core.numeric import Value, first_known, where
+from mlsysim.core.numeric import Value, first_known, gcd, where
 from mlsysim.core.types import (
     Accelerator,
     AttentionKernel,
@@ -48,6 +48,13 @@ class TrainingInputs(Inputs):
     cp_kind: ContextExchange
     ulysses_size: Value
     ep_size: Value
+    expert_nodes: Value
+    """NaN where a token's experts may lie on any node."""
+    capacity_factor: Value
+    exchange_overlap: Value
+    """NaN where the calibration's applies."""
+    tensor_overlap: Value
+    """NaN where the calibration's applies."""
     zero_stage: Value
     shard_size: Value
     """NaN where all replicas share one set of shards."""
@@ -71,6 +78,7 @@ class TrainingInputs(Inputs):
         lambda i: find_precision(i.device.compute.wide_precision(i.precision.name))
     )
     """Format of what narrow products leave wide: attention and logits."""
+    dispatch_precision: Precision = default(lambda i: i.wide_precision)
 
     @property
     def device(self) -> Accelerator:
@@ -172,6 +180,10 @@ def _shard_size(i: TrainingInputs) -> Value:
 
 def _divides_either_way(a: Value, b: Value) -> Value:
     return (a % b == 0) | (b % a == 0)
+
+
+def _expert_nodes(i: TrainingInputs) -> Value:
+    return i.ep_size / gcd(i.ep_size, i.fleet.node.accelerators_per_node)
 
 
 def _sizes(i: TrainingInputs) -> str:
@@ -320,6 +332,19 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         lambda i: (
             f"ep_size = {i.ep_size} does not divide the {i.devices // i.pp_size} devices "
             "of a pipeline stage: choose a divisor"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "expert_nodes",
+        lambda i: (
+            i.model.experts_per_token * _expert_nodes(i)
+            <= first_known(i.expert_nodes, _expert_nodes(i)) * i.model.experts
+        ),
+        lambda i: (
+            f"expert_nodes = {i.expert_nodes} nodes have fewer than the "
+            f"{i.model.experts_per_token} experts that a token visits, of {i.model.experts} on "
+            f"{_expert_nodes(i):g} nodes: raise expert_nodes"
         ),
         ParallelismError,
     ),

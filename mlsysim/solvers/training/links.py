@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, minimum, where
+from mlsysim.core.numeric import Value, first_known, minimum, where
 from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.layer import mean_over
 from mlsysim.solvers.training.inputs import TrainingInputs
@@ -186,32 +186,37 @@ def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value
 def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_node: Value) -> Value:
     """Return the time of the exchanges with experts, per mean layer and microbatch.
 
-    Tokens go out and come back, forward and backward: four exchanges for each layer with experts.
+    Tokens go out and come back, forward and backward, and again where layers are recomputed. What
+    goes out may be in a narrower format; what comes back is summed and stays as wide as it was.
     """
     near = f.local_ranks(i.ep_size, i.fleet.node.accelerators_per_node)
     nodes = i.ep_size / near
-    own_state = w.hidden_state / w.sequence_shards
-    latency = (i.ep_size - 1) * where(near >= i.ep_size, links.local.latency, links.remote.latency)
-    dispatch = []
+    # A limit on nodes says that a token is sent to each of them once.
+    limited = i.expert_nodes == i.expert_nodes
+    by_node = where(limited, 1, copies_per_node) > 0
+    most = minimum(nodes, first_known(i.expert_nodes, nodes))
+    back = i.capacity_factor * w.hidden_state / w.sequence_shards
+    out = back * i.dispatch_precision.bytes_per_element / i.precision.training_bytes
+    latency = (near - 1) * links.local.latency + (i.ep_size - near) * links.remote.latency
+    exchanges = []
     for group in i.model.groups:
         block = group.feed_forward
         if not isinstance(block, ExpertBlock):
             continue
         visits = block.experts_per_token
-        time = f.expert_dispatch_time(
-            own_state,
-            f.local_copies(visits, i.ep_size, near),
-            where(
-                copies_per_node > 0,
-                f.copies_by_node(visits, nodes),
-                f.copies_by_expert(visits, nodes),
-            ),
-            links.local.bandwidth,
-            links.remote.bandwidth,
-            latency,
+        # A copy that has come to a node is passed on to its devices over their links.
+        inside = f.local_copies(visits, where(by_node, near, i.ep_size), near)
+        outside = where(
+            by_node, f.copies_by_node(visits, nodes, most), f.copies_by_expert(visits, nodes)
         )
-        dispatch.append(4 * group.count * time)
-    return sum_of(dispatch) / i.model.layers if dispatch else i.model.moe_layers * latency
+        both = [
+            f.expert_dispatch_time(
+                size, inside, outside, links.local.bandwidth, links.remote.bandwidth, latency
+            )
+            for size in (out, back)
+        ]
+        exchanges.append((2 + i.recompute.matrix_share) * group.count * sum_of(both))
+    return sum_of(exchanges) / i.model.layers if exchanges else i.model.moe_layers * latency
 
 
 @dataclass(frozen=True)

@@ -120,12 +120,11 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         shared = f.mlp_parameters(width, block.shared_width, block.matrices)
         router = width * block.experts
         common, experts, buffered = attention + shared + router, block.experts * mlp, mlp + shared
+        visits = i.capacity_factor * block.experts_per_token
         kept_width = f.kept_expert_width(
-            block.experts_per_token, width, block.width, block.shared_width, block.matrices
+            visits, width, block.width, block.shared_width, block.matrices
         )
-        gradient_width = f.backward_width(
-            block.experts_per_token, width, block.width, block.matrices
-        )
+        gradient_width = f.backward_width(visits, width, block.width, block.matrices)
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
     selected = _activations(i, w, kept_width, i.recompute.kept_scores)

@@ -53,8 +53,10 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     # and what hides one communication hides no other.
     inside = f.local_ranks(i.tp_size, i.fleet.node.accelerators_per_node) >= i.tp_size
     cover = layer.time - (context_time - context)
-    tensor = f.covered_time(tensor_time, where(inside, s.tensor_overlap, 0), cover)
-    experts = f.covered_time(experts_time, s.exchange_overlap, cover - (tensor_time - tensor))
+    tensor_overlap = first_known(i.tensor_overlap, where(inside, s.tensor_overlap, 0))
+    exchange_overlap = first_known(i.exchange_overlap, s.exchange_overlap)
+    tensor = f.covered_time(tensor_time, tensor_overlap, cover)
+    experts = f.covered_time(experts_time, exchange_overlap, cover - (tensor_time - tensor))
     launch = f.layer_launch_time(
         s.layer_launch,
         i.model.moe_layers / i.model.layers * s.expert_launch,
@@ -268,11 +270,12 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
 
 
 def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) -> Experts:
-    """Return how a layer's experts are met when they are loaded evenly."""
+    """Return how a layer's experts are met on the busiest device."""
     # Devices of a tensor-parallel group that share one expert
     shards = f.expert_group_size(i.tp_size, i.ep_size) / i.ep_size
     return Experts(
-        rows=f.rows_per_device(tokens, block.experts_per_token, i.tp_size, shards),
+        rows=i.capacity_factor
+        * f.rows_per_device(tokens, block.experts_per_token, i.tp_size, shards),
         matrices=block.experts / i.ep_size,
         shards=shards,
         rate=i.calibration.software.expert_efficiency * d.product,
@@ -287,6 +290,7 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
     one = i.but(
         tp_size=1,
         ep_size=1,
+        capacity_factor=1,
         sequence_parallel=0,
         recompute=replaced(i.recompute, matrix_share=0, score_share=0),
     )

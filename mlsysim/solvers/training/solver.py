@@ -71,6 +71,11 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         cp_kind: Annotated[str, Choice(options=CP_KINDS)] = "ring",
         ulysses_size: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
+        expert_nodes: Annotated[int | None, Whole()] = None,
+        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
+        capacity_factor: Annotated[float, Factor()] = 1,
+        exchange_overlap: Annotated[float | None, Portion()] = None,
+        tensor_overlap: Annotated[float | None, Portion()] = None,
         zero_stage: Annotated[int, Stage(minimum=0, maximum=3)] = 0,
         shard_size: Annotated[int | None, Whole()] = None,
         reshard_after_forward: Annotated[bool, Switch()] = True,
@@ -127,6 +132,23 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             exchange keys and values by `cp_kind`: 1 none.
         ep_size
             Devices over which experts are dealt out (expert parallelism).
+        expert_nodes
+            Most nodes that a token is sent to, once each; devices there pass it on to its experts
+            (node-limited routing). `None` sets no limit, and copies are sent as the calibration's
+            software does.
+        dispatch_precision
+            Format of tokens on the way to experts; results come back in at least 16 bits. `None`
+            takes that of the residual stream.
+        capacity_factor
+            Tokens of the busiest expert device over the mean, or over the share that padding
+            fills: its work and its traffic set the pace.
+        exchange_overlap
+            Share of the exchanges with experts that runs under computation, as far as there is
+            enough of it. `None` takes the calibration's.
+        tensor_overlap
+            Share of a tensor-parallel group's collectives that runs under products, as far as there
+            are enough of them (asynchronous tensor parallelism). `None` takes the calibration's
+            within a node, and nothing in groups that leave it.
         zero_stage
             What the replicas share out among them instead of each holding it: 0 nothing, 1 the
             optimizer's state, 2 gradients too, 3 weights too (ZeRO, FSDP).
@@ -212,12 +234,13 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
                 f"{', '.join(TRAINING_PRECISIONS)}",
                 argument="precision",
             )
-        if inputs.efficiency is not None and inputs.gradient_overlap is not None:
-            raise ConfigError(
-                "gradient_overlap has no meaning under an efficiency, where nothing overlaps: "
-                "leave one of the two out",
-                argument="gradient_overlap",
-            )
+        for name in ("gradient_overlap", "exchange_overlap", "tensor_overlap"):
+            if inputs.efficiency is not None and getattr(inputs, name) is not None:
+                raise ConfigError(
+                    f"{name} has no meaning under an efficiency, where nothing overlaps: leave one "
+                    "of the two out",
+                    argument=name,
+                )
         inputs.device.compute.rate(precision)
 
     @classmethod

@@ -7,9 +7,10 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
+from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.work import expert_parameters, token_flops
+from mlsysim.solvers.work import expert_parameters, sum_of, token_flops
 
 __all__ = ["Layout", "Times", "Work", "answer", "training_work"]
 
@@ -110,6 +111,8 @@ def training_work(i: TrainingInputs) -> Work:
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     experts = expert_parameters(model)
+    passes = 3 + again.matrix_share
+    overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
     group = f.expert_group_size(i.tp_size, i.ep_size)
     replicas = dp_size * i.cp_size
     shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
@@ -127,7 +130,7 @@ def training_work(i: TrainingInputs) -> Work:
         hardware_flops=hardware_flops,
         wide_model_flops=wide_model_flops,
         wide_hardware_flops=wide_model_flops + tokens * again.score_share * each.score,
-        device_flops=imbalance * hardware_flops / i.devices,
+        device_flops=imbalance * (hardware_flops + overload) / i.devices,
         hidden_state=f.hidden_state_size(
             i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
         ),
@@ -139,6 +142,18 @@ def training_work(i: TrainingInputs) -> Work:
         own_common=imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
         own_experts=imbalance * experts / (i.pp_size * group),
     )
+
+
+def _expert_flops(i: TrainingInputs) -> Value:
+    """Return the operations of a token in its experts, forward."""
+    parts = [0 * i.conventions.flops_per_mac]
+    for group in i.model.groups:
+        block = group.feed_forward
+        if isinstance(block, ExpertBlock):
+            expert = f.mlp_parameters(i.model.hidden_dim, block.width, block.matrices)
+            visited = group.count * block.experts_per_token * expert
+            parts.append(i.conventions.flops_per_mac * visited)
+    return sum_of(parts)
 
 
 @dataclass(frozen=True)
