@@ -13,9 +13,11 @@ spread of what comes out is the band of systems that nobody has measured.
 from __future__ import annotations
 
 import argparse
+import csv
 import inspect
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from mlsysim.registry.calibration.machines import Machines
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
+from mlsysim.solvers.training.work import training_work
 from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
 from tools.calibration_fits import FAMILIES, FORMATS, PRIORS, SCALES, SWITCHED, told
@@ -67,10 +70,22 @@ class Runs:
     machine: NDArray[np.object_]
     framework: NDArray[np.object_]
     name: NDArray[np.object_]
+    split: NDArray[np.object_]
+    ideal: Floats
+    """Step time at full utilization of the peak rate."""
 
     def take(self, mask: NDArray[np.bool_]) -> Runs:
         """Return some of the runs."""
-        parts = (self.bits, self.time, self.group, self.machine, self.framework, self.name)
+        parts = (
+            self.bits,
+            self.time,
+            self.group,
+            self.machine,
+            self.framework,
+            self.name,
+            self.split,
+            self.ideal,
+        )
         return Runs(self.inputs.take(mask), *(part[mask] for part in parts))  # type: ignore[arg-type]
 
     def predict(self, constants: dict[Key, float]) -> Floats:
@@ -118,19 +133,20 @@ def _with(
     return i.but(calibration=calibration, **own)
 
 
-def load(split: str) -> Runs:
-    """Read all runs of one split whose machine and framework are known."""
-    found: list[tuple[TrainingInputs, float, str, str]] = []
+def load(*splits: str) -> Runs:
+    """Read all runs of some splits whose machine and framework are known."""
+    found: list[tuple[TrainingInputs, float, str, str, str]] = []
     machines = {id(row): key for key, row in Machines.items()}
     frameworks = {str(getattr(row, "name", "")): key for key, row in Frameworks.items()}
     for table, kind in TABLES.items():
         path = DATA / f"{table}.csv"
         for row in read_rows(path) if path.exists() else ():
-            if row.text("split") != split or not told(row.group):
+            split = row.text("split")
+            if split not in splits or not told(row.group):
                 continue
             try:
                 inputs = DistributedSolver.admit(DEFAULTS | kind.arguments(row))
-                found.append((inputs, kind.measured(row), row.group, row.name))
+                found.append((inputs, kind.measured(row), row.group, row.name, split))
             except (Skip, MLSysError):
                 continue
     runs = [inputs for inputs, *_ in found]
@@ -145,11 +161,18 @@ def load(split: str) -> Runs:
         Stack.of(runs),
         np.array([i.precision.bits for i in runs], dtype=float),
         np.array([time for _, time, *_ in found]),
-        words(group for *_, group, _ in found),
+        words(group for _, _, group, *_ in found),
         words(machines[id(c.machine)] for c in calibrations),
         words(frameworks[c.software.name] for c in calibrations),
-        words(name for *_, name in found),
+        words(name for *_, name, _ in found),
+        words(split for *_, split in found),
+        np.array([_ideal(i) for i in runs]),
     )
+
+
+def _ideal(i: TrainingInputs) -> float:
+    plain = i.plain()
+    return float(training_work(plain).model_flops / (plain.devices * plain.peak_rate))
 
 
 def free(runs: Runs) -> dict[Key, tuple[float, float, float, float]]:
@@ -259,26 +282,59 @@ def show(title: str, found: dict[str, tuple[int, float, float]]) -> None:
         print(f"  {name:26s} n={count:4d} MAPE {mape:5.1f} bias {bias:+6.1f}")
 
 
-def unseen(runs: Runs) -> dict[str, Floats]:
-    """Return measured over predicted for each family, by constants that were fitted without it."""
-    ratios = {}
+@dataclass(frozen=True)
+class Unseen:
+    """A family, predicted from the others."""
+
+    runs: Runs
+    predicted: Floats
+    constant: Floats
+    """By one utilization per machine and number format, from the other families as well."""
+
+    @property
+    def ratio(self) -> Floats:
+        """Measured over predicted."""
+        return self.runs.time / self.predicted
+
+
+def unseen(runs: Runs, every: Runs) -> Iterator[tuple[str, Unseen]]:
+    """Yield each family of `every` run as constants predict it that were fitted without it."""
     for family, groups in FAMILIES.items():
         out = np.isin(runs.group.astype(str), groups)
         if not out.any():
             continue
+        others, held = runs.take(~out), every.take(np.isin(every.group.astype(str), groups))
+        constants = solve(others)
         # A framework that no other family ran is known by the population of frameworks alone.
-        constants = solve(runs.take(~out))
-        held = runs.take(out)
         missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
-        ratios[family] = held.time / held.predict(constants | missing)
-        ratio = ratios[family]
-        error = 100 * (1 / ratio - 1)
-        print(
-            f"  without {family:28s} n={len(ratio):4d} MAPE {np.abs(error).mean():5.1f} "
-            f"bias {error.mean():+6.1f}",
-            flush=True,
+        yield (
+            family,
+            Unseen(held, held.predict(constants | missing), constant_utilization(others, held)),
         )
-    return ratios
+
+
+def constant_utilization(others: Runs, held: Runs) -> Floats:
+    """Predict runs by the median utilization of others on the same machine in the same format.
+
+    Where there are none, by that of all others.
+    """
+    found = others.ideal / others.time
+    predicted = np.empty_like(held.time)
+    for row, (machine, bits) in enumerate(zip(held.machine, held.bits, strict=True)):
+        alike = (others.machine == machine) & (others.bits == bits)
+        predicted[row] = held.ideal[row] / np.median(found[alike] if alike.any() else found)
+    return predicted
+
+
+def write(path: Path, found: dict[str, Unseen]) -> None:
+    """Write what each family's runs took, and what was predicted without them."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["family", "id", "split", "measured_s", "predicted_s", "constant_mfu_s"])
+        for family, one in found.items():
+            columns = (one.runs.name, one.runs.split, one.runs.time, one.predicted, one.constant)
+            for name, split, *times in zip(*columns, strict=True):
+                writer.writerow([family, name, split, *(f"{time:.4g}" for time in times)])
 
 
 def within(runs: Runs) -> dict[tuple[str, str], Floats]:
@@ -312,14 +368,14 @@ def edges_of(ratio: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def band(ratios: dict[str, Floats]) -> tuple[float, float]:
+def band(ratios: list[Floats]) -> tuple[float, float]:
     """Return the edges of a band that holds four of five runs of a family nobody has seen.
 
     A family effect and a run effect, both normal in logarithms: the spread between families and
     that within them, and a quantile of Student's distribution for as few families. Medians, since
     a few runs of any set are troubled by what no model knows.
     """
-    logs = [np.log(ratio) for ratio in ratios.values()]
+    logs = [np.log(ratio) for ratio in ratios]
     means = np.array([np.median(log) for log in logs])
     inside = np.median([np.abs(log - np.median(log)).mean() for log in logs if len(log) > 2])
     between = means.std(ddof=1)
@@ -336,8 +392,18 @@ def main() -> None:
     options = parser.parse_args()
     runs = load("calibrate")
     if options.families:
-        ratios = unseen(runs)
-        print("band of unseen systems", [round(edge, 3) for edge in band(ratios)])
+        found = {}
+        for family, one in unseen(runs, load("calibrate", "check")):
+            found[family] = one
+            misses = [100 * (time / one.runs.time - 1) for time in (one.predicted, one.constant)]
+            print(
+                f"without {family:26s} n={len(one.ratio):4d} MAPE {np.abs(misses[0]).mean():5.1f} "
+                f"bias {misses[0].mean():+6.1f}, constant MFU {np.abs(misses[1]).mean():5.1f}",
+                flush=True,
+            )
+        own = [one.ratio[one.runs.split == "calibrate"] for one in found.values()]
+        print("band of unseen systems", [round(edge, 3) for edge in band(own)])
+        write(DATA / "families.csv", found)
         return
     if options.bands:
         for (machine, framework), ratio in within(runs).items():
