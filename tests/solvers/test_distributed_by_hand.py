@@ -56,14 +56,14 @@ PEAK, STREAM = 989.4e12, 0.75 * 3.35e12
 PARAMETERS = Models.Llama3_70B.parameters.to("param").magnitude
 
 
-def product(rows, inner, columns):
+def product(rows, inner, columns, rate=0.8 * PEAK):
     """A matrix product: its time, its arithmetic, its traffic."""
-    work = 2 * rows * inner * columns / (0.8 * PEAK)
+    work = 2 * rows * inner * columns / rate
     traffic = 2 * (inner * columns + rows * (inner + columns)) / STREAM
     return 3e-6 + max(work, traffic), work, traffic
 
 
-def layer(tokens, tp, again):
+def layer(tokens, tp, again, rate=0.8 * PEAK, cast=0):
     """A layer of Llama 3 70B, forward and backward, and forward again: time, streaming, products.
 
     A product has two gradients of its own size; fused attention runs back in 2.5 times its
@@ -76,11 +76,11 @@ def layer(tokens, tp, again):
         (8192, 2 * inner),
         (inner, 8192),
     )
-    products = [product(tokens, *shape) for shape in shapes]
+    products = [product(tokens, *shape, rate) for shape in shapes]
     time, _, traffic = (sum(part) for part in zip(*products, strict=True))
     # Half of the scores: a token attends to what came before.
     attention = 4 * tokens * 2048 * width / 2 / (0.45 * PEAK)
-    elementwise = tokens * (20 * 8192 / tp + 5 * 2 * inner) / STREAM
+    elementwise = tokens * ((20 + 2 * cast) * 8192 / tp + (5 + 2 * cast) * 2 * inner) / STREAM
     streamed = (1 + 1.5 + again) * elementwise
     whole = (3 + again) * time + (1 + 2.5 + again) * attention + streamed
     return whole, streamed + (3 + again) * traffic
@@ -152,6 +152,80 @@ def test_a_step_by_hand(recompute, again, zero_stage):
     # One device that held it all would compute every operator once, on all rows.
     alone = 80 * layer(256 * 2048, 1, 0)[0] + head(256 * 2048, 1)[0]
     assert r.scaling_efficiency == pytest.approx(alone / (256 * step), rel=1e-3)
+
+
+def test_narrow_products_by_hand():
+    """In 8 bits products run at twice the rate and tensors are cast; attention and logits stay."""
+    constants = replace(CONSTANTS, gemm_efficiency_fp8=0.7, cast_bytes=Q_(3, "byte"))
+    r = DistributedSolver.solve(
+        **PLAN | {"precision": "fp8", "calibration": constants}, recompute="full"
+    )
+    tokens = 2 * 2048
+    own, _ = layer(tokens, 8, 1, 0.7 * 1978.9e12, 3)
+    expected = 16 * (20 * own + head(tokens, 8)[0])
+    assert r.compute_latency.to("s").magnitude == pytest.approx(expected, rel=1e-4)
+    matrices = 2 * 80 * (2 * 8192 * 128 * 72 + 3 * 8192 * 28_672) / 1978.9e12
+    scores, logits = 4 * 80 * 8192 * 2048 / 2 / PEAK, 2 * 128_256 * 8192 / PEAK
+    time = 256 * r.step_latency_total.to("s").magnitude / (256 * 2048)
+    assert r.mfu == pytest.approx(3 * (matrices + scores + logits) / time, rel=1e-4)
+    assert r.hfu == pytest.approx((4 * (matrices + scores) + 3 * logits) / time, rel=1e-4)
+
+
+@pytest.mark.parametrize(("recompute", "matrix", "again"), [("none", 0, 0), ("selective", 0, 1)])
+def test_attention_that_is_not_fused_by_hand(recompute, matrix, again):
+    """All scores are computed, at the rate of products, and written; two gradients, not 2.5."""
+    constants = replace(CONSTANTS, score_bytes=Q_(14, "byte"))
+    r = DistributedSolver.solve(
+        **PLAN | {"calibration": constants}, recompute=recompute, attention="unfused"
+    )
+    tokens = 2 * 2048
+    fused = 4 * tokens * 2048 * 1024 / 2 / (0.45 * PEAK)
+    plain = 4 * tokens * 2048 * 1024 / (0.8 * PEAK)
+    written = 2 * 64 * 2048**2 * 14 / 8 / STREAM
+    own = layer(tokens, 8, matrix)[0] - 3.5 * fused + (3 + again) * plain + (2.5 + again) * written
+    expected = 16 * (20 * own + head(tokens, 8)[0])
+    assert r.compute_latency.to("s").magnitude == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_shared_sequence_by_hand():
+    """Eight ranks of a sequence, one to a server: keys and values go round under attention."""
+    plan = PLAN | {"batch_size": 32, "pp_size": 1, "cp_size": 8, "microbatch_count": 2}
+    r = DistributedSolver.solve(**plan, recompute="none")
+    tokens, port = 4 * 2048 / 8, 0.9 * 50e9
+    own, hidden = layer(tokens, 8, 0)[0], 2 * tokens * 8192
+    # A device has one of eight heads of 128, of a part of four sequences.
+    trip = 7 * (2 * 128 * tokens * 2 / port + 2.7e-6)
+    attention = 4 * tokens * 2048 * 1024 / 2 / (0.45 * PEAK)
+    context = 3 * max(0, trip - 7 / 8 * attention)
+    assert context > 0
+    tensor = 4 * (2 * 7 / 8 * hidden / (0.7 * 450e9) + 14 * 0.6e-6 + 50e-6)
+    shown = max(0.75 * tensor, tensor - (own - (3 * trip - context)))
+    assert r.cp_communication_latency.to("s").magnitude == pytest.approx(160 * context)
+    assert r.tp_communication_latency.to("s").magnitude == pytest.approx(160 * shown)
+    # All 32 devices of the four replicas and eight parts share the gradients of each part.
+    reduction = 2 * 31 / 32 * 2 * PARAMETERS / 8 / port + 62 * 2.7e-6
+    sent = r.dp_communication_latency + r.hidden_communication_latency
+    sent -= (3 * trip - context) * 160 * Q_(1, "s") + 160 * (tensor - shown) * Q_(1, "s")
+    assert sent.to("s").magnitude == pytest.approx(reduction)
+
+
+@pytest.mark.parametrize(("nodes", "edge"), [(1, "node"), (32, "fleet")])
+def test_the_band_is_that_of_the_fleet(nodes, edge):
+    constants = replace(
+        CONSTANTS,
+        node_band_low=0.9,
+        node_band_high=1.1,
+        fleet_band_low=0.8,
+        fleet_band_high=1.2,
+        expert_band_low=0.7,
+        expert_band_high=1.3,
+    )
+    plan = PLAN | {"fleet": replace(FLEET, count=nodes), "pp_size": 1, "calibration": constants}
+    low, high = {"node": (0.9, 1.1), "fleet": (0.8, 1.2)}[edge]
+    for model, edges in ((PLAN["model"], (low, high)), (Models.Mixtral_8x7B, (0.7, 1.3))):
+        r = DistributedSolver.solve(**plan | {"model": model})
+        found = [r[f"step_latency_{end}"] / r.step_latency_total for end in ("low", "high")]
+        assert found == pytest.approx(edges)
 
 
 # Experts: eight dense layers and 24 with experts, on 64 devices. Each holds two of 32 experts, so
