@@ -233,7 +233,7 @@ def test_the_band_is_that_of_the_fleet(nodes, edge):
 MIXED = replace(
     Models.Mixtral_8x7B,
     name="mixed",
-    ffn_dim=20_480,
+    ffn_dim=24_576,
     moe_layers=24,
     experts=32,
     experts_per_token=4,
@@ -262,7 +262,7 @@ EXPERT_PLAN = PLAN | {
     "recompute": "none",
     "calibration": EXPERT_CONSTANTS,
 }
-ATTENTION, DENSE = 2 * 4096 * 128 * (32 + 8), 3 * 4096 * 20_480
+ATTENTION, DENSE = 2 * 4096 * 128 * (32 + 8), 3 * 4096 * 24_576
 EXPERT, SHARED, TABLE = 3 * 4096 * 3584, 3 * 4096 * 4096, 32_000 * 4096
 EXPERTS = 24 * 32 * EXPERT
 COMMON = 32 * ATTENTION + 8 * DENSE + 24 * SHARED + 2 * TABLE
@@ -291,8 +291,8 @@ def test_a_step_with_experts_by_hand(per_node, compression, zero_stage):
 
     routed = time(rows, 4096, 2 * 3584, 2, 0.65) + time(rows, 3584, 4096, 2, 0.65)
     both = time(tokens, 4096, 48 * 128 / 2) + time(tokens, 2048, 4096)
-    products = both + (8 * ffn(20_480) + 24 * (routed + ffn(4096))) / 32
-    norms, widths = 20 * 4096 / 2, (8 * 20_480 + 24 * (4 * 3584 + 4096)) / 32
+    products = both + (8 * ffn(24_576) + 24 * (routed + ffn(4096))) / 32
+    norms, widths = 20 * 4096 / 2, (8 * 24_576 + 24 * (4 * 3584 + 4096)) / 32
     moved = tokens * (norms + 5 * 2 * widths / 2) + 24 / 32 * rows * 4096 * (8 + 33)
     attention = 4 * tokens * 2048 * 2048 / 2 / (0.45 * PEAK)
     own = 3 * products + 3.5 * attention + 2.5 * moved / STREAM
@@ -345,7 +345,7 @@ def test_memory_with_experts_by_hand(recompute, zero_stage):
         """Two norms' inputs and what residuals add, attention, the block, and statistics."""
         return tokens * (8 * 4096 / 2 + 2 * (2 * 128 * 40 + width) / 2 + 4 * 32 / 2)
 
-    dense, mixed = kept(3 * 20_480), kept(4 * (4096 + 3 * 3584) + 3 * 4096)
+    dense, mixed = kept(3 * 24_576), kept(4 * (4096 + 3 * 3584) + 3 * 4096)
     layer_input = 2 * tokens * 4096 / 2
 
     def stage(plain, others, in_flight, outputs):
