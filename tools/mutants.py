@@ -8,6 +8,7 @@ defect, too. Each mutant is tested in a temporary copy of the project, nearest t
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import itertools
 import os
@@ -24,19 +25,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mlsysim.core.formula import FORMULAS
+
 ROOT = Path(__file__).resolve().parents[1]
-SOLVERS = "mlsysim/solvers"
 GROUPS = {
-    "formulas": ["mlsysim/core/formulas/[a-z]*.py"],
+    "formulas": ["core/formulas/[a-z]*.py"],
     "models": [
-        *(f"{SOLVERS}/{name}.py" for name in ("layer", "work")),
-        *(f"{SOLVERS}/training/{name}.py" for name in ("links", "memory", "work")),
-        *(f"{SOLVERS}/*/{name}.py" for name in ("operators", "textbook")),
+        *("solvers/layer.py", "solvers/work.py", "solvers/training/[lmw]*.py"),
+        *("solvers/*/operators.py", "solvers/*/textbook.py"),
     ],
 }
 NEAREST = {"training": "distributed", "serving": "serving", "passes": "single_node"}
-"""Folder of a model, and what the names of its tests begin with."""
-
 # Most others, such as a shift of a float or a missing `@formula`, stop the first import or call.
 _SIGNS, _ORDERS = "(Add|Sub|Mul|Div|FloorDiv)", "(Eq|NotEq|Lt|LtE|Gt|GtE)"
 USED = re.compile(
@@ -44,18 +43,14 @@ USED = re.compile(
     rf"|ReplaceComparisonOperator_({_ORDERS}_{_ORDERS}|Is_IsNot|IsNot_Is)"
     "|Replace(UnaryOperator|True|False|And|Or).*|AddNot|NumberReplacer|ZeroIterationForLoop)"
 )
-SYMMETRIC = ("isinstance", "maximum", "minimum", "zip")
-LIMIT = 300
-"""Seconds that one stage of tests may take."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A defect: the whole text of its module, and the line and function that it is in."""
+    """A defect: the whole text of its module, and the function that it is in."""
 
     path: Path
     text: str
-    line: int
     function: str
 
 
@@ -76,14 +71,30 @@ class SwapArguments:
     def _pairs(self, node: Any) -> list[Any]:
         if node.type != "arglist" or node.parent.type != "trailer":
             return []
-        if node.parent.get_previous_sibling().get_code(False).endswith(SYMMETRIC):
-            return []
+        name = node.parent.get_previous_sibling().get_code(False).split(".")[-1]
         values = [
             (child, 2) if child.type == "argument" else (node, index)
             for index, child in enumerate(node.children)
             if child.type != "operator" and "*" not in child.get_first_leaf().value
         ]
-        return list(itertools.pairwise(values))
+        pairs = enumerate(itertools.pairwise(values))
+        return [pair for place, pair in pairs if not commutes(name, place)]
+
+
+def commutes(name: str, place: int) -> bool:
+    """Return whether a function takes its neighboring arguments in either order."""
+    if name not in FORMULAS:
+        return name in ("isinstance", "maximum", "minimum", "zip")
+    function, draw = FORMULAS[name].function, random.Random(0)
+    try:
+        for _ in range(200):
+            given = [2.0 ** draw.randint(-30, 4) for _ in FORMULAS[name].signature.parameters]
+            swapped = [*given[:place], *reversed(given[place : place + 2]), *given[place + 2 :]]
+            if abs(function(*given) - function(*swapped)) > 1e-9 * abs(function(*given)):
+                return False
+    except (ArithmeticError, TypeError):  # such as the divisors of a fraction
+        return False
+    return True
 
 
 def mutants(folder: Path, globs: list[str], seed: int) -> Iterator[Mutant]:
@@ -94,7 +105,7 @@ def mutants(folder: Path, globs: list[str], seed: int) -> Iterator[Mutant]:
 
     operators = [get_operator(name)() for name in operator_names() if USED.fullmatch(name)]
     places: dict[Any, list[tuple[Any, int, str]]] = {}
-    for path in sorted(path for glob in globs for path in folder.glob(glob)):
+    for path in sorted(path for glob in globs for path in (folder / "mlsysim").glob(glob)):
         nodes = list(ast_nodes(get_ast(path.read_text(encoding="utf-8"))))
         for operator in (*operators, SwapArguments()):
             found = ((node, at) for node in nodes for at in operator.mutation_positions(node))
@@ -102,16 +113,16 @@ def mutants(folder: Path, globs: list[str], seed: int) -> Iterator[Mutant]:
                 if function := _function(node):
                     places.setdefault((path, *at), []).append((operator, occurrence, function))
     draw = random.Random(seed)
-    for path, start, end in draw.sample(sorted(places), len(places)):
-        operator, occurrence, function = draw.choice(places[path, start, end])
-        text = path.read_text(encoding="utf-8")
+    for place in draw.sample(sorted(places), len(places)):
+        operator, occurrence, function = draw.choice(places[place])
+        text = place[0].read_text(encoding="utf-8")
         changed = mutate_code(text, operator, occurrence)
         try:
             same = ast.dump(ast.parse(changed)) == ast.dump(ast.parse(text))
         except SyntaxError:
             continue
         if not same:
-            yield Mutant(path.relative_to(folder), changed, start[0], function)
+            yield Mutant(place[0].relative_to(folder), changed, function)
 
 
 def _function(node: Any) -> str:
@@ -148,19 +159,20 @@ def verdict(folder: Path, mutant: Mutant) -> str:
     path = folder / mutant.path
     original = path.read_text(encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist"]
+    run = functools.partial(
+        subprocess.run,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
     try:
         path.write_text(mutant.text, encoding="utf-8")
         for tests in stages(folder, mutant):
             # Bytecode knows its source by size and second, and both may be the same.
             Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
-            done = subprocess.run(
-                [*command, *tests],
-                cwd=folder,
-                env=os.environ | {"PYTHONPATH": str(folder)},
-                capture_output=True,
-                timeout=LIMIT,
-                check=False,
-            )
+            done = run([*command, *tests])
             if done.returncode in (1, 2):  # a test fails, or none can be imported
                 return "killed"
             if done.returncode != 5:  # no test has the function's name
@@ -199,7 +211,7 @@ def score(count: int, seed: int) -> int:
 
 def _show(folder: Path, mutant: Mutant, found: str) -> None:
     before = (folder / mutant.path).read_text(encoding="utf-8").split("\n")
-    print(f"{found}: {mutant.path}:{mutant.line} ({mutant.function})")
-    for old, new in zip(before, mutant.text.split("\n"), strict=False):
+    print(f"{found}: {mutant.path} ({mutant.function})")
+    for line, (old, new) in enumerate(zip(before, mutant.text.split("\n"), strict=False), 1):
         if old != new:
-            print(f"  - {old.strip()}\n  + {new.strip()}", flush=True)
+            print(f"  {line} - {old.strip()}\n  {line} + {new.strip()}", flush=True)
