@@ -1,8 +1,8 @@
 """Mutation score: how many small defects in formulas and models the tests notice.
 
-The defects are those of cosmic-ray that leave an arithmetic that runs: `pip install cosmic-ray`, or
-the extra `bench`. Models are mostly calls, so two neighboring arguments that are swapped are a
-defect, too. Each mutant is tested in a temporary copy of the project, nearest tests first.
+The defects are those of cosmic-ray (`pip install cosmic-ray`, 8.7 or later) that still run. Models
+are mostly calls, so two swapped neighboring arguments are a defect, too. Each mutant is tested in a
+temporary copy of the project, with the nearest tests first.
 """
 
 from __future__ import annotations
