@@ -116,11 +116,11 @@ def test_each_pass_hides_keys_and_values_under_its_own_attention():
     # Half of 4 s^2 h operations, a sixteenth of them here. Under the last block nothing travels.
     share = c.attention_efficiency * 512 / (512 + c.attention_half)  # of 8,192 / 16 tokens
     rate = share * NODE.accelerator.compute.si("fp16")
-    attention = 2 * 8192**2 * 4096 / 16 / rate * 15 / 16  # 0.201 ms, and 2.5 times that backward
-    wait = (round_time - attention) + (2 * round_time - 2.5 / c.attention_backward * attention)
+    attention = 2 * 8192**2 * 4096 / 16 / rate * 15 / 16
+    backward = 2.5 / c.attention_backward * attention
+    wait = max(0, round_time - attention) + max(0, 2 * round_time - backward)
     found = context(efficiency=None, recompute="none", calibration=Calibrations.H100_Megatron)
     assert found == pytest.approx(wait * PASSES)
-    assert found == pytest.approx(0.776, rel=0.01)
 
 
 def test_gathered_keys_and_values_use_all_ports_of_a_node():
