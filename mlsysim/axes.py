@@ -12,19 +12,14 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import Record
 from mlsysim.core.inputs import Varying
 from mlsysim.core.units import Q_, is_quantity, si_factor, unit
-from mlsysim.solvers.arguments import Amount, Argument, Number, is_array
+from mlsysim.solvers.arguments import Amount, Argument, Number, is_axis
 
-__all__ = ["Axis", "is_axis"]
+__all__ = ["Axis"]
 
 _SEQUENCES = (list, tuple, range)
 _PLAIN = (int, float)
 _DATES = "mM"
 """NumPy's kinds of times and dates."""
-
-
-def is_axis(value: Any) -> bool:
-    """Tell whether an argument holds several values."""
-    return isinstance(value, _SEQUENCES) or is_array(value)
 
 
 class Axis:

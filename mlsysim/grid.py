@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.axes import Axis, is_axis
+from mlsysim.axes import Axis
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.forms import structure
 from mlsysim.core.inputs import Inputs, Varying
 from mlsysim.core.table import Column
 from mlsysim.memory import check_room
 from mlsysim.slices import Chosen, holding
+from mlsysim.solvers.arguments import is_axis
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.spread import SpreadColumn
 

@@ -59,7 +59,6 @@ class SpreadColumn(Column):
 
     def picked(self, rows: Any) -> Column:
         """Return the column of some rows, given by an array of their numbers."""
-        rows = np.asarray(rows, np.intp) % max(len(self), 1)  # they may count from the end
         shape = self.__dict__["_shape"]
         spots = np.unravel_index(rows, shape)
         spread = np.broadcast_to(self.__dict__["_compact"], shape)

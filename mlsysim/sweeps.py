@@ -71,8 +71,8 @@ class Sweep(Table):
         ConfigError
             If there is no such row, or the row's configuration makes no sense.
         """
-        self.row(index)
-        answer: Result = self.solver.solve(**self._grid.arguments(index % len(self)))
+        row = self._position("index", index) % len(self)
+        answer: Result = self.solver.solve(**self._grid.arguments(row))
         return answer
 
     def best(self, field: str, *, smallest: bool = False, feasible: bool = True) -> Result:
@@ -149,7 +149,7 @@ class Sweep(Table):
                 f"indices must be numbers of the table's {len(self)} rows, got {shown(indices)}",
                 argument="indices",
             )
-        return self._picked(rows.astype(int))
+        return self._picked(rows.astype(int) % max(len(self), 1))  # they may count from the end
 
     def _picked(self, rows: NDArray[Any]) -> Sweep:
         columns = {name: column.picked(rows) for name, column in self._columns.items()}

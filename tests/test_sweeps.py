@@ -292,3 +292,17 @@ def test_a_table_without_a_valid_row_has_all_columns(solver, good, bad):
     assert set(unknown.values()) == {None, False}
     assert {name for name, value in unknown.items() if value is False} >= {"valid", "feasible"}
     assert len(sweep(solver, **good | bad, invalid="drop")) == 0
+
+
+def test_rows_that_count_from_the_end_have_their_results():
+    table = swept(tp_size=[1, 2, 4, 8])
+    picked = table.take([0, -1])
+    assert picked.result(1).mfu == table.result(3).mfu == table.row(3)["mfu"]
+    assert picked.take([-1]).result(0).parallelism.tp == 8
+    assert picked.where([False, True]).result(-1).parallelism.tp == 8
+
+
+def test_a_result_spreads_no_column():
+    table = swept(tp_size=[1, 2, 4, 8], pp_size=[1, 4])
+    assert table.result(5).parallelism.tp == 4
+    assert all("values" not in vars(table._columns[name]) for name in ("mfu", "memory"))

@@ -21,7 +21,7 @@ from mlsysim.core.files import printable
 from mlsysim.core.formula import Formula
 from mlsysim.core.provenance import cited
 from mlsysim.core.recording import Input, Recorded, value_of
-from mlsysim.core.units import Q_, format_number, si_factor
+from mlsysim.core.units import Q_, format_number, real_number, si_factor
 
 __all__ = ["Derivation", "Input", "Step", "expression"]
 
@@ -45,6 +45,9 @@ class Step:
     """The line of arithmetic, with names."""
     put_in: Callable[[], str] = str
     """Writes the same with the numbers put in."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "put_in": functools.partial(str, self.put_in())}
 
     @property
     def equation_text(self) -> str:
@@ -138,14 +141,15 @@ class Derivation:
         ConfigError
             If `depth` is not a whole number of one or more.
         """
-        if depth is not None and (not isinstance(depth, int) or depth < 1):
+        whole = real_number(depth)
+        if depth is not None and (whole is None or whole != whole // 1 or whole < 1):
             raise ConfigError(
                 f"depth = {shown(depth)} is out of range: give a whole number of 1 or more, or "
                 "None",
                 argument="depth",
             )
         part = copy.copy(self)
-        part._depth = depth
+        part._depth = None if whole is None else int(whole)
         return part
 
     def totals_first(self) -> Derivation:
@@ -352,8 +356,11 @@ class _Writer:
             return self._operand(kept, numbers)
         binding = _BINDING[sign]
         first = self._bound(left, numbers, binding + (sign == "**"))
-        # What is subtracted or divided by needs its parentheses, as does a power's base.
-        second = self._bound(right, numbers, binding + (sign not in "+*" and sign != "**"))
+        # What is subtracted or divided by needs its parentheses, as does a power's base, and a
+        # rounded quotient or a remainder that is multiplied.
+        rounded = isinstance(right, Recorded) and right.operation in ("//", "%")
+        exact = sign in ("+", "**") or (sign == "*" and not rounded)
+        second = self._bound(right, numbers, binding + (not exact))
         return f"{first} {sign} {second}" if sign != "**" else f"{first}**{second}", binding
 
     def _kept(self, sign: str, left: Any, right: Any) -> Any:

@@ -203,6 +203,11 @@ class Record:
             self._keep(item.name, own)
         self._keep("_si", si)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what has been worked out since: equal records have equal pickles.
+        kept = {*self.__dataclass_fields__, "_si"}
+        return {name: value for name, value in self.__dict__.items() if name in kept}
+
     def _keep(self, name: str, value: Any) -> None:
         """Set an attribute while the record is made."""
         object.__setattr__(self, name, value)

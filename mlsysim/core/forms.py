@@ -195,8 +195,7 @@ class _Differing:
     def _refuse(self, *_: object) -> Any:
         raise TypeError(f"{self.name} differs from row to row, and the model chooses by it")
 
-    __eq__ = __ne__ = __bool__ = __str__ = _refuse
-    __hash__ = object.__hash__
+    __eq__ = __ne__ = __bool__ = __str__ = __hash__ = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Differing, (self.name,)

@@ -31,7 +31,7 @@ class Varying:
         raise TypeError(f"{self.name} differs from row to row: declare it a Stage to choose by it")
 
     __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
-    __hash__ = object.__hash__
+    __hash__ = _refuse
 
 
 class _Default:
@@ -51,7 +51,11 @@ class _Default:
 
 
 def default(choose: Callable[[Any], Any]) -> Any:
-    """Declare what a field takes from the other inputs where nothing is given."""
+    """Declare what a field takes from the other inputs where nothing is given.
+
+    It is another field, or a value that names and registry rows determine. Arithmetic on arguments
+    belongs in a property, because in a sweep they differ from row to row.
+    """
     return _Default(choose)
 
 
@@ -61,13 +65,14 @@ class Inputs:
     What a solver admits is held as it is: registry rows, whole numbers. The model gets one of its
     forms, whose numbers are plain, recorded, or arrays.
 
-    Attributes
+    Parameters
     ----------
-    units : dict
-        Units of the numeric arguments. The solver takes them from its signature.
+    values
+        The arguments of the solver, as it admits them.
+    units
+        Units of the numeric ones, which the solver's signature states.
     """
 
-    units: ClassVar[Mapping[str, str]] = {}
     _late: ClassVar[tuple[str, ...]] = ()
     """Fields that follow from others unless they are given."""
     _worked_out: ClassVar[tuple[str, ...]] = ()
@@ -80,13 +85,13 @@ class Inputs:
             n for n, value in found.items() if isinstance(value, _Default | derived)
         )
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any], units: Mapping[str, str]) -> None:
         given = {
             name: value
             for name, value in values.items()
             if value is not None or name not in self._late
         }
-        self.__dict__.update(given, _given=tuple(given))
+        self.__dict__.update(given, _given=tuple(given), _units=units)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} is read-only: make others with but()")
@@ -96,8 +101,18 @@ class Inputs:
         return name in self.__dict__["_given"]
 
     def but(self, **values: Any) -> Self:
-        """Return the same inputs with other values in some fields."""
-        return replaced(self, **values)
+        """Return the same inputs with other values in some fields.
+
+        What follows from others follows again. In a form it keeps its value, because the names that
+        it depends on may differ from row to row.
+        """
+        made = replaced(self, **values)
+        if (given := self.__dict__.get("_given")) is not None:
+            made.__dict__["_given"] = given = tuple({*given, *values})
+            for name in self._worked_out:
+                if name not in given:
+                    made.__dict__.pop(name, None)
+        return made
 
     def plain(self) -> Self:
         """Return the form with floats in SI base units; what is not known is NaN."""
@@ -109,7 +124,7 @@ class Inputs:
     def recorded(self) -> Self:
         """Return the form with recorded quantities, which know where they come from."""
         return self._form(
-            lambda name, value: recorded(float(value), name, self.units[name], name),
+            lambda name, value: recorded(float(value), name, self.__dict__["_units"][name], name),
             lambda name, row: recorded_form(row, name),
         )
 
@@ -117,13 +132,14 @@ class Inputs:
         form = object.__new__(type(self))
         made = form.__dict__
         given: tuple[str, ...] = self.__dict__["_given"]
+        units: Mapping[str, str] = self.__dict__["_units"]
         for name in (*given, *self._late):
-            if name in made or (name in self.units and name not in given):
+            if name in made or (name in units and name not in given):
                 continue  # a form finds such a number itself, and so knows where it comes from
             value = getattr(self, name)
             if isinstance(value, Record):
                 made[name] = row(name, value)
-            elif name in self.units:
+            elif name in units:
                 made[name] = number(name, math.nan if value is None else value)
             else:
                 made[name] = value

@@ -52,29 +52,29 @@ def _is_array(*values: Any) -> bool:
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """Larger of `a` and `b`, element by element."""
+    """Larger of `a` and `b`, element by element; NaN if either is."""
     if type(a) in _PLAIN and type(b) in _PLAIN:  # the usual case, and a fast test for it
-        return a if a >= b else b
+        return a if a >= b or a != a else b
     if _is_recorded(a, b):
         return applied(maximum, a, b)
     if _is_array(a, b):
         import numpy
 
         return numpy.maximum(a, b)
-    return _like(a if a >= b else b, a, b)
+    return _like(a if a >= b or a != a else b, a, b)
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """Smaller of `a` and `b`, element by element."""
+    """Smaller of `a` and `b`, element by element; NaN if either is."""
     if type(a) in _PLAIN and type(b) in _PLAIN:
-        return a if a <= b else b
+        return a if a <= b or a != a else b
     if _is_recorded(a, b):
         return applied(minimum, a, b)
     if _is_array(a, b):
         import numpy
 
         return numpy.minimum(a, b)
-    return _like(a if a <= b else b, a, b)
+    return _like(a if a <= b or a != a else b, a, b)
 
 
 def _like(value: Any, *arguments: Any) -> Any:

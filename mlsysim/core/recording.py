@@ -111,7 +111,16 @@ def _unwatched(function: Callable[..., Any], *values: Any) -> Any:
     try:
         return function(*values)
     finally:
-        sys.setprofile(watch)
+        _profile_with(watch)
+
+
+def _profile_with(profiler: Any) -> None:
+    """Give the interpreter a profiler back, or none."""
+    if hasattr(profiler, "enable"):  # cProfile's, which is not a function
+        sys.setprofile(None)
+        profiler.enable()
+    else:
+        sys.setprofile(profiler)
 
 
 def _binary(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
@@ -152,20 +161,20 @@ for _function in (
 
 
 @contextmanager
-def watching(package: str) -> Iterator[None]:
+def watching(*modules: str) -> Iterator[None]:
     """Let recorded numbers learn the formulas that return them, and the variables that hold them.
 
     Parameters
     ----------
-    package
-        Names of variables are read in functions of this package's modules.
+    *modules
+        Names of variables are read in functions of these modules, and of those inside them.
     """
     open_calls: list[dict[str, Any]] = []
 
     def read_names(frame: FrameType | None) -> None:
         if frame is None or frame.f_code.co_name.startswith(("<", "__")):
             return
-        if frame.f_globals.get("__name__", "").startswith(package):
+        if frame.f_globals.get("__name__", "").startswith(modules):
             _name(frame.f_locals)
 
     def watch(frame: FrameType, event: str, result: Any) -> None:
@@ -184,16 +193,12 @@ def watching(package: str) -> Iterator[None]:
             if isinstance(result, Recorded) and not handed_through:
                 result.formula, result.arguments = found, arguments
 
-    before: Any = sys.getprofile()
+    before = sys.getprofile()
     sys.setprofile(watch)
     try:
         yield
     finally:
-        if hasattr(before, "enable"):  # cProfile's, which is no function
-            sys.setprofile(None)
-            before.enable()
-        else:
-            sys.setprofile(before)
+        _profile_with(before)
 
 
 def _name(variables: dict[str, Any]) -> None:

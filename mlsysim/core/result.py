@@ -128,7 +128,8 @@ class Result(Mapping[str, Any]):
         """
         if "_origin" not in self.__dict__:
             raise UnknownEntryError(
-                f"this {type(self).__name__} is part of another result; explain that one",
+                f"this {type(self).__name__} does not come from a solver: explain the result that "
+                "solve returned, of which this may be a part or an edited copy",
             )
         derivation = self._derivation()
         wanted = [self._derived(name) for name in names]

@@ -25,7 +25,7 @@ from mlsysim.planner.search import Search
 from mlsysim.planner.space import LEVERS
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
-from mlsysim.solvers.arguments import Amount, Argument, Choice
+from mlsysim.solvers.arguments import Amount, Argument, Choice, is_axis
 
 __all__ = ["PARAMETERS", "advise"]
 
@@ -176,9 +176,9 @@ def advise(
     prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
     economics = prices | {"training_tokens": training_tokens, "datacenter": datacenter}
     for name, value in (fixed | economics).items():
-        if getattr(value, "ndim", 0):
+        if is_axis(value):
             raise ConfigError(
-                f"{name} = {shown(value)} is an array: give one value, since it is not searched",
+                f"{name} = {shown(value)} has several values: give one, since it is not searched",
                 argument=name,
             )
     for name, value in fixed.items():
@@ -233,7 +233,7 @@ PARAMETERS: Mapping[str, Argument] = {
 def _several(name: str, value: Any) -> list[Any]:
     """Return the choices for an argument, each admitted by the solver's own rules."""
     kind = DistributedSolver.parameters[name]
-    if isinstance(value, (str, Mapping)) or not _is_list(value):
+    if isinstance(value, (str, Mapping)) or not is_axis(value):
         values = [value]
     else:
         values = list(islice(value, _MOST_CHOICES + 1))  # a range may have billions
@@ -248,7 +248,3 @@ def _several(name: str, value: Any) -> list[Any]:
     for item in values:
         kind.admit(name, item)
     return [item.item() if hasattr(item, "item") else item for item in values]
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0

@@ -69,8 +69,9 @@ class Goal:
         days = (self._tokens or _MILLION) / rate / 86_400
         if self._tokens is not None:
             columns["training_time"] = Column(days, "day")
-        if self.name in ("cost", "carbon"):
-            values, unit = getattr(self, f"_{self.name}")(fleet, found, days)
+        counted = {"cost": self._cost, "carbon": self._carbon}.get(self.name)
+        if counted is not None:
+            values, unit = counted(fleet, found, days)
             per = "" if self._tokens is not None else "/Mtoken"
             columns[self.name] = Column(values, unit + per)
         return columns

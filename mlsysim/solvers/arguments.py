@@ -35,6 +35,7 @@ __all__ = [
     "Whole",
     "arguments_of",
     "is_array",
+    "is_axis",
 ]
 
 
@@ -45,6 +46,11 @@ def is_array(value: Any) -> bool:
     """Tell whether a value is an array of several numbers."""
     axes = getattr(value, "ndim", 0)
     return hasattr(value, "dtype") and isinstance(axes, int) and axes > 0
+
+
+def is_axis(value: Any) -> bool:
+    """Tell whether an argument holds several values."""
+    return isinstance(value, (list, tuple, range)) or is_array(value)
 
 
 def _as_float(value: Any) -> float:
@@ -351,6 +357,8 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
     found = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            plain, kind = get_args(hint)[:2]
-            found[name] = kind.of(get_args(plain) or (plain,))
+            plain, *notes = get_args(hint)
+            for kind in notes:
+                if isinstance(kind, Argument):
+                    found[name] = kind.of(get_args(plain) or (plain,))
     return found

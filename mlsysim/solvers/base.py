@@ -19,7 +19,7 @@ from mlsysim.core.inputs import Inputs
 from mlsysim.core.recording import watching
 from mlsysim.core.result import Result
 from mlsysim.core.units import dress
-from mlsysim.solvers.arguments import Argument, Number, Switch, arguments_of, is_array
+from mlsysim.solvers.arguments import Argument, Number, Switch, arguments_of, is_axis
 
 __all__ = ["Model", "Rule", "Solver"]
 
@@ -54,6 +54,8 @@ class Solver(Generic[I, R]):
     ----------
     parameters : dict
         The kind of each argument, read from the signature of `solve`.
+    units : dict
+        Unit of each argument that is a number.
     """
 
     inputs: ClassVar[type[Any]]
@@ -61,14 +63,14 @@ class Solver(Generic[I, R]):
     result: ClassVar[type[Any]]
     solve: ClassVar[Callable[..., Any]]
     parameters: ClassVar[Mapping[str, Argument]]
+    units: ClassVar[Mapping[str, str]]
 
     def __init_subclass__(cls) -> None:
-        cls.parameters = arguments_of(cls.solve)
-        cls.inputs.units = {
-            name: kind.unit
-            for name, kind in cls.parameters.items()
-            if isinstance(kind, Number | Switch)
-        }
+        found = arguments_of(cls.solve)
+        if not found:
+            return  # a `solve` that passes its arguments on to that of the base class
+        cls.parameters = found
+        cls.units = {n: kind.unit for n, kind in found.items() if isinstance(kind, Number | Switch)}
 
     @classmethod
     def model(cls, inputs: I) -> Model[I]:
@@ -88,7 +90,8 @@ class Solver(Generic[I, R]):
     def admit(cls, given: Mapping[str, Any]) -> I:
         """Check every argument, and that they agree with each other."""
         inputs: I = cls.inputs(
-            {name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()}
+            {name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()},
+            cls.units,
         )
         cls.check(inputs)
         return inputs
@@ -104,9 +107,9 @@ class Solver(Generic[I, R]):
         """Answer for the arguments of `solve`, as `locals()` holds them."""
         del given["cls"]
         for name, value in given.items():
-            if is_array(value):
+            if is_axis(value):
                 raise ConfigError(
-                    f"{name} = {shown(value)} is an array, and solve takes one value: use sweep",
+                    f"{name} = {shown(value)} has several values: give one, or use sweep",
                     argument=name,
                 )
         inputs = cls.admit(given)
@@ -126,8 +129,9 @@ class Solver(Generic[I, R]):
     def derive(cls, given: Mapping[str, Any]) -> Derivation:
         """Run the model on recorded numbers and return how its outputs were made."""
         inputs = cls.admit(given)
-        with watching(__package__):
-            outputs = cls.model(inputs)(inputs.recorded())
+        model = cls.model(inputs)
+        with watching(__package__, model.__module__):
+            outputs = model(inputs.recorded())
         return Derivation(outputs)
 
 
