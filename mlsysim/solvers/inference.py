@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value
-from mlsysim.core.types import Accelerator, ServingCalibration, TransformerModel
+from mlsysim.core.types import ServingCalibration, TransformerModel
 from mlsysim.core.types.layers import ExpertBlock
-from mlsysim.registry.conventions import Conventions
+from mlsysim.solvers.device import DeviceInputs
 from mlsysim.solvers.layer import Device, Experts, Forward, forward
 
-__all__ = ["inference_device", "inference_layer"]
+__all__ = ["InferenceInputs", "inference_device", "inference_layer"]
 
 
-class _Inference(Protocol):
+class InferenceInputs(DeviceInputs):
     """Inputs of a question about forward passes."""
 
     calibration: ServingCalibration
-    conventions: Conventions
-
-    @property
-    def device(self) -> Accelerator: ...
-
-    @property
-    def peak_rate(self) -> Value: ...
-
-    @property
-    def wide_peak_rate(self) -> Value: ...
-
-    @property
-    def gemm_efficiency(self) -> Value: ...
-
-    @property
-    def wide_gemm_efficiency(self) -> Value: ...
-
-    @property
-    def hidden_bytes(self) -> Value: ...
-
-    @property
-    def ffn_bytes(self) -> Value: ...
 
 
-def inference_device(i: _Inference, weight_bytes: Value, activation_bytes: Value) -> Device:
+def inference_device(i: InferenceInputs, weight_bytes: Value, activation_bytes: Value) -> Device:
     """Return what a device reaches in forward passes, with the calibration's constants."""
     c = i.calibration
     return Device(

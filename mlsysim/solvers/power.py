@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.core.types import Accelerator, PowerCalibration
-from mlsysim.registry.operations import PowerDraw
+from mlsysim.solvers.device import DeviceInputs
 
 __all__ = ["drawn_power", "flops_share"]
 
 
-class _Powered(Protocol):
-    """Inputs of a question about devices that work."""
-
-    power_calibration: PowerCalibration
-    power_draw: PowerDraw
-
-    @property
-    def device(self) -> Accelerator: ...
-
-    @property
-    def peak_rate(self) -> Value: ...
-
-    @property
-    def wide_peak_rate(self) -> Value: ...
-
-
-def flops_share(i: _Powered, flops: Value, wide_flops: Value, time: Value, devices: Value) -> Value:
+def flops_share(
+    i: DeviceInputs, flops: Value, wide_flops: Value, time: Value, devices: Value
+) -> Value:
     """Return MFU or HFU; where one format computes everything, by the usual definition."""
     return where(
         i.wide_peak_rate == i.peak_rate,
@@ -37,7 +20,7 @@ def flops_share(i: _Powered, flops: Value, wide_flops: Value, time: Value, devic
     )
 
 
-def drawn_power(i: _Powered, hfu: Value, mbu: Value) -> dict[str, Value]:
+def drawn_power(i: DeviceInputs, hfu: Value, mbu: Value) -> dict[str, Value]:
     """Return the mean power of a device, and its place between idle and design power."""
     shares = i.power_calibration
     power = f.workload_power(

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
-from mlsysim.core.inputs import Inputs, default
+from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import (
     Accelerator,
     AttentionKernel,
     Calibration,
     Fleet,
-    PowerCalibration,
     Precision,
     Recompute,
     Schedule,
     TransformerModel,
-    find_precision,
 )
-from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
-from mlsysim.registry.conventions import CONVENTIONS, Conventions
-from mlsysim.registry.operations import POWER_DRAW, PowerDraw
 from mlsysim.solvers.base import Rule
+from mlsysim.solvers.device import DeviceInputs
 
 __all__ = ["RULES", "TrainingInputs"]
 
@@ -37,13 +33,12 @@ def _fitted(i: TrainingInputs) -> Calibration:
     )
 
 
-class TrainingInputs(Inputs):
+class TrainingInputs(DeviceInputs):
     """What a training step depends on: arguments of `DistributedSolver.solve`, and constants."""
 
     model: TransformerModel
     fleet: Fleet
     batch_size: Value
-    precision: Precision
     tp_size: Value
     pp_size: Value
     microbatch_count: Value
@@ -62,13 +57,6 @@ class TrainingInputs(Inputs):
     seq_len: Value = default(lambda i: i.model.seq_len)
     efficiency: Value
     calibration: Calibration = default(_fitted)
-    power_calibration: PowerCalibration = default(lambda i: power_calibration_for(i.device))
-    conventions: Conventions = default(lambda i: CONVENTIONS)
-    power_draw: PowerDraw = default(lambda i: POWER_DRAW)
-    wide_precision: Precision = default(
-        lambda i: find_precision(i.device.compute.wide_precision(i.precision.name))
-    )
-    """Format of what narrow products leave wide: attention and logits."""
 
     @property
     def device(self) -> Accelerator:
@@ -81,39 +69,9 @@ class TrainingInputs(Inputs):
         return self.fleet.count * self.fleet.node.accelerators_per_node
 
     @derived
-    def peak_rate(self) -> Value:
-        """Dense peak rate of a device, in the format of the products."""
-        return self.device.compute.rate(self.precision.name)
-
-    @derived
-    def wide_peak_rate(self) -> Value:
-        """Dense peak rate of a device, in the format of attention and logits."""
-        return self.device.compute.rate(self.wide_precision.name)
-
-    @derived
-    def gemm_efficiency(self) -> Value:
-        """Share of the peak rate that products reach."""
-        return self.calibration.gemm(self.precision.name)
-
-    @derived
-    def wide_gemm_efficiency(self) -> Value:
-        """Share of the peak rate that products in the wide format reach."""
-        return self.calibration.gemm(self.wide_precision.name)
-
-    @derived
     def cast_bytes(self) -> Value:
         """Memory traffic per element that is converted to a narrow format."""
         return self.calibration.cast(self.precision.name)
-
-    @derived
-    def hidden_bytes(self) -> Value:
-        """Memory traffic of element-wise operators per element of the residual stream."""
-        return self.calibration.traffic(self.calibration.hidden_bytes, self.precision.name)
-
-    @derived
-    def ffn_bytes(self) -> Value:
-        """The same per element of the feed-forward block's inner width."""
-        return self.calibration.traffic(self.calibration.ffn_bytes, self.precision.name)
 
     @derived
     def score_bytes(self) -> Value:
