@@ -77,8 +77,12 @@ class Inputs:
     """Fields that follow from others unless they are given."""
     _worked_out: ClassVar[tuple[str, ...]] = ()
     """These, and those that always do."""
+    _fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
+        cls._fields = frozenset(
+            name for base in cls.__mro__ for name in getattr(base, "__annotations__", ())
+        )
         found = {name: getattr(cls, name) for name in dir(cls)}
         cls._late = tuple(n for n, value in found.items() if isinstance(value, _Default))
         cls._worked_out = tuple(
@@ -105,7 +109,14 @@ class Inputs:
 
         What follows from others follows again. In a form it keeps its value, because the names that
         it depends on may differ from row to row.
+
+        Raises
+        ------
+        TypeError
+            If there is no such field.
         """
+        if unknown := values.keys() - self._fields:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
         made = replaced(self, **values)
         if (given := self.__dict__.get("_given")) is not None:
             made.__dict__["_given"] = given = tuple({*given, *values})

@@ -11,6 +11,7 @@ import pytest
 from mlsysim import Q_, DistributedSolver, Hardware, Models, Systems, sweep
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.forms import replaced
 from mlsysim.core.inputs import Inputs, Varying, default
 from mlsysim.core.numeric import Value
 from mlsysim.core.result import Result
@@ -118,6 +119,11 @@ def test_inputs_that_change_are_followed_again():
     assert other.most == 0.8
     assert other.but(most=0.1).but(share=1.0).most == 0.1
     assert inputs.most == 0.5
+    for form in (inputs, inputs.plain(), inputs.recorded()):
+        with pytest.raises(TypeError, match="no field shares"):
+            form.but(shares=0.8)
+        with pytest.raises(TypeError, match="no field band"):
+            replaced(inputs.plain().hardware.memory, band=1)
 
 
 def test_a_number_that_varies_chooses_nothing():
