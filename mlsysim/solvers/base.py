@@ -1,8 +1,8 @@
-"""What all solvers share: the door in, one run of the model, the door out.
+"""What all solvers share: checked arguments, one run of the model, and a result with units.
 
 A solver is a declaration. The signature of `solve` says what each argument may be; `inputs` is the
 record that the model reads; `rules` say which combinations make no sense; `result` is the record
-that is handed back. Everything else happens here, once, for every solver: `solve` puts plain SI
+that is returned. Everything else happens here, once, for every solver: `solve` puts plain SI
 numbers through the model, `sweep` arrays, `explain` numbers that record themselves.
 """
 
@@ -31,10 +31,10 @@ Model: TypeAlias = Callable[[I], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Rule(Generic[I]):
-    """A condition on the inputs without which there is no answer at all.
+    """A condition that the inputs must meet, or there is no answer at all.
 
-    `holds` gets them with plain numbers, or with arrays; `message` gets them as they were admitted
-    and describes the fault of one case.
+    `holds` gets the inputs with plain numbers or arrays. `message` gets the inputs as admitted and
+    describes the fault of one case.
     """
 
     argument: str
@@ -79,16 +79,16 @@ class Solver(Generic[I, R]):
 
     @classmethod
     def rest(cls, values: Mapping[str, Any], inputs: I) -> dict[str, Callable[[], Any]]:
-        """Say how to make those fields of the result that the model does not compute."""
+        """Return functions that make the fields of the result that the model does not compute."""
         return {}
 
     @classmethod
     def check(cls, inputs: I) -> None:
-        """Refuse arguments that contradict each other, whatever their numbers."""
+        """Refuse arguments that contradict each other, regardless of their numbers."""
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> I:
-        """Check every argument, and that they agree with each other."""
+        """Check every argument, and that the arguments agree with each other."""
         inputs: I = cls.inputs(
             {name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()},
             cls.units,

@@ -1,4 +1,4 @@
-"""The layer of a forward pass alone, as libraries and servers run it."""
+"""The transformer layer in forward passes, as libraries and servers run it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class InferenceInputs(DeviceInputs):
 
 
 def inference_device(i: InferenceInputs, weight_bytes: Value, activation_bytes: Value) -> Device:
-    """Return what a device reaches in forward passes, with the calibration's constants."""
+    """Return the rates that a device reaches in forward passes with a calibration."""
     c = i.calibration
     return Device(
         product=i.gemm_efficiency * i.peak_rate,

@@ -1,4 +1,4 @@
-"""Power and energy of devices, from the time that a model found and the work done in it."""
+"""Power and energy of devices, from the time that a model predicts and the work done in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["drawn_power", "flops_share"]
 def flops_share(
     i: DeviceInputs, flops: Value, wide_flops: Value, time: Value, devices: Value
 ) -> Value:
-    """Return MFU or HFU; where one format computes everything, by the usual definition."""
+    """Return MFU or HFU; if one format computes everything, by the usual definition."""
     return where(
         i.wide_peak_rate == i.peak_rate,
         f.flops_utilization(flops, time, i.peak_rate, devices),
@@ -21,7 +21,7 @@ def flops_share(
 
 
 def drawn_power(i: DeviceInputs, hfu: Value, mbu: Value) -> dict[str, Value]:
-    """Return the mean power of a device, and its place between idle and design power."""
+    """Return the mean power of a device, and its position between idle and design power."""
     shares = i.power_calibration
     power = f.workload_power(
         i.device.tdp, shares.constant_share, shares.compute_share, shares.memory_share, hfu, mbu

@@ -1,4 +1,4 @@
-"""What serving depends on, and which sizes make no sense."""
+"""What serving depends on, and which sizes contradict each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ServingInputs(InferenceInputs):
 
     @property
     def device(self) -> Accelerator:
-        """The device, or the one of which the node has several."""
+        """The device, or one device of the node."""
         return self.hardware.accelerator if isinstance(self.hardware, Node) else self.hardware
 
     @property
@@ -51,7 +51,7 @@ class ServingInputs(InferenceInputs):
 
     @property
     def links(self) -> NetworkFabric | None:
-        """The links between the devices of a node; a device alone has none."""
+        """The links between the devices of a node; a single device has none."""
         return self.hardware.scale_up if isinstance(self.hardware, Node) else None
 
     @derived

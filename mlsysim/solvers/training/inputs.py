@@ -1,4 +1,4 @@
-"""What a training step depends on, and which sizes make no sense."""
+"""What a training step depends on, and which sizes contradict each other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["RULES", "TrainingInputs"]
 
 
 def _fitted(i: TrainingInputs) -> Calibration:
-    """Return the constants fitted for the device, and for the software that the plan tells of."""
+    """Return the constants fitted for the device, and for the software that the plan implies."""
     return calibration_for(
         i.device,
         fused=i.attention.name == "fused",
@@ -60,7 +60,7 @@ class TrainingInputs(DeviceInputs):
 
     @property
     def device(self) -> Accelerator:
-        """The device of which the fleet has many."""
+        """The device that the fleet is made of."""
         return self.fleet.node.accelerator
 
     @property

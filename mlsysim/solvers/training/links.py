@@ -1,4 +1,4 @@
-"""What a training step sends, and over which links of the groups that share it."""
+"""Communication of a training step, and the links that carry it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Link:
 
 @dataclass(frozen=True)
 class DeviceLinks:
-    """The links of a device: to those of its node, and its share of the network's ports."""
+    """A device's links: to the others in its node, and its share of the network ports."""
 
     local: Link
     remote: Link
@@ -65,8 +65,8 @@ def ring(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> 
 def all_reduces(i: TrainingInputs, w: Work) -> Value:
     """Return the tensor-parallel all-reduces of a mean layer.
 
-    Half of them belong to attention, half to the feed-forward block. Where the ranks hold different
-    experts, whole ones, no sum is left to the latter: tokens are exchanged instead.
+    Half of them belong to attention, half to the feed-forward block. Where ranks hold different
+    whole experts, the latter half is not needed: tokens are exchanged instead.
     """
     each = i.recompute.all_reduces_per_layer
     parts = []

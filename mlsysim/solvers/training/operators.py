@@ -1,4 +1,4 @@
-"""A training step from its operators: every product, collective and launch, and what they hide."""
+"""A training step from its operators: every product, collective and launch, and their overlap."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training, operator by operator."""
     d, links, c = _device(i), _links(i), i.calibration
     w = training_work(i)
-    # What replicas send while they compute: a lever of the caller's, or as the calibration has it
+    # How much of the replicas' communication overlaps: the caller's choice, or the calibration's
     gather_overlap, gradient_overlap, plain_overlap = (
         first_known(i.gradient_overlap, fitted)
         for fitted in (c.gather_overlap, c.gradient_overlap, c.plain_overlap)
@@ -49,15 +49,15 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     ) + where(i.tp_size > 1, c.collective_overhead, 0 * c.collective_overhead)
     tensor_time = all_reduces(i, w) * all_reduce_time
     experts_time = exchange_time(i, w, links, c.copies_per_node)
-    # Keys and values go round while attention works on those that came before; under the last of
-    # them nothing travels.
+    # Keys and values travel around the ring while attention works on the previous ones. The last
+    # ones hide no communication.
     rounds = round_time(i, w, ring(i, links, i.cp_size, i.tp_size))
     covering = layer.attention * (i.cp_size - 1) / i.cp_size
     context_time = f.uncovered_time(rounds, 0, again)
     context = f.uncovered_time(rounds, covering, again)
-    # Products hide a collective over a node's own links: no framework hides one that leaves the
-    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work,
-    # and what hides one communication hides no other.
+    # Products hide a collective over a node's own links; no framework hides one that leaves the
+    # node (github.com/NVIDIA/TransformerEngine/issues/1071). Work can hide at most its own time,
+    # and only one communication at a time.
     inside = f.local_ranks(i.tp_size, i.fleet.node.accelerators_per_node) >= i.tp_size
     cover = layer.time - (context_time - context)
     tensor = f.covered_time(tensor_time, where(inside, c.tensor_overlap, 0), cover)
@@ -87,7 +87,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     )
     head_time = 3 * logits.time + loss  # a product has two gradients of its own size
     passes = count * (w.stage_layers * per_layer + head_time)
-    # A stage that waits for the others waits for mean ones, which have their part of the head.
+    # A stage waits for average stages, so each gets its share of the head.
     mean_passes = count * (w.stage_layers * per_layer + head_time / i.pp_size)
     bubble = f.pipeline_bubble_time(mean_passes, i.pp_size, count, i.virtual_stages)
     transfer = stage_transfer_time(i, w, links)
@@ -115,7 +115,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     def whole(per_layer: Value) -> Value:
         return count * w.stage_layers * per_layer
 
-    # What gathers add to a layer
+    # Time that gathers add to a layer
     waiting = maximum(0 * gathers, gathers - layer_time) + (1 - gather_overlap) * minimum(
         layer_time, gathers
     )
@@ -167,7 +167,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
 
 
 def _device(i: TrainingInputs) -> Device:
-    """Return what a device reaches with the calibration's constants."""
+    """Return the rates that a device reaches with the calibration's constants."""
     c = i.calibration
     each = i.precision.training_bytes
     return Device(
@@ -202,7 +202,7 @@ def _links(i: TrainingInputs) -> DeviceLinks:
 
 @dataclass(frozen=True)
 class _Layer:
-    """A mean layer on one microbatch, forward, backward and again, without communication."""
+    """A mean layer on one microbatch: forward, backward and recomputed, without communication."""
 
     time: Value
     attention: Value
@@ -210,11 +210,11 @@ class _Layer:
     streamed: Value
     """The part of its time that only streams through memory."""
     products: Value
-    """The time in which its products would stream, forward."""
+    """The time in which the forward products would stream."""
 
 
 def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Layer:
-    """Return the passes of a mean layer over so many tokens."""
+    """Return the passes of a mean layer over a number of tokens."""
     c = i.calibration
     shards = where(i.sequence_parallel > 0, i.tp_size, 1)
     fused = i.attention.fused > 0
@@ -261,7 +261,7 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
 
 
 def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) -> Experts:
-    """Return how a layer's experts are met when they are loaded evenly."""
+    """Return the experts' work on one device when they are loaded evenly."""
     # Devices of a tensor-parallel group that share one expert
     shards = f.expert_group_size(i.tp_size, i.ep_size) / i.ep_size
     return Experts(
@@ -273,9 +273,9 @@ def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) ->
 
 
 def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
-    """Return the time of the whole step on one device that holds it all, and needs no microbatches.
+    """Return the time of the whole step on one device with unlimited memory and no microbatches.
 
-    Every operator has all its rows at once, so that no fleet is faster than its devices.
+    Every operator gets all its rows at once, so no fleet can beat the sum of its devices.
     """
     one = i.but(
         tp_size=1,

@@ -1,4 +1,4 @@
-"""Why a training step cannot run, and what would let it."""
+"""Why a training step cannot run, and what to change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["reasons"]
 
 
 def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
-    """Say what a configuration lacks, by how much, and what to change."""
+    """Return what a configuration lacks, by how much, and what to change."""
     found = []
     if not values["fits_memory"]:
         need, have = values["memory"], values["memory_capacity"]
@@ -31,11 +31,11 @@ def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
 
 
 def _memory_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
-    """Say what would make the step fit: less state per device, or fewer activations."""
+    """Return what would make the step fit: less state per device, or fewer activations."""
     capacity = values["memory_capacity"]
     states = values["weights_memory"] + values["gradient_memory"] + values["optimizer_memory"]
     if states <= capacity:
-        return "the states fit, the activations do not: " + _activation_advice(values, i)
+        return "the states fit, but the activations do not: " + _activation_advice(values, i)
     split = i.tp_size * i.pp_size
     share = (states / capacity).to("").magnitude
     split_more = f"tp_size x pp_size above {split * share:.1f} (now {split})"
@@ -61,7 +61,7 @@ def _sharding(values: Mapping[str, Any], i: TrainingInputs) -> tuple[int | None,
 
 
 def _activation_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
-    """Name the levers that are not pulled yet."""
+    """Name the options that are not used yet."""
     levers = []
     if values["microbatch_size"] > 1:
         levers.append("more microbatches")

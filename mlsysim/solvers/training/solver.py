@@ -1,4 +1,4 @@
-"""How long does a training step take on a fleet, and what does the fleet lose?"""
+"""How long does a training step take on a fleet, and where does the time go?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TRAINING_PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 
 class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
-    """How long does a training step take on a fleet, and what does the fleet lose?
+    """How long does a training step take on a fleet, and where does the time go?
 
     Tensor, context, expert, data and pipeline parallelism, placed in this order from the inside
     out. By default every operator of a layer is timed: matrix products, attention, element-wise
@@ -105,26 +105,26 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         cp_size
             Devices that share each sequence (context parallelism).
         ep_size
-            Devices over which experts are dealt out (expert parallelism).
+            Devices over which experts are distributed (expert parallelism).
         zero_stage
-            What the replicas share out among them instead of each holding it: 0 nothing, 1 the
-            optimizer's state, 2 gradients too, 3 weights too (ZeRO, FSDP).
+            What is sharded over the replicas instead of copied: 0 nothing, 1 the optimizer's state,
+            2 gradients too, 3 weights too (ZeRO, FSDP).
         sequence_parallel
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
-            Activations that are computed again rather than kept: ``"none"``, ``"selective"``
+            Activations that are recomputed rather than kept: ``"none"``, ``"selective"``
             (attention scores, as fused attention does) or ``"full"`` (whole layers).
         attention
             ``"fused"`` (FlashAttention) or ``"unfused"``.
         gradient_precision
             Format of the gradients; `None` takes `precision`.
         gradient_compression
-            Bytes of gradients over bytes that replicas send of them, indices of selected values
-            included: 1 sends all, 4 a quarter. Sums stay sums, as in PowerSGD; neither the time
-            to compress nor what it does to learning is counted.
+            Bytes of gradients divided by the bytes that replicas send for them, including indices
+            of selected values: 1 sends all, 4 a quarter. Compressed gradients can still be summed,
+            as in PowerSGD. Neither the time to compress nor the effect on convergence is counted.
         gradient_overlap
-            Share of what the replicas exchange that runs under computation, as far as there is
-            enough of it: 0 nothing, 1 all. `None` takes the calibration's.
+            Share of the replicas' communication that can overlap with computation, if there is
+            enough computation: 0 none, 1 all. `None` takes the calibration's value.
         seq_len
             Tokens per sequence; `None` takes the model's training length.
         efficiency
@@ -132,10 +132,10 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those fitted for the device and for the
-            software that the plan tells of: sharded or not, in eight bits or more.
+            software that the plan implies: sharded or not, in eight bits or more.
         power_calibration
-            Constants of what operations and bytes draw in power; `None` takes those fitted for the
-            device's generation.
+            Constants for the power that operations and memory traffic draw; `None` takes those
+            fitted for the device's generation.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
         Notes
         -----
-        A configuration that does not fit the memory, or whose batch does not divide into whole
+        A configuration that does not fit in memory, or a batch that does not divide into whole
         microbatches, still returns its times, with `feasible` False and the `reasons`.
 
         Examples
@@ -175,7 +175,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
     @classmethod
     def check(cls, inputs: TrainingInputs) -> None:
-        """Refuse formats that cannot train, or that the device does not compute in."""
+        """Refuse formats that cannot train, or in which the device cannot compute."""
         precision = inputs.precision.name
         if precision not in TRAINING_PRECISIONS:
             raise ConfigError(
@@ -185,15 +185,15 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             )
         if inputs.efficiency is not None and inputs.gradient_overlap is not None:
             raise ConfigError(
-                "gradient_overlap has no meaning under an efficiency, where nothing overlaps: "
-                "leave one of the two out",
+                "gradient_overlap has no effect with efficiency, because nothing overlaps then: "
+                "leave out one of them",
                 argument="gradient_overlap",
             )
         inputs.device.compute.rate(precision)
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> TrainingInputs:
-        """Check every argument, and that they agree with each other."""
+        """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
 

@@ -1,4 +1,4 @@
-"""A training step at a constant efficiency, in which nothing overlaps: the textbook's account."""
+"""A training step at a constant efficiency without overlap: the textbook model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         count,
     )
     pipeline = stage_transfer_time(i, w, links)
-    # Nothing overlaps, so no attention covers the keys and values that go round.
+    # Nothing overlaps, so attention does not hide the exchange of keys and values.
     link = _slowest(i, links, i.cp_size, i.tp_size)
     rounds = f.uncovered_time(round_time(i, w, link), 0, i.recompute.matrix_share)
     context = count * w.stage_layers * rounds
@@ -90,7 +90,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
 
 
 def _links(i: TrainingInputs) -> DeviceLinks:
-    """Return the links as their datasheets have them."""
+    """Return the links with their datasheet values."""
     node, fabric = i.fleet.node, i.fleet.fabric
     return DeviceLinks(
         local=Link(node.scale_up.bandwidth, node.scale_up.latency),

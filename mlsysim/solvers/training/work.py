@@ -48,7 +48,7 @@ class Work:
     expert_replicas: Value
     """Devices that hold the same experts."""
     own_common: Value
-    """Parameters on one device, experts apart."""
+    """Parameters on one device, excluding experts."""
     own_experts: Value
     """Parameters of experts on one device."""
 
