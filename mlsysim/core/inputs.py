@@ -1,8 +1,8 @@
 """Inputs: the one typed argument of a model, with everything that its answer depends on.
 
 Each question has a class of inputs. Its fields are the arguments of the solver as admitted, and
-the rows of the registry that the model reads besides. A field may say what takes its place where
-nothing is given; what follows from names, such as the peak rate in a number format, is `derived`.
+the registry rows that the model also reads. A field may have a `default` that follows from other
+fields; a number that follows from names, such as the peak rate in a number format, is `derived`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["Inputs", "Varying", "default"]
 class Varying:
     """Placeholder for a number that differs from row to row, while a sweep chooses constants.
 
-    It cannot be compared or converted, because a choice that depends on an axis must be made for
-    each of its values. A number that decides something is a `Stage`.
+    It cannot be compared or converted, because a choice that depends on an axis has to be made for
+    each of its values. A number that models choose by is a `Stage`.
     """
 
     def __init__(self, name: str) -> None:
@@ -51,7 +51,7 @@ class _Default:
 
 
 def default(choose: Callable[[Any], Any]) -> Any:
-    """Declare what a field takes from the other inputs where nothing is given.
+    """Declare the value that a field takes from the other inputs if it is not given.
 
     It is another field, or a value that names and registry rows determine. Arithmetic on arguments
     belongs in a property, because in a sweep they differ from row to row.
@@ -60,10 +60,10 @@ def default(choose: Callable[[Any], Any]) -> Any:
 
 
 class Inputs:
-    """Base of the inputs of a model. They are read-only.
+    """Base class of the inputs of a model. They are read-only.
 
-    What a solver admits is held as it is: registry rows, whole numbers. The model gets one of its
-    forms, whose numbers are plain, recorded, or arrays.
+    The inputs hold what the solver admits, such as registry rows and whole numbers. The model gets
+    a form of them, with plain numbers, recorded numbers, or arrays.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Inputs:
     _late: ClassVar[tuple[str, ...]] = ()
     """Fields that follow from others unless they are given."""
     _worked_out: ClassVar[tuple[str, ...]] = ()
-    """These, and those that always do."""
+    """These fields, and those that always follow from others."""
     _fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
@@ -98,7 +98,7 @@ class Inputs:
         self.__dict__.update(given, _given=tuple(given), _units=units)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__}.{name} is read-only: make others with but()")
+        raise AttributeError(f"{type(self).__name__}.{name} is read-only: use but() for changes")
 
     def gives(self, name: str) -> bool:
         """Tell whether a field was given, and does not follow from the others."""
@@ -107,8 +107,8 @@ class Inputs:
     def but(self, **values: Any) -> Self:
         """Return the same inputs with other values in some fields.
 
-        What follows from others follows again. In a form it keeps its value, because the names that
-        it depends on may differ from row to row.
+        Fields that follow from others are worked out again. In a form they keep their values,
+        because the names that they depend on may differ from row to row.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class Inputs:
         return made
 
     def plain(self) -> Self:
-        """Return the form with floats in SI base units; what is not known is NaN."""
+        """Return the form with floats in SI base units; unknown values are NaN."""
         return self._form(
             lambda name, value: value if isinstance(value, Varying) else float(value),
             lambda name, row: plain_form(row),
@@ -158,7 +158,7 @@ class Inputs:
 
     @classmethod
     def stacked(cls, forms: Sequence[Self], join: Callable[[list[Any]], Any]) -> Self:
-        """Return one form of several plain ones, whose numbers are joined."""
+        """Return one form with the joined numbers of several plain ones."""
         for form in forms:
             for name in cls._worked_out:
                 getattr(form, name)

@@ -97,7 +97,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def first_known(a: Any, b: Any) -> Any:
-    """`a` where it is known, else `b`. Not known is NaN, the only value unequal to itself."""
+    """`a` where it is known, else `b`. Unknown values are NaN, the only value unequal to itself."""
     return where(a == a, a, b)
 
 
@@ -114,8 +114,8 @@ def _elementwise(value: Any, scalar: Any, name: str) -> Any:
 def _one_by_one(value: Any, scalar: Any) -> Any:
     """Apply a function to each element of an array.
 
-    NumPy's exponentials differ from Python's in the last digit, and between processors. After a
-    subtraction of two almost equal numbers, every digit of the difference may be another.
+    NumPy's exponentials differ from Python's in the last digit, and between processors. After two
+    almost equal numbers are subtracted, every digit of the difference may be wrong.
     """
     if _is_array(value):
         import numpy

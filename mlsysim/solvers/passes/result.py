@@ -14,8 +14,8 @@ class SingleNodeResult(Result):
     """Answer of `SingleNodeSolver`: one forward pass of a batch on one device."""
 
     latency: Quantity = quantity("ms")
-    """Time of the pass. Operator-level model: the sum of all operators, each limited by arithmetic or
-    memory. Textbook model: the longer of `compute_time` and `memory_time`."""
+    """Time of the pass. Operator-level model: the sum of all operators, each limited by arithmetic
+    or memory. Textbook model: the longer of `compute_time` and `memory_time`."""
     latency_low: Quantity | None = quantity("ms")
     """Lower edge of the band that holds four of five comparable passes; `None` if none is known."""
     latency_high: Quantity | None = quantity("ms")
@@ -42,10 +42,11 @@ class SingleNodeResult(Result):
     arithmetic_intensity: Quantity = quantity("flop/byte")
     """Operations per byte moved."""
     ridge_point: Quantity = quantity("flop/byte")
-    """Intensity at which the device's arithmetic and memory balance, at the efficiencies reached."""
+    """Intensity at which the device's arithmetic and memory balance, at the efficiencies
+    reached."""
     mfu: float = number()
-    """Share of the dense peak rate that the pass uses. Each operation counts at the peak rate of its
-    number format."""
+    """Share of the dense peak rate that the pass uses. Each operation counts at the peak rate of
+    its number format."""
     mbu: float = number()
     """Model bandwidth utilization: `bytes_moved` divided by what the device's bandwidth allows."""
     device_power: Quantity | None = quantity("W")

@@ -113,7 +113,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
 
     @classmethod
     def check(cls, inputs: PassInputs) -> None:
-        """Refuse formats in which the device cannot compute, and arguments that the model cannot use."""
+        """Refuse formats in which the device cannot compute, and arguments for other models."""
         inputs.hardware.compute.rate(inputs.precision.name)
         if isinstance(inputs.model, TransformerModel):
             return

@@ -32,8 +32,8 @@ class SustainabilityResult(Result):
     carbon_footprint: Quantity = quantity("kg")
     """Greenhouse gas of the electricity, as CO2 equivalent, without the hardware's share."""
     embodied_carbon: Quantity | None = quantity("kg")
-    """Greenhouse gas of making the hardware, in proportion to this share of its service life; `None`
-    where no figure is known."""
+    """Greenhouse gas of making the hardware, in proportion to this share of its service life;
+    `None` where no figure is known."""
     total_carbon: Quantity | None = quantity("kg")
     """Electricity and hardware together; `None` where the hardware's part is not known."""
     water_usage: Quantity = quantity("L")

@@ -21,8 +21,8 @@ class ServingResult(Result):
     ttft_high: Quantity | None = quantity("ms")
     """Upper edge of that band."""
     itl: Quantity = quantity("ms")
-    """Mean inter-token latency that clients see: a decode step at its mean context, and the prefills
-    of other requests that delay it. With `efficiency`: the step alone."""
+    """Mean inter-token latency that clients see: a decode step at its mean context, and the
+    prefills of other requests that delay it. With `efficiency`: the step alone."""
     itl_low: Quantity | None = quantity("ms")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
     itl_high: Quantity | None = quantity("ms")
@@ -60,8 +60,8 @@ class ServingResult(Result):
     power_calibration: str
     """The power calibration used, and whether any measurement supports it."""
     hfu: float = number()
-    """Hardware FLOPs utilization under continuous batching. Each operation counts at the peak rate of
-    its number format."""
+    """Hardware FLOPs utilization under continuous batching. Each operation counts at the peak rate
+    of its number format."""
     mbu: float = number()
     """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows."""
     running_batch_size: int = number(whole=True)

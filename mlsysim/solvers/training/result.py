@@ -59,8 +59,8 @@ class DistributedResult(Result):
     """Time that one device with unlimited memory would need without microbatches, divided by the
     total device time spent; at most 1."""
     mfu: float = number()
-    """Model FLOPs utilization: the model's own operations divided by what the devices could do. Each
-    operation counts at the peak rate of its number format."""
+    """Model FLOPs utilization: the model's own operations divided by what the devices could do.
+    Each operation counts at the peak rate of its number format."""
     hfu: float = number()
     """Hardware FLOPs utilization: recomputed operations count as well."""
     energy_per_step: Quantity | None = quantity("kJ")
