@@ -22,7 +22,7 @@ def unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 class SpreadColumn(Column):
-    """A column whose values vary along some axes of a grid, spread over all rows when it is read.
+    """A column with values along some axes of a grid, spread over all rows when it is read.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class SpreadColumn(Column):
     unit
         Unit of the numbers.
     missing
-        Rows whose value is not known.
+        Rows with an unknown value.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Constants that say how much of a datasheet a framework turns into speed."""
+"""Constants of operator-level models: the share of the datasheet that a framework reaches."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Calibration"]
 class Calibration(Fitted):
     """One set of constants per device generation and era of software.
 
-    Shares are of the datasheet's dense peaks. Each constant's source says which measurements it
-    was fitted on, or where it was taken from.
+    Shares are of the datasheet's dense peaks. Each constant's source names the measurements that
+    it was fitted to, or the publication that it is from.
 
     Attributes
     ----------
     stack : str
-        The software whose runs it describes.
+        The software that it describes.
     gemm_overhead : Quantity
-        Time of a matrix product of no size.
+        Fixed time of a matrix product.
     memory_efficiency : float
         Share of the memory bandwidth that streams reach.
     attention_efficiency : float
@@ -63,15 +63,15 @@ class Calibration(Fitted):
         Share of the shorter of launch and device time that is not hidden.
     exchange_overlap, tensor_overlap : float
         Share of the exchanges with experts, and of a tensor-parallel group's collectives, that
-        runs under computation.
+        overlaps with computation.
     copies_per_node : float
         1 if an exchange sends a token to each node once, 0 if to each of its experts.
     step_overhead : Quantity
         Fixed time per step.
     node_band_low, node_band_high, fleet_band_low, fleet_band_high : float or None
         Measured over predicted step time, at the tenth and the ninetieth percentile of runs that
-        the constants were not fitted on: runs within one node, and runs over several. `None`
-        where no such run is known.
+        the constants were not fitted to: runs within one node, and runs over several. `None`
+        if no such run is known.
     expert_band_low, expert_band_high : float or None
         The same for models with experts.
     """

@@ -1,4 +1,4 @@
-"""Constants that were fitted on runs, and bands that hold for runs like those."""
+"""Constants that were fitted to runs, and error bands for similar runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Fitted", "check_bands"]
 
 
 def check_bands(row: Record) -> None:
-    """Refuse a band without one of its edges, or whose lower edge is above the upper one.
+    """Refuse a band with only one edge, or with its lower edge above the upper one.
 
     Raises
     ------
     ConfigError
-        If a band of the row is no interval.
+        If a band of the row is not an interval.
     """
     for item in fields(row):
         if not item.name.endswith("_band_low"):
@@ -43,7 +43,7 @@ class Fitted(Entry):
     Attributes
     ----------
     formats : tuple of str
-        Number formats that the runs computed in. In others there is no band.
+        Number formats of the runs. Other formats have no band.
     gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
         Share of the peak rate that large matrix products reach, per format.
     hidden_bytes, ffn_bytes : Quantity
@@ -79,15 +79,15 @@ class Fitted(Entry):
         return narrow.get(bits, self.gemm_efficiency)
 
     def traffic(self, bytes_of_16_bits: Value, precision: str) -> Value:
-        """Memory traffic of activations in a number format, fitted on those of 16 bits."""
+        """Memory traffic of activations in a number format, fitted to 16-bit formats."""
         factor = max(PRECISIONS[precision].bits, 16) / 16
         return bytes_of_16_bits if factor == 1 else factor * bytes_of_16_bits
 
     def in_format(self, precision: str) -> Self:
-        """Return the constants; without bands, if none of their runs computed in a format."""
+        """Return the constants, without bands if none of the runs used the format."""
         return self if precision in self.formats else self.without_bands()
 
     def without_bands(self) -> Self:
-        """Return the constants alone, for a prediction that no run stands behind."""
+        """Return the constants without bands, for a prediction that no run supports."""
         edges: dict[str, Any] = {f.name: None for f in fields(self) if "_band_" in f.name}
         return replace(self, **edges)
