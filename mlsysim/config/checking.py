@@ -138,7 +138,7 @@ class _Checker(Parts):
             return row
         if kind != "node":
             self._document.fault(
-                (*path, parts[0]), f"has no meaning beside {kind}: a fleet takes {', '.join(built)}"
+                (*path, parts[0]), f"has no meaning with {kind}: a fleet takes {', '.join(built)}"
             )
             return None
         if len(parts) == 1:

@@ -43,7 +43,7 @@ class Macro:
             if metric in (name for name, _, _ in units_of(solver)):
                 return reason
         if metric in (name for name, _, _ in units_of(SustainabilityResult)):
-            return "not known: nobody has told what it took to make a device that stands alone"
+            return "not known: there is no embodied-carbon figure for a standalone device"
         return "not known: it needs a unit_price, or a rate, that is not given"
 
 

@@ -78,7 +78,7 @@ def compare(row: Row) -> Comparison:
 
 
 def _model_states(row: Row) -> float:
-    """ZeRO's figure 1: mixed precision, Adam, states divided as the stage says."""
+    """ZeRO's figure 1: mixed precision, Adam, states sharded according to the stage."""
     size = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)B", row.text("model"))
     if size is None:
         raise Skip(f"model {shown(row.text('model'))} is not a size")
@@ -104,7 +104,7 @@ def measured(row: Row) -> float:
 
 
 def _gpt(row: Row) -> TransformerModel:
-    """Return the GPT of Korthikanti's papers, who count its layers only: a table of one word."""
+    """Return the GPT of Korthikanti's papers, which count only layers: a one-word vocabulary."""
     hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
     return TransformerModel(
         name=row.text("model"),
@@ -183,7 +183,7 @@ def _deepseek(name: str, layers: int, **shape: int) -> MoETransformerModel:
     expert = 3 * hidden * shape["expert_ffn_dim"] * shape["experts"]
     shared = 3 * hidden * shape["shared_ffn_dim"] + hidden * shape["experts"]
     attention = _latent_parameters(hidden)
-    # Heads of which queries, keys, values and output together are as large as the true matrices.
+    # Heads with queries, keys, values and output as large in total as the true matrices.
     head_dim = round(attention / (4 * hidden * 32))
     total = layers * attention + dense + (layers - 1) * (expert + shared) + 2 * vocab * hidden
     return MoETransformerModel(

@@ -115,7 +115,7 @@ def precision_of(text: str) -> str:
     Raises
     ------
     Skip
-        If the label names none that training is predicted in.
+        If the label does not name a format for training.
     """
     label = text.lower()
     for name in ("fp4", "fp8", "bf16", "fp16", "tf32", "fp32"):
@@ -146,7 +146,7 @@ def arguments(row: Row) -> dict[str, Any]:
     if count % pp:
         virtual = 1
     if "tokendrop" in row.text("model"):
-        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
+        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all tokens")
     expert = re.search(r"EP ([0-9]+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     return {
@@ -176,9 +176,9 @@ _BRIDGE: Mapping[Generation | None, Calibration] = {
 
 
 def _calibration(row: Row) -> Calibration | None:
-    """Return constants for software that only a run's labels tell of; None takes the usual ones."""
+    """Return constants for software that only labels identify; None takes the defaults."""
     generation = accelerator_named(row.text("hardware")).generation
-    # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
+    # PyTorch labels runs with automatic mixed precision this way, including 8-bit runs.
     if row.text("precision").startswith("amp") and generation == "hopper":
         return Calibrations.H100_FSDP
     if not row.group.startswith("megatron_bridge") or generation not in _BRIDGE:
