@@ -1,6 +1,6 @@
 """Checks a document against the schema, and makes the scenario that it describes.
 
-Every check notes its faults and goes on, so that one run reports them all.
+Every check records its faults and continues, so one run reports all of them.
 """
 
 from __future__ import annotations

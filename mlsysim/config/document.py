@@ -63,7 +63,7 @@ class Document:
         self.faults.append(Fault(self.file, line or self.line_of(path), spell(path), message))
 
     def stop(self, message: str, line: int | None = None, path: KeyPath = ()) -> ConfigError:
-        """Compose the error for a fault after which reading makes no sense."""
+        """Compose the error for a fault after which reading cannot continue."""
         return refusal([*self.faults, Fault(self.file, line, spell(path), message)])
 
     def line_of(self, path: KeyPath) -> int | None:

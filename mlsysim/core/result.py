@@ -129,7 +129,7 @@ class Result(Mapping[str, Any]):
         if "_origin" not in self.__dict__:
             raise UnknownEntryError(
                 f"this {type(self).__name__} does not come from a solver: explain the result that "
-                "solve returned, of which this may be a part or an edited copy",
+                "solve returned; this may be a part or an edited copy of it",
             )
         derivation = self._derivation()
         wanted = [self._derived(name) for name in names]

@@ -78,7 +78,7 @@ def macro(scenario: Scenario, result: Result) -> Macro:
 def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]:
     """Return where the devices stand between idle and design power, and who says so.
 
-    Only a task that goes on all the time tells the mean power of its system. How often a pass is
+    Only a task that runs all the time determines the mean power of its system. How often a pass is
     asked for is not known.
     """
     if scenario.utilization is not None:

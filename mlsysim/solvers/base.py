@@ -1,7 +1,7 @@
 """What all solvers share: checked arguments, one run of the model, and a result with units.
 
 A solver is a declaration. The signature of `solve` says what each argument may be; `inputs` is the
-record that the model reads; `rules` say which combinations make no sense; `result` is the record
+record that the model reads; `rules` exclude contradictory combinations; `result` is the record
 that is returned. Everything else happens here, once, for every solver: `solve` puts plain SI
 numbers through the model, `sweep` arrays, `explain` numbers that record themselves.
 """

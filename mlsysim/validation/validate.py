@@ -121,7 +121,7 @@ def _kind_of(rows: list[Row]) -> str:
     if not found:
         raise ConfigError(
             "the columns fit no kind of measurement: name one with kind= (--kind on the command "
-            f"line), one of {', '.join(KINDS)}; what tells them apart are the columns "
+            f"line), one of {', '.join(KINDS)}; they differ in the columns "
             f"{', '.join(KINDS.values())}",
             argument="kind",
         )

@@ -1,7 +1,7 @@
 """Collective communication: time from size, ranks, bandwidth and latency.
 
 `bandwidth` is what one rank can send in one direction while it receives as much in the other;
-`latency` is the time of an empty message between neighbours. Ranks are equal and nothing else
+`latency` is the time of an empty message between neighbors. Ranks are equal and nothing else
 uses the links.
 """
 
@@ -40,7 +40,7 @@ def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def reduce_scatter_time(
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------
@@ -315,7 +315,7 @@ def ring_all_reduce_time(
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------
@@ -423,7 +423,7 @@ def tree_all_reduce_time(
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------

@@ -16,7 +16,7 @@ class ServingCalibration(Fitted):
     """One set of constants per device generation and serving engine.
 
     Shares are of the datasheet's figures. Each constant's source says which measurements it was
-    fitted on, or where it was taken from.
+    fitted to, or the publication that it is from.
 
     Attributes
     ----------

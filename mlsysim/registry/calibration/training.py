@@ -1,9 +1,9 @@
-"""Calibrations: constants of operators, fitted on published runs.
+"""Calibrations: constants of operators, fitted to published runs.
 
 Each row is one device generation and one era of software. ``python -m tools.calibrate`` fits the
-constants on the rows marked ``calibrate`` in ``measurements`` and prints them; a test fits four of
-the rows again and compares. Constants that a row's runs cannot tell come from the
-common set below, and are marked as estimates.
+constants to the rows marked ``calibrate`` in ``measurements`` and prints them; a test fits four of
+the rows again and compares. Constants that a row's runs cannot determine come from
+the common set below, and are marked as estimates.
 """
 
 from typing import Any
@@ -69,9 +69,9 @@ _SET = Source(
 def _row(
     name: str, stack: str, runs: str, given: dict[str, float] | None = None, **fitted: float
 ) -> Calibration:
-    """Complete the constants that were fitted with the common ones, and say which is which.
+    """Complete fitted constants with the common ones, and record the source of each.
 
-    Those `given` stand whatever else is said, and no run told them.
+    Those `given` take precedence over all others, and were not fitted.
     """
     given = given or {}
     told = [field for field in fitted if field not in given]
@@ -96,7 +96,7 @@ def _row(
     )
 
 
-# One fit: the recipes of the releases differ in what they switch on, the machine does not.
+# One fit: the releases' recipes differ in the features that they use, but the machine is the same.
 _BLACKWELL = {
     "gemm_efficiency": 0.778,
     "gemm_efficiency_fp8": 0.749,
@@ -141,7 +141,7 @@ class Calibrations(Catalog):
         fleet_band_high=1.194,
     )
     """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100. An all-reduce
-    costs more than its ring: all hosts of a group have to reach it."""
+    costs more than its ring, because all hosts of a group have to reach it."""
 
     A100_FSDP = _row(
         "A100, FSDP 2023",
@@ -179,7 +179,7 @@ class Calibrations(Catalog):
         "H100, Megatron-Core 2024",
         "Megatron-Core, fused attention, bf16",
         "mcore_h100_weak",
-        # They overlap collectives as Blackwell's runs do, and are too few to tell how much.
+        # They overlap collectives like Blackwell's runs, but are too few to fit how much.
         given={"tensor_overlap": 0.65},
         gemm_efficiency=0.717,
         attention_efficiency=0.162,
@@ -190,8 +190,8 @@ class Calibrations(Catalog):
         fleet_band_high=1.117,
     )
     """Weak scaling from 48 to 6,144 H100. The overlap of tensor collectives is that of Blackwell's
-    fit, rounded: five runs are too few to tell it. The band is a rough one: it comes from these
-    five, each predicted from the other four."""
+    fit, rounded: five runs are too few to fit it. The band is rough: it comes from these five runs,
+    each predicted from the other four."""
 
     H100_FP8 = _row(
         "H100, Megatron-Bridge 2025, FP8",
@@ -207,8 +207,8 @@ class Calibrations(Catalog):
         expert_band_low=0.921,
         expert_band_high=1.631,
     )
-    """Llama 3 on 8 to 1,024 H100. What experts add is not fitted here: the common constants, which
-    Blackwell's runs tell."""
+    """Llama 3 on 8 to 1,024 H100. Expert constants are not fitted here; the common ones come from
+    Blackwell's runs."""
 
     B200_Megatron = _row(
         "B200, Megatron-LM 2025, bf16",
@@ -245,16 +245,16 @@ class Calibrations(Catalog):
         given={"layer_launch": 0.0, "expert_launch": 0.0, "copies_per_node": 1.0},
         **_BLACKWELL | {"exchange_overlap": 0.881},
     )
-    """The same constants, for what the recipes switch on since 26.06."""
+    """The same constants, for the features that recipes use since 26.06."""
 
     Uncalibrated = _row("Uncalibrated", "any", "none")
-    """For devices that no published run in our tables describes: no band, and a wide guess."""
+    """For devices without a published run in our tables: no band, and a rough guess."""
 
 
 def calibration_for(
     accelerator: Accelerator, *, fused: bool, sharded: bool, narrow: bool
 ) -> Calibration:
-    """Return the constants fitted for a device and for the software that the arguments tell of.
+    """Return the constants fitted for a device and for the software that the arguments imply.
 
     Parameters
     ----------

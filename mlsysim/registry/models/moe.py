@@ -1,7 +1,7 @@
-"""Mixtures of experts: of many feed-forward blocks in a layer, each token visits a few.
+"""Mixtures of experts: each token visits a few of the many feed-forward blocks in a layer.
 
-`parameters` counts all experts. Routers, norms and biases are in it; what a token visits follows
-from the shape. Attention that is not made of plain heads is fitted, and the row says so.
+`parameters` counts all experts, routers, norms and biases. The active parameters follow from the
+shape. Attention without plain heads is approximated, and the row says so.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -34,7 +34,7 @@ class MoE(Catalog):
         expert_ffn_dim=14_336,
         moe_layers=32,
     )
-    """Eight experts of which each token visits two; every layer has them. There is no dense block:
+    """Eight experts in every layer; each token visits two. There is no dense block:
     `ffn_dim` repeats the width of an expert. Trained on contexts of 32k tokens."""
 
     Mixtral_8x22B = MoETransformerModel(
@@ -78,8 +78,8 @@ class MoE(Catalog):
         expert_ffn_dim=768,
         moe_layers=48,
     )
-    """128 small experts, eight per token. Heads are wider together than the residual stream. The
-    file names a dense width, 6,144, that no layer uses."""
+    """128 small experts, eight per token. All heads together are wider than the residual stream.
+    The file names a dense width, 6,144, that no layer uses."""
 
     Qwen3_235B_A22B = MoETransformerModel(
         name="Qwen3 235B-A22B",
@@ -152,11 +152,11 @@ class MoE(Catalog):
         shared_ffn_dim=2_048,
         moe_layers=58,
     )
-    """256 experts, eight per token and one that all visit; the first three layers are dense. R1 has
-    the same shape. Its attention has 128 heads over a latent vector of 576 numbers per token. The
-    row stands for it with heads that have 0.1% fewer parameters than the true 187.1e6 per layer,
-    and a cache of 532 numbers that, like the latent vector, is not split among devices. Scores
-    and mixing take two fifths fewer operations than the true heads."""
+    """256 experts, eight per token and one that all tokens visit; the first three layers are dense.
+    R1 has the same shape. Its attention has 128 heads over a latent vector of 576 numbers per
+    token. The row approximates it with heads that have 0.1% fewer parameters than the true 187.1e6
+    per layer, and a cache of 532 numbers that, like the latent vector, is not split among devices.
+    Scores and mixing take two fifths fewer operations than the true heads."""
 
     Kimi_K2 = MoETransformerModel(
         name="Kimi K2",
@@ -184,5 +184,5 @@ class MoE(Catalog):
         moe_layers=60,
     )
     """DeepSeek-V3's design with more experts, one dense layer and 64 heads. The row's heads have
-    0.1% fewer parameters than the true 101.1e6 per layer, and a cache of 564 numbers for 576.
-    Scores and mixing take a third fewer operations than the true heads."""
+    0.1% fewer parameters than the true 101.1e6 per layer, and a cache of 564 numbers instead of
+    576. Scores and mixing take a third fewer operations than the true heads."""

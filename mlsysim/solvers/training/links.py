@@ -92,7 +92,7 @@ def round_time(i: TrainingInputs, w: Work, link: Link) -> Value:
 def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
     """Return the time in which stages hand activations on and gradients back.
 
-    With more than one node, some pair of neighbouring stages sits on two; the slowest decides.
+    With more than one node, some pair of neighboring stages sits on two; the slowest decides.
     """
     several = i.fleet.count > 1
     transfer = f.point_to_point_time(
