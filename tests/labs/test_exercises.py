@@ -24,9 +24,9 @@ every_part = pytest.mark.parametrize(
     ("exercise", "name"), PARTS, ids=[f"{exercise.name}:{name}" for exercise, name in PARTS]
 )
 ROADS = [
-    (exercise, name, road)
+    (exercise, name, mistake)
     for exercise, name in PARTS
-    for road in getattr(exercise.parts[name], "roads", ())
+    for mistake in getattr(exercise.parts[name], "mistakes", ())
 ]
 TUTORIALS = [p for p in sorted((ROOT / "docs/tutorials").glob("*.qmd")) if p.stem != "index"]
 # Their answers are arrays: simulated ranks, and all plans of a job.
@@ -77,14 +77,14 @@ def test_the_truth_is_right(exercise, name):
 
 
 @pytest.mark.parametrize(
-    ("exercise", "name", "road"),
+    ("exercise", "name", "mistake"),
     ROADS,
     ids=[f"{exercise.name}:{name}:{index}" for index, (exercise, name, _) in enumerate(ROADS)],
 )
-def test_every_wrong_road_is_known(exercise, name, road):
-    verdict = verdict_on(exercise, name, spoken(exercise.parts[name], road.leads_to()))
+def test_every_common_mistake_is_known(exercise, name, mistake):
+    verdict = verdict_on(exercise, name, spoken(exercise.parts[name], mistake.leads_to()))
     assert not verdict
-    assert road.hint in verdict.hint
+    assert mistake.hint in verdict.hint
 
 
 @every_part
@@ -109,7 +109,7 @@ def test_other_wrong_answers_get_a_hint(exercise, name):
 @every_part
 def test_no_hint_tells_the_answer(exercise, name):
     part = exercise.parts[name]
-    hints = [part.hint, *(road.hint for road in getattr(part, "roads", ()))]
+    hints = [part.hint, *(mistake.hint for mistake in getattr(part, "mistakes", ()))]
     hints += (getattr(part, "hints", None) or {}).values()
     for hint in hints:
         for figure in figures(part):
@@ -126,7 +126,7 @@ def test_answers_are_not_stored():
     for exercise, name in PARTS:
         assert callable(exercise.parts[name].truth)
         assert not {*vars(exercise.parts[name])} - {
-            *("asks", "truth", "hint", "unit", "tolerance", "roads", "options", "hints")
+            *("asks", "truth", "hint", "unit", "tolerance", "mistakes", "options", "hints")
         }
 
 
