@@ -88,6 +88,8 @@ def read_argument(kind: Argument, name: str, value: Any) -> Any:
     if isinstance(kind, Amount) and isinstance(value, str):
         value = read_amount(value, kind.unit, name)
     if isinstance(kind, Switch) and value is not None and not isinstance(value, bool):
-        raise ConfigError(f"{name} = {shown(value)} must be true or false", argument=name)
+        raise ConfigError(
+            f"{name} = {shown(value)} is not a truth value: write true or false", argument=name
+        )
     kind.admit(name, value)
     return value

@@ -175,7 +175,7 @@ def test_texts_and_rows_are_answers():
         ("sustainability-2", 350, r'needs a unit: .* Q_\(350, "W"\)'),
         ("sustainability-2", Q_(350, "J"), r'wrong dimension.*"W"'),
         ("sustainability-self-check", "PUE", "must be one of 'epsilon', 'gamma', 't'"),
-        ("distributed-1", True, "several things.*efficiency=.*feasible="),
+        ("distributed-1", True, "several parts.*efficiency=.*feasible="),
     ],
     ids=str,
 )
@@ -219,7 +219,7 @@ def test_a_name_of_another_type_is_an_unknown_one(name):
 def test_unknown_names_get_the_nearest():
     with pytest.raises(UnknownEntryError, match="did you mean hello-world-1"):
         check("hello-word-1", 3)
-    with pytest.raises(ConfigError, match=r"does not ask for 'user'.*users="):
+    with pytest.raises(ConfigError, match=r"has no part 'user'.*users="):
         check("hello-world-4", user=3)
 
 

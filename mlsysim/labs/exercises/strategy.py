@@ -160,7 +160,7 @@ _SELF_CHECK = Exercise(
             asks=f'whether {words} takes `"more"` or `"less"` of the step',
             options=("more", "less"),
             truth=lambda field=field: found.becomes(field),  # type: ignore[misc]
-            hint="How much work does each GPU have when the batch is spread over more of them?",
+            hint="What is left of the work of each GPU when the batch is spread wider?",
         )
         for name, words, field in (
             ("arithmetic", "the arithmetic", "compute_latency"),
