@@ -80,14 +80,13 @@ class Inputs:
     _fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        cls._fields = frozenset(
-            name for base in cls.__mro__ for name in getattr(base, "__annotations__", ())
-        )
         found = {name: getattr(cls, name) for name in dir(cls)}
         cls._late = tuple(n for n, value in found.items() if isinstance(value, _Default))
         cls._worked_out = tuple(
             n for n, value in found.items() if isinstance(value, _Default | derived)
         )
+        declared = (getattr(base, "__annotations__", ()) for base in cls.__mro__)
+        cls._fields = frozenset(cls._worked_out).union(*declared)
 
     def __init__(self, values: Mapping[str, Any], units: Mapping[str, str]) -> None:
         given = {
