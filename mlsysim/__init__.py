@@ -1,7 +1,7 @@
 """mlsysim: closed-form physics of machine-learning systems.
 
-Every answer shows its work (`result.explain()`), every number names its source, and the same
-formula that teaches also sweeps a million configurations a second (`sweep`).
+Every answer shows its work (`result.explain()`), every number has a source, and the same formulas
+that explain one result can sweep a million configurations per second (`sweep`).
 """
 
 import importlib
@@ -163,8 +163,8 @@ __all__ = [
 ]
 
 
-# Loaded when first asked for: sweeps need NumPy, configurations PyYAML, and scenarios are made and
-# checked when they are loaded. The scalar path is free of all of them.
+# Loaded on first use: sweeps need NumPy, configurations need PyYAML, and scenarios are made and
+# checked when they are loaded. The scalar path needs none of these.
 _LATE = {
     "Limit": "scenario",
     "Scenario": "scenario",

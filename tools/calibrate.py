@@ -426,8 +426,8 @@ def main() -> None:
     known = posterior.told(best)
     constants = {key: float(f"{value:.3g}") for key, value in posterior.constants(best).items()}
     for owner in dict.fromkeys(owner for owner, _ in constants):
-        own = {field: value for (name, field), value in constants.items() if name == owner}
-        print(owner, json.dumps(own), "told:", *(f for o, f in known if o == owner))
+        held = {field: value for (name, field), value in constants.items() if name == owner}
+        print(owner, json.dumps(held), "told:", *(f for o, f in known if o == owner))
     show("fitted", errors(runs, constants))
     show("check", errors(load("check"), constants))
 

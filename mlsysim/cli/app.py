@@ -1,7 +1,7 @@
 """The commands.
 
-Exit codes: 0, all is well; 1, the output cannot be written; 2, the input is invalid; 3, a limit is
-broken: a promise of the scenario, or the memory of a device; 4, a limit cannot be judged; 130, the
+Exit codes: 0, success; 1, the output cannot be written; 2, the input is invalid; 3, a limit is
+broken: one of the scenario's, or the memory of a device; 4, a limit cannot be judged; 130, the
 command was interrupted.
 """
 
@@ -38,8 +38,8 @@ __all__ = ["main"]
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 well; 1 the output cannot be written; 2 bad input; 3 a limit is broken; "
-    "4 a limit cannot be judged; 130 interrupted.",
+    epilog="Exit codes: 0 success; 1 the output cannot be written; 2 invalid input; "
+    "3 a limit is broken; 4 a limit cannot be judged; 130 interrupted.",
 )
 @click.version_option(mlsysim.__version__, prog_name="mlsysim")
 def app() -> None:
@@ -158,7 +158,7 @@ def _checks(card: Scorecard) -> Table:
 @click.argument("file", type=click.Path())
 @click.option(
     "--kind",
-    help="training, serving, memory, kernels, passes or energy; by the columns if left out.",
+    help="training, serving, memory, kernels, passes or energy; by default, chosen by the columns.",
 )
 @click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
 @formatted
@@ -166,8 +166,8 @@ def validate(file: str, kind: str | None, output: str | None, form: str) -> None
     """Compare the model with measurements in a CSV FILE."""
     if output is not None and _same_file(file, output):
         raise ConfigError(
-            f"--output {shown(output)} is the file of measurements, which the report would "
-            "replace: name another file",
+            f"--output {shown(output)} is the file of measurements, and the report would "
+            "replace it: name another file",
             argument="output",
         )
     report = validation.validate(file, kind=kind)
@@ -202,11 +202,11 @@ def _scenario(file: str) -> Scenario:
 
 def main() -> None:
     """Run the command line."""
-    # A terminal that cannot print "≈" or "Québec" shows something else in their place.
+    # A terminal that cannot print "≈" or "Québec" shows replacement characters.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    if sys.stdout is None:  # `mlsysim zoo >&-`: click would print into nothing, without a word
+    if sys.stdout is None:  # `mlsysim zoo >&-`: click would silently print nothing
         click.echo("Error: the output cannot be written: standard output is closed", err=True)
         sys.exit(FAILED)
     try:
@@ -217,7 +217,7 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         status = INTERRUPTED
     except OSError as fault:
-        # The reader of a pipe may leave when it has seen enough; a full disk is worth a line.
+        # The reader of a pipe may close it early; a full disk deserves a message.
         if not isinstance(fault, BrokenPipeError):
             click.echo(f"Error: the output cannot be written: {fault.strerror or fault}", err=True)
         sys.stdout = None

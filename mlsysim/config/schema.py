@@ -137,7 +137,7 @@ def _value(kind: Argument) -> Schema:
 
 
 def _amount(unit: str) -> Schema:
-    """A number and a unit as text; a plain number where there is no unit."""
+    """A number and a unit as text; a plain number if there is no unit."""
     text: Schema = {"type": "string", "pattern": "^[-+]?[0-9]"}
     return {**text, "examples": [f"5 {unit}"]} if unit else {"anyOf": [_NUMBER, text]}
 

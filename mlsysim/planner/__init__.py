@@ -1,4 +1,4 @@
-"""The advisor: which split of a training job is best, why, and what is wrong with another."""
+"""The advisor: the best split of a training job, the reasons, and the flaws of other splits."""
 
 from mlsysim.planner.advice import Advice, Alternative
 from mlsysim.planner.advisor import advise

@@ -1,4 +1,4 @@
-"""What `advise` answers: the best plan, all others ranked, and what each choice would lose."""
+"""The answer of `advise`: the best plan, all others ranked, and the loss of each other choice."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["Advice", "Alternative", "alternatives"]
 
 @record
 class Alternative:
-    """The best that can be done with another choice of one lever, all others chosen anew.
+    """The best plan with another value of one lever, with all other levers chosen again.
 
     Attributes
     ----------
     lever : str
-        The argument that is held.
+        The argument that is held fixed.
     value : object
-        What it is held at.
+        Its value.
     configuration : Mapping[str, object] or None
         Arguments of the best such plan; `None` if none can run.
     loss : float or None
@@ -57,7 +57,7 @@ class Advice:
     Attributes
     ----------
     goal : str
-        What the plans are ranked by.
+        The goal by which plans are ranked.
     best : DistributedResult
         The best plan, solved.
     configuration : Mapping[str, object]
@@ -67,9 +67,9 @@ class Advice:
     front : Plans
         Plans that no other beats in both: time and memory, or time and cost or carbon.
     alternatives : tuple of Alternative
-        For every lever and every other value of it, the best plan that there is.
+        The best plan for every other value of every lever.
     diagnoses : tuple of Diagnosis
-        Anti-patterns of the best plan: what the limits forced on it.
+        Anti-patterns that the limits force on the best plan.
     searched : int
         Configurations that were evaluated.
     """
@@ -85,7 +85,7 @@ class Advice:
 
     @property
     def why(self) -> str:
-        """Why the winner wins: where its step goes, and what the nearest other choices lose."""
+        """Why the best plan wins: where its time goes, and what the nearest other choices lose."""
         parts = sorted(parts_of(self.best).items(), key=lambda item: -item[1])
         step = self.best.step_latency_total.to("s").magnitude
         lines = [
@@ -98,7 +98,7 @@ class Advice:
             + ".",
             f"A device holds {format_number(self.best.memory)} of "
             f"{format_number(self.best.memory_capacity)}.",
-            "Held at another value, with all other levers chosen anew, a lever loses at least:",
+            "Minimum loss with another value of a lever, when all other levers are chosen again:",
         ]
         for lever in dict.fromkeys(item.lever for item in self.alternatives):
             others = [item for item in self.alternatives if item.lever == lever]
@@ -109,7 +109,7 @@ class Advice:
 
     @property
     def losses(self) -> Table:
-        """The alternatives as a table: what each other value of a lever loses, and where."""
+        """The alternatives as a table: the loss of each other value of a lever, and its cause."""
         items = self.alternatives
         return Table(
             {
@@ -129,7 +129,7 @@ class Advice:
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {self.configuration[name]}" for name in LEVERS)
         words = (
-            f"Best of {self.searched:,} configurations by {self.goal}, of which "
+            f"Best of {self.searched:,} configurations by {self.goal}; of these, "
             f"{len(self.plans):,} can run:\n{sizes}\n{self.why}"
         )
         return printable(words, lines=True)

@@ -25,7 +25,7 @@ from mlsysim.planner.search import Search
 from mlsysim.planner.space import LEVERS
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
-from mlsysim.solvers.arguments import Amount, Argument, Choice
+from mlsysim.solvers.arguments import Amount, Argument, Choice, is_axis
 
 __all__ = ["PARAMETERS", "advise"]
 
@@ -34,7 +34,7 @@ _RESERVE = Amount(unit="byte", zero=True, optional=True)
 _MOST_CHOICES = 10_000
 """Choices for one argument."""
 _MOST_SEARCHES = 1_000
-"""Pairs of a fleet and a batch: each takes from a hundredth to a tenth of a second."""
+"""Most pairs of a fleet and a batch: each takes 10 to 100 ms."""
 
 
 def advise(
@@ -72,8 +72,8 @@ def advise(
 ) -> Advice:
     """Find the best way to split a training job, by trying all of them.
 
-    Levers that are left out are searched over every value that makes sense; a value holds a
-    lever, a list limits it.
+    Levers that are left out are searched over all sensible values. A single value fixes a lever,
+    and a list limits it.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def advise(
         The nodes and the network between them, or several fleets to choose from.
     batch_size
         Sequences in the global batch, or several sizes to choose from. A larger batch trains more
-        tokens per second, and learns less from each; the model knows only the first.
+        tokens per second but learns less from each; the model covers only the former.
     goal
         ``"throughput"`` (tokens per second), ``"time"`` (of the training run), ``"cost"`` or
         ``"carbon"`` (of the run, or of a million tokens).
@@ -96,38 +96,38 @@ def advise(
     microbatch_count, virtual_stages
         The pipeline's schedule.
     zero_stage
-        What replicas share out among them, 0 to 3.
+        What is sharded over the replicas, 0 to 3.
     sequence_parallel
         Whether tensor-parallel ranks split norms and dropouts as well.
     recompute
-        Activations that are computed again: ``"none"``, ``"selective"`` or ``"full"``.
+        Activations that are recomputed: ``"none"``, ``"selective"`` or ``"full"``.
     attention
         ``"fused"`` or ``"unfused"``.
     gradient_precision, gradient_compression, gradient_overlap
-        What replicas send, and how much of it runs under computation, as in `DistributedSolver`.
+        Format, volume and overlap of the gradients that replicas send, as in `DistributedSolver`.
     efficiency
         The textbook's constant; `None` times every operator.
     calibration, power_calibration
-        Constants; `None` takes those fitted for the device and the plan's kind of software.
+        Constants; `None` takes those fitted for the device and the software that the plan implies.
     training_tokens
         Tokens of the training run.
     datacenter
         The facility or the grid, for carbon and for the energy in the cost.
     kwh_price, unit_price, rental_price
-        Prices of electricity, of a server and of a device's hour, as in `EconomicsSolver`. With
-        `rental_price`, the rent is the cost.
+        Prices of electricity, of a server and of a device-hour, as in `EconomicsSolver`. With
+        `rental_price`, the cost is the rent.
     memory_reserve
-        Memory of a device to leave free, for what the model does not count: the driver, buffers
-        of collectives, fragmentation. `None` leaves nothing.
+        Memory of a device to leave free for the driver, buffers of collectives and fragmentation,
+        which the model does not count. `None` leaves nothing free.
     executor
         Where slices of the search are computed, as in `sweep`.
     progress
-        Whether to draw a bar, or a function of the configurations done and those in all.
+        Whether to draw a bar, or a function of the configurations done and the total.
 
     Returns
     -------
     Advice
-        The best plan, all that can run in their order, the Pareto front, and reasons.
+        The best plan, all feasible plans in order, the Pareto front, and reasons.
 
     Raises
     ------
@@ -137,13 +137,13 @@ def advise(
     ParallelismError
         If no sizes within the limits tile the fleet.
     OOMError
-        If no configuration fits the memory.
+        If no configuration fits in memory.
 
     Notes
     -----
-    All microbatches are whole, chunks deal the layers out evenly, and what changes nothing is not
-    tried: sequence parallelism without a tensor group, sharding without replicas, and no
-    recomputation at all where attention is fused.
+    All microbatches are whole, and chunks divide the layers evenly. Options without an effect are
+    not tried: sequence parallelism without a tensor group, sharding without replicas, and
+    recompute="none" with fused attention.
 
     Examples
     --------
@@ -166,7 +166,9 @@ def advise(
     fixed = {n: given[n] for n in DistributedSolver.parameters if n in given and n not in kept}
     fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
     if len({item.name for item in fleets}) < len(fleets):
-        raise ConfigError("fleet: two fleets have one name; name them apart", argument="fleet")
+        raise ConfigError(
+            "fleet: two fleets have the same name; give them different names", argument="fleet"
+        )
     if len(fleets) * len(batches) > _MOST_SEARCHES:
         raise ConfigError(
             f"fleet x batch_size = {len(fleets)} x {len(batches)} choices are more than the "
@@ -176,9 +178,9 @@ def advise(
     prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
     economics = prices | {"training_tokens": training_tokens, "datacenter": datacenter}
     for name, value in (fixed | economics).items():
-        if getattr(value, "ndim", 0):
+        if is_axis(value):
             raise ConfigError(
-                f"{name} = {shown(value)} is an array: give one value, since it is not searched",
+                f"{name} = {shown(value)} has several values: give one, since it is not searched",
                 argument=name,
             )
     for name, value in fixed.items():
@@ -191,7 +193,7 @@ def advise(
     }
     if isinstance(goal, str) and goal == "cost" and admitted["rental_price"] == 0:
         raise ConfigError(
-            "rental_price = 0 makes all plans cost nothing: give a price above zero, or leave it "
+            "rental_price = 0 makes every plan free: give a price above zero, or leave it "
             "out to count the cost of owning",
             argument="rental_price",
         )
@@ -233,7 +235,7 @@ PARAMETERS: Mapping[str, Argument] = {
 def _several(name: str, value: Any) -> list[Any]:
     """Return the choices for an argument, each admitted by the solver's own rules."""
     kind = DistributedSolver.parameters[name]
-    if isinstance(value, (str, Mapping)) or not _is_list(value):
+    if isinstance(value, (str, Mapping)) or not is_axis(value):
         values = [value]
     else:
         values = list(islice(value, _MOST_CHOICES + 1))  # a range may have billions
@@ -248,7 +250,3 @@ def _several(name: str, value: Any) -> list[Any]:
     for item in values:
         kind.admit(name, item)
     return [item.item() if hasattr(item, "item") else item for item in values]
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0

@@ -1,4 +1,4 @@
-"""What a plan is chosen for: rate, time, cost or carbon, each a column of numbers."""
+"""Goals of a search: rate, time, cost or carbon, each a column of numbers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MILLION = 1e6
 
 
 class Goal:
-    """A goal, and the prices or the place that it is counted with.
+    """A goal, and the prices or the data center for it.
 
-    `column` is the name of what is counted; of everything but the throughput, less is better. Cost
-    and carbon are those of the whole training run, or of a million tokens where no run is given.
+    `column` is the name of the goal's column. Less is better, except for throughput. Cost and
+    carbon are those of the whole training run, or of a million tokens if no run is given.
     """
 
     def __init__(
@@ -69,8 +69,9 @@ class Goal:
         days = (self._tokens or _MILLION) / rate / 86_400
         if self._tokens is not None:
             columns["training_time"] = Column(days, "day")
-        if self.name in ("cost", "carbon"):
-            values, unit = getattr(self, f"_{self.name}")(fleet, found, days)
+        counted = {"cost": self._cost, "carbon": self._carbon}.get(self.name)
+        if counted is not None:
+            values, unit = counted(fleet, found, days)
             per = "" if self._tokens is not None else "/Mtoken"
             columns[self.name] = Column(values, unit + per)
         return columns

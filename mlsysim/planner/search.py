@@ -44,7 +44,7 @@ _SHOWN = ("fleet", "batch_size", "dp_size", *LEVERS, "microbatch_size")
 class Search:
     """Evaluates configurations and keeps those that can run.
 
-    What cannot run is kept as its levers and its memory, to say later by how much it does not fit.
+    For configurations that cannot run, it keeps levers and memory, for the error message.
     """
 
     model: TransformerModel
@@ -125,7 +125,7 @@ class Search:
             n: Column(np.concatenate([p[n].values for p in self._parts]), first[n].unit)
             for n in names
         }
-        # Plans that differ by rounding are equal: then the leaner comes first, then the plainer.
+        # Plans that differ by rounding are equal: then less memory comes first, then fewer levers.
         score, memory = (
             np.round(np.log(every[name].values), 9) for name in (self.goal.column, "memory")
         )
@@ -136,14 +136,14 @@ class Search:
         return Plans(ranked, self.fixed, fleets)
 
     def _refusal(self) -> OOMError:
-        """Say by how much the leanest configuration does not fit."""
+        """Compose the error: by how much the configuration with the least memory does not fit."""
         tried = [(s, m) for s, m in self.failed if m["memory"].size]
         shared, block = min(tried, key=lambda item: item[1]["memory"].min())
         row = int(block["memory"].argmin())
         axes: dict[str, Any] = {n: int(v[row]) for n, v in block.items() if n in LEVERS}
         lean = DistributedSolver.solve(**self.fixed, **shared, **axes)
         reserved = (
-            f", of which {format_number(Q_(self.reserve, 'byte').to('GB'))} are reserved"
+            f", with {format_number(Q_(self.reserve, 'byte').to('GB'))} reserved"
             if self.reserve
             else ""
         )
@@ -154,7 +154,7 @@ class Search:
             else "choose more devices, or a smaller model, batch or sequence"
         )
         return OOMError(
-            f"none of {self.searched:,} configurations fits: the leanest needs "
+            f"none of {self.searched:,} configurations fits: the smallest needs "
             f"{format_number(lean.memory)} per device and has "
             f"{format_number(lean.memory_capacity)}{reserved}; {way_out}",
             required=lean.memory,

@@ -50,7 +50,7 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     Raises
     ------
     UnknownEntryError
-        If there is no such row; the message has the nearest names.
+        If there is no such row; the message lists the nearest names.
     """
     known = entries(*kinds)
     if not isinstance(name, str) or name not in known:

@@ -124,7 +124,7 @@ def precision_of(text: str) -> str:
     Raises
     ------
     Skip
-        If the label names none that training is predicted in.
+        If the label does not name a format for training.
     """
     label = text.lower()
     for name in ("fp4", "fp8", "bf16", "fp16", "tf32", "fp32"):

@@ -14,7 +14,7 @@ from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
 
 __all__ = ["KINDS", "validate"]
 
-# What sets the tables apart: a column that only this kind has.
+# A column that only this kind of table has.
 KINDS = {
     "energy": "tokens_per_s",
     "training": "global_batch",
@@ -42,7 +42,7 @@ def validate(
         ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"`` or
         ``"energy"``; `None` tells by the columns.
     split
-        Only rows whose ``split`` column says so; `None` takes all.
+        Only rows with this value of ``split``; `None` takes all.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def _rows_in(rows: list[Row], split: str) -> list[Row]:
 
 
 def _compared(row: Row, compare: Callable[[Row], Comparison]) -> Comparison:
-    """Compare a row that can be trusted, and refuse a prediction that is no number."""
+    """Compare a valid row, and refuse a prediction that is not a number."""
     if row.fault:
         raise Skip(row.fault)
     try:
@@ -121,7 +121,7 @@ def _kind_of(rows: list[Row]) -> str:
     if not found:
         raise ConfigError(
             "the columns fit no kind of measurement: name one with kind= (--kind on the command "
-            f"line), one of {', '.join(KINDS)}; what tells them apart are the columns "
+            f"line), one of {', '.join(KINDS)}; they differ in the columns "
             f"{', '.join(KINDS.values())}",
             argument="kind",
         )

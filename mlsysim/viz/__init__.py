@@ -13,7 +13,7 @@ __all__ = ["COLORS", "label_lines", "plot_roofline", "plot_scorecard", "plot_tim
 
 
 def __getattr__(name: str) -> Any:
-    # Scorecards bring the scenarios with them, which are loaded when they are asked for.
+    # Scorecards import the scenarios, so they are loaded on first use.
     if name == "plot_scorecard":
         from mlsysim.viz.scorecard import plot_scorecard
 

@@ -181,7 +181,7 @@ def head_working_memory(
 ) -> Value:
     r"""Logits and what surrounds them when the backward pass begins on the last stage.
 
-    A fused loss writes the gradient over the logits. Beside them stand input and output of the
+    A fused loss writes the gradient over the logits. They are held with input and output of the
     last norm, the gathered input of the output projection, and its gradient.
 
     $$ M_v = e\,T\left(\frac{V}{t} + 2h + \frac{2h}{t_s}\right) $$
@@ -290,7 +290,8 @@ def kept_expert_width(
 ) -> Value:
     r"""Inner elements per token that a layer of experts keeps for its backward pass.
 
-    Each expert that a token visits keeps a copy of the token beside what a dense block keeps.
+    Each expert that a token visits keeps a copy of the token, in addition to what a dense block
+    keeps.
 
     $$ w_x = k_e\,(h + w\,f_x) + w\,f_s $$
 
@@ -303,7 +304,7 @@ def kept_expert_width(
     expert_ffn_dim : [1]
         $f_x$, inner width of one expert.
     shared_ffn_dim : [1]
-        $f_s$, inner width of what every token visits beside its experts.
+        $f_s$, inner width of the shared expert that every token visits.
     mlp_matrices : [1]
         $w$, matrices of an expert.
 
@@ -358,7 +359,7 @@ def optimizer_state_size(
 ) -> Value:
     r"""Bytes of Adam's state, with a 32-bit master copy of weights that are narrower.
 
-    In mixed precision that is 12 bytes per parameter beside 2 for the weights and 2 for the
+    In mixed precision that is 12 bytes per parameter in addition to 2 for the weights and 2 for the
     gradients: 16 in all.
 
     $$ M_o = N\,(k_v + [e < k_w]\,k_w) $$
