@@ -13,6 +13,7 @@ __all__ = [
     "kept_expert_width",
     "kept_latent_width",
     "optimizer_state_size",
+    "visiting_memory",
 ]
 
 
@@ -178,13 +179,15 @@ def head_working_memory(
     tp_size: Value,
     sequence_shards: Value,
     bytes_per_element: Value,
+    copy_bytes: Value,
 ) -> Value:
     r"""Logits and what surrounds them when the backward pass begins on the last stage.
 
-    A fused loss writes the gradient over the logits. Beside them stand input and output of the
-    last norm, the gathered input of the output projection, and its gradient.
+    A fused loss writes the gradient over the logits; others hold copies and gradients in 32 bits
+    besides. Input and output of the last norm, the gathered input of the output projection, and
+    its gradient come on top.
 
-    $$ M_v = e\,T\left(\frac{V}{t} + 2h + \frac{2h}{t_s}\right) $$
+    $$ M_v = T\left(\frac{(e + e_c)\,V}{t} + 2\,e\,h + \frac{2\,e\,h}{t_s}\right) $$
 
     Parameters
     ----------
@@ -200,6 +203,8 @@ def head_working_memory(
         $t_s$, devices that share the norm.
     bytes_per_element : [byte]
         $e$, bytes of one logit.
+    copy_bytes : [byte]
+        $e_c$, bytes per logit of what the loss holds next to the logits: 0 if it is fused.
 
     Returns
     -------
@@ -212,8 +217,9 @@ def head_working_memory(
     section 4.3 (norm, projection and logits), https://arxiv.org/abs/2205.05198; a fused loss:
     Hsu et al. (2024), Liger Kernel, section 3.2, https://arxiv.org/abs/2410.10989
     """
-    rows = vocab_size / tp_size + 2 * hidden_dim + 2 * hidden_dim / sequence_shards
-    return bytes_per_element * tokens * rows
+    logits = (bytes_per_element + copy_bytes) * vocab_size / tp_size
+    hidden = bytes_per_element * (2 * hidden_dim + 2 * hidden_dim / sequence_shards)
+    return tokens * (logits + hidden)
 
 
 @formula
@@ -386,3 +392,35 @@ def optimizer_state_size(
     """
     master = where(bytes_per_element < master_bytes, master_bytes, 0 * master_bytes)
     return parameters * (moment_bytes + master)
+
+
+@formula
+def visiting_memory(own: Value, ranks: Value, gathers: Value) -> Value:
+    r"""Keys and values of other devices that a device holds while it attends, and their gradients.
+
+    In a ring one block visits at a time. A gather holds those of all devices that share a sequence.
+
+    $$ M_c = 2\,M_1\left(\gamma\,(c_p - 1) + (1 - \gamma)\min(1,\; c_p - 1)\right) $$
+
+    Parameters
+    ----------
+    own : [byte]
+        $M_1$, a device's own keys and values in one layer.
+    ranks : [1]
+        $c_p$, devices that exchange keys and values.
+    gathers : [1]
+        $\gamma$, 1 if all are gathered, 0 if they go round.
+
+    Returns
+    -------
+    size : [byte]
+        $M_c$, bytes.
+
+    References
+    ----------
+    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers, section 3,
+    https://arxiv.org/abs/2310.01889; gathered: Grattafiori et al. (2024), The Llama 3 Herd of
+    Models, section 3.3.2, https://arxiv.org/abs/2407.21783
+    """
+    visiting = gathers * (ranks - 1) + (1 - gathers) * minimum(1, ranks - 1)
+    return 2 * own * visiting

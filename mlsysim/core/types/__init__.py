@@ -7,9 +7,11 @@ from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibr
 from mlsysim.core.types.options import (
     ATTENTION,
     CP_KINDS,
+    LOSSES,
     SCHEDULES,
     AttentionKernel,
     ContextExchange,
+    Loss,
     Schedule,
 )
 from mlsysim.core.types.power_calibration import PowerCalibration
@@ -30,6 +32,7 @@ __all__ = [
     "ATTENTION",
     "CP_KINDS",
     "GENERATIONS",
+    "LOSSES",
     "PRECISIONS",
     "RECOMPUTE",
     "SCHEDULES",
@@ -47,6 +50,7 @@ __all__ = [
     "GridProfile",
     "LatentAttention",
     "LinkCalibration",
+    "Loss",
     "Memory",
     "MoETransformerModel",
     "NetworkFabric",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlsysim.core.fields import ReadOnlyMapping, Record, number, record
+from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
+from mlsysim.core.units import Q_, Quantity
 
 __all__ = [
     "ATTENTION",
     "CP_KINDS",
+    "LOSSES",
     "SCHEDULES",
     "AttentionKernel",
     "ContextExchange",
+    "Loss",
     "Schedule",
 ]
 
@@ -69,6 +72,20 @@ class ContextExchange(Record):
     by_heads: float = number(zero=True, most=1)
 
 
+@record
+class Loss(Record):
+    """How the loss is computed from the logits.
+
+    Attributes
+    ----------
+    copy_bytes : Quantity
+        Bytes per logit next to the logits: of copies in 32 bits and of their gradients.
+    """
+
+    name: str
+    copy_bytes: Quantity = quantity("byte", zero=True)
+
+
 SCHEDULES: Mapping[str, Schedule] = ReadOnlyMapping(
     {
         "1f1b": Schedule(name="1f1b", all_forward_first=0),
@@ -94,3 +111,13 @@ CP_KINDS: Mapping[str, ContextExchange] = ReadOnlyMapping(
 )
 """Liu, Zaharia and Abbeel (2023), Ring Attention; Llama Team (2024), The Llama 3 Herd of Models,
 section 3.3.2; Jacobs et al. (2023), DeepSpeed Ulysses."""
+
+LOSSES: Mapping[str, Loss] = ReadOnlyMapping(
+    {
+        "fused": Loss(name="fused", copy_bytes=Q_(0, "byte")),
+        "unfused": Loss(name="unfused", copy_bytes=Q_(8, "byte")),
+    }
+)
+"""Hsu et al. (2024), Liger Kernel, section 3.2: the gradient takes the logits' place. PyTorch's
+loss holds log-probabilities and their gradient in 32 bits; cutting it into eight chunks frees 7.3
+GiB of Llama 3 8B at 8,192 tokens (github.com/pytorch/torchtitan/pull/996): 7.5 bytes per logit."""

@@ -12,6 +12,7 @@ from mlsysim.core.types import (
     Calibration,
     ContextExchange,
     Fleet,
+    Loss,
     PowerCalibration,
     Precision,
     Recompute,
@@ -61,6 +62,8 @@ class TrainingInputs(Inputs):
     sequence_parallel: Value
     recompute: Recompute
     attention: AttentionKernel
+    loss: Loss
+    usable_memory: Value
     gradient_precision: Precision = default(lambda i: i.precision)
     gradient_compression: Value
     gradient_overlap: Value

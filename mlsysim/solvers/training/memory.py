@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
 from mlsysim.core.types.layers import DenseBlock, LatentBlock, LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
@@ -95,11 +95,12 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     fuller = {
         name: where(last["memory"] > first["memory"], last[name], first[name]) for name in first
     }
-    capacity = i.device.memory.capacity
+    memory = i.device.memory
+    usable = i.usable_memory * first_known(memory.reported, memory.capacity)
     return {
         **fuller,
-        "memory_capacity": capacity,
-        "fits_memory": fuller["memory"] <= capacity,
+        "memory_capacity": usable,
+        "fits_memory": fuller["memory"] <= usable,
     }
 
 
@@ -235,6 +236,7 @@ def _working(
         i.tp_size,
         w.sequence_shards,
         each,
+        i.loss.copy_bytes,
     )
     return buffers + gathered + maximum(logits, layer_peak)
 
@@ -243,4 +245,14 @@ def _layer_peak(i: TrainingInputs, w: Work, layer: _Layer) -> Value:
     """Return gradients of activations, and what is computed again, in one layer's backward pass."""
     widths = layer.gradient_width / i.tp_size + i.model.hidden_dim
     gradients = i.precision.training_bytes * w.own_tokens * widths
-    return gradients + (layer.whole - layer.kept)
+    return gradients + (layer.whole - layer.kept) + _visiting(i, w)
+
+
+def _visiting(i: TrainingInputs, w: Work) -> Value:
+    """Return keys and values of other devices, and their gradients, in one layer."""
+    a, swap = i.model.attention, i.swap_size
+    layer = f.kv_cache_size(
+        1, a.kv_heads, a.head_dim, w.own_tokens * swap, i.precision.training_bytes
+    )
+    own = f.kv_per_device(layer, i.tp_size * swap, a.kv_heads)
+    return f.visiting_memory(own, i.cp_size / swap, i.cp_kind.gathers)

@@ -64,9 +64,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         c.elementwise_backward,
         again,
     )
-    layer_time = f.launch_limited_time(
-        layer.time + tensor + experts + context, launch, c.launch_exposed
-    )
+    device_time = layer.time + tensor + experts + context
+    layer_time = f.launch_limited_time(device_time, launch, c.launch_exposed)
     # Weights gathered layer by layer, where gradients or weights are sharded
     replicas = ring(i, links, w.replicas, i.tp_size)
     expert_replicas = ring(i, links, expert_ring_size(i, w), w.expert_group)
@@ -155,6 +154,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         exposed=exposed,
         every=every,
         bubble=bubble,
+        update=update,
+        host=whole(layer_time - device_time) + c.step_overhead,
         mfu=flops_share(i, w.model_flops, w.wide_model_flops, step, i.devices),
         hfu=flops_share(i, w.hardware_flops, w.wide_hardware_flops, step, i.devices),
         mbu=mbu,

@@ -43,8 +43,7 @@ class DistributedResult(Result):
 
     step_latency_total: Quantity = quantity("s")
     """Time of the step: compute, communication and bubble, and under an `efficiency` nothing else.
-    From operators, the update of the parameters, waits for the host that launches kernels, and a
-    fixed time come on top."""
+    From operators, the update of the parameters and waits for the host come on top."""
     step_latency_low: Quantity | None = quantity("s")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
     step_latency_high: Quantity | None = quantity("s")
@@ -96,6 +95,11 @@ class DistributedResult(Result):
     """Tokens sent to their experts and back, as far as nothing hides them."""
     pipeline_bubble_latency: Quantity = quantity("s")
     """Time that filling and draining the pipeline adds."""
+    optimizer_latency: Quantity = quantity("s")
+    """Update of the parameters; none under an `efficiency`."""
+    launch_latency: Quantity = quantity("s")
+    """Waits for the host that launches kernels, and the fixed time of a step; none under an
+    `efficiency`."""
     bubble_fraction: float = number()
     """Idle share of the pipeline's time."""
     model_flops: Quantity = quantity("TFLOP")
@@ -120,7 +124,7 @@ class DistributedResult(Result):
     """Part of it for what comes and goes: logits, gradients of activations, buffers of weight
     gradients, recomputed and gathered layers."""
     memory_capacity: Quantity = quantity("GB")
-    """Memory that a device has."""
+    """Memory that a step may use: the `usable_memory` of what a device reports."""
     fits_memory: bool
     """Whether the memory suffices."""
     whole_microbatches: bool

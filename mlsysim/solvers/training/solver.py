@@ -9,6 +9,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     ATTENTION,
     CP_KINDS,
+    LOSSES,
     RECOMPUTE,
     SCHEDULES,
     Calibration,
@@ -75,6 +76,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         sequence_parallel: Annotated[bool, Switch()] = False,
         recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
         attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
+        loss: Annotated[str, Choice(options=LOSSES)] = "unfused",
+        usable_memory: Annotated[float, Share()] = 0.92,
         gradient_precision: Annotated[str | None, PrecisionName()] = None,
         gradient_compression: Annotated[float, Factor()] = 1,
         gradient_overlap: Annotated[float | None, Portion()] = None,
@@ -135,6 +138,13 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             (attention scores, as fused attention does) or ``"full"`` (whole layers).
         attention
             ``"fused"`` (FlashAttention) or ``"unfused"``.
+        loss
+            ``"unfused"`` (logits, their copy in 32 bits and its gradient are in memory at once, as
+            frameworks do by default) or ``"fused"`` (one kernel, which writes the gradient over the
+            logits: Liger Kernel, Transformer Engine).
+        usable_memory
+            Share of a device's memory that a step may use. The driver's context, buffers of
+            collectives and of libraries, and what the allocator loses between blocks take the rest.
         gradient_precision
             Format of the gradients; `None` takes `precision`.
         gradient_compression

@@ -65,6 +65,8 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         exposed=communication,
         every=communication,
         bubble=bubble,
+        update=0 * step,  # the textbook counts neither
+        host=0 * step,
         mfu=f.flops_utilization(w.model_flops, step, i.peak_rate, i.devices),
         hfu=f.flops_utilization(w.hardware_flops, step, i.peak_rate, i.devices),
         mbu=0,  # the textbook counts no memory traffic

@@ -99,9 +99,11 @@ def training_work(i: TrainingInputs) -> Work:
     tokens = i.batch_size * i.seq_len
     each = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
     again = i.recompute
+    # A fused kernel never keeps the scores, so it does the same whatever is said of them.
+    scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
     repeated_flops = f.recomputed_flops(
-        tokens, each.matrix, each.score, again.matrix_share, again.score_share
+        tokens, each.matrix, each.score, again.matrix_share, scores_again
     )
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
@@ -120,7 +122,7 @@ def training_work(i: TrainingInputs) -> Work:
         model_flops=model_flops,
         hardware_flops=hardware_flops,
         wide_model_flops=wide_model_flops,
-        wide_hardware_flops=wide_model_flops + tokens * again.score_share * each.score,
+        wide_hardware_flops=wide_model_flops + tokens * scores_again * each.score,
         device_flops=imbalance * hardware_flops / i.devices,
         hidden_state=f.hidden_state_size(
             i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
@@ -165,6 +167,8 @@ def answer(
     exposed: Times,
     every: Times,
     bubble: Value,
+    update: Value,
+    host: Value,
     mfu: Value,
     hfu: Value,
     mbu: Value,
@@ -172,7 +176,7 @@ def answer(
     """Return the fields of the result from the times and the memory of a step.
 
     `alone` is the time of the step on one device that holds it all, `exposed` the communication
-    that nothing hides, `every` all of it.
+    that nothing hides, `every` all of it; `host` is what devices wait for the host.
     """
     drawn = drawn_power(i, hfu, mbu)
     energy = i.devices * drawn["device_power"] * step
@@ -197,6 +201,8 @@ def answer(
         "cp_communication_latency": exposed.context,
         "ep_communication_latency": exposed.experts,
         "pipeline_bubble_latency": bubble,
+        "optimizer_latency": update,
+        "launch_latency": host,
         "bubble_fraction": f.pipeline_bubble_fraction(
             i.pp_size, i.microbatch_count, i.virtual_stages
         ),
