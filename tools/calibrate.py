@@ -1,177 +1,344 @@
 """Fit the constants of training steps: ``python -m tools.calibrate``.
 
-Reads the measured runs in ``measurements/training.csv``, and those beside peak memory in
-``measurements/memory.csv``. Only rows marked ``calibrate`` are fitted;
-rows marked ``check`` are reported on and never seen by the fit. The model of the solver itself is
-evaluated, on arrays of all runs at once. Prints one literal per calibration, to be pasted into
-``mlsysim/registry/calibration/training.py``, and the errors.
+Reads the measured runs in ``measurements`` that have a step time. Only rows marked ``calibrate``
+are fitted; rows marked ``check`` are reported on and never seen by the fit. All machines and all
+frameworks are fitted at once, each constant drawn toward what the others of its kind do, by how
+much those differ: a hierarchical model, in its most probable point. The model of the solver itself
+is evaluated, on arrays of all runs.
 
-The band of a prediction comes from five-fold cross-validation over the ``calibrate`` rows, with
-the quantiles of a finite sample.
-
-``python -m tools.calibrate --transfer`` leaves out one family of runs at a time, fits on the
-others, and writes those constants to ``measurements/transfer.csv``: how well they carry over is on
-the page about the accuracy of training steps.
+``--families`` leaves out one family of runs at a time, fits on the others, and predicts it: the
+spread of what comes out is the band of systems that nobody has measured.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import inspect
 import json
-import sys
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
+from scipy.stats import t
 
 from mlsysim.core.errors import MLSysError
-from mlsysim.core.fields import derived
 from mlsysim.core.forms import replaced
+from mlsysim.core.types import Calibration
+from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.machines import Machines
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
+from mlsysim.solvers.training.work import training_work
 from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
-from tools.calibration_fits import (
-    BOUNDS,
-    FAMILIES,
-    FITS,
-    SCALES,
-    SWITCHED,
-    TRANSFERRED,
-    Fit,
-)
+from tools.calibration_fits import FAMILIES, FORMATS, PRIORS, SCALES, SWITCHED, told
 from tools.stacks import Stack
 
 Floats = NDArray[np.float64]
 FOLDS = 5
-ENOUGH = 20
-DATA = Path(__file__).parents[1] / "measurements/training.csv"
+SPREAD = 0.06
+"""Error of a run that the model knows everything about, as a share."""
+WEIGHT = 0.35
+"""Families with more runs count more, but less than by their number: runs are not independent."""
+TOLD = 0.85
+"""What is left of a constant's spread where runs are said to tell it."""
+DATA = Path(__file__).parents[1] / "measurements"
 TABLES: dict[str, Any] = {"training": training, "memory": memory}
-TRANSFER = DATA.with_name("transfer.csv")
+DEFAULTS = {
+    name: item.default
+    for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
+}
+Key = tuple[str, str]
+"""A machine or a framework, by its key in the registry, and one of its constants."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Measured runs as arrays of the kernel's inputs."""
+    """Measured runs as arrays of the model's inputs."""
 
     inputs: Stack[TrainingInputs]
     bits: Floats
     time: Floats
-    group: tuple[str, ...]
-    nodes: Floats
-    experts: NDArray[np.bool_]
+    group: NDArray[np.object_]
+    machine: NDArray[np.object_]
+    framework: NDArray[np.object_]
+    name: NDArray[np.object_]
+    split: NDArray[np.object_]
+    ideal: Floats
+    """Step time at full utilization of the peak rate."""
 
     def take(self, mask: NDArray[np.bool_]) -> Runs:
         """Return some of the runs."""
-        return Runs(
-            self.inputs.take(mask),
-            self.bits[mask],
-            self.time[mask],
-            tuple(np.array(self.group, dtype=object)[mask]),
-            self.nodes[mask],
-            self.experts[mask],
+        parts = (
+            self.bits,
+            self.time,
+            self.group,
+            self.machine,
+            self.framework,
+            self.name,
+            self.split,
+            self.ideal,
         )
+        return Runs(self.inputs.take(mask), *(part[mask] for part in parts))  # type: ignore[arg-type]
 
-    def predict(self, constants: dict[str, float]) -> Floats:
+    def predict(self, constants: dict[Key, float]) -> Floats:
         """Evaluate the solver's model with other constants than the registry's."""
+        owners = {"machine": self.machine, "software": self.framework}
 
         def change(i: TrainingInputs, places: NDArray[np.intp]) -> TrainingInputs:
-            return with_constants(i, constants, self.bits[places])
+            return _with(i, constants, {k: v[places] for k, v in owners.items()}, self.bits[places])
 
         return self.inputs.run(operator_step, change)["step_latency_total"]
 
 
-def with_constants(i: TrainingInputs, constants: dict[str, float], bits: Floats) -> TrainingInputs:
-    """Return inputs with other constants, each in the formats that it holds for."""
-    wide, eight, four = bits >= 16, bits == 8, bits == 4
+def _with(
+    i: TrainingInputs, constants: dict[Key, float], owners: dict[str, Any], bits: Floats
+) -> TrainingInputs:
+    """Return inputs with other constants, each for the runs of its owner."""
+    made: dict[str, dict[str, Floats]] = {"machine": {}, "software": {}}
     own: dict[str, Any] = {}
-    of_calibration: dict[str, Any] = {}
-    for name, value in constants.items():
-        if name == "gemm_efficiency":
-            own["wide_gemm_efficiency"] = np.full_like(bits, value)
-            own[name] = np.where(wide, value, own.get(name, i.gemm_efficiency))
-        elif name == "gemm_efficiency_fp8":
-            own["gemm_efficiency"] = np.where(
-                eight, value, own.get("gemm_efficiency", i.gemm_efficiency)
-            )
-        elif name == "gemm_efficiency_fp4":
-            own["gemm_efficiency"] = np.where(
-                four, value, own.get("gemm_efficiency", i.gemm_efficiency)
-            )
-        elif name == "cast_bytes":
-            own[name] = np.where(wide, 0.0, value)
-        else:
-            scale = SCALES.get(name, 1.0)
-            held = i if isinstance(getattr(type(i), name, None), derived) else i.calibration
-            # What a run's recipe switches off stays off.
-            off = (getattr(held, name) == 0) & (name in SWITCHED)
-            (own if held is i else of_calibration)[name] = np.where(off, 0.0, value * scale)
-    return i.but(calibration=replaced(i.calibration, **of_calibration), **own)
+    for (owner, field), value in constants.items():
+        part = "machine" if owner in Machines.names() and field in PRIORS["machine"] else "software"
+        mask = owners[part] == owner
+        if not mask.any():
+            continue
+        held = getattr(i.calibration, part)
+        before = made[part].get(field, np.broadcast_to(getattr(held, field), mask.shape))
+        # What a run's recipe switches off stays off.
+        off = (np.broadcast_to(getattr(held, field), mask.shape) == 0) & (field in SWITCHED)
+        made[part][field] = np.where(mask & ~off, value * SCALES.get(field, 1.0), before)
+    calibration = replaced(
+        i.calibration,
+        **{part: replaced(getattr(i.calibration, part), **made[part]) for part in made},
+    )
+    machine, speed = made["machine"], made["software"].get("gemm_speed", 1.0)
+    rates = [machine.get(f"gemm_efficiency{ending}") for ending in ("", "_fp8", "_fp4")]
+    if any(rate is not None for rate in rates):
+        now = np.broadcast_to(i.gemm_efficiency, bits.shape)
+        wide, eight, four = (now if rate is None else speed * rate for rate in rates)
+        own["wide_gemm_efficiency"] = wide
+        own["gemm_efficiency"] = np.where(bits == 8, eight, np.where(bits == 4, four, wide))
+    for field in ("hidden_bytes", "ffn_bytes", "score_bytes", "routing_bytes"):
+        if field in made["software"]:
+            own[field] = made["software"][field]
+    if "cast_bytes" in made["software"]:
+        own["cast_bytes"] = np.where(bits < 16, made["software"]["cast_bytes"], 0.0)
+    return i.but(calibration=calibration, **own)
 
 
-def load(fit: Fit, split: str) -> Runs:
-    """Read the runs of one split that a fit is about."""
-    defaults = {
-        name: item.default
-        for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
-    }
-    found: list[tuple[TrainingInputs, float, str]] = []
-    kind = TABLES[fit.table]
-    for row in read_rows(DATA.with_name(f"{fit.table}.csv")):
-        if row.group not in fit.groups or row.text("split") != split or not fit.accepts(row):
-            continue
-        try:
-            given = defaults | kind.arguments(row)
-            found.append((DistributedSolver.admit(given), kind.measured(row), row.group))
-        except (Skip, MLSysError):
-            continue
+def load(*splits: str) -> Runs:
+    """Read all runs of some splits whose machine and framework are known."""
+    found: list[tuple[TrainingInputs, float, str, str, str]] = []
+    machines = {id(row): key for key, row in Machines.items()}
+    frameworks = {str(getattr(row, "name", "")): key for key, row in Frameworks.items()}
+    for table, kind in TABLES.items():
+        path = DATA / f"{table}.csv"
+        for row in read_rows(path) if path.exists() else ():
+            split = row.text("split")
+            if split not in splits or not told(row.group):
+                continue
+            try:
+                inputs = DistributedSolver.admit(DEFAULTS | kind.arguments(row))
+                found.append((inputs, kind.measured(row), row.group, row.name, split))
+            except (Skip, MLSysError):
+                continue
     runs = [inputs for inputs, *_ in found]
+
+    def words(values: Any) -> NDArray[np.object_]:
+        made = np.empty(len(found), dtype=object)
+        made[:] = list(values)
+        return made
+
+    calibrations: list[Calibration] = [i.calibration for i in runs]
     return Runs(
         Stack.of(runs),
         np.array([i.precision.bits for i in runs], dtype=float),
-        np.array([time for _, time, _ in found]),
-        tuple(group for *_, group in found),
-        np.array([i.fleet.count for i in runs], dtype=float),
-        np.array([i.model.moe_layers > 0 for i in runs]),
+        np.array([time for _, time, *_ in found]),
+        words(group for _, _, group, *_ in found),
+        words(machines[id(c.machine)] for c in calibrations),
+        words(frameworks[c.software.name] for c in calibrations),
+        words(name for *_, name, _ in found),
+        words(split for *_, split in found),
+        np.array([_ideal(i) for i in runs]),
     )
 
 
-def solve(fit: Fit, runs: Runs) -> dict[str, float]:
-    """Fit the free constants: least absolute log ratios, each family with equal weight.
+def _ideal(i: TrainingInputs) -> float:
+    plain = i.plain()
+    return float(training_work(plain).model_flops / (plain.devices * plain.peak_rate))
 
-    The loss is quadratic below three percent and linear above, since the mean absolute error is
-    what is reported, and a few runs of any set are troubled by what no model knows.
+
+def free(runs: Runs) -> dict[Key, tuple[float, float, float, float]]:
+    """Return the constants of the runs' machines and frameworks: prior, spread, least and most."""
+    found = {}
+    for part, owners in (("machine", runs.machine), ("software", runs.framework)):
+        for owner in sorted(set(owners)):
+            bits = runs.bits[owners == owner]
+            for field, prior in PRIORS[part].items():
+                ending = field.removeprefix("gemm_efficiency")
+                if ending not in FORMATS or (bits == FORMATS[ending]).any():
+                    found[owner, field] = prior
+    return found
+
+
+class Posterior:
+    """How probable constants are, given runs: their priors, and the errors that are left.
+
+    Errors are logarithms of ratios; beyond the spread they count linearly, since a few runs of any
+    set are troubled by what no model knows. Families count by the root of their runs, which are
+    not independent. A constant is counted in spreads of its prior.
     """
-    names = list(fit.free)
-    counts = Counter(runs.group)
-    weight = np.array([counts[name] ** -0.5 for name in runs.group])
-    start = np.log([fit.free[name] for name in names])
-    low, high = np.log(np.array([BOUNDS[name] for name in names]).T)
 
-    def constants(x: Floats) -> dict[str, float]:
-        return dict(zip(names, np.exp(x).tolist(), strict=True)) | fit.fixed
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        told = free(runs)
+        self.names = list(told)
+        priors, widths, low, high = (
+            np.array(column) for column in zip(*told.values(), strict=True)
+        )
+        self.start, self.width = np.log(priors), widths
+        self.edges = [(np.log(edge) - self.start) / widths for edge in (low, high)]
+        counts = Counter(runs.group)
+        self.weight = np.array([counts[name] ** -WEIGHT for name in runs.group])
 
-    def residuals(x: Floats) -> Floats:
-        errors = np.log(runs.predict(constants(x)) / runs.time) * weight
-        # A weak pull to the start keeps constants that the runs cannot tell from drifting.
-        pull: Floats = 0.01 * (x - start)
-        return np.concatenate([errors, pull])
+    def constants(self, x: Floats) -> dict[Key, float]:
+        """Return constants in the units of the registry."""
+        return dict(zip(self.names, np.exp(self.start + self.width * x).tolist(), strict=True))
 
-    scale = 0.03 * float(np.median(weight))
-    answer = least_squares(
-        residuals, start, bounds=(low, high), loss="soft_l1", f_scale=scale, x_scale=0.1
-    )
-    return constants(answer.x)
+    def _errors(self, x: Floats) -> Floats:
+        errors = np.log(self.runs.predict(self.constants(x)) / self.runs.time) / SPREAD
+        soft: Floats = np.sign(errors) * np.sqrt(2 * (np.sqrt(1 + errors**2) - 1))
+        return self.weight * soft
+
+    def residuals(self, x: Floats) -> Floats:
+        """Return what is to be small: errors of runs, and distances from the priors."""
+        return np.concatenate([self._errors(x), x])
+
+    def slopes(self, x: Floats) -> Floats:
+        """Return the residuals' derivatives.
+
+        Machines have no run in common, nor have frameworks: one step in a constant of all of them
+        tells the slopes for each.
+        """
+        step, here = 1e-4, self._errors(x)
+        slopes = np.zeros((len(here), len(x)))
+        for part, owners in (("machine", self.runs.machine), ("software", self.runs.framework)):
+            for field in PRIORS[part]:
+                columns = [k for k, (_, name) in enumerate(self.names) if name == field]
+                moved = x.copy()
+                moved[columns] += step
+                slope = (self._errors(moved) - here) / step
+                for k in columns:
+                    mine = owners == self.names[k][0]
+                    slopes[mine, k] = slope[mine]
+        return np.concatenate([slopes, np.eye(len(x))])
+
+    def solve(self) -> Floats:
+        """Return the most probable constants, in spreads from their priors."""
+        start = np.clip(0 * self.start, *self.edges)
+        answer = least_squares(
+            self.residuals, start, self.slopes, bounds=self.edges, max_nfev=40, ftol=1e-5
+        )
+        best: Floats = answer.x
+        return best
+
+    def told(self, x: Floats) -> set[Key]:
+        """Return the constants that the runs tell: known better than half of their spread alone."""
+        slopes = self.slopes(x)
+        left = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
+        return {name for name, share in zip(self.names, left, strict=True) if share < TOLD}
 
 
-def residuals(fit: Fit, runs: Runs) -> tuple[Floats, NDArray[np.intp]]:
-    """Return measured over predicted by fits that did not see a run, and its configuration.
+def solve(runs: Runs) -> dict[Key, float]:
+    """Return the most probable constants."""
+    posterior = Posterior(runs)
+    return posterior.constants(posterior.solve())
+
+
+def errors(runs: Runs, constants: dict[Key, float]) -> dict[str, tuple[int, float, float]]:
+    """Return runs, mean absolute error and bias in percent, per group."""
+    relative = 100 * (runs.predict(constants) / runs.time - 1)
+    return {
+        name: (
+            int((runs.group == name).sum()),
+            float(np.abs(relative[runs.group == name]).mean()),
+            float(relative[runs.group == name].mean()),
+        )
+        for name in sorted(set(runs.group))
+    }
+
+
+def show(title: str, found: dict[str, tuple[int, float, float]]) -> None:
+    """Print errors by group."""
+    print(title)
+    for name, (count, mape, bias) in found.items():
+        print(f"  {name:26s} n={count:4d} MAPE {mape:5.1f} bias {bias:+6.1f}")
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A family, predicted from the others."""
+
+    runs: Runs
+    predicted: Floats
+    constant: Floats
+    """By one utilization per machine and number format, from the other families as well."""
+
+    @property
+    def ratio(self) -> Floats:
+        """Measured over predicted."""
+        return self.runs.time / self.predicted
+
+
+def unseen(runs: Runs, every: Runs) -> Iterator[tuple[str, Unseen]]:
+    """Yield each family of `every` run as constants predict it that were fitted without it."""
+    for family, groups in FAMILIES.items():
+        out = np.isin(runs.group.astype(str), groups)
+        if not out.any():
+            continue
+        others, held = runs.take(~out), every.take(np.isin(every.group.astype(str), groups))
+        constants = solve(others)
+        # A framework that no other family ran is known by the population of frameworks alone.
+        missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
+        yield (
+            family,
+            Unseen(held, held.predict(constants | missing), constant_utilization(others, held)),
+        )
+
+
+def constant_utilization(others: Runs, held: Runs) -> Floats:
+    """Predict runs by the median utilization of others on the same machine in the same format.
+
+    Where there are none, by that of all others.
+    """
+    found = others.ideal / others.time
+    predicted = np.empty_like(held.time)
+    for row, (machine, bits) in enumerate(zip(held.machine, held.bits, strict=True)):
+        alike = (others.machine == machine) & (others.bits == bits)
+        predicted[row] = held.ideal[row] / np.median(found[alike] if alike.any() else found)
+    return predicted
+
+
+def write(path: Path, found: dict[str, Unseen]) -> None:
+    """Write what each family's runs took, and what was predicted without them."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["family", "id", "split", "measured_s", "predicted_s", "constant_mfu_s"])
+        for family, one in found.items():
+            columns = (one.runs.name, one.runs.split, one.runs.time, one.predicted, one.constant)
+            for name, split, *times in zip(*columns, strict=True):
+                writer.writerow([family, name, split, *(f"{time:.4g}" for time in times)])
+
+
+def within(runs: Runs) -> dict[tuple[str, str], Floats]:
+    """Return measured over predicted per machine and framework, by fits that did not see a run.
 
     Runs of one configuration, repeated over releases, stay in one fold: they are not independent.
     """
@@ -179,99 +346,79 @@ def residuals(fit: Fit, runs: Runs) -> tuple[Floats, NDArray[np.intp]]:
     ratio = np.empty_like(runs.time)
     for number in range(FOLDS):
         out = plan % FOLDS == number
-        if out.any():
-            held = runs.take(out)
-            ratio[out] = held.time / held.predict(solve(fit, runs.take(~out)))
-    return ratio, plan
+        held = runs.take(out)
+        constants = solve(runs.take(~out))
+        missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
+        ratio[out] = held.time / held.predict(constants | missing)
+    pairs = np.array([f"{a} {b}" for a, b in zip(runs.machine, runs.framework, strict=True)])
+    return {
+        (str(pair).split()[0], str(pair).split()[1]): ratio[pairs == pair]
+        for pair in sorted(set(pairs))
+    }
 
 
-def edges_of(ratio: Floats, plans: int) -> tuple[float, float]:
-    """Return the edges that a new run passes once in ten times each, of `plans` independent ones.
+def edges_of(ratio: Floats) -> tuple[float, float]:
+    """Return the edges that a new run passes once in ten times each.
 
     Below the k-th of n values lie, on average over samples, k / (n + 1) of all: so the edges lie
-    at k = (n + 1) / 10 from either end, further out than percentiles of the sample. They lie where
-    that share of the runs does when plans have several.
+    at k = (n + 1) / 10 from either end, further out than percentiles of the sample.
     """
-    level = max(0.0, ((plans + 1) / 10 - 0.5) / plans)
+    level = max(0.0, ((len(ratio) + 1) / 10 - 0.5) / len(ratio))
     low, high = np.quantile(ratio, [level, 1 - level], method="hazen")
     return float(low), float(high)
 
 
-def bands(fit: Fit, runs: Runs) -> dict[str, float]:
-    """Return the edges of the band for each kind of run that there are enough of."""
-    ratio, plan = residuals(fit, runs)
-    experts = runs.experts
-    kinds = {
-        "node": (runs.nodes == 1) & ~experts,
-        "fleet": (runs.nodes > 1) & ~experts,
-        "expert": experts,
-    }
-    found: dict[str, float] = {}
-    for name, part in kinds.items():
-        if name == "expert" and not experts.any():
-            continue
-        # A percentile of a few runs says little: then all runs without experts speak for both.
-        part = part if part.sum() >= ENOUGH or name == "expert" else ~experts
-        low, high = edges_of(ratio[part], len(np.unique(plan[part])))
-        found |= {f"{name}_band_low": low, f"{name}_band_high": high}
-    if fit.experts:
-        others = load(replace(fit, groups=fit.experts), "calibrate")
-        low, high = edges_of(
-            others.time / others.predict(solve(fit, runs)), others.inputs.plans().max() + 1
-        )
-        found |= {"expert_band_low": low, "expert_band_high": high}
-    return found
+def band(ratios: list[Floats]) -> tuple[float, float]:
+    """Return the edges of a band that holds four of five runs of a family nobody has seen.
 
-
-def errors(runs: Runs, constants: dict[str, float]) -> dict[str, str]:
-    """Return errors per family, in words."""
-    relative = 100 * (runs.predict(constants) / runs.time - 1)
-    group = np.array(runs.group, dtype=object)
-    return {
-        name: f"n={int((group == name).sum())} MAPE {np.abs(relative[group == name]).mean():.1f} "
-        f"bias {relative[group == name].mean():+.1f}"
-        for name in dict.fromkeys(runs.group)
-    }
-
-
-def without(family: str) -> dict[str, float]:
-    """Return the constants that the runs of all other families give."""
-    fit = FITS[TRANSFERRED]
-    others = tuple(group for group in fit.groups if group not in FAMILIES[family])
-    fit = replace(fit, groups=others)
-    return {
-        name: float(f"{value:.3g}") for name, value in solve(fit, load(fit, "calibrate")).items()
-    }
-
-
-def transfer() -> None:
-    """Write the constants that are fitted without each family, and print their error on it."""
-    with TRANSFER.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["calibration", "left_out", "constant", "value"])
-        for family, groups in FAMILIES.items():
-            constants = without(family)
-            for name, value in constants.items():
-                writer.writerow([TRANSFERRED, family, name, value])
-            left_out = replace(FITS[TRANSFERRED], groups=groups)
-            print(f"without {family}:", errors(load(left_out, "check"), constants))
+    A family effect and a run effect, both normal in logarithms: the spread between families and
+    that within them, and a quantile of Student's distribution for as few families. Medians, since
+    a few runs of any set are troubled by what no model knows.
+    """
+    logs = [np.log(ratio) for ratio in ratios]
+    means = np.array([np.median(log) for log in logs])
+    inside = np.median([np.abs(log - np.median(log)).mean() for log in logs if len(log) > 2])
+    between = means.std(ddof=1)
+    reach = t.ppf(0.9, len(means) - 1) * np.hypot(between, inside * np.sqrt(np.pi / 2))
+    middle = np.median(means)
+    return float(np.exp(middle - reach)), float(np.exp(middle + reach))
 
 
 def main() -> None:
-    """Fit all calibrations, or those named on the command line; or show how constants transfer."""
-    if sys.argv[1:] == ["--transfer"]:
-        transfer()
+    """Fit all constants and print them; or predict each family from the others."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--families", action="store_true", help="leave out one family at a time")
+    parser.add_argument("--bands", action="store_true", help="cross-validate within families")
+    options = parser.parse_args()
+    runs = load("calibrate")
+    if options.families:
+        found = {}
+        for family, one in unseen(runs, load("calibrate", "check")):
+            found[family] = one
+            misses = [100 * (time / one.runs.time - 1) for time in (one.predicted, one.constant)]
+            print(
+                f"without {family:26s} n={len(one.ratio):4d} MAPE {np.abs(misses[0]).mean():5.1f} "
+                f"bias {misses[0].mean():+6.1f}, constant MFU {np.abs(misses[1]).mean():5.1f}",
+                flush=True,
+            )
+        own = [one.ratio[one.runs.split == "calibrate"] for one in found.values()]
+        print("band of unseen systems", [round(edge, 3) for edge in band(own)])
+        write(DATA / "families.csv", found)
         return
-    for name in sys.argv[1:] or FITS:
-        fit = FITS[name]
-        runs = load(fit, "calibrate")
-        constants = solve(fit, runs)
-        edges = bands(fit, runs)
-        rounded = {key: float(f"{value:.3g}") for key, value in constants.items()}
-        print(name, json.dumps(rounded | {key: round(edge, 3) for key, edge in edges.items()}))
-        print("  fitted:", errors(runs, rounded))
-
-        print("  check: ", errors(load(fit, "check"), rounded))
+    if options.bands:
+        for (machine, framework), ratio in within(runs).items():
+            edges = [round(edge, 3) for edge in edges_of(ratio)]
+            print(f"{machine} {framework} n={len(ratio)} {edges}", flush=True)
+        return
+    posterior = Posterior(runs)
+    best = posterior.solve()
+    known = posterior.told(best)
+    constants = {key: float(f"{value:.3g}") for key, value in posterior.constants(best).items()}
+    for owner in dict.fromkeys(owner for owner, _ in constants):
+        own = {field: value for (name, field), value in constants.items() if name == owner}
+        print(owner, json.dumps(own), "told:", *(f for o, f in known if o == owner))
+    show("fitted", errors(runs, constants))
+    show("check", errors(load("check"), constants))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import DeploymentTier, Fleet, NetworkFabric, Node
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import Hardware
+from mlsysim.registry.sources import amd, hardware
 from mlsysim.registry.sources import systems as src
 
 __all__ = ["Systems"]
@@ -99,6 +100,77 @@ class Links(Catalog):
         latency=Q_(0.6, "us"),
     )
     """Eighteen links of a Blackwell GPU, among the eight of a server or the 72 of a rack."""
+
+    NVLink4_H800 = NetworkFabric(
+        name="NVLink 4 of an H800",
+        source=hardware.H800_COMPARISON,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(200, "GB/s"),
+        latency=Q_(0.6, "us"),
+    )
+    """Eight links of an H800, through NVSwitch."""
+
+    PCIe5 = NetworkFabric(
+        name="PCIe 5.0 x16",
+        source=src.PCIE,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(64, "GB/s"),
+        latency=Q_(0.6, "us"),
+        estimated=frozenset({"latency"}),
+    )
+    """Cards of one server that only the host connects."""
+
+    InfinityFabric3 = NetworkFabric(
+        name="Infinity Fabric of CDNA 3",
+        source=src.AMD_LINKS,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(448, "GB/s"),
+        latency=Q_(0.6, "us"),
+        estimated=frozenset({"latency"}),
+    )
+    """Seven links of 64 GB/s, one to each of the other seven GPUs of a server. Groups of fewer than
+    eight use fewer of them."""
+
+    InfinityFabric4 = NetworkFabric(
+        name="Infinity Fabric of CDNA 4",
+        source=amd.CDNA4_LINKS,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(537.6, "GB/s"),
+        latency=Q_(0.6, "us"),
+        estimated=frozenset({"bandwidth", "latency"}),
+    )
+    """Seven links of 76.8 GB/s, one to each of the other seven GPUs of a server. Groups of fewer
+    than eight use fewer of them."""
+
+    ICI_v5p = NetworkFabric(
+        name="ICI of TPU v5p",
+        source=hardware.CLOUD_TPU_V5P,
+        field_sources={"latency": src.ICI_LATENCY},
+        bandwidth=Q_(600, "GB/s"),
+        latency=Q_(1, "us"),
+        estimated=frozenset({"latency"}),
+    )
+    """Six links of a chip in a 3D torus. A group along one axis uses two of them."""
+
+    ICI_v6e = NetworkFabric(
+        name="ICI of TPU v6e",
+        source=hardware.CLOUD_TPU_V6E,
+        field_sources={"latency": src.ICI_LATENCY},
+        bandwidth=Q_(400, "GB/s"),
+        latency=Q_(1, "us"),
+        estimated=frozenset({"latency"}),
+    )
+    """Four links of a chip in a 2D torus. A group along one axis uses two of them."""
+
+    ICI_v7x = NetworkFabric(
+        name="ICI of TPU7x",
+        source=hardware.CLOUD_TPU_V7X,
+        field_sources={"latency": src.ICI_LATENCY},
+        bandwidth=Q_(600, "GB/s"),
+        latency=Q_(1, "us"),
+        estimated=frozenset({"latency"}),
+    )
+    """Six links of a chip in a 3D torus. A group along one axis uses two of them."""
 
 
 class Nodes(Catalog):
@@ -219,6 +291,144 @@ class Nodes(Catalog):
         power=Q_(135, "kW"),
     )
     """A rack of 72 GPUs on one NVLink domain, one 800 Gbit/s port for each."""
+
+    Grand_Teton = Node(
+        name="Grand Teton",
+        source=hardware.H100_HBM2E,
+        field_sources={"scale_up": src.NVLINK},
+        accelerator=Hardware.H100_HBM2e,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink4,
+        nics_per_node=8,
+    )
+    """Eight H100 with HBM2e on NVLink 4, one 400 Gbit/s port for each."""
+
+    HGX_H800 = Node(
+        name="HGX H800",
+        source=src.H800_SERVER,
+        accelerator=Hardware.H800,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink4_H800,
+        nics_per_node=8,
+        estimated=frozenset({"nics_per_node"}),
+    )
+    """Eight H800 on NVLink 4, one 400 Gbit/s port for each, as one per plane of
+    DeepSeek's network suggests."""
+
+    HGX_H20 = Node(
+        name="HGX H20",
+        source=hardware.H20_TWEAKTOWN,
+        field_sources={"nics_per_node": src.DGX_H100_REFERENCE},
+        accelerator=Hardware.H20,
+        accelerators_per_node=8,
+        scale_up=Links.NVLink4,
+        nics_per_node=8,
+        estimated=frozenset({"nics_per_node"}),
+    )
+    """Eight H20 on NVLink 4. Network assumed: that of the DGX H100."""
+
+    H100_PCIe_Server = Node(
+        name="Server of H100 PCIe",
+        source=hardware.H100_PCIE,
+        field_sources={"scale_up": src.PCIE},
+        accelerator=Hardware.H100_PCIe,
+        accelerators_per_node=8,
+        scale_up=Links.PCIe5,
+        nics_per_node=8,
+        estimated=frozenset({"accelerators_per_node", "nics_per_node"}),
+    )
+    """Eight H100 cards on PCIe 5.0. Bridges join pairs of them, but larger groups are only as fast
+    as PCIe. The numbers of cards and ports are assumed."""
+
+    H200_NVL_Server = Node(
+        name="Server of H200 NVL",
+        source=hardware.H200_NVL,
+        field_sources={"nics_per_node": src.DGX_H100_REFERENCE},
+        accelerator=Hardware.H200_NVL,
+        accelerators_per_node=4,
+        scale_up=Links.NVLink4,
+        nics_per_node=4,
+        estimated=frozenset({"nics_per_node"}),
+    )
+    """Four H200 cards on one bridge of NVLink 4. Network assumed: one port for each."""
+
+    MI300X_Platform = Node(
+        name="MI300X Platform",
+        source=amd.VLLM_CLUSTER,
+        field_sources={"scale_up": src.AMD_LINKS},
+        accelerator=Hardware.MI300X,
+        accelerators_per_node=8,
+        scale_up=Links.InfinityFabric3,
+        nics_per_node=8,
+    )
+    """Eight MI300X, each linked to every other one, and one 400 Gbit/s port for each."""
+
+    MI325X_Platform = Node(
+        name="MI325X Platform",
+        source=amd.VLLM_CLUSTER,
+        field_sources={"scale_up": src.AMD_LINKS},
+        accelerator=Hardware.MI325X,
+        accelerators_per_node=8,
+        scale_up=Links.InfinityFabric3,
+        nics_per_node=8,
+    )
+    """Eight MI325X, each linked to every other one, and one 400 Gbit/s port for each."""
+
+    MI350X_Platform = Node(
+        name="MI350X Platform",
+        source=amd.SGLANG_CLUSTER,
+        accelerator=Hardware.MI350X,
+        accelerators_per_node=8,
+        scale_up=Links.InfinityFabric4,
+        nics_per_node=8,
+        estimated=frozenset({"nics_per_node"}),
+    )
+    """Eight MI350X, each linked to every other one. Network assumed: as the MI355X platform."""
+
+    MI355X_Platform = Node(
+        name="MI355X Platform",
+        source=amd.SGLANG_CLUSTER,
+        accelerator=Hardware.MI355X,
+        accelerators_per_node=8,
+        scale_up=Links.InfinityFabric4,
+        nics_per_node=8,
+    )
+    """Eight MI355X, each linked to every other one, and one 400 Gbit/s port for each."""
+
+    TPUv5p_Pod = Node(
+        name="TPU v5p pod",
+        source=hardware.CLOUD_TPU_V5P,
+        field_sources={"nics_per_node": hardware.CLOUD_TPU_V7X},
+        accelerator=Hardware.TPUv5p,
+        accelerators_per_node=8_960,
+        scale_up=Links.ICI_v5p,
+        nics_per_node=4_480,
+    )
+    """8,960 chips in a 3D torus, of which a job takes a slice. Each chip has 50 Gbit/s of the data
+    center's network, which counts as half of a 100 Gbit/s port."""
+
+    TPUv6e_Pod = Node(
+        name="TPU v6e pod",
+        source=hardware.CLOUD_TPU_V6E,
+        field_sources={"nics_per_node": hardware.CLOUD_TPU_V7X},
+        accelerator=Hardware.TPUv6e,
+        accelerators_per_node=256,
+        scale_up=Links.ICI_v6e,
+        nics_per_node=256,
+    )
+    """256 chips in a 2D torus. A job takes a slice of it, or several pods. Each chip has 100 Gbit/s
+    of the data center's network."""
+
+    TPUv7x_Pod = Node(
+        name="TPU7x pod",
+        source=hardware.CLOUD_TPU_V7X,
+        accelerator=Hardware.TPUv7x,
+        accelerators_per_node=9_216,
+        scale_up=Links.ICI_v7x,
+        nics_per_node=9_216,
+    )
+    """9,216 chips in a 3D torus, of which a job takes a slice. Each chip has 100 Gbit/s of the data
+    center's network."""
 
 
 class Clusters(Catalog):

@@ -27,11 +27,8 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
         "A100-SXM-80GB",
         "A100-SXM4-80GB",
         "DGX-A100",
-        # Remarks of the runs in measurements, which are part of their labels.
-        "A100-SXM (single 8-GPU node)",
+        # A limit that this run set for itself.
         "A100-SXM-80GB (330 W limit)",
-        "A100-SXM-80GB (512-GPU cluster)",
-        "A100-SXM-80GB (Selene)",
     ),
     "H100": (
         "H100-SXM",
@@ -42,13 +39,29 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
         "H100 80GB HBM3",
         "DGX-H100",
     ),
+    "H100_HBM2e": ("H100-SXM 96GB HBM2e 500W (Grand Teton)",),
+    "H100_PCIe": ("H100-PCIe-80GB", "H100 (PCIe)"),
     "H200": ("H200-SXM", "H200-141GB", "H200-SXM-141GB", "HGX-H200"),
-    "H800": ("H800-SXM", "H800-SXM5-80GB"),
-    "B200": ("B200-SXM", "B200-180GB", "B200-SXM-180GB", "DGX-B200"),
+    "H200_NVL": ("H200-NVL-141GB",),
+    "H20": ("H20-SXM-96GB",),
+    "H800": ("H800-SXM", "H800-SXM-80GB", "H800-SXM5-80GB"),
+    "B200": ("B200-SXM", "B200-180GB", "B200-SXM-180GB", "DGX-B200", "B200-SXM (power limited)"),
     "B300": ("B300-SXM", "B300-SXM-270GB", "DGX-B300"),
-    "GB200": ("GB200-SXM", "DGX-GB200", "GB200-NVL72"),
+    "GB200": (
+        "GB200-SXM",
+        "DGX-GB200",
+        "GB200-NVL72",
+        # Runs that filled 180 GiB: a B200 has 179, and a tray of GB200 has these four GPUs.
+        "B200-class Blackwell, 4 GPUs, model not stated",
+    ),
     "GB300": ("DGX-GB300", "GB300-NVL72"),
     "MI300X": ("AMD MI300X", "Instinct MI300X"),
+    "MI325X": ("AMD MI325X", "Instinct MI325X"),
+    "MI350X": ("AMD MI350X", "Instinct MI350X"),
+    "MI355X": ("AMD MI355X", "Instinct MI355X"),
+    "TPUv5p": ("TPU-v5p",),
+    "TPUv6e": ("TPU-v6e", "TPU-v6e (Trillium)", "Trillium"),
+    "TPUv7x": ("TPU7x", "TPU-v7x", "TPU7x (Ironwood)", "Ironwood"),
     "M1_Max": ("Apple M1 Max", "Apple M1 Max (400 GB/s)"),
     "M2_Max": ("Apple M2 Max", "Apple M2 Max 30-core (400 GB/s)"),
 }
@@ -56,6 +69,9 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
 
 _MODELS = {
     "DeepSeekV3": "DeepSeek_V3",
+    "DeepSeek V3 671B": "DeepSeek_V3",
+    "DeepSeek-V3 671B-A37B": "DeepSeek_V3",
+    "DeepSeek3-671B": "DeepSeek_V3",
     "GPT OSS 120B": "GPT_OSS_120B",
     "Qwen3_30B_a3B": "Qwen3_30B_A3B",
     "Qwen3_235B_a22B": "Qwen3_235B_A22B",
@@ -74,6 +90,18 @@ _SERVERS: Mapping[str, Node] = {
             Systems.DGX_B300,
             Systems.GB200_NVL72,
             Systems.GB300_NVL72,
+            Systems.Grand_Teton,
+            Systems.H100_PCIe_Server,
+            Systems.H200_NVL_Server,
+            Systems.HGX_H20,
+            Systems.HGX_H800,
+            Systems.MI300X_Platform,
+            Systems.MI325X_Platform,
+            Systems.MI350X_Platform,
+            Systems.MI355X_Platform,
+            Systems.TPUv5p_Pod,
+            Systems.TPUv6e_Pod,
+            Systems.TPUv7x_Pod,
         )
     },
 }
@@ -83,9 +111,16 @@ def _plain(text: str) -> str:
     return re.sub(r"[\W_]", "", text.lower())
 
 
+# Where a run took place says nothing about the device; what is left of a remark may.
+_PLACE = re.compile(
+    r" \((?:GCP|AWS|Azure|OCI|DGX|Meta|Selene)[^()]*\)$| \([^()]*(?:cluster|node)\)$", re.IGNORECASE
+)
+
+
 def _device(label: str) -> str:
-    """Return what of a label must match: without a count before the name, and without a maker."""
-    return _plain(re.sub(r"^\d+ ?[xX×] ?", "", label.strip())).removeprefix("nvidia")
+    """Return what of a label must match: the name without a count, a place, or NVIDIA's name."""
+    name = _PLACE.sub("", re.sub(r"^\d+ ?[xX×] ?", "", label.strip()))
+    return _plain(name).removeprefix("nvidia")
 
 
 _ROWS: Mapping[str, Accelerator] = {

@@ -247,7 +247,7 @@ def arguments(row: Row) -> dict[str, Any]:
     devices = Systems.DGX_B200.accelerators_per_node
     dp, count = row.whole("dp"), _named(row, "mbc")
     return {
-        "calibration": Calibrations.B200_Megatron,
+        "calibration": Calibrations.B200_Untuned,
         "model": _model(row),
         "fleet": Fleet(
             name="measured",

@@ -13,21 +13,23 @@ from mlsysim.core.types import (
     Accelerator,
     Calibration,
     Fleet,
-    Generation,
     NetworkFabric,
     Node,
+    Software,
     Source,
     TransformerModel,
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry import Systems
-from mlsysim.registry.calibration.training import Calibrations
+from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.machines import machine_for
+from mlsysim.registry.calibration.training import calibration_of
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip, count_of
 
-__all__ = ["arguments", "compare", "measured"]
+__all__ = ["arguments", "compare", "measured", "shards_of", "software_of"]
 
 _RUN = Source(title="A measured run")
 _MOST_PER_NODE = 100_000
@@ -105,7 +107,14 @@ def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
 
 
 _FABRICS = {
+    Systems.DGX_B300.name: Systems.InfiniBand_XDR,
+    Systems.GB300_NVL72.name: Systems.InfiniBand_XDR,
     "DGX A100": Systems.InfiniBand_HDR,
+    "Grand Teton": Systems.RoCE_400G,
+    # The data center network between slices: one 100 Gbit/s port per chip, or for every second one.
+    "TPU v5p pod": Systems.Ethernet_100G,
+    "TPU v6e pod": Systems.Ethernet_100G,
+    "TPU7x pod": Systems.Ethernet_100G,
 }
 
 
@@ -126,6 +135,84 @@ def precision_of(text: str) -> str:
     return "bf16"
 
 
+_LAYOUT = ("tp", "pp", "cp", "zero_stage", "micro_batch")
+# Blank in these tables means that the source does not say in how many bits the products ran.
+_SILENT_ON_PRECISION = ("mlperf", "gcp_gpu")
+
+
+def _refuse_what_no_lever_describes(row: Row) -> None:
+    model = row.text("model")
+    if "LoRA" in model:
+        raise Skip("trains adapters (LoRA) on frozen weights: the solver trains all weights")
+    if model.startswith("Flux"):
+        raise Skip("an image model: the solver's models are transformers for text")
+    if "tokendrop" in model:
+        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
+    silent = all(name in row.cells and not row.text(name) for name in _LAYOUT)
+    if silent and row.whole("n_gpus") > 1:
+        raise Skip(
+            f"the layout is not stated: {', '.join(_LAYOUT)} are all empty; write 1, and 0 for "
+            "zero_stage, if nothing was split"
+        )
+    if not row.text("precision") and row.group.startswith(_SILENT_ON_PRECISION):
+        raise Skip("precision is not stated, and such runs use 4, 8 or 16 bits")
+
+
+def shards_of(row: Row) -> int | None:
+    """Return the devices that share one copy of the states (HSDP); None where all replicas do.
+
+    Raises
+    ------
+    Skip
+        If that number does not divide the replicas.
+    """
+    shards = row.number("shards")
+    split = row.whole("tp", default=1) * row.whole("pp", default=1)
+    replicas = row.whole("n_gpus") // (split * row.whole("cp", default=1))
+    if shards is None or shards >= replicas:
+        return None
+    if replicas % shards:
+        raise Skip(f"shards = {shards:g} do not divide the {replicas} replicas")
+    return row.whole("shards")
+
+
+# The first prefix of a run's group that fits decides.
+_GROUPS: tuple[tuple[str, Software | None], ...] = (
+    ("megatron21_table2_zero3", None),  # DeepSpeed of 2021, of which there are no other runs
+    ("megatron21", Frameworks.Megatron_2021),
+    ("korthikanti", Frameworks.Megatron_2021),
+    ("vtrain", Frameworks.Megatron_2021),
+    ("mosaic", Frameworks.FSDP_2023),
+    ("mcore", Frameworks.Megatron_Core),
+    ("nemo", Frameworks.Megatron_Core),  # Nemotron-4 as well
+    ("mlperf", Frameworks.Megatron_Core),
+    ("gcp_gpu", Frameworks.Megatron_Core),
+    ("megatron_bridge", Frameworks.Megatron_Core),
+    ("torchtitan", Frameworks.FSDP2),
+    ("fms_fsdp", Frameworks.FSDP2),
+    ("automodel", Frameworks.AutoModel),
+    ("tpu", Frameworks.MaxText),
+)
+_RECIPES: Mapping[str, Software | None] = {"MaxText": Frameworks.MaxText, "PyTorch/XLA": None}
+
+
+def software_of(row: Row) -> Software | None:
+    """Return the framework that ran a measured step, or `None` if we know no release like it.
+
+    The recipe decides where it names one, then the device, then the family of runs.
+    """
+    recipe = row.text("recipe")
+    if recipe in _RECIPES:
+        return _RECIPES[recipe]
+    if row.text("hardware").startswith("TPU"):
+        return Frameworks.MaxText
+    found = next((own for prefix, own in _GROUPS if row.group.startswith(prefix)), None)
+    if found is not Frameworks.FSDP2 or "torch.compile" not in recipe:
+        return found
+    rowwise = "rowwise" in row.text("note") and "fp8" in row.text("precision")
+    return Frameworks.FSDP2_Rowwise if rowwise else Frameworks.FSDP2_Compiled
+
+
 def arguments(row: Row) -> dict[str, Any]:
     """Return the solver's arguments for a measured run.
 
@@ -134,6 +221,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Skip
         If the row lacks what a prediction needs.
     """
+    _refuse_what_no_lever_describes(row)
     tp, pp = row.whole("tp", default=1), row.whole("pp", default=1)
     cp, devices = row.whole("cp", default=1), row.whole("n_gpus")
     if devices % (tp * pp * cp):
@@ -142,11 +230,11 @@ def arguments(row: Row) -> dict[str, Any]:
     batch, micro = row.whole("global_batch"), row.number("micro_batch")
     # Where no microbatch is given, one sequence: the smallest bubble that a schedule can have.
     count = max(1, round(batch / (dp * (micro or 1))))
-    virtual = row.whole("virtual_stages", default=1) if pp > 1 else 1
+    # An interleaved schedule has at least two chunks.
+    least = 2 if "Interleaved" in row.text("note") else 1
+    virtual = row.whole("virtual_stages", default=least) if pp > 1 else 1
     if count % pp:
         virtual = 1
-    if "tokendrop" in row.text("model"):
-        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
     expert = re.search(r"EP ([0-9]+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     return {
@@ -161,6 +249,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "cp_size": cp,
         "ep_size": count_of(expert[1]) if expert else 1,
         "zero_stage": row.whole("zero_stage", default=0, minimum=0),
+        "shard_size": shards_of(row) if (row.number("zero_stage") or 0) >= 1 else None,
         "microbatch_count": count,
         "virtual_stages": virtual,
         "sequence_parallel": bool(row.number("sequence_parallel") or 0),
@@ -169,32 +258,31 @@ def arguments(row: Row) -> dict[str, Any]:
     }
 
 
-_BRIDGE: Mapping[Generation | None, Calibration] = {
-    "hopper": Calibrations.H100_FP8,
-    "blackwell": Calibrations.Blackwell,
-}
-
-
 def _calibration(row: Row) -> Calibration | None:
     """Return constants for software that only a run's labels tell of; None takes the usual ones."""
-    generation = accelerator_named(row.text("hardware")).generation
-    # PyTorch's automatic mixed precision labels its runs so, also those in eight bits.
-    if row.text("precision").startswith("amp") and generation == "hopper":
-        return Calibrations.H100_FSDP
-    if not row.group.startswith("megatron_bridge") or generation not in _BRIDGE:
+    software = software_of(row)
+    if software is None:
         return None
+    device = accelerator_named(row.text("hardware"))
+    known = calibration_of(machine_for(device.generation, device.name), software)
+    if "vanilla TP" in row.text("recipe"):
+        return replace(known, software=replace(software, tensor_overlap=0.0))
     # A recipe may launch a layer's dense part, or the whole step, as one graph.
     dense, whole = row.text("graphs") != "", row.text("graphs") == "step"
-    none = Q_(0, "ms")
-    usual = _BRIDGE[generation]
-    overlap = Calibrations.Blackwell_Graphs.exchange_overlap
-    return replace(
-        usual,
-        layer_launch=none if dense else usual.layer_launch,
-        expert_launch=none if whole else usual.expert_launch,
-        exchange_overlap=overlap if row.number("exchange_overlap") else 0.0,
-        copies_per_node=float(row.text("dispatch") == "node"),
-    )
+    if software is Frameworks.Megatron_Core and (
+        dense or row.number("exchange_overlap") or row.text("dispatch")
+    ):
+        none = Q_(0, "ms")
+        overlap = Frameworks.Megatron_Core_Graphs.exchange_overlap
+        recipe = replace(
+            software,
+            layer_launch=none if dense else software.layer_launch,
+            expert_launch=none if whole else software.expert_launch,
+            exchange_overlap=overlap if row.number("exchange_overlap") else 0.0,
+            copies_per_node=float(row.text("dispatch") == "node"),
+        )
+        return replace(known, software=recipe)
+    return known
 
 
 def measured(row: Row) -> float:

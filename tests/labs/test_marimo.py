@@ -99,10 +99,12 @@ def table(app: str, ledger: Path, desk: sync_api.BrowserContext) -> Iterator[Stu
 def seated(app: str, ledger: Path, desk: sync_api.BrowserContext) -> Iterator[Student]:
     """A student in a tab of their own; the state of the lab is in the ledger alone."""
     tab = visitor(desk, app)
-    tab.page.goto(app)
-    tab.page.get_by_role("heading", name="The parallelism paradox").wait_for()
-    yield Student(tab, ledger)
-    tab.page.close()
+    try:
+        tab.page.goto(app)
+        tab.page.get_by_role("heading", name="The parallelism paradox").wait_for()
+        yield Student(tab, ledger)
+    finally:
+        tab.page.close()
 
 
 class Student:

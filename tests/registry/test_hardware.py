@@ -13,8 +13,9 @@ from mlsysim.registry.sources import hardware as sources
 ROWS = dict(Hardware.items())
 TIERS = {
     "Cloud": {
-        "V100", "T4", "A100", "A100_40GB", "H100", "H200", "H800", "B200", "B300", "GB200",
-        "GB300", "MI300X", "TPUv4", "TPUv5p",
+        "V100", "T4", "A100", "A100_40GB", "H100", "H100_HBM2e", "H100_PCIe", "H200", "H200_NVL",
+        "H20", "H800", "B200", "B300", "GB200", "GB300", "MI300X", "MI325X", "MI350X", "MI355X",
+        "TPUv4", "TPUv5p", "TPUv6e", "TPUv7x",
     },
     "Workstation": {"MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M4_Max"},
     "Mobile": {"iPhone_15_Pro", "Pixel_8", "Snapdragon_8_Gen_3"},
@@ -142,9 +143,11 @@ def test_rows_of_one_chip_share_their_rates():
 
 GENERATION = {
     "V100": "volta", "T4": "turing", "A100_40GB": "ampere", "A100": "ampere", "H100": "hopper",
-    "H200": "hopper", "H800": "hopper", "B200": "blackwell", "B300": "blackwell",
-    "GB200": "blackwell", "GB300": "blackwell", "MI300X": "cdna3", "TPUv4": "tpu_v4",
-    "TPUv5p": "tpu_v5p",
+    "H100_HBM2e": "hopper", "H100_PCIe": "hopper", "H200": "hopper", "H200_NVL": "hopper",
+    "H20": "hopper", "H800": "hopper", "B200": "blackwell", "B300": "blackwell",
+    "GB200": "blackwell", "GB300": "blackwell", "MI300X": "cdna3", "MI325X": "cdna3",
+    "MI350X": "cdna4", "MI355X": "cdna4", "TPUv4": "tpu_v4", "TPUv5p": "tpu_v5p",
+    "TPUv6e": "tpu_v6e", "TPUv7x": "tpu_v7x",
 }  # fmt: skip
 
 
@@ -187,6 +190,23 @@ def test_an_unknown_generation_is_refused(name):
         ("M4_Max", "memory.bandwidth", "546 GB/s"),
         ("MI300X", "compute.fp16", "1307.4 TFLOP/s"),
         ("MI300X", "memory.capacity", "192 GB"),
+        ("MI325X", "memory.capacity", "256 GiB"),
+        ("MI325X", "memory.bandwidth", "6 TB/s"),
+        ("MI355X", "compute.fp8", "5033.2 TFLOP/s"),
+        ("MI355X", "tdp", "1400 W"),
+        ("H100_PCIe", "compute.bf16", "756 TFLOP/s"),
+        ("H100_PCIe", "memory.bandwidth", "2000 GB/s"),
+        ("H100_HBM2e", "memory.capacity", "96 GB"),
+        ("H100_HBM2e", "memory.bandwidth", "2.4 TB/s"),
+        ("H100_HBM2e", "tdp", "500 W"),
+        ("H20", "compute.fp8", "296 TFLOP/s"),
+        ("H20", "memory.bandwidth", "4 TB/s"),
+        ("TPUv6e", "compute.bf16", "918 TFLOP/s"),
+        ("TPUv6e", "compute.int8", "1836 TOPS"),
+        ("TPUv6e", "memory.bandwidth", "1638 GB/s"),
+        ("TPUv7x", "compute.bf16", "2307 TFLOP/s"),
+        ("TPUv7x", "compute.fp8", "4614 TFLOP/s"),
+        ("TPUv7x", "memory.capacity", "192 GiB"),
         ("TPUv5p", "compute.bf16", "459 TFLOP/s"),
         ("TPUv5p", "memory.capacity", "95 GiB"),
         ("Jetson_Orin_NX", "memory.bandwidth", "102 GB/s"),
@@ -204,7 +224,8 @@ def test_published_values(key, path, printed):
 @pytest.mark.parametrize(
     ("key", "both_directions"),
     [("V100", 300), ("A100", 600), ("H100", 900), ("H200", 900), ("B200", 1800), ("GB200", 1800),
-     ("H800", 400), ("GB300", 1800), ("MI300X", 896), ("TPUv5p", 1200)],
+     ("H800", 400), ("GB300", 1800), ("MI300X", 896), ("TPUv5p", 1200),
+     ("TPUv6e", 800), ("TPUv7x", 1200), ("H100_PCIe", 600), ("H20", 900)],
 )  # fmt: skip
 def test_links_are_per_direction(key, both_directions):
     rate = ROWS[key].interconnect_bandwidth.to("GB/s").magnitude

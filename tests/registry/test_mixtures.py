@@ -54,8 +54,12 @@ def test_mixtures_match_the_published_totals(name, total, active):
     assert matrices_of_mixture(model, model.experts_per_token) == pytest.approx(active, rel=3e-2)
 
 
-def test_gpt_oss_matches_the_published_totals_which_leave_the_input_table_out():
-    model = Models.GPT_OSS_120B
-    active = matrices_of_mixture(model, model.experts_per_token)
-    assert model.si("parameters") == pytest.approx(116.83e9, rel=1e-4)
-    assert active - model.vocab_size * model.hidden_dim == pytest.approx(5.13e9, rel=0.5e-2)
+@pytest.mark.parametrize(
+    ("name", "total", "active"),
+    [("GPT_OSS_120B", 116.83e9, 5.13e9), ("GPT_OSS_20B", 20.91e9, 3.61e9)],
+)
+def test_gpt_oss_matches_the_published_totals_which_leave_the_input_table_out(name, total, active):
+    model = ROWS[name]
+    visited = matrices_of_mixture(model, model.experts_per_token)
+    assert model.si("parameters") == pytest.approx(total, rel=3e-4)
+    assert visited - model.vocab_size * model.hidden_dim == pytest.approx(active, rel=0.5e-2)

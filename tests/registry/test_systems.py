@@ -79,10 +79,32 @@ def test_nodes(name, devices, power):
     assert node.unit_price is None or node.is_estimated("unit_price")
 
 
+@pytest.mark.parametrize(
+    ("name", "devices", "gbit_per_s_of_a_device"),
+    [
+        ("Grand_Teton", 8, 400),
+        ("HGX_H800", 8, 400),
+        ("HGX_H20", 8, 400),
+        ("MI300X_Platform", 8, 400),
+        ("MI355X_Platform", 8, 400),
+        ("TPUv5p_Pod", 8960, 50),
+        ("TPUv6e_Pod", 256, 100),
+        ("TPUv7x_Pod", 9216, 100),
+    ],
+)
+def test_ports_of_a_node(name, devices, gbit_per_s_of_a_device):
+    node = ROWS[name]
+    port = 100 if name.startswith("TPU") else 400
+    assert node.accelerators_per_node == devices
+    assert node.nics_per_node * port == devices * gbit_per_s_of_a_device
+
+
 @pytest.mark.parametrize("name", Systems.Nodes.names())
 def test_scale_up_agrees_with_the_accelerator(name):
     node = ROWS[name]
-    assert node.scale_up.si("bandwidth") == node.accelerator.si("interconnect_bandwidth")
+    # Links of a card reach one other card: beyond that, groups are as fast as PCIe.
+    field = "host_bandwidth" if name == "H100_PCIe_Server" else "interconnect_bandwidth"
+    assert node.scale_up.si("bandwidth") == node.accelerator.si(field)
 
 
 def test_clusters():

@@ -19,7 +19,7 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 
-KNOWN = ("A100", "H100", "H200", "H800", "B200", "B300")
+KNOWN = ("A100", "H20", "H100", "H200", "H800", "B200", "B300")
 
 
 def fleet_of(accelerator):

@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from mlsysim import Q_, Calibrations, DistributedSolver, Fleet, Models, ParallelismError, Systems
+from mlsysim import (
+    Q_,
+    Calibrations,
+    ConfigError,
+    DistributedSolver,
+    Fleet,
+    Hardware,
+    Models,
+    ParallelismError,
+    Systems,
+)
 from mlsysim.core import formulas as f
 
 NODE = Systems.Nodes.DGX_H100
@@ -162,3 +172,219 @@ def test_only_a_swap_keeps_the_output_twice():
     }
     assert memory["ring"] == memory["all_gather"]
     assert memory["ulysses"] - memory["ring"] == pytest.approx(4096 * 2 * 512 * 32)
+
+
+# Llama 3 8B over 64 GPUs on eight nodes: a ring of 400 GB/s, whose latency is 56 hops within
+# nodes and 7 between them.
+SIZE, LAYERS, SHARE = Models.Llama3_8B.si("parameters"), 32, 63 / 64
+WAY, LATENCY = 8 * NDR, 56 * NEAR + 7 * FAR
+
+
+def replicas(stage, **plan):
+    r = solve(64, batch_size=256, microbatch_count=4, zero_stage=stage, **plan)
+    return seconds(r.dp_communication_latency)
+
+
+def test_weights_and_gradients_are_sent_in_their_own_formats():
+    """Four microbatches, weights of two bytes, gradients of four."""
+    weights, gradients = SHARE * 2 * SIZE / WAY, SHARE * 4 * SIZE / WAY
+    plan = {"gradient_precision": "fp32"}
+    assert replicas(0, **plan) == pytest.approx(2 * gradients + 2 * LATENCY)
+    assert replicas(1, **plan) == pytest.approx(gradients + weights + 2 * LATENCY)
+    # Gradients of each microbatch by layers, and weights once: 4 x 0.158 + 0.079 s, not 8 x 0.079
+    assert replicas(2, **plan) == pytest.approx(
+        4 * (gradients + LAYERS * LATENCY) + weights + LATENCY
+    )
+    assert replicas(3, **plan) == pytest.approx(
+        4 * (gradients + 2 * weights + 3 * LAYERS * LATENCY)
+    )
+    # FSDP's reshard_after_forward=False keeps them, all 16 GB instead of two layers' of 32.
+    assert replicas(3, reshard_after_forward=False, **plan) == pytest.approx(
+        4 * (gradients + weights + 2 * LAYERS * LATENCY)
+    )
+    kept, dropped = (
+        solve(64, batch_size=64, zero_stage=3, reshard_after_forward=keep).working_memory
+        for keep in (False, True)
+    )
+    assert (kept - dropped).to("byte").magnitude == pytest.approx(2 * SIZE * 30 / 32)
+
+
+def test_formats_that_are_not_stated_are_those_of_the_software():
+    """Sharded gradients go in 32 bits by default, others in the format of the products."""
+    c = Calibrations.H100_FSDP
+    plan = {"efficiency": None, "calibration": c, "gradient_overlap": 0.0}
+    way = min(c.link_efficiency * NVLINK, 8 * c.nic_efficiency * NDR)
+    bare = 4 * (SHARE * (2 + 2 + 4) * SIZE / way + 3 * LAYERS * LATENCY)
+    assert replicas(3, **plan) == pytest.approx(bare)
+    narrow = 4 * (SHARE * (2 + 2 + 2) * SIZE / way + 3 * LAYERS * LATENCY)
+    assert replicas(3, gradient_precision="bf16", **plan) == pytest.approx(narrow)
+    # Gradients of 32 bits are not widened further.
+    wide = replicas(3, precision="fp32", **plan)
+    assert wide == pytest.approx(replicas(3, precision="fp32", gradient_precision="fp32", **plan))
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_small_sharding_groups_sum_between_them_once_per_step(stage):
+    """Groups of 8 on NVLink; an eighth of the gradients between eight nodes, each by its port."""
+    inside = 7 / 8 * 2 * SIZE / NVLINK
+    near = 7 * NEAR
+    between = 2 * 7 / 8 * 2 * SIZE / 8 / NDR + 2 * 7 * FAR
+    layers = 4 * LAYERS * near
+    expected = {
+        1: 2 * (inside + near),
+        2: 4 * inside + layers + inside + near,
+        3: 3 * (4 * inside + layers),
+    }
+    assert replicas(stage, shard_size=8) == pytest.approx(expected[stage] + between)
+
+
+def test_small_sharding_groups_hold_larger_shards():
+    plan = {"batch_size": 64, "zero_stage": 3}
+    small, large = (solve(64, shard_size=n, **plan) for n in (8, None))
+    for part in ("weights_memory", "gradient_memory", "optimizer_memory"):
+        assert getattr(small, part) / getattr(large, part) == pytest.approx(8)
+    assert solve(64, shard_size=64, **plan).memory == large.memory
+
+
+def test_experts_are_sharded_among_the_same_devices():
+    """Of 32 devices in a sharding group, eight share the experts: four replicas of each."""
+    plan = {"batch_size": 256, "zero_stage": 1, "ep_size": 8, "model": Models.Mixtral_8x7B}
+    half, whole = (solve(64, shard_size=n, **plan).optimizer_memory for n in (32, 64))
+    assert half / whole == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("stage", "size"), [(0, 8), (3, 48), (3, 128)])
+def test_sharding_groups_tile_the_replicas(stage, size):
+    with pytest.raises(ParallelismError) as fault:
+        solve(64, batch_size=64, zero_stage=stage, shard_size=size)
+    assert fault.value.argument == "shard_size"
+
+
+def test_plain_replicas_hide_gradients_under_the_backward_pass():
+    """Two thirds of a microbatch's passes can hide what a lever says may overlap."""
+    plan = {"batch_size": 64, "efficiency": None, "recompute": "none"}
+    plan |= {"calibration": Calibrations.H100_Megatron}
+    none, half, all_ = (solve(64, gradient_overlap=share, **plan) for share in (0.0, 0.5, 1.0))
+    bare = seconds(none.dp_communication_latency)
+    assert seconds(half.dp_communication_latency) == pytest.approx(bare / 2)
+    assert seconds(all_.dp_communication_latency) == 0
+    slow = replace(fleet(64), fabric=Systems.Fabrics.Ethernet_10G)
+    long, bare = (
+        DistributedSolver.solve(
+            model=Models.Llama3_8B, fleet=slow, precision="bf16", gradient_overlap=share, **plan
+        )
+        for share in (1.0, 0.0)
+    )
+    hidden = seconds(bare.dp_communication_latency) - seconds(long.dp_communication_latency)
+    assert hidden == pytest.approx(2 / 3 * seconds(long.compute_latency), rel=0.02)
+
+
+# DeepSeek-V3 on 2,048 H800, as its report describes: 16 stages, experts over eight nodes, of which
+# a token visits four, and 8 bits on the way out. NVLink of 200 GB/s, a port of 50 GB/s.
+H800 = replace(
+    NODE,
+    name="H800",
+    accelerator=Hardware.H800,
+    scale_up=replace(NODE.scale_up, bandwidth=Q_("200 GB/s")),
+    power=None,
+)
+DEEPSEEK = {
+    "model": Models.DeepSeek_V3,
+    "fleet": fleet(2048, H800),
+    "batch_size": 15_360,
+    "microbatch_count": 120,
+    "precision": "fp8",
+    "pp_size": 16,
+    "ep_size": 64,
+    "zero_stage": 1,
+    "efficiency": 0.5,
+}
+ITS_PLAN = {"expert_nodes": 4, "dispatch_precision": "fp8"}
+TOKENS = 4096 * 7168  # elements of a microbatch
+EXCHANGES = 4 * 58 / 61 * 120  # mean layers with experts of the longest stage, microbatches
+
+
+def exchanged(**plan):
+    return DistributedSolver.solve(**DEEPSEEK | plan).ep_communication_latency
+
+
+def test_tokens_of_deepseek_v3_pass_the_network_once_per_node():
+    """Of four nodes 4 (1 - (3/4)^8) = 3.60 are visited, seven eighths of them others: 3.15 copies.
+
+    1.85 ms out and 3.70 ms back on the port, 0.155 ms of latency each: 5.86 ms, and as much
+    backward. NVLink needs less: 7 of 8 copies change the device, 29.4 MB each: 1.03 ms.
+    """
+    copies = 7 / 8 * 4 * (1 - 0.75**8)
+    assert copies == pytest.approx(3.15, rel=1e-3)
+    latency = 7 * NEAR + 56 * FAR
+    out, back = (copies * size * TOKENS / NDR + latency for size in (1, 2))
+    assert out > 7 * TOKENS / 200e9
+    layer = 2 * (out + back)
+    assert layer == pytest.approx(11.72e-3, rel=1e-3)
+    assert seconds(exchanged(**ITS_PLAN)) == pytest.approx(layer * EXCHANGES)
+    # A copy per expert in 16 bits, as before: seven eighths of eight.
+    plain = 7 * 2 * TOKENS / NDR + latency
+    assert seconds(exchanged()) == pytest.approx(4 * plain * EXCHANGES)
+    # A limit of all eight nodes is none, but copies go once per node.
+    wide = 7 * (1 - (7 / 8) ** 8) * 2 * TOKENS / NDR + latency
+    assert seconds(exchanged(expert_nodes=8)) == pytest.approx(4 * wide * EXCHANGES)
+
+
+def test_full_recomputation_sends_tokens_once_more():
+    four, six = exchanged(recompute="none"), exchanged(recompute="full")
+    assert six / four == pytest.approx(6 / 4)
+
+
+def test_the_busiest_device_sets_the_pace_of_experts():
+    latency = 4 * EXCHANGES * (7 * NEAR + 56 * FAR)
+    even, uneven = (seconds(exchanged(capacity_factor=load)) for load in (1, 1.5))
+    assert uneven - latency == pytest.approx(1.5 * (even - latency))
+    even, uneven = (
+        DistributedSolver.solve(**DEEPSEEK, recompute="none", capacity_factor=load)
+        for load in (1, 1.5)
+    )
+    # Half as many operations again in 58 x 8 experts of 3 x 7,168 x 2,048 weights; 64 layers' time
+    tokens = 15_360 * 4096
+    more = 0.5 * 3 * 2 * tokens * 58 * 8 * 3 * 7168 * 2048 * 64 / 61 / 2048
+    found = (uneven.device_flops - even.device_flops).to("flop").magnitude
+    assert found == pytest.approx(more)
+    assert uneven.model_flops == even.model_flops
+    by_operator = [
+        DistributedSolver.solve(**DEEPSEEK | {"efficiency": None}, capacity_factor=load)
+        for load in (1, 1.5)
+    ]
+    assert by_operator[1].compute_latency > 1.1 * by_operator[0].compute_latency
+    assert by_operator[1].activation_memory > by_operator[0].activation_memory
+
+
+def test_exchanges_hide_under_computation_as_far_as_stated():
+    plan = ITS_PLAN | {"efficiency": None}
+    none, most = (seconds(exchanged(exchange_overlap=share, **plan)) for share in (0.0, 0.9))
+    assert most == pytest.approx(0.1 * none)
+    assert seconds(exchanged(**plan)) == pytest.approx(none)  # H100's software hides nothing
+
+
+def test_a_token_finds_its_experts_on_the_nodes_that_it_may_visit():
+    with pytest.raises(ParallelismError) as fault:  # 32 experts per node, 40 wanted
+        DistributedSolver.solve(
+            **DEEPSEEK | {"model": replace(Models.DeepSeek_V3, experts_per_token=40)},
+            expert_nodes=1,
+        )
+    assert fault.value.argument == "expert_nodes"
+
+
+@pytest.mark.parametrize("ranks", [8, 16])
+def test_collectives_of_tensor_groups_hide_as_far_as_stated(ranks):
+    plan = {"batch_size": 64, "tp_size": ranks, "efficiency": None, "model": Models.Llama3_70B}
+    none, half = (
+        seconds(solve(64, tensor_overlap=share, **plan).tp_communication_latency)
+        for share in (0.0, 0.5)
+    )
+    assert half == pytest.approx(none / 2)
+
+
+@pytest.mark.parametrize("name", ["tensor_overlap", "exchange_overlap", "gradient_overlap"])
+def test_nothing_overlaps_in_a_textbook(name):
+    with pytest.raises(ConfigError) as fault:
+        solve(64, batch_size=64, **{name: 0.5})
+    assert fault.value.argument == name

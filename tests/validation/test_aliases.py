@@ -19,7 +19,7 @@ from mlsysim.validation.rows import Row, Skip
 
 DATA = Path(__file__).parents[2] / "measurements"
 # Devices of measurements that the registry does not have.
-UNKNOWN = {"GH200-SXM", "A100-PCIe", "MI325X", "Gaudi2", "MI250X (one GCD)"}
+UNKNOWN = {"GH200-SXM", "A100-PCIe", "Gaudi2", "MI250X (one GCD)"}
 
 
 @pytest.mark.parametrize("key", Hardware.names())
@@ -30,13 +30,31 @@ def test_a_device_goes_by_its_key_its_name_and_its_aliases(key):
             assert accelerator_named(label) is row
 
 
+@pytest.mark.parametrize(
+    ("label", "key"),
+    [
+        ("H100-SXM-80GB (Meta 24K RoCE cluster)", "H100"),
+        ("H200-SXM-141GB (GCP A3 Ultra)", "H200"),
+        ("B200-SXM-180GB (GCP A4)", "B200"),
+        ("A100-SXM (single 8-GPU node)", "A100"),
+        ("A100-SXM-80GB (Selene)", "A100"),
+        ("H100 (PCIe)", "H100_PCIe"),
+        ("H100-SXM 96GB HBM2e 500W (Grand Teton)", "H100_HBM2e"),
+        ("TPU7x (Ironwood)", "TPUv7x"),
+        ("TPU-v6e (Trillium)", "TPUv6e"),
+    ],
+)
+def test_a_place_is_dropped_and_a_part_is_not(label, key):
+    assert accelerator_named(label) is Hardware[key]
+
+
 def test_aliases_belong_to_devices_of_the_registry():
     assert set(DEVICES) <= set(Hardware.names())
 
 
 @pytest.mark.parametrize(
     "label",
-    ["", "H", "100", "GH200", "A100 PCIe", "H100 NVL", "H100 (PCIe)", "H20", "my H100", "東京H100"],
+    ["", "H", "100", "GH200", "A100 PCIe", "H100 NVL", "H2", "my H100", "H100 (80 W)", "東京H100"],
 )
 def test_a_part_of_a_name_is_not_a_name(label):
     assert find_accelerator(label) is None

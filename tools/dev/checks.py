@@ -19,7 +19,7 @@ CHECKS: dict[str, Sequence[str]] = {
 }
 
 
-# Browsers, kernels and servers wait for each other: as many tests at once as there are cores.
+# One process per core; what one of them has left at the end, the others take over.
 PYTEST = (str(PYTHON), "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
 
 

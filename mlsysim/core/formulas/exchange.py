@@ -4,7 +4,6 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
-    "compressed_size",
     "covered_time",
     "gathered_layer_time",
     "head_swap_size",
@@ -13,37 +12,6 @@ __all__ = [
     "shard_traffic_time",
     "uncovered_time",
 ]
-
-
-@formula
-def compressed_size(size: Value, gradient_compression: Value, weights: Value) -> Value:
-    r"""Bytes that an all-reduce between replicas moves as if they were gradients.
-
-    Compression makes gradients smaller. The part of the exchange that hands out weights, where
-    the optimizer or the weights are sharded, stays as it is.
-
-    $$ M_c = M \left(\frac{1 - w}{\rho} + w\right) $$
-
-    Parameters
-    ----------
-    size : [byte]
-        $M$, gradients.
-    gradient_compression : [1]
-        $\rho$, bytes of gradients over bytes that are sent of them.
-    weights : [1]
-        $w$, share of the exchange that carries weights.
-
-    Returns
-    -------
-    size : [byte]
-        $M_c$, bytes.
-
-    References
-    ----------
-    Counting: a sharded optimizer scatters gradients and gathers weights, half of an all-reduce
-    each.
-    """
-    return size * ((1 - weights) / gradient_compression + weights)
 
 
 @formula
@@ -216,10 +184,10 @@ def scaling_efficiency(single_device_time: Value, devices: Value, step: Value) -
 
 
 @formula
-def shard_traffic_time(gather: Value, gathers: Value, scatters: Value) -> Value:
+def shard_traffic_time(gather: Value, gathers: Value, scatter: Value) -> Value:
     r"""Time of the weight gathers and the gradient scatter of one layer and microbatch.
 
-    $$ t_g = (c_g + c_s)\,t_1 $$
+    $$ t_g = c_g\,t_1 + t_s $$
 
     Parameters
     ----------
@@ -227,8 +195,8 @@ def shard_traffic_time(gather: Value, gathers: Value, scatters: Value) -> Value:
         $t_1$, time of one gather of the layer's weights.
     gathers : [1]
         $c_g$, gathers: forward, and backward unless the weights were kept.
-    scatters : [1]
-        $c_s$, scatters of the gradients, in volumes of one gather: 1, or 2 in 32 bits.
+    scatter : [s]
+        $t_s$, time of the scatter of its gradients.
 
     Returns
     -------
@@ -239,7 +207,7 @@ def shard_traffic_time(gather: Value, gathers: Value, scatters: Value) -> Value:
     ----------
     Rajbhandari et al. (2020), ZeRO, section 7.2.2, https://arxiv.org/abs/1910.02054
     """
-    return (gathers + scatters) * gather
+    return gathers * gather + scatter
 
 
 @formula

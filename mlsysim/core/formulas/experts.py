@@ -41,12 +41,13 @@ def copies_by_expert(experts_per_token: Value, nodes: Value) -> Value:
 
 
 @formula
-def copies_by_node(experts_per_token: Value, nodes: Value) -> Value:
+def copies_by_node(experts_per_token: Value, nodes: Value, most: Value) -> Value:
     r"""Copies of a token that leave its node, when each node is sent one and deals it out itself.
 
-    A node is visited unless all of the token's experts lie elsewhere.
+    A router may choose a token's experts among a few nodes only. Of those, a node is visited unless
+    all of the token's experts lie elsewhere; one visit in $n$ is to the token's own node.
 
-    $$ c_r = (n - 1)\left(1 - \left(1 - \frac{1}{n}\right)^{k_e}\right) $$
+    $$ c_r = \frac{n - 1}{n}\,M\left(1 - \left(1 - \frac{1}{M}\right)^{k_e}\right) $$
 
     Parameters
     ----------
@@ -54,6 +55,8 @@ def copies_by_node(experts_per_token: Value, nodes: Value) -> Value:
         $k_e$, experts that each token visits.
     nodes : [1]
         $n$, nodes over which the experts lie.
+    most : [1]
+        $M$, nodes among which a token's experts are chosen: $n$ without a limit.
 
     Returns
     -------
@@ -62,11 +65,12 @@ def copies_by_node(experts_per_token: Value, nodes: Value) -> Value:
 
     References
     ----------
-    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, section 3.2.2 (a token passes the network
-    once per node and is forwarded within it), https://arxiv.org/abs/2412.19437; the share of nodes
-    visited is counting, for experts chosen independently.
+    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, sections 2.1.2 (node-limited routing) and
+    3.2.2 (a token passes the network once per node and is forwarded within it),
+    https://arxiv.org/abs/2412.19437; the share of nodes visited is counting, for experts chosen
+    independently.
     """
-    return (nodes - 1) * (1 - (1 - 1 / nodes) ** experts_per_token)
+    return (nodes - 1) / nodes * most * (1 - (1 - 1 / most) ** experts_per_token)
 
 
 @formula

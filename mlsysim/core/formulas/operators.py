@@ -4,6 +4,7 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
+    "attention_share",
     "elementwise_traffic",
     "fixed_shape_traffic",
     "gemm_compute_time",
@@ -16,6 +17,39 @@ __all__ = [
     "score_traffic",
     "step_traffic",
 ]
+
+
+@formula
+def attention_share(seq_len: Value, most: Value, half: Value) -> Value:
+    r"""Share of the peak rate that a fused attention kernel reaches at a sequence length.
+
+    Short sequences fill few tiles and leave most multiprocessors without one; with length, the
+    share approaches that of the main loop.
+
+    $$ \epsilon_a = \epsilon_\infty\,\frac{s}{s + s_{1/2}} $$
+
+    Parameters
+    ----------
+    seq_len : [token]
+        $s$, tokens of a sequence on one device.
+    most : [1]
+        $\epsilon_\infty$, share that long sequences reach.
+    half : [token]
+        $s_{1/2}$, length at which half of it is reached.
+
+    Returns
+    -------
+    share : [1]
+        $\epsilon_a$, share of the dense peak rate.
+
+    References
+    ----------
+    Form: Hockney (1982), Characterization of Computers and Optimization in the FACR(l) Algorithm
+    (vectors of half performance); kernels by sequence length: Dao (2023), FlashAttention-2, Figure
+    4, https://arxiv.org/abs/2307.08691, and Shah et al. (2024), FlashAttention-3, Figure 5,
+    https://arxiv.org/abs/2407.08608
+    """
+    return most * seq_len / (seq_len + half)
 
 
 @formula

@@ -1,6 +1,6 @@
 """Nouns: frozen records of devices, models, systems and infrastructure."""
 
-from mlsysim.core.types.calibration import Calibration
+from mlsysim.core.types.calibration import Calibration, Machine, Software
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
@@ -51,6 +51,7 @@ __all__ = [
     "LatentAttention",
     "LinkCalibration",
     "Loss",
+    "Machine",
     "Memory",
     "MoETransformerModel",
     "NetworkFabric",
@@ -62,6 +63,7 @@ __all__ = [
     "Recompute",
     "Schedule",
     "ServingCalibration",
+    "Software",
     "Source",
     "TransformerModel",
     "Workload",

@@ -1,33 +1,64 @@
-"""Constants that say how much of a datasheet a framework turns into speed."""
+"""Constants that say how much of a datasheet a training step turns into speed."""
 
 from __future__ import annotations
 
-from mlsysim.core.fields import number, quantity, record
+from typing import Literal, TypeAlias, get_args
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import derived, number, quantity, record, require
 from mlsysim.core.numeric import Value
-from mlsysim.core.types.fitted import Fitted
+from mlsysim.core.types.fitted import Banded, Rates
 from mlsysim.core.types.precision import PRECISIONS
+from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
-__all__ = ["Calibration"]
+__all__ = ["Basis", "Calibration", "Machine", "Software"]
+
+Basis: TypeAlias = Literal["family", "unseen"]
+"""Which band applies: that of runs like the measured ones, or of a system that nobody measured."""
 
 
 @record
-class Calibration(Fitted):
-    """One set of constants per device generation and era of software.
-
-    Shares are of the datasheet's dense peaks. Each constant's source says which measurements it
-    was fitted on, or where it was taken from.
+class Machine(Rates):
+    """What the hardware reaches of its datasheet, whatever software runs on it.
 
     Attributes
     ----------
-    stack : str
-        The software whose runs it describes.
-    gemm_overhead : Quantity
-        Time of a matrix product of no size.
     memory_efficiency : float
         Share of the memory bandwidth that streams reach.
     attention_efficiency : float
-        Share of the 16-bit peak rate that fused attention reaches.
+        Share of the 16-bit peak rate that fused attention reaches on long sequences, forward.
+    attention_half : float
+        Sequence length, in tokens, at which fused attention reaches half of that.
+    attention_backward : float
+        Arithmetic rate of its backward pass over that of the forward pass.
+    link_efficiency, nic_efficiency : float
+        Share of the bandwidth that collectives reach within a node and between nodes.
+    """
+
+    memory_efficiency: float = number(most=1)
+    attention_efficiency: float = number(most=1)
+    attention_half: float = number(unit="token", zero=True)
+    attention_backward: float = number()
+    link_efficiency: float = number(most=1)
+    nic_efficiency: float = number(most=1)
+
+
+@record
+class Software(Entry):
+    """What a release of a framework does on any machine: fusion, launches, overlap.
+
+    Attributes
+    ----------
+    release : str
+        The framework and its time.
+    gemm_speed, attention_speed : float
+        Rate of its matrix products, and of its attention kernels, over those of the machine.
+    gemm_overhead : Quantity
+        Time of a matrix product of no size.
+    hidden_bytes, ffn_bytes : Quantity
+        Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
+        stream and of the feed-forward block's inner width.
     score_bytes : Quantity
         Memory traffic per attention score that is not fused, forward.
     cast_bytes : Quantity
@@ -38,8 +69,6 @@ class Calibration(Fitted):
         Memory traffic per logit, forward and backward.
     optimizer_bytes : Quantity
         Memory traffic of the update, per parameter.
-    link_efficiency, nic_efficiency : float
-        Share of the bandwidth that collectives reach within a node and between nodes.
     gather_overlap : float
         Share of the shorter of computation and weight gathers that is hidden.
     gradient_overlap, plain_overlap : float
@@ -68,27 +97,22 @@ class Calibration(Fitted):
         1 if an exchange sends a token to each node once, 0 if to each of its experts.
     step_overhead : Quantity
         Fixed time per step.
-    node_band_low, node_band_high, fleet_band_low, fleet_band_high : float or None
-        Measured over predicted step time, at the tenth and the ninetieth percentile of runs that
-        the constants were not fitted on: runs within one node, and runs over several. `None`
-        where no such run is known.
-    expert_band_low, expert_band_high : float or None
-        The same for models with experts.
     """
 
-    stack: str
+    release: str
+    gemm_speed: float = number(default=1.0)
+    attention_speed: float = number(default=1.0)
     gemm_overhead: Quantity = quantity("us", zero=True)
-    memory_efficiency: float = number(most=1)
-    attention_efficiency: float = number(most=1)
+    hidden_bytes: Quantity = quantity("byte")
+    ffn_bytes: Quantity = quantity("byte")
     score_bytes: Quantity = quantity("byte", zero=True)
     cast_bytes: Quantity = quantity("byte", zero=True)
     elementwise_backward: float = number()
     loss_bytes: Quantity = quantity("byte")
     optimizer_bytes: Quantity = quantity("byte")
-    link_efficiency: float = number(most=1)
-    nic_efficiency: float = number(most=1)
     gather_overlap: float = number(zero=True, most=1)
     gradient_overlap: float = number(zero=True, most=1)
+    plain_overlap: float = number(zero=True, default=0.0, most=1)
     gradient_scatters: float = number()
     collective_overhead: Quantity = quantity("us", zero=True)
     layer_launch: Quantity = quantity("ms", zero=True)
@@ -100,15 +124,52 @@ class Calibration(Fitted):
     exchange_overlap: float = number(zero=True, most=1)
     tensor_overlap: float = number(zero=True, most=1)
     copies_per_node: float = number(zero=True, default=0.0, most=1)
-    plain_overlap: float = number(zero=True, default=0.0, most=1)
     step_overhead: Quantity = quantity("ms", zero=True)
-    node_band_low: float | None = number(default=None)
-    node_band_high: float | None = number(default=None)
-    fleet_band_low: float | None = number(default=None)
-    fleet_band_high: float | None = number(default=None)
-    expert_band_low: float | None = number(default=None)
-    expert_band_high: float | None = number(default=None)
 
     def cast(self, precision: str) -> Value:
         """Memory traffic of conversion to a number format, per element."""
         return self.cast_bytes if PRECISIONS[precision].bits < 16 else 0 * self.cast_bytes
+
+
+@record
+class Calibration(Banded):
+    """A machine and the software on it, with how far off they have been.
+
+    Attributes
+    ----------
+    machine : Machine
+        Constants of the device and its links.
+    software : Software
+        Constants of the framework's release.
+    basis : {"family", "unseen"}
+        Which of the two bands applies.
+    family_band_low, family_band_high : float or None
+        Measured over predicted step time, at the tenth and the ninetieth percentile of runs like
+        those that the constants were fitted on. `None` where no such run is known.
+    unseen_band_low, unseen_band_high : float or None
+        The same for systems that no run was measured on: each family predicted by constants that
+        were fitted without it.
+    """
+
+    machine: Machine
+    software: Software
+    basis: Basis = "family"
+    family_band_low: float | None = number(default=None)
+    family_band_high: float | None = number(default=None)
+    unseen_band_low: float | None = number(default=None)
+    unseen_band_high: float | None = number(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, machine=Machine, software=Software)
+        if self.basis not in get_args(Basis):
+            raise ConfigError(
+                f"Calibration.basis = {shown(self.basis)}: choose one of "
+                f"{', '.join(get_args(Basis))}",
+                argument="basis",
+            )
+
+    @derived
+    def familiar(self) -> float:
+        """1 where the band of measured families applies, 0 where that of unseen systems does."""
+        return float(self.basis == "family")

@@ -12,7 +12,7 @@ from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
-__all__ = ["Fitted", "check_bands"]
+__all__ = ["Banded", "Fitted", "Rates", "check_bands", "traffic_in"]
 
 
 def check_bands(row: Record) -> None:
@@ -24,7 +24,7 @@ def check_bands(row: Record) -> None:
         If a band of the row is no interval.
     """
     for item in fields(row):
-        if not item.name.endswith("_band_low"):
+        if not item.name.endswith("band_low"):
             continue
         other = item.name.removesuffix("low") + "high"
         low, high = getattr(row, item.name), getattr(row, other)
@@ -36,27 +36,44 @@ def check_bands(row: Record) -> None:
             )
 
 
+def traffic_in(precision: str, bytes_of_16_bits: Value) -> Value:
+    """Memory traffic of activations in a number format, fitted on those of 16 bits."""
+    factor = max(PRECISIONS[precision].bits, 16) / 16
+    return bytes_of_16_bits if factor == 1 else factor * bytes_of_16_bits
+
+
 @record
-class Fitted(Entry):
-    """Constants with bands.
+class Rates(Entry):
+    """What matrix products reach of the datasheet's dense peaks.
+
+    Attributes
+    ----------
+    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
+        Share of the peak rate that large matrix products reach, per format.
+    """
+
+    gemm_efficiency: float = number(most=1)
+    gemm_efficiency_fp8: float = number(most=1)
+    gemm_efficiency_fp4: float = number(most=1)
+
+    def gemm(self, precision: str) -> Value:
+        """Share of the peak rate that large matrix products reach in a number format."""
+        bits = PRECISIONS[precision].bits
+        narrow = {8: self.gemm_efficiency_fp8, 4: self.gemm_efficiency_fp4}
+        return narrow.get(bits, self.gemm_efficiency)
+
+
+@record
+class Banded(Entry):
+    """Constants with bands: measured over predicted, where runs tell.
 
     Attributes
     ----------
     formats : tuple of str
         Number formats that the runs computed in. In others there is no band.
-    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
-        Share of the peak rate that large matrix products reach, per format.
-    hidden_bytes, ffn_bytes : Quantity
-        Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
-        stream and of the feed-forward block's inner width.
     """
 
     formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4")
-    gemm_efficiency: float = number(most=1)
-    gemm_efficiency_fp8: float = number(most=1)
-    gemm_efficiency_fp4: float = number(most=1)
-    hidden_bytes: Quantity = quantity("byte")
-    ffn_bytes: Quantity = quantity("byte")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,22 +89,28 @@ class Fitted(Entry):
             )
         check_bands(self)
 
-    def gemm(self, precision: str) -> Value:
-        """Share of the peak rate that large matrix products reach in a number format."""
-        bits = PRECISIONS[precision].bits
-        narrow = {8: self.gemm_efficiency_fp8, 4: self.gemm_efficiency_fp4}
-        return narrow.get(bits, self.gemm_efficiency)
-
-    def traffic(self, bytes_of_16_bits: Value, precision: str) -> Value:
-        """Memory traffic of activations in a number format, fitted on those of 16 bits."""
-        factor = max(PRECISIONS[precision].bits, 16) / 16
-        return bytes_of_16_bits if factor == 1 else factor * bytes_of_16_bits
-
     def in_format(self, precision: str) -> Self:
         """Return the constants; without bands, if none of their runs computed in a format."""
         return self if precision in self.formats else self.without_bands()
 
     def without_bands(self) -> Self:
         """Return the constants alone, for a prediction that no run stands behind."""
-        edges: dict[str, Any] = {f.name: None for f in fields(self) if "_band_" in f.name}
+        edges: dict[str, Any] = {
+            f.name: None for f in fields(self) if f.name.endswith(("band_low", "band_high"))
+        }
         return replace(self, **edges)
+
+
+@record
+class Fitted(Banded, Rates):
+    """Constants of one engine on one device, with bands.
+
+    Attributes
+    ----------
+    hidden_bytes, ffn_bytes : Quantity
+        Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
+        stream and of the feed-forward block's inner width.
+    """
+
+    hidden_bytes: Quantity = quantity("byte")
+    ffn_bytes: Quantity = quantity("byte")

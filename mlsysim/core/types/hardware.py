@@ -13,7 +13,17 @@ from mlsysim.core.units import Quantity
 __all__ = ["GENERATIONS", "Accelerator", "Compute", "Generation", "Memory"]
 
 Generation = Literal[
-    "volta", "turing", "ampere", "hopper", "blackwell", "cdna3", "tpu_v4", "tpu_v5p"
+    "volta",
+    "turing",
+    "ampere",
+    "hopper",
+    "blackwell",
+    "cdna3",
+    "cdna4",
+    "tpu_v4",
+    "tpu_v5p",
+    "tpu_v6e",
+    "tpu_v7x",
 ]
 """Generations of data center chips. All devices of one share the constants fitted to its runs."""
 GENERATIONS: tuple[Generation, ...] = get_args(Generation)

@@ -118,7 +118,7 @@ def _overlap() -> str:
         "(The gradient sums hide behind the backward pass; the updated weights, "
         "which are gathered afterward, hide behind the next forward pass.) How much a framework "
         "hides when there is enough compute must be measured. The package assumes "
-        f"{percent(HIDING.gradient_overlap, 0)} and marks this value as an estimate."
+        f"{percent(HIDING.software.gradient_overlap, 0)} and marks this value as an estimate."
     )
 
 

@@ -51,12 +51,8 @@ FABRICS: dict[str, NetworkFabric] = {
 HIDING = Calibrations.H100_Megatron
 # We know of no published run that delays the exchange, so there is no error band.
 WAITING = dataclasses.replace(
-    HIDING,
-    gradient_overlap=0.0,
-    node_band_low=None,
-    node_band_high=None,
-    fleet_band_low=None,
-    fleet_band_high=None,
+    HIDING.without_bands(),
+    software=dataclasses.replace(HIDING.software, gradient_overlap=0.0),
 )
 _NODE = Systems.Nodes.DGX_H100
 

@@ -4,8 +4,8 @@ from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import blackwell, hopper
+from mlsysim.registry.sources import amd, launches
 from mlsysim.registry.sources import hardware as src
-from mlsysim.registry.sources import launches
 
 
 class OtherMakers(Catalog):
@@ -41,6 +41,75 @@ class OtherMakers(Catalog):
     )
     """CDNA 3, eight compute dies on one package. Seven Infinity Fabric links of 64 GB/s each lead
     to seven peers, so that one peer alone is reached at 64 GB/s. The power is the peak."""
+
+    MI325X = Accelerator(
+        name="AMD Instinct MI325X",
+        release_year=2024,
+        generation="cdna3",
+        compute=MI300X.compute,
+        memory=Memory(capacity=Q_(256, "GiB"), bandwidth=Q_(6, "TB/s")),
+        tdp=Q_(1000, "W"),
+        interconnect_bandwidth=Q_(448, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=amd.MI325X,
+        field_sources={
+            "compute": src.AMD_MI300,
+            "memory.capacity": amd.ROCM_SPECS,
+            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
+            "host_bandwidth": src.AMD_MI300,
+        },
+    )
+    """The MI300X's dies at the same clock, with more and faster memory and more power."""
+
+    MI350X = Accelerator(
+        name="AMD Instinct MI350X",
+        release_year=2025,
+        generation="cdna4",
+        compute=Compute(
+            fp16=Q_(2306.9, "TFLOP/s"),
+            bf16=Q_(2306.9, "TFLOP/s"),
+            fp8=Q_(4613.7, "TFLOP/s"),
+            fp4=Q_(9227.5, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
+        tdp=Q_(1000, "W"),
+        interconnect_bandwidth=Q_(537.6, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=amd.CDNA4,
+        field_sources={
+            "compute": amd.CDNA4_UNITS,
+            "memory.capacity": amd.ROCM_SPECS,
+            "interconnect_bandwidth": amd.CDNA4_LINKS,
+            "host_bandwidth": amd.MLPERF_MI355X,
+        },
+        estimated=frozenset({"interconnect_bandwidth"}),
+    )
+    """CDNA 4, cooled by air. Seven Infinity Fabric links of 76.8 GB/s each."""
+
+    MI355X = Accelerator(
+        name="AMD Instinct MI355X",
+        release_year=2025,
+        generation="cdna4",
+        compute=Compute(
+            fp16=Q_(2516.6, "TFLOP/s"),
+            bf16=Q_(2516.6, "TFLOP/s"),
+            fp8=Q_(5033.2, "TFLOP/s"),
+            fp4=Q_(10_066.3, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
+        tdp=Q_(1400, "W"),
+        interconnect_bandwidth=Q_(537.6, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=amd.CDNA4,
+        field_sources={
+            "compute": amd.CDNA4_UNITS,
+            "memory.capacity": amd.ROCM_SPECS,
+            "interconnect_bandwidth": amd.CDNA4_LINKS,
+            "host_bandwidth": amd.MLPERF_MI355X,
+        },
+        estimated=frozenset({"interconnect_bandwidth"}),
+    )
+    """The MI350X cooled by liquid, at a clock that is a tenth higher."""
 
     TPUv5p = Accelerator(
         name="Google TPU v5p",
@@ -83,6 +152,45 @@ class OtherMakers(Catalog):
     )
     """One chip of a 3D torus: six inter-chip links, assumed to be half as fast as the v5p's. The
     power is the highest that Google measured; the mean is 170 W."""
+
+    TPUv6e = Accelerator(
+        name="Google TPU v6e (Trillium)",
+        release_year=2024,
+        generation="tpu_v6e",
+        compute=Compute(
+            bf16=Q_(918, "TFLOP/s"),
+            fp8=Q_(918, "TFLOP/s"),
+            int8=Q_(1836, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(1638, "GB/s")),
+        tdp=Q_(310, "W"),
+        interconnect_bandwidth=Q_(400, "GB/s"),
+        source=src.CLOUD_TPU_V6E,
+        field_sources={
+            "release_year": launches.TPU_V6E,
+            "compute.fp8": src.CLOUD_TPU_V7X,
+            "memory.capacity": src.CLOUD_TPU_V7X,
+            "tdp": src.ASSUMPTION,
+        },
+        estimated=frozenset({"tdp"}),
+    )
+    """One chip of a 2D torus: four inter-chip links of 100 GB/s per direction. fp8 runs at the bf16
+    rate. Google publishes no power; the guess is that of others."""
+
+    TPUv7x = Accelerator(
+        name="Google TPU7x (Ironwood)",
+        release_year=2025,
+        generation="tpu_v7x",
+        compute=Compute(bf16=Q_(2307, "TFLOP/s"), fp8=Q_(4614, "TFLOP/s")),
+        memory=Memory(capacity=Q_(192, "GiB"), bandwidth=Q_(7380, "GB/s")),
+        tdp=Q_(1000, "W"),
+        interconnect_bandwidth=Q_(600, "GB/s"),
+        source=src.CLOUD_TPU_V7X,
+        field_sources={"release_year": launches.TPU_V7X, "tdp": src.ASSUMPTION},
+        estimated=frozenset({"tdp"}),
+    )
+    """One chip of a 3D torus, which programs see as two devices: six inter-chip links of 100 GB/s
+    per direction. Google publishes no power; the guess takes a B200's, which does similar work."""
 
 
 class Cloud(hopper.Hopper, blackwell.Blackwell, OtherMakers):

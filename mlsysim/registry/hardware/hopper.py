@@ -147,6 +147,49 @@ class Hopper(Catalog):
     """Hopper, with HBM3 and eighteen NVLink 4 links. The product page's 1,979 TFLOP/s in fp16 are
     with sparsity, and its 900 GB/s of NVLink both directions together."""
 
+    H100_HBM2e = Accelerator(
+        name="NVIDIA H100 SXM5 96GB HBM2e",
+        release_year=2022,
+        generation="hopper",
+        compute=H100.compute,
+        memory=Memory(capacity=Q_(96, "GB"), bandwidth=Q_(2.4, "TB/s")),
+        tdp=Q_(500, "W"),
+        interconnect_bandwidth=Q_(450, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=src.H100_HBM2E,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.H100_LOCKWOOD,
+            "host_bandwidth": src.H100_PAGE,
+        },
+        estimated=frozenset({"release_year", "compute"}),
+    )
+    """The H100 of Meta's Grand Teton servers, limited to 500 W, with slower memory. The rates are
+    assumed to be the H100's; no peak of this part is published, and its clock falls under load."""
+
+    H100_PCIe = Accelerator(
+        name="NVIDIA H100 PCIe 80GB",
+        release_year=2022,
+        generation="hopper",
+        compute=Compute(
+            fp64=Q_(51, "TFLOP/s"),
+            fp32=Q_(51, "TFLOP/s"),
+            tf32=Q_(378, "TFLOP/s"),
+            fp16=Q_(756, "TFLOP/s"),
+            bf16=Q_(756, "TFLOP/s"),
+            fp8=Q_(1513, "TFLOP/s"),
+            int8=Q_(1513, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(80, "GB"), bandwidth=Q_(2, "TB/s")),
+        tdp=Q_(350, "W"),
+        interconnect_bandwidth=Q_(300, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=src.H100_PCIE,
+        field_sources={"release_year": launches.H100},
+    )
+    """The H100 as a card: fewer units at a lower clock, and HBM2e. Its links reach one other card
+    over a bridge; all others are reached over PCIe."""
+
     H200 = Accelerator(
         name="NVIDIA H200 SXM 141GB",
         release_year=2024,
@@ -168,6 +211,65 @@ class Hopper(Catalog):
         estimated=frozenset({"unit_price"}),
     )
     """The H100's chip with HBM3e: more and faster memory, the same arithmetic and links."""
+
+    H200_NVL = Accelerator(
+        name="NVIDIA H200 NVL 141GB",
+        release_year=2024,
+        generation="hopper",
+        compute=Compute(
+            fp64=Q_(60, "TFLOP/s"),
+            fp32=Q_(60, "TFLOP/s"),
+            tf32=Q_(418, "TFLOP/s"),
+            fp16=Q_(835.5, "TFLOP/s"),
+            bf16=Q_(835.5, "TFLOP/s"),
+            fp8=Q_(1670.5, "TFLOP/s"),
+            int8=Q_(1670.5, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(141, "GB"), bandwidth=Q_(4.8, "TB/s")),
+        tdp=Q_(600, "W"),
+        interconnect_bandwidth=Q_(450, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=src.H200_NVL,
+        field_sources={
+            "release_year": launches.H200,
+            "compute": src.ASSUMPTION,
+            "tdp": src.H200_NVL_POWER,
+            "interconnect_bandwidth": src.ASSUMPTION,
+            "host_bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "interconnect_bandwidth", "host_bandwidth"}),
+    )
+    """The H200 as a card, up to four of which share a bridge of NVLink 4. We have read no rates of
+    it: five sixths of the H200's are assumed, links as fast as the H200's, and PCIe 5.0 x16."""
+
+    H20 = Accelerator(
+        name="NVIDIA H20 96GB",
+        release_year=2024,
+        generation="hopper",
+        compute=Compute(
+            fp64=Q_(1, "TFLOP/s"),
+            fp32=Q_(44, "TFLOP/s"),
+            tf32=Q_(74, "TFLOP/s"),
+            fp16=Q_(148, "TFLOP/s"),
+            bf16=Q_(148, "TFLOP/s"),
+            fp8=Q_(296, "TFLOP/s"),
+            int8=Q_(296, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(96, "GB"), bandwidth=Q_(4, "TB/s")),
+        tdp=Q_(400, "W"),
+        interconnect_bandwidth=Q_(450, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=src.H20_RATES,
+        field_sources={
+            "release_year": src.H20_PAGE,
+            "memory": src.H20_TWEAKTOWN,
+            "tdp": src.H20_TWEAKTOWN,
+            "interconnect_bandwidth": src.H20_TWEAKTOWN,
+            "host_bandwidth": src.H100_PAGE,
+        },
+    )
+    """A Hopper for China after the rules of October 2023: a seventh of the H100's arithmetic, with
+    all of its links and more memory."""
 
     H800 = Accelerator(
         name="NVIDIA H800 SXM5 80GB",

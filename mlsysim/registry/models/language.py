@@ -147,5 +147,6 @@ class Language(Llama):
         ffn_dim=73_728,
         vocab_size=256_000,
         seq_len=4096,
+        dropout=False,
     )
     """NVIDIA's largest dense model; its block squares a ReLU and has no gate."""

@@ -126,6 +126,27 @@ class MoE(Catalog):
     """OpenAI's open-weight model; its experts are published in 4 bits. `seq_len` is the length
     before the context was extended to 128k tokens."""
 
+    GPT_OSS_20B = MoETransformerModel(
+        name="gpt-oss-20b",
+        source=src.GPT_OSS_20B,
+        parameters=Q_(20_914_757_184, "param"),
+        layers=24,
+        hidden_dim=2_880,
+        heads=64,
+        kv_heads=8,
+        head_dim=64,
+        ffn_dim=2_880,
+        gated_mlp=True,
+        vocab_size=201_088,
+        seq_len=4_096,
+        experts=32,
+        experts_per_token=4,
+        expert_ffn_dim=2_880,
+        moe_layers=24,
+        expert_biases=True,
+    )
+    """The smaller one: fewer layers, and a quarter of the experts."""
+
     DeepSeek_V3 = MoETransformerModel(
         name="DeepSeek-V3",
         source=src.DEEPSEEK_V3,

@@ -27,6 +27,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-125m.yaml."""
 
@@ -43,6 +44,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-350m.yaml."""
 
@@ -59,6 +61,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-760m.yaml."""
 
@@ -75,6 +78,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-1b.yaml."""
 
@@ -91,6 +95,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-3b.yaml."""
 
@@ -107,6 +112,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-7b.yaml."""
 
@@ -123,6 +129,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-13b.yaml."""
 
@@ -139,6 +146,7 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-30b.yaml."""
 
@@ -155,5 +163,6 @@ class MPT(Catalog):
         vocab_size=50_368,
         seq_len=2048,
         tied_embeddings=True,
+        dropout=False,
     )
     """Configuration mpt-70b.yaml."""

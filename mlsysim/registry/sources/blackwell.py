@@ -9,8 +9,15 @@ GB200_LOCKWOOD = Source(
     url="https://glennklockwood.com/garden/processors/B200",
     locator="Performance, GB200 variant at 1,200 W, columns VFMA and Matrix",
     checked=CHECKED,
-    note="dense. Others print 80 (Bekman) and 75 (Verda) TFLOP/s in fp32, and Verda the rates of "
-    "the B200 for all formats",
+    note="dense. Verda prints the rates of the B200 for all formats",
+)
+BLACKWELL_TABLE = Source(
+    title="Notes on hardware, NVIDIA's table of GB200 NVL72 and HGX B200",
+    url="https://zdszero.github.io/Computer/Artificial_Intelligence/Hardware.html",
+    locator="Technical Specifications, per GPU",
+    checked="2026-11-22",
+    note="transcribes NVIDIA's table; tensor rates there are with sparsity. It prints 7.7 TB/s of "
+    "memory bandwidth for the B200, where Bekman prints 8",
 )
 B300_LOCKWOOD = Source(
     title="Glenn K. Lockwood, B300",

@@ -6,6 +6,7 @@ Where a vendor's document was read in somebody's transcription, the note says wh
 from mlsysim.core.types import Source
 
 CHECKED = "2026-11-20"
+CHECKED_2 = "2026-11-22"
 
 ASSUMPTION = Source(
     title="Assumption of this project",
@@ -80,6 +81,56 @@ H800_PAGE = Source(
     url="https://huggingface.co/hardware/h800",
     locator="Power, Released",
     checked=CHECKED,
+)
+H100_HBM2E = Source(
+    title="torchtitan, benchmarks of Llama 3 on H100",
+    url="https://github.com/pytorch/torchtitan/blob/main/benchmarks/llama3_h100_202412_torchtitan.md",
+    locator="Hardware",
+    checked=CHECKED_2,
+    note="8 GPUs per host, 96 GB HBM2e, 2.4 TB/s, 400 Gbit/s per GPU, power limit of 500 W",
+)
+H100_PCIE = Source(
+    title="HPC Tech, NVIDIA H100",
+    url="https://archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html",
+    locator="table of specifications, column H100 PCIe",
+    checked=CHECKED_2,
+    note="transcribes NVIDIA's page; tensor rates there are with sparsity, links both directions. "
+    "Bekman prints the same rates dense",
+)
+H200_NVL = Source(
+    title="AI Wiki, NVIDIA H200",
+    url="https://aiwiki.ai/wiki/nvidia_h200",
+    locator="introduction",
+    checked=CHECKED_2,
+    note="141 GB at 4.8 TB/s on its SXM and NVL boards",
+)
+H200_NVL_POWER = Source(
+    title="NVIDIA H200 vs B300: precisions, cores, and what the datasheet numbers mean",
+    url="https://itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
+    locator="note below the table of specifications",
+    checked=CHECKED_2,
+    note="a PCIe card of 600 W",
+)
+H20_RATES = Source(
+    title="Comparison of the H20 with the H100",
+    url="https://zangshuxian.com/new/674733024499207168",
+    locator="paragraph on arithmetic",
+    checked=CHECKED_2,
+    note="dense rates in int8, fp16, tf32, fp32 and fp64; others print 296 TFLOP/s in fp8 as well",
+)
+H20_TWEAKTOWN = Source(
+    title="TweakTown, NVIDIA's tweaked H20 AI GPU enters mass production",
+    url="https://www.tweaktown.com/news/95224/nvidias-tweaked-h20-ai-gpu-enters-mass-production-in-q2-2024-destined-for-china/index.html",
+    locator="second and third paragraphs",
+    checked=CHECKED_2,
+    note="96 GB, 4.0 TB/s, 400 W; 900 GB/s of NVLink are both directions together",
+)
+H20_PAGE = Source(
+    title="Hugging Face, hardware page of the H20",
+    url="https://huggingface.co/hardware/h20",
+    locator="Released",
+    checked=CHECKED_2,
+    note="it prints 148 TFLOPS, 96 GB and 400 W as well",
 )
 B200_LOCKWOOD = Source(
     title="Glenn K. Lockwood, B200",
@@ -168,6 +219,20 @@ CLOUD_TPU_V4 = Source(
     locator="System architecture, table of key specifications",
     checked=CHECKED,
     note="capacity printed in GiB; power measured, 90/170/192 W as minimum, mean and maximum",
+)
+CLOUD_TPU_V6E = Source(
+    title="Google Cloud, TPU v6e",
+    url="https://docs.cloud.google.com/tpu/docs/v6e",
+    locator="System architecture, table of key specifications",
+    checked=CHECKED_2,
+    note="the inter-chip rate of 800 GB/s is both directions together",
+)
+CLOUD_TPU_V7X = Source(
+    title="Google Cloud, TPU7x (Ironwood)",
+    url="https://docs.cloud.google.com/tpu/docs/tpu7x",
+    locator="System architecture, table of key specifications, with columns for v5p and v6e",
+    checked=CHECKED_2,
+    note="capacity printed in GiB; the inter-chip rates are both directions together",
 )
 SCALING_BOOK_TPU = Source(
     title="How to Scale Your Model, chapter 2: How to think about TPUs",

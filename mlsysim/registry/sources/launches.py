@@ -3,6 +3,7 @@
 from mlsysim.core.types import Source
 
 CHECKED = "2026-11-20"
+CHECKED_2 = "2026-11-22"
 
 V100 = Source(
     title="Nvidia Tesla V100",
@@ -58,6 +59,20 @@ TPU_V5P = Source(
     locator="introduction",
     checked=CHECKED,
     note="early access in December 2023, generally available on 9 April 2024",
+)
+TPU_V6E = Source(
+    title="AI Wiki, Trillium (TPU v6e)",
+    url="https://aiwiki.ai/wiki/google_trillium",
+    locator="introduction",
+    checked=CHECKED_2,
+    note="generally available in December 2024",
+)
+TPU_V7X = Source(
+    title="Tech Simplified, Google Cloud announces Ironwood TPUs",
+    url="https://techsimplified.media/tags/ironwood",
+    locator="news of 6 November 2025",
+    checked=CHECKED_2,
+    note="generally available",
 )
 IPHONE_15_PRO = Source(
     title="Summary: Apple September Event",

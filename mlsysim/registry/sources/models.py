@@ -151,7 +151,8 @@ NEMOTRON4 = Source(
     title="Nemotron-4-340B-Base, config.json of a conversion",
     url="https://huggingface.co/mgoin/Nemotron-4-340B-Base-hf/blob/main/config.json",
     checked=_CHECKED,
-    note="Counted from the shape: 341,029,195,776; NVIDIA prints 340B.",
+    note="Counted from the shape: 341,029,195,776; NVIDIA prints 340B. Its report says "
+    "that training drops nothing out.",
 )
 MEGATRON = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
@@ -175,7 +176,7 @@ MPT = Source(
     locator="mpt-*.yaml; column NumParams of scripts/train/benchmarking/README.md",
     checked=_CHECKED,
     note="Counted from the shape, with 2,048 learned positions and biases: the very numbers that "
-    "the README prints.",
+    "the README prints. MPTConfig sets all three rates of dropout to 0.",
 )
 RESNET50 = Source(
     title="torchvision, ResNet50_Weights",

@@ -5,6 +5,7 @@ from mlsysim.core.types import Source
 __all__ = [
     "DEEPSEEK_V3",
     "GPT_OSS",
+    "GPT_OSS_20B",
     "KIMI_K2",
     "LENGTH_4K",
     "MIXTRAL_8X7B",
@@ -45,6 +46,15 @@ GPT_OSS = Source(
     note="Counted from the shape, biases and sinks included: 116,829,156,672 in all, 5.1e9 per "
     "token without the input table; the model card prints 116.8B and 5.1B. Every other layer "
     "attends to the last 128 tokens only; the row treats all layers as dense.",
+)
+GPT_OSS_20B = Source(
+    title="slime, gpt-oss-20B.sh: configuration of openai/gpt-oss-20b for Megatron",
+    url="https://gitcode.com/Ascend/slime-ascend/blob/main/scripts/models/gpt-oss-20B.sh",
+    locator="MODEL_ARGS",
+    checked="2026-11-22",
+    note="Counted from the shape, biases and sinks included: 20,914,757,184 in all, 3.6e9 per "
+    "token without the input table; OpenAI prints 21B and 3.6B. Every other layer attends to the "
+    "last 128 tokens only; the row treats all layers as dense.",
 )
 DEEPSEEK_V3 = Source(
     title="DeepSeek-V3, config_671B.json and README_WEIGHTS.md",

@@ -3,6 +3,7 @@
 from mlsysim.core.types import Source
 
 __all__ = [
+    "AMD_LINKS",
     "DGX_A100_NETWORK",
     "DGX_A100_POWER",
     "DGX_A100_PRICE",
@@ -16,15 +17,19 @@ __all__ = [
     "GB200_POWER",
     "GB300_NETWORK",
     "GB300_POWER",
+    "H800_SERVER",
+    "ICI_LATENCY",
     "INFINIBAND",
     "KERNEL_LATENCY",
     "NCCL_TUNING",
     "NVLINK",
     "NVLINK5",
+    "PCIE",
     "TIER_BUDGETS",
 ]
 
 _CHECKED = "2026-11-20"
+_CHECKED_2 = "2026-11-22"
 
 ETHERNET = Source(
     title="Wikipedia, 100 Gigabit Ethernet",
@@ -167,4 +172,32 @@ DGX_A100_PRICE = Source(
 TIER_BUDGETS = Source(
     title="Round figures chosen for this catalog",
     note="Budgets of one deployment: order of magnitude only.",
+)
+H800_SERVER = Source(
+    title="DeepSeek-V3's hardware-aware co-design",
+    url="https://nemati.ai/blog/en-US/deepseek-v3-new-paper-is-coming-unveiling-the-secrets-of-low-cost-large-model-training-through-hardware-aware-co-design",
+    locator="summary",
+    checked=_CHECKED_2,
+    note="2,048 H800 on a fat tree of several planes, with 400 Gbit/s InfiniBand",
+)
+PCIE = Source(
+    title=_BEKMAN,
+    url=_BEKMAN_URL,
+    locator="section PCIe",
+    checked=_CHECKED_2,
+    note="5.0 x16, nominal rate of one direction",
+)
+AMD_LINKS = Source(
+    title=_BEKMAN,
+    url=_BEKMAN_URL,
+    locator="table All-to-all bandwidth, column unidirectional",
+    checked=_CHECKED_2,
+    note="seven links of 64 GB/s per direction",
+)
+ICI_LATENCY = Source(
+    title="How to Scale Your Model, chapter 3: Sharded matrices and how to multiply them",
+    url="https://jax-ml.github.io/scaling-book/sharding/",
+    locator="answers to the problems on AllGather",
+    checked=_CHECKED_2,
+    note="about 1 us per hop, whatever the generation",
 )

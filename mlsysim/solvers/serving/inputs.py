@@ -18,6 +18,7 @@ from mlsysim.core.types import (
     TransformerModel,
     find_precision,
 )
+from mlsysim.core.types.fitted import traffic_in
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
@@ -89,12 +90,12 @@ class ServingInputs(Inputs):
     @derived
     def hidden_bytes(self) -> Value:
         """Memory traffic of element-wise operators per element of the residual stream."""
-        return self.calibration.traffic(self.calibration.hidden_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.hidden_bytes)
 
     @derived
     def ffn_bytes(self) -> Value:
         """The same per element of the feed-forward block's inner width."""
-        return self.calibration.traffic(self.calibration.ffn_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.ffn_bytes)
 
     @derived
     def scale_bytes(self) -> Value:

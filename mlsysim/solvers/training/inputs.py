@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import Inputs, default
-from mlsysim.core.numeric import Value, first_known, where
+from mlsysim.core.numeric import Value, first_known, gcd, where
 from mlsysim.core.types import (
     Accelerator,
     AttentionKernel,
@@ -20,6 +20,7 @@ from mlsysim.core.types import (
     TransformerModel,
     find_precision,
 )
+from mlsysim.core.types.fitted import traffic_in
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
@@ -27,16 +28,6 @@ from mlsysim.registry.operations import POWER_DRAW, PowerDraw
 from mlsysim.solvers.base import Rule
 
 __all__ = ["RULES", "TrainingInputs"]
-
-
-def _fitted(i: TrainingInputs) -> Calibration:
-    """Return the constants fitted for the device, and for the software that the plan tells of."""
-    return calibration_for(
-        i.device,
-        fused=i.attention.name == "fused",
-        sharded=i.zero_stage >= 2,
-        narrow=i.precision.bits < 16,
-    )
 
 
 class TrainingInputs(Inputs):
@@ -58,19 +49,31 @@ class TrainingInputs(Inputs):
     cp_kind: ContextExchange
     ulysses_size: Value
     ep_size: Value
+    expert_nodes: Value
+    """NaN where a token's experts may lie on any node."""
+    capacity_factor: Value
+    exchange_overlap: Value
+    """NaN where the calibration's applies."""
+    tensor_overlap: Value
+    """NaN where the calibration's applies."""
     zero_stage: Value
+    shard_size: Value
+    """NaN where all replicas share one set of shards."""
+    reshard_after_forward: Value
     sequence_parallel: Value
     recompute: Recompute
     attention: AttentionKernel
     loss: Loss
     usable_memory: Value
     gradient_precision: Precision = default(lambda i: i.precision)
+    gradients_stated: Value = default(lambda i: float(i.gives("gradient_precision")))
+    """1 where the format of gradients is given, 0 where the software decides."""
     gradient_compression: Value
     gradient_overlap: Value
     """NaN where the calibration's apply."""
     seq_len: Value = default(lambda i: i.model.seq_len)
     efficiency: Value
-    calibration: Calibration = default(_fitted)
+    calibration: Calibration = default(lambda i: calibration_for(i.device))
     power_calibration: PowerCalibration = default(lambda i: power_calibration_for(i.device))
     conventions: Conventions = default(lambda i: CONVENTIONS)
     power_draw: PowerDraw = default(lambda i: POWER_DRAW)
@@ -78,6 +81,7 @@ class TrainingInputs(Inputs):
         lambda i: find_precision(i.device.compute.wide_precision(i.precision.name))
     )
     """Format of what narrow products leave wide: attention and logits."""
+    dispatch_precision: Precision = default(lambda i: i.wide_precision)
 
     @property
     def device(self) -> Accelerator:
@@ -107,37 +111,49 @@ class TrainingInputs(Inputs):
     @derived
     def gemm_efficiency(self) -> Value:
         """Share of the peak rate that products reach."""
-        return self.calibration.gemm(self.precision.name)
+        c = self.calibration
+        return c.software.gemm_speed * c.machine.gemm(self.precision.name)
 
     @derived
     def wide_gemm_efficiency(self) -> Value:
         """Share of the peak rate that products in the wide format reach."""
-        return self.calibration.gemm(self.wide_precision.name)
+        c = self.calibration
+        return c.software.gemm_speed * c.machine.gemm(self.wide_precision.name)
 
     @derived
     def cast_bytes(self) -> Value:
         """Memory traffic per element that is converted to a narrow format."""
-        return self.calibration.cast(self.precision.name)
+        return self.calibration.software.cast(self.precision.name)
+
+    @derived
+    def scatter_bytes(self) -> Value:
+        """Bytes per gradient that is scattered layer by layer.
+
+        Where no format is stated, software may sum gradients of 16 bits in a wider one.
+        """
+        own = self.gradient_precision.training_bytes
+        wider = where(self.precision.bits <= 16, self.calibration.software.gradient_scatters, 1)
+        return where(self.gradients_stated > 0, own, wider * own)
 
     @derived
     def hidden_bytes(self) -> Value:
         """Memory traffic of element-wise operators per element of the residual stream."""
-        return self.calibration.traffic(self.calibration.hidden_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.hidden_bytes)
 
     @derived
     def ffn_bytes(self) -> Value:
         """The same per element of the feed-forward block's inner width."""
-        return self.calibration.traffic(self.calibration.ffn_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.ffn_bytes)
 
     @derived
     def score_bytes(self) -> Value:
         """Memory traffic per attention score that is not fused."""
-        return self.calibration.traffic(self.calibration.score_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.score_bytes)
 
     @derived
     def routing_bytes(self) -> Value:
         """Memory traffic per element that is routed to experts."""
-        return self.calibration.traffic(self.calibration.routing_bytes, self.precision.name)
+        return traffic_in(self.precision.name, self.calibration.software.routing_bytes)
 
 
 def _model_parallel(i: TrainingInputs) -> Value:
@@ -155,6 +171,22 @@ def _layers_left(i: TrainingInputs) -> Value:
     return (
         i.model.layers - first_known(i.first_stage_layers, 0) - first_known(i.last_stage_layers, 0)
     )
+
+
+def _replicas(i: TrainingInputs) -> Value:
+    return i.devices // (i.tp_size * i.pp_size)
+
+
+def _shard_size(i: TrainingInputs) -> Value:
+    return first_known(i.shard_size, 1)
+
+
+def _divides_either_way(a: Value, b: Value) -> Value:
+    return (a % b == 0) | (b % a == 0)
+
+
+def _expert_nodes(i: TrainingInputs) -> Value:
+    return i.ep_size / gcd(i.ep_size, i.fleet.node.accelerators_per_node)
 
 
 def _sizes(i: TrainingInputs) -> str:
@@ -272,6 +304,23 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         ParallelismError,
     ),
     Rule(
+        "shard_size",
+        lambda i: (
+            (i.shard_size != i.shard_size)
+            | (
+                (i.zero_stage >= 1)
+                & (_replicas(i) % _shard_size(i) == 0)
+                & _divides_either_way(_shard_size(i) * i.tp_size, i.ep_size)
+            )
+        ),
+        lambda i: (
+            f"shard_size = {i.shard_size} needs a zero_stage of 1 or more, and must divide the "
+            f"{_replicas(i)} devices with the same parameters; times tp_size it must divide "
+            f"ep_size = {i.ep_size} or be a multiple of it"
+        ),
+        ParallelismError,
+    ),
+    Rule(
         "ep_size",
         lambda i: i.model.experts % i.ep_size == 0,
         lambda i: (
@@ -286,6 +335,19 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         lambda i: (
             f"ep_size = {i.ep_size} does not divide the {i.devices // i.pp_size} devices "
             "of a pipeline stage: choose a divisor"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "expert_nodes",
+        lambda i: (
+            i.model.experts_per_token * _expert_nodes(i)
+            <= first_known(i.expert_nodes, _expert_nodes(i)) * i.model.experts
+        ),
+        lambda i: (
+            f"expert_nodes = {i.expert_nodes} nodes have fewer than the "
+            f"{i.model.experts_per_token} experts that a token visits, of {i.model.experts} on "
+            f"{_expert_nodes(i):g} nodes: raise expert_nodes"
         ),
         ParallelismError,
     ),

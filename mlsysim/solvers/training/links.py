@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, minimum, where
+from mlsysim.core.numeric import Value, first_known, minimum, where
 from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.layer import mean_over
 from mlsysim.solvers.training.inputs import TrainingInputs
@@ -19,11 +19,9 @@ __all__ = [
     "all_reduces",
     "context_times",
     "exchange_time",
-    "expert_ring_size",
-    "gather_time",
-    "gradient_sizes",
     "near_ranks",
     "ring",
+    "shard_time",
     "stage_transfer_time",
     "step_exchanges",
     "tensor_all_reduce_time",
@@ -188,73 +186,113 @@ def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value
 def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_node: Value) -> Value:
     """Return the time of the exchanges with experts, per mean layer and microbatch.
 
-    Tokens go out and come back, forward and backward: four exchanges for each layer with experts.
+    Tokens go out and come back, forward and backward, and again where layers are recomputed. What
+    goes out may be in a narrower format; what comes back is summed and stays as wide as it was.
     """
     near = f.local_ranks(i.ep_size, i.fleet.node.accelerators_per_node)
     nodes = i.ep_size / near
-    own_state = w.hidden_state / w.sequence_shards
-    latency = (i.ep_size - 1) * where(near >= i.ep_size, links.local.latency, links.remote.latency)
-    dispatch = []
+    # A limit on nodes says that a token is sent to each of them once.
+    limited = i.expert_nodes == i.expert_nodes
+    by_node = where(limited, 1, copies_per_node) > 0
+    most = minimum(nodes, first_known(i.expert_nodes, nodes))
+    back = i.capacity_factor * w.hidden_state / w.sequence_shards
+    out = back * i.dispatch_precision.bytes_per_element / i.precision.training_bytes
+    latency = (near - 1) * links.local.latency + (i.ep_size - near) * links.remote.latency
+    exchanges = []
     for group in i.model.groups:
         block = group.feed_forward
         if not isinstance(block, ExpertBlock):
             continue
         visits = block.experts_per_token
-        time = f.expert_dispatch_time(
-            own_state,
-            f.local_copies(visits, i.ep_size, near),
-            where(
-                copies_per_node > 0,
-                f.copies_by_node(visits, nodes),
-                f.copies_by_expert(visits, nodes),
-            ),
-            links.local.bandwidth,
-            links.remote.bandwidth,
-            latency,
+        # A copy that has come to a node is passed on to its devices over their links.
+        inside = f.local_copies(visits, where(by_node, near, i.ep_size), near)
+        outside = where(
+            by_node, f.copies_by_node(visits, nodes, most), f.copies_by_expert(visits, nodes)
         )
-        dispatch.append(4 * group.count * time)
-    return sum_of(dispatch) / i.model.layers if dispatch else i.model.moe_layers * latency
+        both = [
+            f.expert_dispatch_time(
+                size, inside, outside, links.local.bandwidth, links.remote.bandwidth, latency
+            )
+            for size in (out, back)
+        ]
+        exchanges.append((2 + i.recompute.matrix_share) * group.count * sum_of(both))
+    return sum_of(exchanges) / i.model.layers if exchanges else i.model.moe_layers * latency
 
 
-def expert_ring_size(i: TrainingInputs, w: Work) -> Value:
-    """Return the replicas of experts that exchange anything: one where there are no experts."""
-    return where(i.model.moe_layers > 0, w.expert_replicas, 1)
+@dataclass(frozen=True)
+class _Replicas:
+    """Devices with the same parameters, in groups that share out what is sharded."""
+
+    parameters: Value
+    ranks: Value
+    shards: Value
+    stride: Value
 
 
-def step_exchanges(i: TrainingInputs) -> tuple[Value, Value]:
-    """Return a step's scatters of gradients, and gathers: one of each make an all-reduce."""
+def _replicas(i: TrainingInputs, w: Work) -> tuple[_Replicas, _Replicas]:
+    """Return the replicas of what all tokens pass, and of experts: one where there are none."""
+    some = i.model.moe_layers > 0
     return (
-        where(i.zero_stage >= 2, i.microbatch_count, 1),
-        # Sharded weights are gathered for the forward and for the backward pass.
-        where(i.zero_stage >= 3, 2 * i.microbatch_count, 1),
+        _Replicas(w.own_common, w.replicas, w.shards, i.tp_size),
+        _Replicas(
+            w.own_experts,
+            where(some, w.expert_replicas, 1),
+            where(some, w.expert_shards, 1),
+            w.expert_group,
+        ),
     )
 
 
-def gradient_sizes(i: TrainingInputs, w: Work) -> tuple[Value, Value]:
-    """Return what is sent of the gradients that all replicas share, and of those of experts."""
-    scatters, gathers = step_exchanges(i)
-    # Replicas that each update all weights gather gradients; the others gather weights.
-    weights = where(i.zero_stage >= 1, gathers / (scatters + gathers), 0)
+def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: Value) -> Value:
+    """Return the time of a layer's weight gathers and gradient scatter, per microbatch.
 
-    def sent(parameters: Value) -> Value:
-        size = parameters * i.gradient_precision.training_bytes
-        return f.compressed_size(size, i.gradient_compression, weights)
+    Sharded gradients are scattered for each microbatch. Sharded weights are gathered for the
+    forward pass, and again for the backward pass unless they are kept.
+    """
+    gathers = where(i.zero_stage >= 3, where(i.reshard_after_forward > 0, 2, 1), 0)
+    parts = []
+    for group in _replicas(i, w):
+        way = ring(i, links, group.shards, group.stride)
+        layer = group.parameters / w.stage_layers
+        gather = f.all_gather_time(
+            layer * i.precision.training_bytes, group.shards, way.bandwidth, way.latency
+        )
+        scatter = f.reduce_scatter_time(
+            layer * gradient_bytes / i.gradient_compression,
+            group.shards,
+            way.bandwidth,
+            way.latency,
+        )
+        parts.append(f.shard_traffic_time(gather, gathers, scatter))
+    return where(i.zero_stage >= 2, sum_of(parts), 0 * sum_of(parts))
 
-    return sent(w.own_common), sent(w.own_experts)
 
+def step_exchanges(
+    i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: Value
+) -> tuple[Value, Value]:
+    """Return the times that gradients and weights take to be exchanged once per step.
 
-def gather_time(i: TrainingInputs, w: Work, link: Link, expert_link: Link) -> Value:
-    """Return the time of a layer's weight gathers and gradient scatter, per microbatch."""
-
-    def gather(parameters: Value, ranks: Value, link: Link) -> Value:
-        layer = parameters / w.stage_layers * i.precision.training_bytes
-        return f.all_gather_time(layer, ranks, link.bandwidth, link.latency)
-
-    once = gather(w.own_common, w.replicas, link) + gather(
-        w.own_experts, expert_ring_size(i, w), expert_link
-    )
-    return f.shard_traffic_time(
-        once,
-        where(i.zero_stage >= 3, 2, 1),
-        i.calibration.gradient_scatters / i.gradient_compression,
-    )
+    What is not sharded layer by layer: gradients are scattered within a sharding group and summed
+    between such groups, and weights are gathered after the update.
+    """
+    gradients, weights = [], []
+    for group in _replicas(i, w):
+        way = ring(i, links, group.shards, group.stride)
+        size = group.parameters * gradient_bytes / i.gradient_compression
+        scatter = f.reduce_scatter_time(size, group.shards, way.bandwidth, way.latency)
+        between = all_reduce_time(
+            i,
+            links,
+            size / group.shards,
+            group.ranks / group.shards,
+            group.stride * group.shards,
+        )
+        gather = f.all_gather_time(
+            group.parameters * i.precision.training_bytes,
+            group.shards,
+            way.bandwidth,
+            way.latency,
+        )
+        gradients.append(between + where(i.zero_stage >= 2, 0 * scatter, scatter))
+        weights.append(where(i.zero_stage >= 3, 0 * gather, gather))
+    return sum_of(gradients), sum_of(weights)

@@ -121,12 +121,11 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         shared = f.mlp_parameters(width, block.shared_width, block.matrices)
         router = width * block.experts
         common, experts, buffered = attention + shared + router, block.experts * mlp, mlp + shared
+        visits = i.capacity_factor * block.experts_per_token
         kept_width = f.kept_expert_width(
-            block.experts_per_token, width, block.width, block.shared_width, block.matrices
+            visits, width, block.width, block.shared_width, block.matrices
         )
-        gradient_width = f.backward_width(
-            block.experts_per_token, width, block.width, block.matrices
-        )
+        gradient_width = f.backward_width(visits, width, block.width, block.matrices)
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
     selected = _activations(i, w, kept_width, i.recompute.kept_scores)
@@ -185,9 +184,7 @@ def _held(
     def share(zero_stage: int) -> Value:
         # Experts have fewer replicas than the rest.
         sharded = i.zero_stage >= zero_stage
-        return common / where(sharded, w.replicas, 1) + experts / where(
-            sharded, w.expert_replicas, 1
-        )
+        return common / where(sharded, w.shards, 1) + experts / where(sharded, w.expert_shards, 1)
 
     each, rules = i.precision.training_bytes, i.conventions
     weights = share(3) * each
@@ -222,9 +219,11 @@ def _working(
     each = i.precision.training_bytes
     shapes = sum_of([minimum(1, count) * layer.buffered for count, layer in held])
     buffers = (model.attention + shapes + stage.output_tables * model.table) / i.tp_size * each
-    # Sharded weights are there whole in the layer in use, and in the next, gathered meanwhile.
+    # Sharded weights are there whole in the layer in use, and in the next, gathered meanwhile, or
+    # in all layers if they are kept from the forward pass to the backward pass.
     layers = maximum(1, sum_of(stage.layers))
-    gathered = 2 * maximum(0, i.zero_stage - 2) * (parameters / layers) * each
+    whole = where(i.reshard_after_forward > 0, 2 / layers, 1)
+    gathered = maximum(0, i.zero_stage - 2) * whole * parameters * each
     # The layer whose pass is the peak is one with experts, if the stage has any.
     layer_peak = _layer_peak(i, w, held[0][1])
     for count, layer in held[1:]:

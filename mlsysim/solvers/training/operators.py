@@ -15,15 +15,12 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
     Link,
-    all_reduce_time,
     all_reduces,
     context_times,
     exchange_time,
-    expert_ring_size,
-    gather_time,
-    gradient_sizes,
-    ring,
+    shard_time,
     stage_transfer_time,
+    step_exchanges,
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
@@ -34,12 +31,12 @@ __all__ = ["operator_step"]
 
 def operator_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training, operator by operator."""
-    d, links, c = _device(i), _links(i), i.calibration
+    d, links, s = _device(i), _links(i), i.calibration.software
     w = training_work(i)
     # What replicas send while they compute: a lever of the caller's, or as the calibration has it
     gather_overlap, gradient_overlap, plain_overlap = (
         first_known(i.gradient_overlap, fitted)
-        for fitted in (c.gather_overlap, c.gradient_overlap, c.plain_overlap)
+        for fitted in (s.gather_overlap, s.gradient_overlap, s.plain_overlap)
     )
     count, again = i.microbatch_count, i.recompute.matrix_share
 
@@ -47,29 +44,29 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     layer = _layer(i, d, w.own_tokens, w.own_sequences)
     tensor_time = all_reduces(i, w) * (
         tensor_all_reduce_time(i, w, links)
-        + where(i.tp_size > 1, c.collective_overhead, 0 * c.collective_overhead)
+        + where(i.tp_size > 1, s.collective_overhead, 0 * s.collective_overhead)
     )
-    experts_time = exchange_time(i, w, links, c.copies_per_node)
+    experts_time = exchange_time(i, w, links, s.copies_per_node)
     context_time, context = context_times(i, w, links, layer.attention)
     # Products hide a collective over a node's own links: no framework hides one that leaves the
     # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work,
     # and what hides one communication hides no other.
     inside = f.local_ranks(i.tp_size, i.fleet.node.accelerators_per_node) >= i.tp_size
     cover = layer.time - (context_time - context)
-    tensor = f.covered_time(tensor_time, where(inside, c.tensor_overlap, 0), cover)
-    experts = f.covered_time(experts_time, c.exchange_overlap, cover - (tensor_time - tensor))
+    tensor_overlap = first_known(i.tensor_overlap, where(inside, s.tensor_overlap, 0))
+    exchange_overlap = first_known(i.exchange_overlap, s.exchange_overlap)
+    tensor = f.covered_time(tensor_time, tensor_overlap, cover)
+    experts = f.covered_time(experts_time, exchange_overlap, cover - (tensor_time - tensor))
     launch = f.layer_launch_time(
-        c.layer_launch,
-        i.model.moe_layers / i.model.layers * c.expert_launch,
-        c.elementwise_backward,
+        s.layer_launch,
+        i.model.moe_layers / i.model.layers * s.expert_launch,
+        s.elementwise_backward,
         again,
     )
     device_time = layer.time + tensor + experts + context
-    layer_time = f.launch_limited_time(device_time, launch, c.launch_exposed)
+    layer_time = f.launch_limited_time(device_time, launch, s.launch_exposed)
     # Weights gathered layer by layer, where gradients or weights are sharded
-    replicas = ring(i, links, w.replicas, i.tp_size)
-    expert_replicas = ring(i, links, expert_ring_size(i, w), w.expert_group)
-    gathers = gather_time(i, w, replicas, expert_replicas)
+    gathers = shard_time(i, w, links, i.scatter_bytes)
     by_layer = i.zero_stage >= 2
     per_layer = where(
         by_layer, f.gathered_layer_time(layer_time, gathers, gather_overlap), layer_time
@@ -78,7 +75,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     # The pipeline, in the time of its busiest stage
     logits = head(d, i.model, w.own_tokens, i.tp_size)
     loss = f.memory_time(
-        f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, c.loss_bytes), d.memory
+        f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, s.loss_bytes), d.memory
     )
     head_time = 3 * logits.time + loss  # a product has two gradients of its own size
     # The longest stage sets the pace, or the last one with the head.
@@ -95,22 +92,22 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     transfer = stage_transfer_time(i, w, links)
 
     # Once per step. The reduction follows the last microbatch's backward pass, the gathers the
-    # first's forward. Gradients that are sharded are scattered layer by layer, above.
-    common_size, expert_size = gradient_sizes(i, w)
-    reduction = all_reduce_time(i, links, common_size, w.replicas, i.tp_size) + all_reduce_time(
-        i, links, expert_size, expert_ring_size(i, w), w.expert_group
+    # first's forward. What shards already hide under hides nothing else.
+    reduction, weights = step_exchanges(
+        i, w, links, where(by_layer, i.scatter_bytes, i.gradient_precision.training_bytes)
     )
-    overlap = where(i.zero_stage >= 1, gradient_overlap, plain_overlap)
-    exposed_reduction = where(
-        by_layer, 0 * reduction, f.covered_time(reduction, overlap, passes / count)
+    overlap = where(
+        by_layer, gather_overlap, where(i.zero_stage >= 1, gradient_overlap, plain_overlap)
     )
-    sharded = i.zero_stage >= 1
-    updated = w.own_common / where(sharded, w.replicas, 1) + w.own_experts / where(
-        sharded, w.expert_replicas, 1
-    )
-    update_size = updated * c.optimizer_bytes
+    idle = maximum(0 * gathers, layer_time - gathers)
+    cover = where(by_layer, w.stage_layers * idle, passes / count)
+    exposed_reduction = f.covered_time(reduction, overlap, cover * (2 + again) / (3 + again))
+    exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
+    once = exposed_reduction + exposed_weights
+    updated = w.own_common / w.shards + w.own_experts / w.expert_shards
+    update_size = updated * s.optimizer_bytes
     update = f.memory_time(update_size, d.memory)
-    step = passes + transfer + bubble + exposed_reduction + update + c.step_overhead
+    step = passes + transfer + bubble + once + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
         return count * layers * per_layer
@@ -120,14 +117,14 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         layer_time, gathers
     )
     exposed = Times(
-        data=where(by_layer, whole(waiting), exposed_reduction),
+        data=where(by_layer, whole(waiting), 0 * waiting) + once,
         tensor=whole(tensor),
         pipeline=transfer,
         context=whole(context),
         experts=whole(experts),
     )
     every = Times(
-        data=where(by_layer, whole(gathers), reduction),
+        data=whole(gathers) + reduction + weights,
         tensor=whole(tensor_time),
         pipeline=transfer,
         context=whole(context_time),
@@ -155,31 +152,42 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         every=every,
         bubble=bubble,
         update=update,
-        host=whole(layer_time - device_time) + c.step_overhead,
+        host=whole(layer_time - device_time) + s.step_overhead,
         mfu=flops_share(i, w.model_flops, w.wide_model_flops, step, i.devices),
         hfu=flops_share(i, w.hardware_flops, w.wide_hardware_flops, step, i.devices),
         mbu=mbu,
     )
-    low, high = _band(i)
-    return outputs | {
-        "mbu": mbu,
-        "step_latency_low": low * step,
-        "step_latency_high": high * step,
+    c = i.calibration
+    edges = {
+        "family_low": c.family_band_low,
+        "family_high": c.family_band_high,
+        "unseen_low": c.unseen_band_low,
+        "unseen_high": c.unseen_band_high,
+        "low": where(c.familiar > 0, c.family_band_low, c.unseen_band_low),
+        "high": where(c.familiar > 0, c.family_band_high, c.unseen_band_high),
     }
+    return (
+        outputs
+        | {"mbu": mbu}
+        | {f"step_latency_{name}": edge * step for name, edge in edges.items()}
+    )
 
 
 def _device(i: TrainingInputs) -> Device:
     """Return what a device reaches with the calibration's constants."""
-    c = i.calibration
+    m, s = i.calibration.machine, i.calibration.software
     each = i.precision.training_bytes
     return Device(
         product=i.gemm_efficiency * i.peak_rate,
         head=i.wide_gemm_efficiency * i.wide_peak_rate,
         wide_rate=i.wide_peak_rate,
         attention_efficiency=where(
-            i.attention.fused > 0, c.attention_efficiency, i.wide_gemm_efficiency
+            i.attention.fused > 0,
+            s.attention_speed
+            * f.attention_share(i.seq_len / i.cp_size, m.attention_efficiency, m.attention_half),
+            i.wide_gemm_efficiency,
         ),
-        memory=c.memory_efficiency * i.device.memory.bandwidth,
+        memory=m.memory_efficiency * i.device.memory.bandwidth,
         weight_bytes=each,
         activation_bytes=each,
         hidden_bytes=i.hidden_bytes,
@@ -187,18 +195,18 @@ def _device(i: TrainingInputs) -> Device:
         flops_per_mac=i.conventions.flops_per_mac,
         cast_bytes=i.cast_bytes,
         routing_bytes=i.routing_bytes,
-        bias_bytes=c.bias_bytes,
-        product_overhead=c.gemm_overhead,
+        bias_bytes=s.bias_bytes,
+        product_overhead=s.gemm_overhead,
     )
 
 
 def _links(i: TrainingInputs) -> DeviceLinks:
     """Return the links with the shares of their bandwidth that collectives reach."""
-    node, fabric, c = i.fleet.node, i.fleet.fabric, i.calibration
+    node, fabric, m = i.fleet.node, i.fleet.fabric, i.calibration.machine
     port = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
     return DeviceLinks(
-        local=Link(c.link_efficiency * node.scale_up.bandwidth, node.scale_up.latency),
-        remote=Link(c.nic_efficiency * port, fabric.latency),
+        local=Link(m.link_efficiency * node.scale_up.bandwidth, node.scale_up.latency),
+        remote=Link(m.nic_efficiency * port, fabric.latency),
     )
 
 
@@ -217,7 +225,7 @@ class _Layer:
 
 def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Layer:
     """Return the passes of a mean layer over so many tokens."""
-    c = i.calibration
+    s = i.calibration.software
     shards = where(i.sequence_parallel > 0, i.tp_size, 1)
     fused = i.attention.fused > 0
     one = forward(
@@ -252,25 +260,26 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         one.attention,
         score,
         one.elementwise,
-        i.attention.backward,
-        c.elementwise_backward,
+        i.attention.backward / where(fused, i.calibration.machine.attention_backward, 1),
+        s.elementwise_backward,
         again,
         attention_again,
     )
-    passes = 1 + c.elementwise_backward
+    passes = 1 + s.elementwise_backward
     streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
     return _Layer(layer_time, one.attention, streamed, one.products.memory)
 
 
 def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) -> Experts:
-    """Return how a layer's experts are met when they are loaded evenly."""
+    """Return how a layer's experts are met on the busiest device."""
     # Devices of a tensor-parallel group that share one expert
     shards = f.expert_group_size(i.tp_size, i.ep_size) / i.ep_size
     return Experts(
-        rows=f.rows_per_device(tokens, block.experts_per_token, i.tp_size, shards),
+        rows=i.capacity_factor
+        * f.rows_per_device(tokens, block.experts_per_token, i.tp_size, shards),
         matrices=block.experts / i.ep_size,
         shards=shards,
-        rate=i.calibration.expert_efficiency * d.product,
+        rate=i.calibration.software.expert_efficiency * d.product,
     )
 
 
@@ -282,22 +291,14 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
     one = i.but(
         tp_size=1,
         ep_size=1,
+        capacity_factor=1,
         sequence_parallel=0,
         recompute=replaced(i.recompute, matrix_share=0, score_share=0),
     )
     logits = head(d, one.model, w.tokens, 1)
     loss = f.memory_time(
-        f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.loss_bytes), d.memory
+        f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.software.loss_bytes),
+        d.memory,
     )
     layer = _layer(one, d, w.tokens, i.batch_size)
     return one.model.layers * layer.time + 3 * logits.time + loss
-
-
-def _band(i: TrainingInputs) -> tuple[Value, Value]:
-    """Return measured over predicted time at the edges of the band for such runs."""
-    c = i.calibration
-    several, mixed = i.fleet.count > 1, i.model.moe_layers > 0
-    return (
-        where(mixed, c.expert_band_low, where(several, c.fleet_band_low, c.node_band_low)),
-        where(mixed, c.expert_band_high, where(several, c.fleet_band_high, c.node_band_high)),
-    )

@@ -50,7 +50,7 @@ def _memory_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
 
 def _sharding(values: Mapping[str, Any], i: TrainingInputs) -> tuple[int | None, Any]:
     """Return the first ZeRO stage at which the states fit, and what is left of them."""
-    replicas, now = values["dp_size"], i.zero_stage
+    replicas, now = i.shard_size or values["dp_size"], i.zero_stage
     held = [values[f"{name}_memory"] for name in ("optimizer", "gradient", "weights")]
     for stage in range(now + 1, 4):
         held[stage - 1] = held[stage - 1] / replicas

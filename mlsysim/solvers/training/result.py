@@ -45,8 +45,20 @@ class DistributedResult(Result):
     """Time of the step: compute, communication and bubble, and under an `efficiency` nothing else.
     From operators, the update of the parameters and waits for the host come on top."""
     step_latency_low: Quantity | None = quantity("s")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known.
+    `band` says which of the two bands below it is."""
     step_latency_high: Quantity | None = quantity("s")
+    """Upper edge of that band."""
+    band: str
+    """Which band applies: `"family"` where a calibration was named that was measured on such a
+    system, `"unseen"` where nobody has measured this one; empty without a band."""
+    step_latency_family_low: Quantity | None = quantity("s")
+    """Lower edge of the band of runs within the families that the constants were fitted on."""
+    step_latency_family_high: Quantity | None = quantity("s")
+    """Upper edge of that band."""
+    step_latency_unseen_low: Quantity | None = quantity("s")
+    """Lower edge of the band of systems that no constant was fitted on."""
+    step_latency_unseen_high: Quantity | None = quantity("s")
     """Upper edge of that band."""
     calibration: str
     """Whose constants were used, and whether any run stands behind the band."""

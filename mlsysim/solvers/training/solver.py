@@ -72,7 +72,14 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         cp_kind: Annotated[str, Choice(options=CP_KINDS)] = "ring",
         ulysses_size: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
+        expert_nodes: Annotated[int | None, Whole()] = None,
+        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
+        capacity_factor: Annotated[float, Factor()] = 1,
+        exchange_overlap: Annotated[float | None, Portion()] = None,
+        tensor_overlap: Annotated[float | None, Portion()] = None,
         zero_stage: Annotated[int, Stage(minimum=0, maximum=3)] = 0,
+        shard_size: Annotated[int | None, Whole()] = None,
+        reshard_after_forward: Annotated[bool, Switch()] = True,
         sequence_parallel: Annotated[bool, Switch()] = False,
         recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
         attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
@@ -128,9 +135,33 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             exchange keys and values by `cp_kind`: 1 none.
         ep_size
             Devices over which experts are dealt out (expert parallelism).
+        expert_nodes
+            Most nodes that a token is sent to, once each; devices there pass it on to its experts
+            (node-limited routing). `None` sets no limit, and copies are sent as the calibration's
+            software does.
+        dispatch_precision
+            Format of tokens on the way to experts; results come back in at least 16 bits. `None`
+            takes that of the residual stream.
+        capacity_factor
+            Tokens of the busiest expert device over the mean, or over the share that padding
+            fills: its work and its traffic set the pace.
+        exchange_overlap
+            Share of the exchanges with experts that runs under computation, as far as there is
+            enough of it. `None` takes the calibration's.
+        tensor_overlap
+            Share of a tensor-parallel group's collectives that runs under products, as far as there
+            are enough of them (asynchronous tensor parallelism). `None` takes the calibration's
+            within a node, and nothing in groups that leave it.
         zero_stage
             What the replicas share out among them instead of each holding it: 0 nothing, 1 the
             optimizer's state, 2 gradients too, 3 weights too (ZeRO, FSDP).
+        shard_size
+            Devices over which sharded states are spread, next to each other; gradients are summed
+            between such groups once per step (hybrid sharding, HSDP). `None` takes all devices
+            with the same parameters, those that share sequences among them.
+        reshard_after_forward
+            Whether layers with sharded weights (`zero_stage=3`) drop them after the forward pass
+            and gather them again for the backward pass, as FSDP does by default.
         sequence_parallel
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
@@ -146,7 +177,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             Share of a device's memory that a step may use. The driver's context, buffers of
             collectives and of libraries, and what the allocator loses between blocks take the rest.
         gradient_precision
-            Format of the gradients; `None` takes `precision`.
+            Format of the gradients; `None` takes `precision`, but scatters those that are sharded
+            layer by layer as the calibration's software does.
         gradient_compression
             Bytes of gradients over bytes that replicas send of them, indices of selected values
             included: 1 sends all, 4 a quarter. Sums stay sums, as in PowerSGD; neither the time
@@ -212,12 +244,13 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
                 f"{', '.join(TRAINING_PRECISIONS)}",
                 argument="precision",
             )
-        if inputs.efficiency is not None and inputs.gradient_overlap is not None:
-            raise ConfigError(
-                "gradient_overlap has no meaning under an efficiency, where nothing overlaps: "
-                "leave one of the two out",
-                argument="gradient_overlap",
-            )
+        for name in ("gradient_overlap", "exchange_overlap", "tensor_overlap"):
+            if inputs.efficiency is not None and getattr(inputs, name) is not None:
+                raise ConfigError(
+                    f"{name} has no meaning under an efficiency, where nothing overlaps: leave one "
+                    "of the two out",
+                    argument=name,
+                )
         inputs.device.compute.rate(precision)
 
     @classmethod
@@ -238,6 +271,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         """Add the nested parts and the reasons."""
         return {
             "calibration": lambda: _basis(values, inputs),
+            "band": lambda: "" if values["step_latency_low"] is None else inputs.calibration.basis,
             "power_calibration": lambda: inputs.power_calibration.name,
             "reasons": lambda: tuple(reasons(values, inputs)),
             "parallelism": lambda: Parallelism(

@@ -9,18 +9,17 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
     Link,
-    all_reduce_time,
     all_reduces,
     context_times,
     exchange_time,
-    expert_ring_size,
-    gradient_sizes,
+    shard_time,
     stage_transfer_time,
     step_exchanges,
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import Times, answer, training_work
+from mlsysim.solvers.work import sum_of
 
 __all__ = ["textbook_step"]
 
@@ -38,18 +37,9 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     # Nothing overlaps, so no attention covers the keys and values that go round.
     context = count * w.stage_layers * context_times(i, w, links, 0 * compute)[0]
     experts = count * w.stage_layers * exchange_time(i, w, links, 0)
-    common, of_experts = gradient_sizes(i, w)
-    replicas = expert_ring_size(i, w)
-    scatters, gathers = step_exchanges(i)
-    # An all-reduce is a scatter and a gather.
-    data = (
-        (scatters + gathers)
-        / 2
-        * (
-            all_reduce_time(i, links, common, w.replicas, i.tp_size)
-            + all_reduce_time(i, links, of_experts, replicas, w.expert_group)
-        )
-    )
+    gradient_bytes = i.gradient_precision.training_bytes
+    data = count * w.stage_layers * shard_time(i, w, links, gradient_bytes)
+    data = data + sum_of([*step_exchanges(i, w, links, gradient_bytes)])
 
     busy = compute + tensor + context + experts + pipeline
     bubble = f.pipeline_bubble_time(busy, i.pp_size, count, i.virtual_stages)

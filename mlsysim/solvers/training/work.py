@@ -7,9 +7,10 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
+from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.work import expert_parameters, token_flops
+from mlsysim.solvers.work import expert_parameters, sum_of, token_flops
 
 __all__ = ["Layout", "Times", "Work", "answer", "training_work"]
 
@@ -80,6 +81,10 @@ class Work:
     """Devices that hold one set of a layer's experts between them."""
     expert_replicas: Value
     """Devices that hold the same experts."""
+    shards: Value
+    """Devices over which sharded states are spread; 1 where none is sharded."""
+    expert_shards: Value
+    """The same for those of experts."""
     own_common: Value
     """Parameters on one device, experts apart."""
     own_experts: Value
@@ -108,10 +113,14 @@ def training_work(i: TrainingInputs) -> Work:
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     experts = expert_parameters(model)
+    passes = 3 + again.matrix_share
+    overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
     group = f.expert_group_size(i.tp_size, i.ep_size)
+    replicas = dp_size * i.cp_size
+    shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
     return Work(
         dp_size=dp_size,
-        replicas=dp_size * i.cp_size,
+        replicas=replicas,
         sequences=sequences,
         own_sequences=own_sequences,
         own_tokens=own_sequences * i.seq_len,
@@ -123,16 +132,30 @@ def training_work(i: TrainingInputs) -> Work:
         hardware_flops=hardware_flops,
         wide_model_flops=wide_model_flops,
         wide_hardware_flops=wide_model_flops + tokens * scores_again * each.score,
-        device_flops=imbalance * hardware_flops / i.devices,
+        device_flops=imbalance * (hardware_flops + overload) / i.devices,
         hidden_state=f.hidden_state_size(
             i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
         ),
         sequence_shards=where(i.sequence_parallel > 0, i.tp_size, 1),
         expert_group=group,
         expert_replicas=f.data_parallel_size(i.devices, group, i.pp_size, 1),
+        shards=shards,
+        expert_shards=maximum(1, shards * i.tp_size / group),
         own_common=imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
         own_experts=imbalance * experts / (i.pp_size * group),
     )
+
+
+def _expert_flops(i: TrainingInputs) -> Value:
+    """Return the operations of a token in its experts, forward."""
+    parts = [0 * i.conventions.flops_per_mac]
+    for group in i.model.groups:
+        block = group.feed_forward
+        if isinstance(block, ExpertBlock):
+            expert = f.mlp_parameters(i.model.hidden_dim, block.width, block.matrices)
+            visited = group.count * block.experts_per_token * expert
+            parts.append(i.conventions.flops_per_mac * visited)
+    return sum_of(parts)
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,16 @@ def test_copies_by_hand():
     assert f.local_copies(8, 8, 8) == 7
     assert f.copies_by_expert(8, 1) == 0
     # One expert is a copy for its node; of two over two nodes, one in four shares neither.
-    assert f.copies_by_node(1, 4) == f.copies_by_expert(1, 4) == 0.75
-    assert f.copies_by_node(2, 2) == 0.75
-    assert f.copies_by_node(8, 1) == 0
+    assert f.copies_by_node(1, 4, 4) == f.copies_by_expert(1, 4) == 0.75
+    assert f.copies_by_node(2, 2, 2) == 0.75
+    assert f.copies_by_node(8, 1, 1) == 0
 
 
 @pytest.mark.parametrize(("experts", "nodes"), [(2, 3), (8, 4), (8, 16)])
 def test_nodes_visited_are_those_of_independent_draws(experts, nodes):
     lots = random.Random(0)
     drawn = fmean(len({lots.randrange(nodes) for _ in range(experts)} - {0}) for _ in range(20_000))
-    assert f.copies_by_node(experts, nodes) == pytest.approx(drawn, rel=0.02)
+    assert f.copies_by_node(experts, nodes, nodes) == pytest.approx(drawn, rel=0.02)
 
 
 def test_the_slower_of_both_ways_decides():

@@ -1,0 +1,201 @@
+"""Machines: what devices and their links reach of their datasheets in training.
+
+``python -m tools.calibrate`` fits the constants on the rows marked ``calibrate`` in
+``measurements``, those of all machines and of all software at once: a machine is seen under several
+frameworks, and a framework on several machines, so that what belongs to which can be told. What
+the runs of a machine cannot tell stays near what other machines reach, and is marked as an
+estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Machine, Source
+
+__all__ = ["MACHINE_PRIOR", "Machines", "machine_for"]
+
+_PRIOR = Source(
+    title="Population of machines",
+    locator="not fitted",
+    checked="2026-11-22",
+    note="what the machines below reach between them; memory streams at 0.8 of the datasheet, and "
+    "attention's backward pass at 0.75 of the forward pass's rate (FlashAttention-2, section 4.1: "
+    "63 to 73 percent of the A100's peak; FlashAttention-3, section 4.1: about 550 to 740 TFLOP/s)",
+)
+_FIT = Source(
+    title="Fitted by tools/calibrate.py",
+    locator="calibrate rows of measurements/training.csv",
+    checked="2026-11-22",
+    note="check rows were not seen",
+)
+MACHINE_PRIOR: dict[str, float] = {
+    "gemm_efficiency": 0.75,
+    "gemm_efficiency_fp8": 0.65,
+    "gemm_efficiency_fp4": 0.55,
+    "memory_efficiency": 0.8,
+    "attention_efficiency": 0.5,
+    "attention_half": 500.0,
+    "attention_backward": 0.75,
+    "link_efficiency": 0.77,
+    "nic_efficiency": 0.85,
+}
+"""What a machine reaches that no run tells of."""
+
+
+def _machine(
+    name: str,
+    told: Mapping[str, float] | None = None,
+    population: Mapping[str, float] | None = None,
+) -> Machine:
+    """Return a machine from what its runs tell, and what they leave near the population's."""
+    told, population = told or {}, population or {}
+    return Machine(
+        name=name,
+        source=_PRIOR,
+        field_sources=dict.fromkeys([*told, *population], _FIT),
+        estimated=frozenset(MACHINE_PRIOR) - frozenset(told),
+        **{**MACHINE_PRIOR, **population, **told},
+    )
+
+
+class Machines(Catalog):
+    """Constants per device."""
+
+    A100 = _machine(
+        "A100",
+        told={"gemm_efficiency": 0.755, "attention_efficiency": 0.621},
+        population={"attention_half": 478.0, "link_efficiency": 0.771, "nic_efficiency": 0.841},
+    )
+    """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
+
+    H100 = _machine(
+        "H100",
+        told={
+            "gemm_efficiency": 0.701,
+            "gemm_efficiency_fp8": 0.713,
+            "attention_efficiency": 0.355,
+            "nic_efficiency": 0.915,
+        },
+        population={"attention_half": 636.0, "link_efficiency": 0.768},
+    )
+    """H100 SXM with 80 GB, 700 W."""
+
+    H100_HBM2e = _machine(
+        "H100 with HBM2e, 500 W",
+        told={"attention_efficiency": 0.386},
+        population={
+            "gemm_efficiency": 0.719,
+            "gemm_efficiency_fp8": 0.692,
+            "attention_half": 522.0,
+            "link_efficiency": 0.763,
+            "nic_efficiency": 0.901,
+        },
+    )
+    """H100 SXM with 96 GB of slower memory and less power, as torchtitan's runs had it."""
+
+    H200 = _machine(
+        "H200",
+        told={"attention_efficiency": 0.522},
+        population={
+            "gemm_efficiency_fp8": 0.686,
+            "attention_half": 497.0,
+            "link_efficiency": 0.77,
+            "nic_efficiency": 0.851,
+        },
+    )
+    """H200 SXM."""
+
+    B200 = _machine(
+        "B200",
+        told={
+            "gemm_efficiency": 0.584,
+            "gemm_efficiency_fp8": 0.611,
+            "attention_efficiency": 0.489,
+        },
+        population={
+            "gemm_efficiency_fp4": 0.531,
+            "attention_half": 650.0,
+            "link_efficiency": 0.756,
+            "nic_efficiency": 0.841,
+        },
+    )
+    """B200 and GB200."""
+
+    B300 = _machine(
+        "B300",
+        told={"gemm_efficiency_fp8": 0.69, "attention_efficiency": 0.471},
+        population={
+            "gemm_efficiency": 0.754,
+            "gemm_efficiency_fp4": 0.548,
+            "attention_half": 513.0,
+            "link_efficiency": 0.769,
+            "nic_efficiency": 0.855,
+        },
+    )
+    """B300 and GB300."""
+
+    MI300X = _machine(
+        "MI300X",
+        told={"attention_efficiency": 0.222},
+        population={
+            "gemm_efficiency_fp8": 0.658,
+            "attention_half": 581.0,
+            "link_efficiency": 0.765,
+            "nic_efficiency": 0.85,
+        },
+    )
+    """AMD Instinct MI300X."""
+
+    TPUv5p = _machine("TPU v5p")
+    """Google TPU v5p."""
+
+    TPUv6e = _machine(
+        "TPU v6e",
+        told={"gemm_efficiency": 0.688},
+        population={
+            "attention_efficiency": 0.425,
+            "attention_half": 515.0,
+            "link_efficiency": 0.764,
+            "nic_efficiency": 0.85,
+        },
+    )
+    """Google TPU v6e, Trillium."""
+
+    TPUv7x = _machine(
+        "TPU7x",
+        told={"gemm_efficiency": 0.727, "attention_efficiency": 0.528},
+        population={
+            "gemm_efficiency_fp8": 0.683,
+            "attention_half": 517.0,
+            "link_efficiency": 0.756,
+            "nic_efficiency": 0.85,
+        },
+    )
+    """Google TPU7x, Ironwood: one chip of two devices."""
+
+    Uncalibrated = _machine("Uncalibrated")
+    """For devices of which no published run in our tables tells."""
+
+
+_DEVICES: Mapping[str, Machine] = {
+    "AMD Instinct MI300X": Machines.MI300X,
+    "Google TPU v5p": Machines.TPUv5p,
+    "Google TPU v6e (Trillium)": Machines.TPUv6e,
+    "Google TPU7x (Ironwood)": Machines.TPUv7x,
+    "NVIDIA H100 SXM5 96GB HBM2e": Machines.H100_HBM2e,
+    "NVIDIA H200 SXM 141GB": Machines.H200,
+    "NVIDIA B300 SXM 270GB": Machines.B300,
+    "NVIDIA GB300 279GB (one GPU)": Machines.B300,
+}
+_GENERATIONS: Mapping[str | None, Machine] = {
+    "ampere": Machines.A100,
+    "hopper": Machines.H100,
+    "blackwell": Machines.B200,
+}
+
+
+def machine_for(generation: str | None, name: str) -> Machine:
+    """Return the constants of a device by its name, or else of its generation."""
+    return _DEVICES.get(name) or _GENERATIONS.get(generation, Machines.Uncalibrated)
