@@ -13,6 +13,9 @@ __all__ = [
     "kept_expert_width",
     "kept_latent_width",
     "optimizer_state_size",
+    "orthogonalization_flops",
+    "recomputed_memory",
+    "update_bytes",
     "visiting_memory",
 ]
 
@@ -362,10 +365,10 @@ def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
 def optimizer_state_size(
     parameters: Value, bytes_per_element: Value, moment_bytes: Value, master_bytes: Value
 ) -> Value:
-    r"""Bytes of Adam's state, with a 32-bit master copy of weights that are narrower.
+    r"""Bytes of an optimizer's state, with a 32-bit master copy of weights that are narrower.
 
-    In mixed precision that is 12 bytes per parameter beside 2 for the weights and 2 for the
-    gradients: 16 in all.
+    With Adam in mixed precision that is 12 bytes per parameter, next to 2 for the weights and 2 for
+    the gradients: 16 in all.
 
     $$ M_o = N\,(k_v + [e < k_w]\,k_w) $$
 
@@ -376,7 +379,7 @@ def optimizer_state_size(
     bytes_per_element : [byte]
         $e$, bytes of one weight.
     moment_bytes : [byte]
-        $k_v$, bytes of momentum and variance per parameter: 8.
+        $k_v$, bytes of moments per parameter: 8 for Adam's two.
     master_bytes : [byte]
         $k_w$, bytes of a master weight: 4.
 
@@ -424,3 +427,119 @@ def visiting_memory(own: Value, ranks: Value, gathers: Value) -> Value:
     """
     visiting = gathers * (ranks - 1) + (1 - gathers) * minimum(1, ranks - 1)
     return 2 * own * visiting
+
+
+@formula
+def recomputed_memory(
+    tokens: Value,
+    hidden_dim: Value,
+    norm_share: Value,
+    dropped_width: Value,
+    tp_size: Value,
+    sequence_shards: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Activations that one layer need not keep because small modules of it are repeated.
+
+    The outputs of both norms, and those of what the tensor-parallel ranks split.
+
+    $$ M_r = e\,T\left(\frac{2\,h\,\nu}{t_s} + \frac{w_r}{t}\right) $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch on the device.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    norm_share : [1]
+        $\nu$, share of the norms that is repeated.
+    dropped_width : [1]
+        $w_r$, elements per token of the other modules' outputs.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    sequence_shards : [1]
+        $t_s$, devices that share norms.
+    bytes_per_element : [byte]
+        $e$, bytes of one activation.
+
+    Returns
+    -------
+    size : [byte]
+        $M_r$, bytes per layer and microbatch.
+
+    References
+    ----------
+    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, sections 3.2.3 and 3.3.3,
+    https://arxiv.org/abs/2412.19437
+    """
+    norms = 2 * hidden_dim * norm_share / sequence_shards
+    return bytes_per_element * tokens * (norms + dropped_width / tp_size)
+
+
+@formula
+def update_bytes(
+    state_bytes: Value, master_bytes: Value, weight_bytes: Value, gradient_bytes: Value
+) -> Value:
+    r"""Least memory traffic of a parameter's update.
+
+    State and master weight are read and written, the gradient is read, and the weight is written.
+
+    $$ q_u = 2\,(k_v + k_w) + e_g + e $$
+
+    Parameters
+    ----------
+    state_bytes : [byte]
+        $k_v$, bytes of moments per parameter.
+    master_bytes : [byte]
+        $k_w$, bytes of a master weight.
+    weight_bytes : [byte]
+        $e$, bytes of a weight.
+    gradient_bytes : [byte]
+        $e_g$, bytes of a gradient.
+
+    Returns
+    -------
+    traffic : [byte]
+        $q_u$, bytes per parameter.
+
+    References
+    ----------
+    Counting; states as in Rajbhandari et al. (2020), ZeRO, section 3.1,
+    https://arxiv.org/abs/1910.02054
+    """
+    return 2 * (state_bytes + master_bytes) + gradient_bytes + weight_bytes
+
+
+@formula
+def orthogonalization_flops(
+    parameters: Value, width: Value, iterations: Value, flops_per_mac: Value
+) -> Value:
+    r"""Operations by which Muon makes the updates of matrices orthogonal.
+
+    Each iteration has two products with the larger side and one without. Square matrices take the
+    most, three products of the shorter side per parameter.
+
+    $$ F_o = 3\,c\,\tau\,m\,N $$
+
+    Parameters
+    ----------
+    parameters : [param]
+        $N$, parameters of the matrices.
+    width : [1]
+        $m$, shorter side of a matrix.
+    iterations : [1]
+        $\tau$, Newton-Schulz iterations: 5.
+    flops_per_mac : [flop]
+        $c$, operations of one multiply-accumulate: 2.
+
+    Returns
+    -------
+    flops : [flop]
+        $F_o$, operations, an upper bound.
+
+    References
+    ----------
+    Jordan et al. (2024), Muon: An optimizer for hidden layers in neural networks, runtime analysis
+    (at most 6 T n m^2 operations), https://kellerjordan.github.io/posts/muon/
+    """
+    return 3 * flops_per_mac * iterations * width * parameters

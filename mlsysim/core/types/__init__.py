@@ -8,10 +8,12 @@ from mlsysim.core.types.options import (
     ATTENTION,
     CP_KINDS,
     LOSSES,
+    OPTIMIZERS,
     SCHEDULES,
     AttentionKernel,
     ContextExchange,
     Loss,
+    Optimizer,
     Schedule,
 )
 from mlsysim.core.types.power_calibration import PowerCalibration
@@ -33,6 +35,7 @@ __all__ = [
     "CP_KINDS",
     "GENERATIONS",
     "LOSSES",
+    "OPTIMIZERS",
     "PRECISIONS",
     "RECOMPUTE",
     "SCHEDULES",
@@ -56,6 +59,7 @@ __all__ = [
     "MoETransformerModel",
     "NetworkFabric",
     "Node",
+    "Optimizer",
     "PowerCalibration",
     "Precision",
     "ProductCalibration",

@@ -11,10 +11,12 @@ __all__ = [
     "ATTENTION",
     "CP_KINDS",
     "LOSSES",
+    "OPTIMIZERS",
     "SCHEDULES",
     "AttentionKernel",
     "ContextExchange",
     "Loss",
+    "Optimizer",
     "Schedule",
 ]
 
@@ -86,6 +88,33 @@ class Loss(Record):
     copy_bytes: Quantity = quantity("byte", zero=True)
 
 
+@record
+class Optimizer(Record):
+    """What an optimizer keeps and does for each parameter.
+
+    Attributes
+    ----------
+    state_bytes, table_bytes : Quantity
+        Bytes of state per parameter of a layer and of an embedding table, master weights apart.
+    iterations : float
+        Newton-Schulz iterations by which an update is made orthogonal.
+    """
+
+    name: str
+    state_bytes: Quantity = quantity("byte", zero=True)
+    table_bytes: Quantity = quantity("byte", zero=True)
+    iterations: float = number(zero=True)
+
+
+def _optimizer(name: str, state: float, table: float, iterations: int = 0) -> Optimizer:
+    return Optimizer(
+        name=name,
+        state_bytes=Q_(state, "byte"),
+        table_bytes=Q_(table, "byte"),
+        iterations=iterations,
+    )
+
+
 SCHEDULES: Mapping[str, Schedule] = ReadOnlyMapping(
     {
         "1f1b": Schedule(name="1f1b", all_forward_first=0),
@@ -121,3 +150,20 @@ LOSSES: Mapping[str, Loss] = ReadOnlyMapping(
 """Hsu et al. (2024), Liger Kernel, section 3.2: the gradient takes the logits' place. PyTorch's
 loss holds log-probabilities and their gradient in 32 bits; cutting it into eight chunks frees 7.3
 GiB of Llama 3 8B at 8,192 tokens (github.com/pytorch/torchtitan/pull/996): 7.5 bytes per logit."""
+
+OPTIMIZERS: Mapping[str, Optimizer] = ReadOnlyMapping(
+    {
+        "adamw": _optimizer("adamw", 8, 8),
+        "adamw_8bit": _optimizer("adamw_8bit", 2 + 8 / 256, 8),
+        "muon": _optimizer("muon", 4, 8, 5),
+        "adafactor": _optimizer("adafactor", 0, 0),
+        "sgd": _optimizer("sgd", 4, 4),
+    }
+)
+"""State in 32 bits unless it is said. adamw: Loshchilov and Hutter (2017), two moments. adamw_8bit:
+Dettmers et al. (2021), two moments in 8 bits, with a scale of 32 bits each per block of 256 as in
+bitsandbytes; embeddings stay in 32 bits (section 2.3). muon: Liu et al. (2025), Muon is Scalable
+for LLM Training, section 2.2 (one momentum, half of AdamW's state; tables with AdamW), and Jordan
+et al. (2024), five iterations. adafactor: Shazeer and Stern (2018), without momentum; rows and
+columns of a matrix, less than a hundredth of a byte per parameter, are left out. sgd: with
+momentum."""

@@ -13,6 +13,7 @@ from mlsysim.core.types import (
     ContextExchange,
     Fleet,
     Loss,
+    Optimizer,
     PowerCalibration,
     Precision,
     Recompute,
@@ -21,6 +22,7 @@ from mlsysim.core.types import (
     find_precision,
 )
 from mlsysim.core.types.fitted import traffic_in
+from mlsysim.core.types.layers import LatentBlock
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
@@ -62,6 +64,9 @@ class TrainingInputs(Inputs):
     reshard_after_forward: Value
     sequence_parallel: Value
     recompute: Recompute
+    recompute_layers: Value
+    """NaN where all layers recompute."""
+    optimizer: Optimizer
     attention: AttentionKernel
     loss: Loss
     usable_memory: Value
@@ -319,6 +324,14 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
             f"ep_size = {i.ep_size} or be a multiple of it"
         ),
         ParallelismError,
+    ),
+    Rule(
+        "recompute",
+        lambda i: (i.recompute.latent_share == 0) | isinstance(i.model.attention, LatentBlock),
+        lambda i: (
+            f"recompute = {i.recompute.name!r} repeats products of latent attention, which "
+            f"{i.model.name} does not have: leave out mla_up"
+        ),
     ),
     Rule(
         "ep_size",

@@ -9,8 +9,8 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
 from mlsysim.core.types.layers import DenseBlock, LatentBlock, LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import attention_parameters, expert_parameters, sum_of
+from mlsysim.solvers.training.work import Work, recomputed_share
+from mlsysim.solvers.work import attention_parameters, expert_parameters, inner_width, sum_of
 
 __all__ = ["training_memory"]
 
@@ -128,7 +128,17 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         gradient_width = f.backward_width(visits, width, block.width, block.matrices)
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
-    selected = _activations(i, w, kept_width, i.recompute.kept_scores)
+    again = i.recompute
+    dropped = again.activation_share * inner_width(block) + _dropped_attention_width(i, w)
+    selected = _activations(i, w, kept_width, again.kept_scores) - f.recomputed_memory(
+        w.own_tokens,
+        width,
+        again.norm_share,
+        dropped,
+        i.tp_size,
+        w.sequence_shards,
+        i.precision.training_bytes,
+    )
     return _Layer(
         common=common,
         experts=experts,
@@ -172,6 +182,16 @@ def _kept_attention_width(i: TrainingInputs, w: Work) -> Value:
     return heads + short * i.tp_size / w.sequence_shards
 
 
+def _dropped_attention_width(i: TrainingInputs, w: Work) -> Value:
+    """Return the elements per token of latent attention that are made again."""
+    a, again = i.model.attention, i.recompute
+    if not isinstance(a, LatentBlock):
+        return 0 * again.latent_share
+    short = (a.query_rank + a.kv_rank) * i.tp_size / w.sequence_shards
+    heads = a.heads * (2 * a.key_dim + a.value_dim)
+    return again.norm_share * short + again.latent_share * heads
+
+
 def _held(
     i: TrainingInputs, w: Work, model: _Model, layers: list[_Layer], stage: _Stage
 ) -> dict[str, Any]:
@@ -189,8 +209,15 @@ def _held(
     each, rules = i.precision.training_bytes, i.conventions
     weights = share(3) * each
     gradients = share(2) * i.gradient_precision.training_bytes
-    optimizer = f.optimizer_state_size(share(1), each, rules.moment_bytes, rules.master_bytes)
-    activations = stage.in_flight * sum_of([count * layer.kept for count, layer in held])
+    tables = stage.tables * model.table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
+    state = i.optimizer
+    optimizer = f.optimizer_state_size(
+        share(1) - tables, each, state.state_bytes, rules.master_bytes
+    ) + f.optimizer_state_size(tables, each, state.table_bytes, rules.master_bytes)
+    some = recomputed_share(i, sum_of(stage.layers))
+    activations = stage.in_flight * sum_of(
+        [count * (some * layer.kept + (1 - some) * layer.whole) for count, layer in held]
+    )
     working = _working(i, w, model, stage, held, common + experts)
     return {
         "memory": weights + gradients + optimizer + activations + working,

@@ -8,8 +8,8 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
-from mlsysim.core.types.layers import ExpertBlock
-from mlsysim.solvers.layer import Device, Experts, forward, head
+from mlsysim.core.types.layers import ExpertBlock, LatentBlock
+from mlsysim.solvers.layer import Device, Experts, forward, head, mean_over, up_projections
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
@@ -24,13 +24,15 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
-from mlsysim.solvers.training.work import Times, Work, answer, training_work
+from mlsysim.solvers.training.work import Times, Work, answer, in_mean_layer, training_work
+from mlsysim.solvers.work import inner_width
 
 __all__ = ["operator_step"]
 
 
 def operator_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training, operator by operator."""
+    given, i = i, in_mean_layer(i)
     d, links, s = _device(i), _links(i), i.calibration.software
     w = training_work(i)
     # What replicas send while they compute: a lever of the caller's, or as the calibration has it
@@ -105,8 +107,21 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
     once = exposed_reduction + exposed_weights
     updated = w.own_common / w.shards + w.own_experts / w.expert_shards
-    update_size = updated * s.optimizer_bytes
-    update = f.memory_time(update_size, d.memory)
+    # The constant was fitted to runs with Adam.
+    own_bytes, adam_bytes = (
+        f.update_bytes(
+            state,
+            i.conventions.master_bytes,
+            i.precision.training_bytes,
+            i.gradient_precision.training_bytes,
+        )
+        for state in (i.optimizer.state_bytes, i.conventions.moment_bytes)
+    )
+    update_size = updated * s.optimizer_bytes * own_bytes / adam_bytes
+    orthogonal = f.orthogonalization_flops(
+        updated, i.model.hidden_dim, i.optimizer.iterations, i.conventions.flops_per_mac
+    )
+    update = f.memory_time(update_size, d.memory) + orthogonal / d.product
     step = passes + transfer + bubble + once + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
@@ -144,7 +159,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     outputs = answer(
         i,
         w,
-        training_memory(i, w),
+        training_memory(given, w),
         step=step,
         alone=_alone(i, d, w),
         compute=count * (layers * layer.time + head_time),
@@ -265,9 +280,29 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         again,
         attention_again,
     )
+    streams_again, products_again = _modules_again(i, d, tokens, shards)
+    layer_time = layer_time + streams_again + products_again
     passes = 1 + s.elementwise_backward
     streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
+    streamed = streamed + streams_again
     return _Layer(layer_time, one.attention, streamed, one.products.memory)
+
+
+def _modules_again(
+    i: TrainingInputs, d: Device, tokens: Value, sequence_shards: Value
+) -> tuple[Value, Value]:
+    """Return the times in which a mean layer repeats norms and nonlinearities, and heads."""
+    model, again, a = i.model, i.recompute, i.model.attention
+    # Two norms read and write the residual stream. A nonlinearity reads what enters it, gate
+    # included, and writes as much as leaves it.
+    norms = 4 * model.hidden_dim / sequence_shards
+    blocks = [group.feed_forward for group in model.groups]
+    inner = mean_over(model, [block.matrices * inner_width(block) for block in blocks])
+    elements = again.norm_share * norms + again.activation_share * inner / i.tp_size
+    heads = 0 * tokens
+    if isinstance(a, LatentBlock):
+        heads = again.latent_share * up_projections(d, a, tokens, i.tp_size).time
+    return f.memory_time(tokens * d.activation_bytes * elements, d.memory), heads
 
 
 def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) -> Experts:
@@ -293,7 +328,14 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
         ep_size=1,
         capacity_factor=1,
         sequence_parallel=0,
-        recompute=replaced(i.recompute, matrix_share=0, score_share=0),
+        recompute=replaced(
+            i.recompute,
+            matrix_share=0,
+            score_share=0,
+            norm_share=0,
+            activation_share=0,
+            latent_share=0,
+        ),
     )
     logits = head(d, one.model, w.tokens, 1)
     loss = f.memory_time(

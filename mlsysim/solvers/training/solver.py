@@ -10,6 +10,7 @@ from mlsysim.core.types import (
     ATTENTION,
     CP_KINDS,
     LOSSES,
+    OPTIMIZERS,
     RECOMPUTE,
     SCHEDULES,
     Calibration,
@@ -82,6 +83,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         reshard_after_forward: Annotated[bool, Switch()] = True,
         sequence_parallel: Annotated[bool, Switch()] = False,
         recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
+        recompute_layers: Annotated[int | None, Whole()] = None,
+        optimizer: Annotated[str, Choice(options=OPTIMIZERS)] = "adamw",
         attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
         loss: Annotated[str, Choice(options=LOSSES)] = "unfused",
         usable_memory: Annotated[float, Share()] = 0.92,
@@ -166,7 +169,15 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
             Activations that are computed again rather than kept: ``"none"``, ``"selective"``
-            (attention scores, as fused attention does) or ``"full"`` (whole layers).
+            (attention scores, as fused attention does), ``"norms"``, ``"swiglu"`` (nonlinearities
+            of the feed-forward blocks), ``"mla_up"`` (heads of latent attention), any of these four
+            joined in this order, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
+        recompute_layers
+            Layers of each stage to which `recompute` applies, or all where a stage has fewer; the
+            others keep everything. `None` applies it to all layers.
+        optimizer
+            ``"adamw"``, ``"adamw_8bit"``, ``"muon"``, ``"adafactor"`` (without momentum) or
+            ``"sgd"`` (with momentum): what it keeps, moves and computes per parameter.
         attention
             ``"fused"`` (FlashAttention) or ``"unfused"``.
         loss

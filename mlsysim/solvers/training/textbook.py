@@ -18,7 +18,7 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
-from mlsysim.solvers.training.work import Times, answer, training_work
+from mlsysim.solvers.training.work import Times, answer, in_mean_layer, training_work
 from mlsysim.solvers.work import sum_of
 
 __all__ = ["textbook_step"]
@@ -26,6 +26,7 @@ __all__ = ["textbook_step"]
 
 def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training in which nothing overlaps."""
+    given, i = i, in_mean_layer(i)
     w, links = training_work(i), _links(i)
     count = i.microbatch_count
     compute = f.compute_time(w.device_flops, i.peak_rate, i.efficiency)
@@ -48,7 +49,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     return answer(
         i,
         w,
-        training_memory(i, w),
+        training_memory(given, w),
         step=step,
         alone=f.compute_time(w.model_flops, i.peak_rate, i.efficiency),
         compute=compute,

@@ -6,13 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
+from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
 from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.work import expert_parameters, sum_of, token_flops
+from mlsysim.solvers.work import expert_parameters, latent_up_parameters, sum_of, token_flops
 
-__all__ = ["Layout", "Times", "Work", "answer", "training_work"]
+__all__ = [
+    "Layout",
+    "Times",
+    "Work",
+    "answer",
+    "in_mean_layer",
+    "recomputed_share",
+    "stage_layout",
+    "training_work",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,29 @@ def stage_layout(i: TrainingInputs) -> Layout:
         longest=maximum(where(i.pp_size > stated, longest, 0), maximum(first, last)),
         first=where(single, last, first),
         last=last,
+    )
+
+
+def recomputed_share(i: TrainingInputs, layers: Value) -> Value:
+    """Return the share of a stage's layers to which recomputation applies."""
+    return first_known(minimum(1, i.recompute_layers / maximum(1, layers)), 1)
+
+
+def in_mean_layer(i: TrainingInputs) -> TrainingInputs:
+    """Return inputs whose recomputation is the mean over the layers of the longest stage."""
+    again, share = i.recompute, recomputed_share(i, stage_layout(i).longest)
+    forward = i.conventions.forward_all_reduces
+    return i.but(
+        recompute=replaced(
+            again,
+            matrix_share=share * again.matrix_share,
+            score_share=share * again.score_share,
+            norm_share=share * again.norm_share,
+            activation_share=share * again.activation_share,
+            latent_share=share * again.latent_share,
+            # Forward and backward, and forward again where all is repeated
+            all_reduces_per_layer=2 * forward + share * (again.all_reduces_per_layer - 2 * forward),
+        )
     )
 
 
@@ -110,6 +143,10 @@ def training_work(i: TrainingInputs) -> Work:
     repeated_flops = f.recomputed_flops(
         tokens, each.matrix, each.score, again.matrix_share, scores_again
     )
+    heads_again = f.matrix_flops(
+        model.layers, latent_up_parameters(model), 0, i.conventions.flops_per_mac
+    )
+    repeated_flops = repeated_flops + tokens * again.latent_share * heads_again
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     experts = expert_parameters(model)
