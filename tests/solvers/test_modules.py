@@ -47,8 +47,8 @@ def test_modules_of_llama(recompute, elements):
 
 
 # DeepSeek-V3, a dense layer and one of experts: norms of 7168, and of the short vectors of 1,536
-# and 512; nonlinearities of 18,432, and of eight experts of 2,048 and a shared one; queries and keys of
-# 192 and values of 128 for 128 heads.
+# and 512; nonlinearities of 18,432, and of eight experts of 2,048 and a shared one; queries and
+# keys of 192 and values of 128 for 128 heads.
 @pytest.mark.parametrize(
     ("recompute", "elements"),
     [

@@ -29,10 +29,16 @@ class Schedule(Record):
     ----------
     all_forward_first : float
         1 if all forward passes come first (GPipe), 0 if they alternate with backward passes.
+    split_backward : float
+        1 if gradients of weights are a pass of their own, which fills bubbles.
+    bidirectional : float
+        1 if microbatches enter at both ends, and each device holds a stage and its mirror image.
     """
 
     name: str
     all_forward_first: float = number(zero=True, most=1)
+    split_backward: float = number(zero=True, most=1)
+    bidirectional: float = number(zero=True, most=1)
 
 
 @record
@@ -115,13 +121,20 @@ def _optimizer(name: str, state: float, table: float, iterations: int = 0) -> Op
     )
 
 
+def _schedule(name: str, first: int, split: int, both: int) -> Schedule:
+    return Schedule(name=name, all_forward_first=first, split_backward=split, bidirectional=both)
+
+
 SCHEDULES: Mapping[str, Schedule] = ReadOnlyMapping(
     {
-        "1f1b": Schedule(name="1f1b", all_forward_first=0),
-        "gpipe": Schedule(name="gpipe", all_forward_first=1),
+        "1f1b": _schedule("1f1b", 0, 0, 0),
+        "gpipe": _schedule("gpipe", 1, 0, 0),
+        "zb-h1": _schedule("zb-h1", 0, 1, 0),
+        "dualpipe": _schedule("dualpipe", 0, 1, 1),
     }
 )
-"""Narayanan et al. (2021), section 2.2.1, and Huang et al. (2019)."""
+"""Narayanan et al. (2021), section 2.2.1; Huang et al. (2019); Qi et al. (2023), Zero Bubble
+Pipeline Parallelism; DeepSeek-AI (2024), DeepSeek-V3, section 3.2.1."""
 
 ATTENTION: Mapping[str, AttentionKernel] = ReadOnlyMapping(
     {

@@ -291,10 +291,30 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "schedule",
-        lambda i: (i.virtual_stages == 1) | (i.schedule.all_forward_first == 0),
         lambda i: (
-            f"schedule = 'gpipe' has no interleaved form, but virtual_stages = "
+            (i.virtual_stages == 1)
+            | (i.schedule.all_forward_first + i.schedule.split_backward == 0)
+        ),
+        lambda i: (
+            f"schedule = {i.schedule.name!r} has no interleaved form, but virtual_stages = "
             f"{i.virtual_stages}: choose schedule = '1f1b', or virtual_stages = 1"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "schedule",
+        lambda i: (
+            (i.schedule.bidirectional == 0)
+            | (
+                (i.pp_size % 2 == 0)
+                & (i.microbatch_count % 2 == 0)
+                & (i.microbatch_count >= 2 * i.pp_size)
+            )
+        ),
+        lambda i: (
+            f"schedule = 'dualpipe' needs an even pp_size (now {i.pp_size}) and an even "
+            f"microbatch_count of at least twice that (now {i.microbatch_count}): change them, or "
+            "choose schedule = '1f1b'"
         ),
         ParallelismError,
     ),

@@ -92,8 +92,14 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     )
     first = _held(i, w, parts, layers, first_stage)
     last = _held(i, w, parts, layers, last_stage)
+    both = _together(i, first, last)
     fuller = {
-        name: where(last["memory"] > first["memory"], last[name], first[name]) for name in first
+        name: where(
+            i.schedule.bidirectional > 0,
+            both[name],
+            where(last["memory"] > first["memory"], last[name], first[name]),
+        )
+        for name in first
     }
     memory = i.device.memory
     usable = i.usable_memory * first_known(memory.reported, memory.capacity)
@@ -102,6 +108,20 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
         "memory_capacity": usable,
         "fits_memory": fuller["memory"] <= usable,
     }
+
+
+def _together(i: TrainingInputs, first: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+    """Return what a device holds that has the first stage and the last, as in DualPipe.
+
+    Two devices have each stage, so what replicas share is shared once more.
+    """
+    both = {
+        name: (first[name] + last[name]) / where(i.zero_stage >= stage, 2, 1)
+        for name, stage in (("weights_memory", 3), ("gradient_memory", 2), ("optimizer_memory", 1))
+    }
+    both["activation_memory"] = first["activation_memory"] + last["activation_memory"]
+    both["working_memory"] = maximum(first["working_memory"], last["working_memory"])
+    return {"memory": sum_of(list(both.values())), **both}
 
 
 def _in_flight(i: TrainingInputs, microbatches: Value) -> Value:

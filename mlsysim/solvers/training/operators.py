@@ -24,7 +24,14 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
-from mlsysim.solvers.training.work import Times, Work, answer, in_mean_layer, training_work
+from mlsysim.solvers.training.work import (
+    Times,
+    Work,
+    answer,
+    bubble_time,
+    in_mean_layer,
+    training_work,
+)
 from mlsysim.solvers.work import inner_width
 
 __all__ = ["operator_step"]
@@ -81,16 +88,23 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     )
     head_time = 3 * logits.time + loss  # a product has two gradients of its own size
     # The longest stage sets the pace, or the last one with the head.
-    last_time = w.layout.last * per_layer + head_time
-    by_last = last_time >= w.stage_layers * per_layer
-    layers, head_time = (
-        where(by_last, w.layout.last, w.stage_layers),
-        where(by_last, head_time, 0 * head_time),
-    )
+    both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
+    last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
+    last_head = where(both, head_time / 2, head_time)
+    by_last = last_layers * per_layer + last_head >= w.stage_layers * per_layer
+    whole_model = i.model.layers * per_layer + head_time
+    layers = where(by_last, last_layers, w.stage_layers)
+    head_share = where(by_last, last_head / head_time, 0)
+    head_time = head_share * head_time
     busiest = layers * per_layer + head_time
     passes = count * busiest
-    whole_model = (i.model.layers - w.layout.last) * per_layer + last_time
-    bubble = f.pipeline_fill_time(whole_model, busiest, i.virtual_stages)
+    bubble = bubble_time(
+        i,
+        f.pipeline_fill_time(whole_model, busiest, i.virtual_stages),
+        busiest,
+        layers * layer.forward + head_share * logits.time,
+        layers * layer.weights + head_share * logits.time,
+    )
     transfer = stage_transfer_time(i, w, links)
 
     # Once per step. The reduction follows the last microbatch's backward pass, the gathers the
@@ -107,6 +121,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
     once = exposed_reduction + exposed_weights
     updated = w.own_common / w.shards + w.own_experts / w.expert_shards
+    # The two copies of a stage share the update where replicas do.
+    updated = updated / where(i.zero_stage >= 1, 1 + i.schedule.bidirectional, 1)
     # The constant was fitted to runs with Adam.
     own_bytes, adam_bytes = (
         f.update_bytes(
@@ -166,6 +182,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         exposed=exposed,
         every=every,
         bubble=bubble,
+        busy=passes,
         update=update,
         host=whole(layer_time - device_time) + s.step_overhead,
         mfu=flops_share(i, w.model_flops, w.wide_model_flops, step, i.devices),
@@ -230,6 +247,10 @@ class _Layer:
     """A mean layer on one microbatch, forward, backward and again, without communication."""
 
     time: Value
+    forward: Value
+    """The part of it that is the forward pass."""
+    weights: Value
+    """The part of it for gradients of weights."""
     attention: Value
     """Arithmetic of attention, forward."""
     streamed: Value
@@ -285,7 +306,15 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
     passes = 1 + s.elementwise_backward
     streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
     streamed = streamed + streams_again
-    return _Layer(layer_time, one.attention, streamed, one.products.memory)
+    forward_time = one.products.time + one.attention + score + one.elementwise
+    return _Layer(
+        time=layer_time,
+        forward=forward_time,
+        weights=one.products.time,  # as many operations as the forward pass
+        attention=one.attention,
+        streamed=streamed,
+        products=one.products.memory,
+    )
 
 
 def _modules_again(

@@ -125,7 +125,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         last_stage_layers
             The same of the last stage.
         schedule
-            ``"1f1b"`` or ``"gpipe"``: how many microbatches' activations a stage holds.
+            ``"1f1b"``, ``"gpipe"`` (holds all microbatches' activations), ``"zb-h1"`` (gradients of
+            weights fill the bubble) or ``"dualpipe"`` (microbatches enter at both ends, so each
+            device holds two stages).
         cp_size
             Devices that share each sequence (context parallelism).
         cp_kind

@@ -18,7 +18,7 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
-from mlsysim.solvers.training.work import Times, answer, in_mean_layer, training_work
+from mlsysim.solvers.training.work import Times, answer, bubble_time, in_mean_layer, training_work
 from mlsysim.solvers.work import sum_of
 
 __all__ = ["textbook_step"]
@@ -43,7 +43,15 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     data = data + sum_of([*step_exchanges(i, w, links, gradient_bytes)])
 
     busy = compute + tensor + context + experts + pipeline
-    bubble = f.pipeline_bubble_time(busy, i.pp_size, count, i.virtual_stages)
+    # A product has two gradients of its own size, so each pass is a third.
+    third = busy / count / 3
+    bubble = bubble_time(
+        i,
+        f.pipeline_bubble_time(busy, i.pp_size, count, i.virtual_stages),
+        busy / count,
+        third,
+        third,
+    )
     step = busy + bubble + data
     communication = Times(data, tensor, pipeline, context, experts)
     return answer(
@@ -56,6 +64,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         exposed=communication,
         every=communication,
         bubble=bubble,
+        busy=busy,
         update=0 * step,  # the textbook counts neither
         host=0 * step,
         mfu=f.flops_utilization(w.model_flops, step, i.peak_rate, i.devices),

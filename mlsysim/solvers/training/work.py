@@ -18,6 +18,7 @@ __all__ = [
     "Times",
     "Work",
     "answer",
+    "bubble_time",
     "in_mean_layer",
     "recomputed_share",
     "stage_layout",
@@ -153,6 +154,7 @@ def training_work(i: TrainingInputs) -> Work:
     passes = 3 + again.matrix_share
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
     group = f.expert_group_size(i.tp_size, i.ep_size)
+    copies = 1 + i.schedule.bidirectional  # a stage and its mirror image
     replicas = dp_size * i.cp_size
     shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
     return Work(
@@ -178,8 +180,8 @@ def training_work(i: TrainingInputs) -> Work:
         expert_replicas=f.data_parallel_size(i.devices, group, i.pp_size, 1),
         shards=shards,
         expert_shards=maximum(1, shards * i.tp_size / group),
-        own_common=imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
-        own_experts=imbalance * experts / (i.pp_size * group),
+        own_common=copies * imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
+        own_experts=copies * imbalance * experts / (i.pp_size * group),
     )
 
 
@@ -193,6 +195,26 @@ def _expert_flops(i: TrainingInputs) -> Value:
             visited = group.count * block.experts_per_token * expert
             parts.append(i.conventions.flops_per_mac * visited)
     return sum_of(parts)
+
+
+def bubble_time(
+    i: TrainingInputs, filling: Value, busy: Value, forward: Value, weights: Value
+) -> Value:
+    """Return the time in which stages idle.
+
+    `filling` is the bubble where each pass waits for the stages before it. `busy` is the time of a
+    microbatch in a stage, `forward` its forward pass and `weights` its gradients of weights.
+    """
+    split = f.split_backward_bubble_time(
+        forward, busy - forward - weights, weights, i.pp_size, i.microbatch_count
+    )
+    both = f.bidirectional_bubble_time(forward, busy - forward, weights, i.pp_size)
+    many = i.pp_size > 1
+    return where(
+        (i.schedule.bidirectional > 0) & many,
+        both,
+        where((i.schedule.split_backward > 0) & many, split, filling),
+    )
 
 
 @dataclass(frozen=True)
@@ -227,6 +249,7 @@ def answer(
     exposed: Times,
     every: Times,
     bubble: Value,
+    busy: Value,
     update: Value,
     host: Value,
     mfu: Value,
@@ -236,7 +259,8 @@ def answer(
     """Return the fields of the result from the times and the memory of a step.
 
     `alone` is the time of the step on one device that holds it all, `exposed` the communication
-    that nothing hides, `every` all of it; `host` is what devices wait for the host.
+    that nothing hides, `every` all of it; `busy` is the time of all microbatches in a stage, and
+    `host` what devices wait for the host.
     """
     drawn = drawn_power(i, hfu, mbu)
     energy = i.devices * drawn["device_power"] * step
@@ -263,9 +287,7 @@ def answer(
         "pipeline_bubble_latency": bubble,
         "optimizer_latency": update,
         "launch_latency": host,
-        "bubble_fraction": f.pipeline_bubble_fraction(
-            i.pp_size, i.microbatch_count, i.virtual_stages
-        ),
+        "bubble_fraction": bubble / (busy + bubble),
         "model_flops": w.model_flops,
         "device_flops": w.device_flops,
         "dp_size": w.dp_size,
