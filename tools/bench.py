@@ -3,7 +3,8 @@
 Times are minima over several runs in one process tree, so that figures of one report compare;
 they do not compare across machines. `--peers FOLDER` times other tools beside ours (see
 `tools.peers`). `--law CELLS` compares so many fields of random sweeps with `solve` instead, and
-exits with 1 and the sweep that differs if one does.
+exits with 1 and the sweep that differs if one does. `--mutants N` prints what share of so many
+small defects in formulas, and of so many in models, the tests notice (see `tools.mutants`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from mlsysim import (
 )
 from mlsysim.core.formulas import ring_all_reduce_time
 from mlsysim.labs import parallelism_paradox
+from tools import mutants
 from tools.peers import peers
 from tools.sweep_law import Tally, try_sweeps
 
@@ -204,11 +206,14 @@ def main() -> int:
     """Run all benchmarks and print the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--law", type=int, metavar="CELLS", help="compare sweeps with solve")
-    parser.add_argument("--seed", type=int, default=0, help="which random sweeps to compare")
+    parser.add_argument("--seed", type=int, default=0, help="which sweeps or mutants to draw")
+    parser.add_argument("--mutants", type=int, metavar="N", help="test mutants of the equations")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="time other tools, too")
     options = parser.parse_args()
     if options.law is not None:
         return law(options.law, options.seed)
+    if options.mutants is not None:
+        return mutants.score(options.mutants, options.seed)
     report(options.peers)
     return 0
 

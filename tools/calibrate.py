@@ -240,11 +240,21 @@ class Posterior:
                     slopes[mine, k] = slope[mine]
         return np.concatenate([slopes, np.eye(len(x))])
 
-    def solve(self) -> Floats:
-        """Return the most probable constants, in spreads from their priors."""
-        start = np.clip(0 * self.start, *self.edges)
+    def solve(self, near: dict[Key, float] | None = None) -> Floats:
+        """Return the most probable constants, in spreads from their priors.
+
+        `near` are those of almost the same runs, from where it is not far.
+        """
+        known = near or {}
+        start = [np.log(known[name]) if name in known else np.nan for name in self.names]
+        guess = np.nan_to_num((np.array(start) - self.start) / self.width)
         answer = least_squares(
-            self.residuals, start, self.slopes, bounds=self.edges, max_nfev=40, ftol=1e-5
+            self.residuals,
+            np.clip(guess, self.edges[0] + 1e-9, self.edges[1] - 1e-9),
+            self.slopes,
+            bounds=self.edges,
+            max_nfev=12 if near else 40,
+            ftol=1e-4,
         )
         best: Floats = answer.x
         return best
@@ -256,10 +266,10 @@ class Posterior:
         return {name for name, share in zip(self.names, left, strict=True) if share < TOLD}
 
 
-def solve(runs: Runs) -> dict[Key, float]:
+def solve(runs: Runs, near: dict[Key, float] | None = None) -> dict[Key, float]:
     """Return the most probable constants."""
     posterior = Posterior(runs)
-    return posterior.constants(posterior.solve())
+    return posterior.constants(posterior.solve(near))
 
 
 def errors(runs: Runs, constants: dict[Key, float]) -> dict[str, tuple[int, float, float]]:
@@ -299,12 +309,13 @@ class Unseen:
 
 def unseen(runs: Runs, every: Runs) -> Iterator[tuple[str, Unseen]]:
     """Yield each family of `every` run as constants predict it that were fitted without it."""
+    near = solve(runs)
     for family, groups in FAMILIES.items():
         out = np.isin(runs.group.astype(str), groups)
         if not out.any():
             continue
         others, held = runs.take(~out), every.take(np.isin(every.group.astype(str), groups))
-        constants = solve(others)
+        constants = solve(others, near)
         # A framework that no other family ran is known by the population of frameworks alone.
         missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
         yield (
@@ -342,12 +353,12 @@ def within(runs: Runs) -> dict[tuple[str, str], Floats]:
 
     Runs of one configuration, repeated over releases, stay in one fold: they are not independent.
     """
-    plan = runs.inputs.plans()
+    plan, near = runs.inputs.plans(), solve(runs)
     ratio = np.empty_like(runs.time)
     for number in range(FOLDS):
         out = plan % FOLDS == number
         held = runs.take(out)
-        constants = solve(runs.take(~out))
+        constants = solve(runs.take(~out), near)
         missing = {key: prior for key, (prior, *_) in free(held).items() if key not in constants}
         ratio[out] = held.time / held.predict(constants | missing)
     pairs = np.array([f"{a} {b}" for a, b in zip(runs.machine, runs.framework, strict=True)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import os
 import subprocess
 import sys
@@ -165,13 +166,16 @@ def plain(value):
 def test_every_numeric_field_is_derived(answers, name):
     _, _, result, derivation = answers[name]
     numeric = {field for field, _, _ in units_of(type(result)) if result[field] is not None}
-    assert numeric == set(derivation.roots)
+    assert numeric == {field for field in derivation.roots if result[field] is not None}
 
 
 @every_call
 def test_the_derivations_numbers_are_the_results(answers, name):
     _, _, result, derivation = answers[name]
     for field, root in derivation.roots.items():
+        if result[field] is None:
+            assert math.isnan(plain(root.value))
+            continue
         assert plain(root.value) == pytest.approx(plain(result[field]), rel=1e-12, abs=0), field
 
 

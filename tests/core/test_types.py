@@ -32,6 +32,7 @@ from mlsysim.core.types import (
     find_precision,
 )
 from mlsysim.core.units import Q_
+from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.training import Calibrations
 
@@ -174,8 +175,10 @@ ROWS = {
     PowerCalibrations.Hopper: {"measured_on": [5, np.arange(2), None]},
     PRECISIONS["fp16"]: {"name": [5, ["fp16"]]},
     ATTENTION["fused"]: {"name": [5, ["fused"]]},
+    Frameworks.FSDP2: {"release": [5]},
     Calibrations.H100_Megatron: {
-        "stack": [5],
+        "basis": ["x", 5],
+        "machine": [Frameworks.FSDP2],
         "formats": [("fp16", 5), ("x",), ("fp16", ["fp8"]), "fp16"],
     },
     Models.ResNet50: {"input_shape": [("a", -1), (3, 0), (3, 1.5), (True,), 5]},

@@ -101,7 +101,7 @@ def test_the_batch_of_each_gpu_held_the_fall_ends_after_the_first_server():
 
 
 def test_overlap_is_an_estimate_and_never_hides_more_than_there_is():
-    assert "gradient_overlap" in scaling.HIDING.estimated
+    assert "gradient_overlap" in scaling.HIDING.software.estimated
     waits, hides = scaling.solve(MAIL), scaling.solve(dataclasses.replace(MAIL, hides=True))
     assert hides.mfu > waits.mfu
     hidden = waits.dp_communication_latency - hides.dp_communication_latency

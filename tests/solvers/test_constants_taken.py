@@ -14,7 +14,11 @@ from mlsysim import (
     ServingSolver,
     Systems,
 )
+from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.types import Fleet, Node
+from mlsysim.core.types.fitted import traffic_in
+from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
@@ -54,18 +58,82 @@ def serve(accelerator, **changes):
 
 
 TRAINABLE = [n for n in Hardware.names() if Hardware[n].compute.default_precision != "int8"]
+KEPT = {  # devices with constants of their own, and those that share a generation's
+    "A100": Machines.A100,
+    "A100_40GB": Machines.A100,
+    "H100": Machines.H100,
+    "H100_HBM2e": Machines.H100_HBM2e,
+    "H800": Machines.H100,
+    "H200": Machines.H200,
+    "B200": Machines.B200,
+    "GB200": Machines.B200,
+    "B300": Machines.B300,
+    "GB300": Machines.B300,
+    "MI300X": Machines.MI300X,
+    "TPUv5p": Machines.TPUv5p,
+    "TPUv6e": Machines.TPUv6e,
+    "TPUv7x": Machines.TPUv7x,
+}
 
 
 @pytest.mark.parametrize("name", TRAINABLE)
-def test_training_takes_the_constants_of_the_device_or_says_that_there_are_none(name):
-    result = train(Hardware[name])
-    if any(mark in name for mark in KNOWN):
-        family = next(mark for mark in ("A100", "H", "B") if mark in name)
-        taken = result.calibration
-        assert taken.startswith("Blackwell" if family == "B" else family)
+def test_training_takes_the_constants_of_the_device_and_the_band_of_unseen_systems(name):
+    device = Hardware[name]
+    chosen = calibration_for(device)
+    if name in KEPT:
+        assert chosen.machine is KEPT[name]
+    elif device.generation in ("ampere", "hopper", "blackwell"):
+        assert chosen.machine in (Machines.A100, Machines.H100, Machines.B200)
     else:
-        assert result.calibration == "Uncalibrated (no run to compare with)"
-        assert result.step_latency_low is None
+        assert chosen.machine is Machines.Uncalibrated
+    google = name.startswith("TPU")
+    assert chosen.software is (Frameworks.MaxText if google else Frameworks.Megatron_Core)
+    result = train(device)
+    assert result.calibration.startswith(chosen.name)
+    assert result.band == ("unseen" if result.step_latency_low is not None else "")
+
+
+LEVERS = {
+    "zero_stage": [0, 1, 2, 3],
+    "precision": ["fp16", "bf16", "fp8"],
+    "seq_len": [1024, 8192, 131_072],
+    "attention": ["fused", "unfused"],
+    "tp_size": [1, 8],
+    "gradient_overlap": [0.0, 1.0],
+    "recompute": ["none", "selective", "full"],
+}
+
+
+@pytest.mark.parametrize("lever", LEVERS)
+def test_no_lever_changes_the_machine_or_the_software(lever):
+    names = {
+        train(Hardware.H100, **{"tp_size": 8, lever: value}).calibration.split(" (")[0]
+        for value in LEVERS[lever]
+    }
+    assert names == {calibration_for(Hardware.H100).name}
+
+
+def test_a_named_calibration_brings_the_band_of_its_families():
+    named = train(Hardware.H100, calibration=Calibrations.H100_Megatron)
+    usual = train(Hardware.H100)
+    assert (named.band, usual.band) == ("family", "unseen")
+    assert named.step_latency_total == usual.step_latency_total
+    assert named.step_latency_low == named.step_latency_family_low
+    assert usual.step_latency_low == usual.step_latency_unseen_low
+    assert usual.step_latency_low < named.step_latency_low
+    assert usual.step_latency_high > named.step_latency_high
+
+
+def test_another_constant_makes_a_system_that_nobody_measured():
+    mixed = Calibrations.H100_Megatron.but(tensor_overlap=0.1, nic_efficiency=0.5)
+    assert mixed.software.tensor_overlap == 0.1
+    assert mixed.machine.nic_efficiency == 0.5
+    assert mixed.machine.gemm_efficiency == Machines.H100.gemm_efficiency
+    result = train(Hardware.H100, calibration=mixed)
+    assert result.band == "unseen"
+    assert result.step_latency_family_low is None
+    with pytest.raises(UnknownEntryError, match="tensor_overlap"):
+        Calibrations.H100_Megatron.but(tensor_overlapp=0.1)
 
 
 @pytest.mark.parametrize("name", Hardware.names())
@@ -82,8 +150,7 @@ def test_a_renamed_device_takes_the_constants_of_its_generation(name):
     row, mine = Hardware[name], replace(Hardware[name], name="mine")
     for choose in (serving_calibration_for, pass_calibration_for):
         assert choose(mine) is choose(row) is not ServingCalibrations.Uncalibrated
-    how = {"fused": True, "sharded": False, "narrow": False}
-    assert calibration_for(mine, **how) is calibration_for(row, **how)
+    assert calibration_for(mine).machine in (Machines.A100, Machines.H100, Machines.B200)
     assert power_calibration_for(mine).compute_share == power_calibration_for(row).compute_share
     # Its power was not measured, so there is no band.
     assert power_calibration_for(mine).energy_band_low is None
@@ -94,8 +161,7 @@ def test_a_name_alone_chooses_no_constants():
     assert serving_calibration_for(mine) is ServingCalibrations.Uncalibrated
     assert pass_calibration_for(mine) is ServingCalibrations.Uncalibrated
     assert power_calibration_for(mine) is PowerCalibrations.Uncalibrated
-    how = {"fused": True, "sharded": True, "narrow": True}
-    assert calibration_for(mine, **how) is Calibrations.Uncalibrated
+    assert calibration_for(mine).machine is Machines.Uncalibrated
 
 
 @pytest.mark.parametrize("name", Hardware.names())
@@ -105,26 +171,6 @@ def test_energy_has_a_band_only_on_the_devices_that_were_measured(name):
     assert (found.energy_band_low is not None) == (name in measured)
     if name in measured:
         assert found is measured[name]
-
-
-def test_a_plan_on_a100_without_shards_takes_the_constants_of_such_plans():
-    chosen = {
-        (fused, sharded): calibration_for(
-            Hardware.A100, fused=fused, sharded=sharded, narrow=False
-        ).name
-        for fused in (True, False)
-        for sharded in (True, False)
-    }
-    fsdp, megatron = Calibrations.A100_FSDP.name, Calibrations.A100_Megatron.name
-    assert chosen == {
-        (True, True): fsdp,
-        (True, False): megatron,
-        (False, True): megatron,
-        (False, False): megatron,
-    }
-    assert train(Hardware.A100).calibration == megatron
-    assert train(Hardware.A100, tp_size=1, zero_stage=3).calibration == fsdp
-    assert train(Hardware.A100, calibration=Calibrations.A100_FSDP).calibration == fsdp
 
 
 @pytest.mark.parametrize("precision", ["fp64", "fp32", "tf32"])
@@ -150,21 +196,19 @@ def test_integers_and_served_experts_have_no_band():
 
 
 def test_wider_activations_double_the_element_wise_traffic():
-    constants = Calibrations.A100_Megatron
-    for name in ("hidden", "ffn", "score"):
-        half = constants.si(f"{name}_bytes")
-        assert constants.traffic(half, "fp16") == constants.traffic(half, "fp8") == half
-        assert constants.traffic(half, "tf32") == 2 * half
+    half = Frameworks.Megatron_Core.si("hidden_bytes")
+    assert traffic_in("fp16", half) == traffic_in("fp8", half) == half
+    assert traffic_in("tf32", half) == 2 * half
 
 
 def test_a_derivation_names_the_runs_behind_a_constant_of_one_format():
-    constants = Calibrations.A100_Megatron
-    assert constants.gemm("bf16") == constants.gemm_efficiency
-    assert constants.gemm("fp8") == constants.gemm_efficiency_fp8
-    assert "megatron21" in constants.source_of("gemm_efficiency").locator
-    assert not constants.is_estimated("gemm_efficiency")
-    assert constants.is_estimated("gemm_efficiency_fp8")
-    text = str(train(Hardware.A100).explain("step_latency_total"))
-    lines = [line for line in text.splitlines() if "<- calibration.gemm_" in line]
+    machine = Machines.H100
+    assert machine.gemm("bf16") == machine.gemm_efficiency
+    assert machine.gemm("fp8") == machine.gemm_efficiency_fp8
+    assert "measurements" in machine.source_of("gemm_efficiency").locator
+    assert not machine.is_estimated("gemm_efficiency")
+    assert machine.is_estimated("gemm_efficiency_fp4")  # the H100 does not compute in four bits
+    text = str(train(Hardware.H100).explain("step_latency_total"))
+    lines = [line for line in text.splitlines() if "<- calibration.machine.gemm_" in line]
     assert lines
-    assert all("megatron21" in line or "gemm_overhead" in line for line in lines)
+    assert all("measurements" in line for line in lines)

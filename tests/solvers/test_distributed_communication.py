@@ -123,11 +123,11 @@ def test_parts_add_up_to_the_step(plan, efficiency):
         assert rest == pytest.approx(0, abs=1e-9 * seconds(parts))
         return
     assert rest > 0
-    lean = replace(
-        Calibrations.H100_Megatron,
-        optimizer_bytes=1e-9 * Calibrations.H100_Megatron.optimizer_bytes,
+    software = Calibrations.H100_Megatron.software
+    lean = Calibrations.H100_Megatron.but(
+        optimizer_bytes=1e-9 * software.optimizer_bytes,
         **{
-            name: 0 * getattr(Calibrations.H100_Megatron, name)
+            name: 0 * getattr(software, name)
             for name in ("layer_launch", "expert_launch", "step_overhead")
         },
     )
@@ -150,7 +150,7 @@ def test_only_collectives_in_sight_are_counted():
         DistributedSolver.solve(
             model=Models.Llama3_70B,
             batch_size=64,
-            calibration=replace(usual, tensor_overlap=overlap),
+            calibration=usual.but(tensor_overlap=overlap),
             **plan,
         )
         for overlap in (0.75, 0.0)
@@ -187,9 +187,7 @@ def test_no_more_is_hidden_than_there_is_to_hide_under():
     plan = {"model": Models.Llama3_70B, "fleet": slow, "batch_size": 64, "precision": "bf16"}
     usual = Calibrations.H100_Megatron
     hidden, shown = (
-        DistributedSolver.solve(
-            **plan, tp_size=8, calibration=replace(usual, tensor_overlap=overlap)
-        )
+        DistributedSolver.solve(**plan, tp_size=8, calibration=usual.but(tensor_overlap=overlap))
         for overlap in (0.65, 0.0)
     )
     gained = seconds(shown.tp_communication_latency - hidden.tp_communication_latency)
@@ -204,7 +202,7 @@ def test_collectives_that_leave_the_server_are_not_hidden(ranks, less):
         DistributedSolver.solve(
             **plan,
             tp_size=ranks,
-            calibration=replace(Calibrations.H100_Megatron, tensor_overlap=overlap),
+            calibration=Calibrations.H100_Megatron.but(tensor_overlap=overlap),
         )
         for overlap in (0.65, 0.0)
     )

@@ -100,8 +100,8 @@ def test_units_of_the_inputs_do_not_matter(answers):
         again = solver.model(inputs)(mapped(inputs.recorded(), in_another_unit))
         for name, value in outputs.items():
             if isinstance(value, Recorded):
-                # Differences of almost equal shares have few digits left.
-                least = 1e-12 if value.value.dimensionless else 0
+                # Differences of almost equal numbers have few digits left.
+                least = 1e-12 if value.value.dimensionless else 1e-15
                 expected = pytest.approx(si(value.value), rel=1e-9, abs=least, nan_ok=True)
                 assert si(again[name].value) == expected, name
 

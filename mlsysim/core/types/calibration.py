@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from dataclasses import fields, replace
+from typing import Any, Literal, Self, TypeAlias, get_args
 
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import derived, number, quantity, record, require
 from mlsysim.core.numeric import Value
 from mlsysim.core.types.fitted import Banded, Rates
@@ -168,6 +169,39 @@ class Calibration(Banded):
                 f"{', '.join(get_args(Basis))}",
                 argument="basis",
             )
+
+    def but(self, **constants: Any) -> Self:
+        """Return the same calibration with other constants of its machine or its software.
+
+        Runs tell nothing of such a mixture, so it has no band of a family.
+
+        Parameters
+        ----------
+        constants
+            Fields of `Machine` or `Software`, with their values.
+
+        Raises
+        ------
+        ConfigError
+            If a name is a field of neither.
+
+        Examples
+        --------
+        >>> from mlsysim import Calibrations
+        >>> Calibrations.H100_Megatron.but(tensor_overlap=0).software.tensor_overlap
+        0
+        """
+        parts: dict[str, dict[str, Any]] = {"machine": {}, "software": {}}
+        for name, value in constants.items():
+            owner = next((part for part in parts if hasattr(getattr(self, part), name)), None)
+            if owner is None:
+                known = [f.name for part in (Machine, Software) for f in fields(part) if f.metadata]
+                raise UnknownEntryError.build(name, "constant of a calibration", known)
+            parts[owner][name] = value
+        made: dict[str, Any] = {
+            part: replace(getattr(self, part), **own) for part, own in parts.items() if own
+        }
+        return replace(self, **made, basis="unseen", family_band_low=None, family_band_high=None)
 
     @derived
     def familiar(self) -> float:

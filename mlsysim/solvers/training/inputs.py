@@ -126,6 +126,12 @@ class TrainingInputs(Inputs):
         return c.software.gemm_speed * c.machine.gemm(self.wide_precision.name)
 
     @derived
+    def attention_backward(self) -> Value:
+        """Time of attention's backward pass over that of its forward pass."""
+        slower = where(self.attention.fused > 0, self.calibration.machine.attention_backward, 1)
+        return self.attention.backward / slower
+
+    @derived
     def cast_bytes(self) -> Value:
         """Memory traffic per element that is converted to a narrow format."""
         return self.calibration.software.cast(self.precision.name)

@@ -150,7 +150,7 @@ def context_times(
     gathers = i.cp_kind.gathers > 0
 
     def round_trip(covering: Value) -> Value:
-        in_turn = f.uncovered_time(once, covering, i.attention.backward, again)
+        in_turn = f.uncovered_time(once, covering, i.attention_backward, again)
         return where(gathers, gathered, in_turn)
 
     # Heads are swapped before attention and back after it, in each pass.

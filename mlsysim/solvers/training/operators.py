@@ -296,7 +296,7 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         one.attention,
         score,
         one.elementwise,
-        i.attention.backward / where(fused, i.calibration.machine.attention_backward, 1),
+        i.attention_backward,
         s.elementwise_backward,
         again,
         attention_again,

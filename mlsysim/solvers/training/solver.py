@@ -284,7 +284,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         """Add the nested parts and the reasons."""
         return {
             "calibration": lambda: _basis(values, inputs),
-            "band": lambda: "" if values["step_latency_low"] is None else inputs.calibration.basis,
+            "band": lambda: inputs.calibration.basis if values.get("step_latency_low") else "",
             "power_calibration": lambda: inputs.power_calibration.name,
             "reasons": lambda: tuple(reasons(values, inputs)),
             "parallelism": lambda: Parallelism(

@@ -1,0 +1,95 @@
+"""Requests in a server: counted one by one, and at the limits of load and memory."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+
+from mlsysim.core import formulas as f
+
+
+def test_keys_and_values_of_a_llama():
+    # Llama 3 8B: 32 layers, 8 heads of 128, 16 bits: 128 KiB for each token.
+    assert f.kv_cache_size(32, 8, 128, 1, 2) == 128 * 1024
+    assert f.kv_cache_size(32, 8, 128, 8192, 2) == 2**30
+
+
+def test_heads_are_not_split():
+    """Beyond a device for each head, devices hold copies (Pope et al., 2022, section 3.3)."""
+    assert [f.kv_per_device(64, n, 8) for n in (1, 2, 8, 16)] == [64, 32, 8, 8]
+
+
+def test_whole_sequences_fit_or_do_not():
+    assert f.largest_batch(80, 16, 10) == 6
+    assert f.largest_batch(80, 16, 8) == 8
+    assert f.largest_batch(80, 90, 8) == 0
+    assert f.longest_context(80, 16, 0.1, 4) == 160
+    assert f.longest_context(80, 16, 0.3, 4) == 53
+    assert f.longest_context(80, 90, 0.1, 4) == 0
+
+
+def test_a_share_of_what_weights_leave_is_for_sequences():
+    assert f.kv_budget(80, 16, 1) == 80
+    assert f.kv_budget(80, 16, 0) == 16
+    assert f.kv_budget(80, 16, 0.75) == 16 + 48
+
+
+def test_operations_of_a_prompt_and_of_a_step():
+    # Logits of a prompt are those of its last token.
+    assert f.prefill_flops(1000, 4, 6, 3, 50) == 9000 + 200
+    assert f.decode_flops(4, 6, 3, 50) == 4 * 59
+    assert f.mean_context(1000, 200) == fmean([1000, 1200])
+
+
+def test_the_mean_request_of_a_burst_waits_for_half_of_it():
+    """Twelve prompts, three to a pass: the first three have theirs at the end of the first."""
+    ends = [3 * 0.5 * (1 + k // 3) for k in range(12)]
+    assert f.burst_prefill_time(0.5, 12, 3) == fmean(ends)
+    assert f.burst_prefill_time(0.5, 1, 1) == 0.5
+
+
+def test_a_pass_reads_the_prompts_that_fit_and_at_least_one():
+    assert f.prompts_per_pass(8192, 1000, 64) == 8
+    assert f.prompts_per_pass(8192, 1000, 5) == 5
+    assert f.prompts_per_pass(8192, 9000, 5) == 1
+
+
+def test_places_that_fall_free_together():
+    # 64 requests of 17 tokens, 16 steps: four end with each. Of 129 tokens: one every other step.
+    assert f.arrivals_together(64, 17, 1) == 4
+    assert f.arrivals_together(64, 129, 1) == 1
+    assert f.arrivals_together(64, 17, 10) == 10
+    assert f.arrivals_together(64, 17, 100) == 64
+    assert f.arrivals_together(64, 1, 1) == 64
+
+
+def test_the_first_wave_is_one_of_all():
+    assert f.mean_over_waves(8, 3, 5) == fmean([8, 3, 3, 3, 3])
+    assert f.mean_over_waves(8, 3, 1) == 8
+    assert f.mean_over_waves(8, 3, math.inf) == 3
+
+
+def test_clients_without_a_place_wait():
+    """By Little's law 12 clients, 4 at work for a second each, wait two seconds for the third."""
+    assert f.place_wait(12, 4, 1.0, math.inf) == 2
+    # One wave of twelve: four wait nothing, four a stay, four two.
+    assert f.place_wait(12, 4, 1.0, 1) == fmean([0, 1, 2])
+    assert f.place_wait(4, 4, 1.0, 1) == 0
+    assert f.place_wait(12, 4, 3.0, math.inf) == 6
+
+
+def test_a_request_and_a_server_take_the_time_of_their_tokens():
+    assert f.request_time(2.0, 0.1, 11) == 3
+    assert f.request_time(2.0, 0.1, 1) == f.request_time(2.0, 0.1, 0) == 2
+    assert f.continuous_batching_rate(6, 11, 0.1, 2.0) == 2
+    assert f.continuous_batching_rate(6, 1, 0.1, 2.0) == f.continuous_batching_rate(6, 0, 0.1, 2.0)
+    assert f.continuous_batching_rate(6, 0, 0.1, 2.0) == 3
+
+
+def test_prompts_that_others_bring_are_read_between_tokens():
+    """While a request decodes 10 tokens more, 8 prompts are read, less what its first token saw."""
+    assert f.interference_time(0.5, 8, 1.0, 11) == pytest.approx(0.3)
+    assert f.interference_time(0.5, 8, 4.0, 11) == 0
+    assert f.interference_time(0.5, 8, 1.0, 1) == 3

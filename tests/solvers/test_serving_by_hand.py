@@ -1,0 +1,188 @@
+"""Serving, written out: an account on paper beside the solver's, from operators and by the book."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsysim import Models, ServingSolver, Systems
+from mlsysim.core.units import Q_
+from mlsysim.registry.calibration.serving import ServingCalibrations
+
+# No two the same, so that none can take the place of another.
+CONSTANTS = replace(
+    ServingCalibrations.Hopper_vLLM,
+    gemm_efficiency=0.8,
+    attention_efficiency=0.45,
+    memory_efficiency=0.75,
+    kv_efficiency=0.6,
+    link_efficiency=0.7,
+    kv_share=0.9,
+    reserved_output=0.5,
+    pass_tokens=2500,
+    hidden_bytes=Q_(20, "byte"),
+    ffn_bytes=Q_(5, "byte"),
+    layer_overhead=Q_(7, "us"),
+    all_reduce_overhead=Q_(9, "us"),
+    prompt_overhead=Q_(11, "us"),
+    sequence_overhead=Q_(13, "us"),
+    request_overhead=Q_(17, "ms"),
+)
+MODEL, WEIGHTS = Models.Llama3_8B, 2 * Models.Llama3_8B.parameters.to("param").magnitude
+LOAD = {
+    "model": MODEL,
+    "hardware": Systems.Nodes.DGX_H100,
+    "precision": "bf16",
+    "tp_size": 2,
+    "seq_len": 1000,
+    "output_len": 101,
+}
+PEAK, BANDWIDTH, STREAM = 989.4e12, 3.35e12, 0.75 * 3.35e12
+# Of one token on one of two devices, in all layers: keys and values of 8 heads of 128, 16 bits.
+KV = 32 * 2 * 8 * 128 * 2 / 2
+MATRICES = 32 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14_336)
+LOGITS = 128_256 * 4096
+
+
+def product(rows, inner, columns):
+    """A matrix product: its time, its arithmetic, its traffic."""
+    work = 2 * rows * inner * columns / (0.8 * PEAK)
+    traffic = 2 * (inner * columns + rows * (inner + columns)) / STREAM
+    return max(work, traffic), work, traffic
+
+
+def layer(rows):
+    """A layer on one of two devices without attention: time, arithmetic, streaming, all-reduces."""
+    shapes = ((4096, 48 * 128 / 2), (2048, 4096), (4096, 2 * 7168), (7168, 4096))
+    products = (product(rows, *shape) for shape in shapes)
+    time, work, traffic = (sum(part) for part in zip(*products, strict=True))
+    elementwise = rows * (20 * 4096 + 5 * 2 * 7168) / STREAM
+    # Two devices: each sends half of the message twice, and pays the start once.
+    reduced = 2 * (9e-6 + rows * 4096 * 2 / (0.7 * 450e9))
+    return time + elementwise + reduced, work, traffic, elementwise
+
+
+def prefill(prompts):
+    """Prompts of 1,000 tokens read together: time and traffic."""
+    own, _, traffic, elementwise = layer(1000 * prompts)
+    attention = 4 * 1000 * prompts * 1000 * 2048 / 2 / (0.45 * PEAK)
+    logits, _, streamed = product(prompts, 4096, 128_256 / 2)
+    time = 32 * (own + attention + 11e-6) + logits
+    return time, STREAM * (32 * (traffic + elementwise) + streamed)
+
+
+def decode(sequences):
+    """A step at the mean context of 1,050.5 tokens: time and traffic."""
+    context = 1000 + 101 / 2
+    own, _, traffic, elementwise = layer(sequences)
+    attention = 4 * sequences * context * 2048 / (0.45 * PEAK)
+    cache = sequences * context * KV / 32 / (0.6 * BANDWIDTH)
+    logits, _, streamed = product(sequences, 4096, 128_256 / 2)
+    time = 32 * (own + max(attention, cache) + 7e-6) + logits + sequences * 13e-6
+    moved = STREAM * (32 * (traffic + elementwise) + streamed)
+    return time, moved + sequences * context * KV
+
+
+def seconds(quantity):
+    return quantity.to("s").magnitude
+
+
+def size(quantity):
+    return quantity.to("byte").magnitude
+
+
+@pytest.mark.parametrize(("arrivals", "batch"), [(1, 32), (4, 32), (1, 2000)])
+def test_a_loaded_server_by_hand(arrivals, batch):
+    r = ServingSolver.solve(
+        **LOAD, batch_size=batch, waves=10, arrivals=arrivals, calibration=CONSTANTS
+    )
+    # Nine tenths of what the weights leave is for sequences, that half of their output is kept for.
+    budget = 0.9 * (80e9 - WEIGHTS / 2)
+    running = min(batch, budget // ((1000 + 0.5 * 101) * KV))
+    assert r.running_batch_size == running
+    assert (running < batch) == (batch == 2000)
+
+    # 2,500 tokens are two prompts a pass, if two come at once: with 2,000 clients they do.
+    ended = max(1, running / 100)
+    together = min(running, max(arrivals, ended))
+    at_once = min(2, ended)
+    one, traffic = prefill(at_once)
+    one /= at_once
+    burst, later = (running + 2) / 2 * one, (together + at_once) / 2 * one
+    read = burst / 10 + 0.9 * later
+    step, moved = decode(running)
+    itl = step + (running * one - read) / 100
+    cycle = 100 * step + 17e-3 + running * one
+    # A tenth of the run is the first wave, for half of whose stay the rest has waited.
+    wait = (1 - 1 / 20) * (batch - running) / running * cycle
+    ttft = 17e-3 + read + wait
+    rate = running / cycle
+    assert seconds(r.prefill_latency) == pytest.approx(prefill(1)[0])
+    assert seconds(r.decode_latency) == pytest.approx(step)
+    assert seconds(r.itl) == pytest.approx(itl)
+    assert seconds(r.ttft) == pytest.approx(ttft)
+    assert seconds(r.latency) == pytest.approx(ttft + 100 * itl)
+    assert r.request_throughput.to("1/s").magnitude == pytest.approx(rate)
+    assert r.output_throughput.to("token/s").magnitude == pytest.approx(101 * rate)
+    assert r.decode_throughput.to("token/s").magnitude == pytest.approx(running / step)
+
+    score, at_end = 4 * 32 * 4096 * 1000 / 2, 4 * 32 * 4096 * 1050.5
+    prompts = 1000 * (2 * MATRICES + score) + 2 * LOGITS
+    steps = 100 * (2 * MATRICES + at_end + 2 * LOGITS)
+    assert r.hfu == pytest.approx(running * (prompts + steps) / (2 * PEAK * cycle))
+    bytes_moved = 100 * moved + running / at_once * traffic
+    assert r.mbu == pytest.approx(bytes_moved / (BANDWIDTH * cycle))
+
+
+def test_requests_of_one_token_wait_until_all_are_read():
+    r = ServingSolver.solve(
+        **LOAD | {"output_len": 1}, batch_size=8, waves=10, calibration=CONSTANTS
+    )
+    # Each pass reads the two prompts that fit: the first wave comes in four, and later ones too.
+    one = prefill(2)[0] / 2
+    first = (8 + 2) / 2 * one
+    assert seconds(r.ttft) == pytest.approx(17e-3 + first / 10 + 0.9 * 8 * one)
+    assert r.latency == r.ttft
+    assert r.request_throughput.to("1/s").magnitude == pytest.approx(8 / (17e-3 + 8 * one))
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+@pytest.mark.parametrize("efficiency", [None, 0.4])
+def test_memory_of_a_server_by_hand(batch, efficiency):
+    r = ServingSolver.solve(**LOAD, batch_size=batch, efficiency=efficiency)
+    assert size(r.model_weights_size) == WEIGHTS
+    assert size(r.kv_cache_size) == batch * 1101 * 2 * KV
+    held = WEIGHTS / 2 + batch * 1101 * KV
+    assert size(r.total_memory_required) == held
+    assert r.memory_utilization == pytest.approx(held / 80e9)
+    left = 80e9 - WEIGHTS / 2
+    assert r.max_batch_size == left // (1101 * KV)
+    assert r.max_seq_len == left // (batch * KV)
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_the_textbooks_batch_by_hand(batch):
+    r = ServingSolver.solve(**LOAD, batch_size=batch, efficiency=0.4)
+    score, at_end = 4 * 32 * 4096 * 1000 / 2, 4 * 32 * 4096 * 1050.5
+
+    def reduced(tokens):
+        """Two all-reduces a layer in a ring of two, which each have two steps."""
+        message = batch * tokens * 4096 * 2
+        return 64 * (message / 450e9 + 2 * 0.6e-6)
+
+    read = batch * (1000 * (2 * MATRICES + score) + 2 * LOGITS)
+    made = batch * (2 * MATRICES + at_end + 2 * LOGITS)
+    traffic = [WEIGHTS / 2 + batch * tokens * KV for tokens in (1000, 1050.5)]
+    prompts = max(read / (2 * 0.4 * PEAK), traffic[0] / BANDWIDTH)
+    step = max(made / (2 * 0.4 * PEAK), traffic[1] / BANDWIDTH)
+    ttft, itl = prompts + reduced(1000), step + reduced(1)
+    cycle = ttft + 100 * itl
+    assert seconds(r.ttft) == pytest.approx(ttft)
+    assert seconds(r.itl) == pytest.approx(itl)
+    assert seconds(r.latency) == pytest.approx(cycle)
+    assert r.request_throughput.to("1/s").magnitude == pytest.approx(batch / cycle)
+    assert r.decode_throughput.to("token/s").magnitude == pytest.approx(batch / itl)
+    assert r.hfu == pytest.approx((read + 100 * made) / (2 * PEAK * cycle))
+    assert r.mbu == pytest.approx((traffic[0] + 100 * traffic[1]) / (BANDWIDTH * cycle))
+    assert (r.ttft_bottleneck, r.itl_bottleneck) == ("compute", "memory")
