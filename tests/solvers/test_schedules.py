@@ -44,9 +44,10 @@ def test_bubbles_of_the_textbook(schedule, share):
 
 
 def test_bubbles_of_operators_are_near_those():
+    """Attention, norms and launches have no gradients of weights that could be put off."""
     whole = bubble()
-    assert bubble(schedule="zb-h1") / whole == pytest.approx(1 / 3, abs=0.1)
-    assert bubble(schedule="dualpipe") / whole == pytest.approx(2 / 7, abs=0.1)
+    assert 1 / 3 < bubble(schedule="zb-h1") / whole < 0.6
+    assert 2 / 7 < bubble(schedule="dualpipe") / whole < 0.5
 
 
 def test_a_bidirectional_pipeline_holds_two_stages():
