@@ -21,9 +21,10 @@ PARTS = {
     "pp_communication_latency": "stage to stage",
     "pipeline_bubble_latency": "bubble",
     "dp_communication_latency": "exchange between replicas",
+    "optimizer_latency": "update",
+    "launch_latency": "waits for the host",
 }
-"""Fields that add to a step, and their names. The remainder (weight update and launches, minus
-overlapped work) is "update and rest"."""
+"""Fields that add to a step, next to arithmetic, and their names."""
 
 # Differences below this share of the step are not mentioned, and at most so many are.
 _WORTH = 0.005
@@ -65,11 +66,10 @@ def parts_of(result: Mapping[str, Any]) -> dict[str, float]:
     result
         A result of `DistributedSolver`, or a row of plans.
     """
-    step, compute = _seconds(result, "step_latency_total"), _seconds(result, "compute_latency")
+    compute = _seconds(result, "compute_latency")
     again = compute * (1 - result["mfu"] / result["hfu"])
     parts = {"arithmetic": compute - again, "recomputed arithmetic": again}
-    parts |= {name: _seconds(result, field) for field, name in PARTS.items()}
-    return parts | {"update and rest": step - sum(parts.values())}
+    return parts | {name: _seconds(result, field) for field, name in PARTS.items()}
 
 
 def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:

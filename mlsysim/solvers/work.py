@@ -13,7 +13,9 @@ __all__ = [
     "TokenFlops",
     "attention_parameters",
     "expert_parameters",
+    "inner_width",
     "kv_cache",
+    "latent_up_parameters",
     "parameters_read",
     "token_flops",
 ]
@@ -69,6 +71,21 @@ def attention_parameters(model: TransformerModel) -> Value:
             a.value_dim,
         )
     return f.attention_parameters(model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
+
+
+def inner_width(block: FeedForward) -> Value:
+    """Return the inner elements of a feed-forward block that a token passes."""
+    if isinstance(block, DenseBlock):
+        return block.width
+    return block.experts_per_token * block.width + block.shared_width
+
+
+def latent_up_parameters(model: TransformerModel) -> Value:
+    """Return the parameters that make latent attention's heads of short vectors; else none."""
+    a = model.attention
+    if not isinstance(a, LatentBlock):
+        return 0 * model.hidden_dim
+    return a.heads * (a.query_rank * a.key_dim + a.kv_rank * (a.nope_dim + a.value_dim))
 
 
 def sum_of(parts: list[Value]) -> Value:

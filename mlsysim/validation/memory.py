@@ -269,4 +269,5 @@ def arguments(row: Row) -> dict[str, Any]:
         "sequence_parallel": row.whole("tp") > 1,
         "recompute": "none",
         "attention": "fused",
+        "loss": "fused",
     }

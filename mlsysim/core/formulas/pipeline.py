@@ -4,6 +4,7 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, ceil, minimum
 
 __all__ = [
+    "bidirectional_bubble_time",
     "chunks_in_flight",
     "end_layers",
     "interleaving_factor",
@@ -16,6 +17,42 @@ __all__ = [
     "pipeline_transfer_time",
     "split_backward_bubble_time",
 ]
+
+
+@formula
+def bidirectional_bubble_time(
+    forward_time: Value, backward_time: Value, weight_gradient_time: Value, pp_size: Value
+) -> Value:
+    r"""Time in which a stage idles when microbatches enter the pipeline at both ends (DualPipe).
+
+    A forward pass and a backward pass of opposite directions run as one, which takes as long as
+    both.
+
+    $$ t_b = \left(\frac{p}{2} - 1\right)(T_F + 2\,T_B - 3\,T_W) $$
+
+    Parameters
+    ----------
+    forward_time : [s]
+        $T_F$, forward pass of a microbatch through a stage.
+    backward_time : [s]
+        $T_B$, whole backward pass.
+    weight_gradient_time : [s]
+        $T_W$, part of it that can be put off.
+    pp_size : [1]
+        $p$, pipeline stages, an even number.
+
+    Returns
+    -------
+    time : [s]
+        $t_b$, idle time per step.
+
+    References
+    ----------
+    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, section 3.2.1 and Table 2,
+    https://arxiv.org/abs/2412.19437
+    """
+    passes = forward_time + 2 * backward_time - 3 * weight_gradient_time
+    return (pp_size / 2 - 1) * passes
 
 
 @formula

@@ -13,6 +13,10 @@ __all__ = [
     "kept_expert_width",
     "kept_latent_width",
     "optimizer_state_size",
+    "orthogonalization_flops",
+    "recomputed_memory",
+    "update_bytes",
+    "visiting_memory",
 ]
 
 
@@ -178,13 +182,15 @@ def head_working_memory(
     tp_size: Value,
     sequence_shards: Value,
     bytes_per_element: Value,
+    copy_bytes: Value,
 ) -> Value:
     r"""Logits and what surrounds them when the backward pass begins on the last stage.
 
-    A fused loss writes the gradient over the logits. They are held with input and output of the
-    last norm, the gathered input of the output projection, and its gradient.
+    A fused loss writes the gradient over the logits; others hold copies and gradients in 32 bits
+    besides. Input and output of the last norm, the gathered input of the output projection, and
+    its gradient come on top.
 
-    $$ M_v = e\,T\left(\frac{V}{t} + 2h + \frac{2h}{t_s}\right) $$
+    $$ M_v = T\left(\frac{(e + e_c)\,V}{t} + 2\,e\,h + \frac{2\,e\,h}{t_s}\right) $$
 
     Parameters
     ----------
@@ -200,6 +206,8 @@ def head_working_memory(
         $t_s$, devices that share the norm.
     bytes_per_element : [byte]
         $e$, bytes of one logit.
+    copy_bytes : [byte]
+        $e_c$, bytes per logit of what the loss holds next to the logits: 0 if it is fused.
 
     Returns
     -------
@@ -212,8 +220,9 @@ def head_working_memory(
     section 4.3 (norm, projection and logits), https://arxiv.org/abs/2205.05198; a fused loss:
     Hsu et al. (2024), Liger Kernel, section 3.2, https://arxiv.org/abs/2410.10989
     """
-    rows = vocab_size / tp_size + 2 * hidden_dim + 2 * hidden_dim / sequence_shards
-    return bytes_per_element * tokens * rows
+    logits = (bytes_per_element + copy_bytes) * vocab_size / tp_size
+    hidden = bytes_per_element * (2 * hidden_dim + 2 * hidden_dim / sequence_shards)
+    return tokens * (logits + hidden)
 
 
 @formula
@@ -357,10 +366,10 @@ def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
 def optimizer_state_size(
     parameters: Value, bytes_per_element: Value, moment_bytes: Value, master_bytes: Value
 ) -> Value:
-    r"""Bytes of Adam's state, with a 32-bit master copy of weights that are narrower.
+    r"""Bytes of an optimizer's state, with a 32-bit master copy of weights that are narrower.
 
-    In mixed precision that is 12 bytes per parameter in addition to 2 for the weights and 2 for the
-    gradients: 16 in all.
+    With Adam in mixed precision that is 12 bytes per parameter, next to 2 for the weights and 2 for
+    the gradients: 16 in all.
 
     $$ M_o = N\,(k_v + [e < k_w]\,k_w) $$
 
@@ -371,7 +380,7 @@ def optimizer_state_size(
     bytes_per_element : [byte]
         $e$, bytes of one weight.
     moment_bytes : [byte]
-        $k_v$, bytes of momentum and variance per parameter: 8.
+        $k_v$, bytes of moments per parameter: 8 for Adam's two.
     master_bytes : [byte]
         $k_w$, bytes of a master weight: 4.
 
@@ -387,3 +396,151 @@ def optimizer_state_size(
     """
     master = where(bytes_per_element < master_bytes, master_bytes, 0 * master_bytes)
     return parameters * (moment_bytes + master)
+
+
+@formula
+def visiting_memory(own: Value, ranks: Value, gathers: Value) -> Value:
+    r"""Keys and values of other devices that a device holds while it attends, and their gradients.
+
+    In a ring one block visits at a time. A gather holds those of all devices that share a sequence.
+
+    $$ M_c = 2\,M_1\left(\gamma\,(c_p - 1) + (1 - \gamma)\min(1,\; c_p - 1)\right) $$
+
+    Parameters
+    ----------
+    own : [byte]
+        $M_1$, a device's own keys and values in one layer.
+    ranks : [1]
+        $c_p$, devices that exchange keys and values.
+    gathers : [1]
+        $\gamma$, 1 if all are gathered, 0 if they go round.
+
+    Returns
+    -------
+    size : [byte]
+        $M_c$, bytes.
+
+    References
+    ----------
+    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers, section 3,
+    https://arxiv.org/abs/2310.01889; gathered: Grattafiori et al. (2024), The Llama 3 Herd of
+    Models, section 3.3.2, https://arxiv.org/abs/2407.21783
+    """
+    visiting = gathers * (ranks - 1) + (1 - gathers) * minimum(1, ranks - 1)
+    return 2 * own * visiting
+
+
+@formula
+def recomputed_memory(
+    tokens: Value,
+    hidden_dim: Value,
+    norm_share: Value,
+    dropped_width: Value,
+    tp_size: Value,
+    sequence_shards: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Activations that one layer need not keep because small modules of it are repeated.
+
+    The outputs of both norms, and those of what the tensor-parallel ranks split.
+
+    $$ M_r = e\,T\left(\frac{2\,h\,\nu}{t_s} + \frac{w_r}{t}\right) $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of a microbatch on the device.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    norm_share : [1]
+        $\nu$, share of the norms that is repeated.
+    dropped_width : [1]
+        $w_r$, elements per token of the other modules' outputs.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    sequence_shards : [1]
+        $t_s$, devices that share norms.
+    bytes_per_element : [byte]
+        $e$, bytes of one activation.
+
+    Returns
+    -------
+    size : [byte]
+        $M_r$, bytes per layer and microbatch.
+
+    References
+    ----------
+    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, sections 3.2.3 and 3.3.3,
+    https://arxiv.org/abs/2412.19437
+    """
+    norms = 2 * hidden_dim * norm_share / sequence_shards
+    return bytes_per_element * tokens * (norms + dropped_width / tp_size)
+
+
+@formula
+def update_bytes(
+    state_bytes: Value, master_bytes: Value, weight_bytes: Value, gradient_bytes: Value
+) -> Value:
+    r"""Least memory traffic of a parameter's update.
+
+    State and master weight are read and written, the gradient is read, and the weight is written.
+
+    $$ q_u = 2\,(k_v + k_w) + e_g + e $$
+
+    Parameters
+    ----------
+    state_bytes : [byte]
+        $k_v$, bytes of moments per parameter.
+    master_bytes : [byte]
+        $k_w$, bytes of a master weight.
+    weight_bytes : [byte]
+        $e$, bytes of a weight.
+    gradient_bytes : [byte]
+        $e_g$, bytes of a gradient.
+
+    Returns
+    -------
+    traffic : [byte]
+        $q_u$, bytes per parameter.
+
+    References
+    ----------
+    Counting; states as in Rajbhandari et al. (2020), ZeRO, section 3.1,
+    https://arxiv.org/abs/1910.02054
+    """
+    return 2 * (state_bytes + master_bytes) + gradient_bytes + weight_bytes
+
+
+@formula
+def orthogonalization_flops(
+    parameters: Value, width: Value, iterations: Value, flops_per_mac: Value
+) -> Value:
+    r"""Operations by which Muon makes the updates of matrices orthogonal.
+
+    Each iteration has two products with the larger side and one without. Square matrices take the
+    most, three products of the shorter side per parameter.
+
+    $$ F_o = 3\,c\,\tau\,m\,N $$
+
+    Parameters
+    ----------
+    parameters : [param]
+        $N$, parameters of the matrices.
+    width : [1]
+        $m$, shorter side of a matrix.
+    iterations : [1]
+        $\tau$, Newton-Schulz iterations: 5.
+    flops_per_mac : [flop]
+        $c$, operations of one multiply-accumulate: 2.
+
+    Returns
+    -------
+    flops : [flop]
+        $F_o$, operations, an upper bound.
+
+    References
+    ----------
+    Jordan et al. (2024), Muon: An optimizer for hidden layers in neural networks, runtime analysis
+    (at most 6 T n m^2 operations), https://kellerjordan.github.io/posts/muon/
+    """
+    return 3 * flops_per_mac * iterations * width * parameters

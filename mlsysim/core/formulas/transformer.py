@@ -306,8 +306,9 @@ def recomputed_flops(
     r"""Operations that the backward pass does again because their results were not kept.
 
     Full recomputation repeats the layers, without the logits; selective recomputation repeats only
-    the attention scores and their product with the values. A fused attention kernel repeats the
-    scores alone, half of that (five products in its backward pass, for two in the forward pass).
+    the attention scores and their product with the values. A fused attention kernel makes the
+    scores again within its backward pass (five products for two in the forward pass); published
+    utilizations do not count that as recomputation, and neither does this.
 
     $$ F_r = D\,(r_w f_w + r_a f_a) $$
 
@@ -322,7 +323,8 @@ def recomputed_flops(
     matrix_share : [1]
         $r_w$, share of the matrix work that is repeated: 1 for full, else 0.
     score_share : [1]
-        $r_a$, share of the score work that is repeated: 1 for full and selective, else 0.
+        $r_a$, share of the score work that is repeated: 1 for full, and for selective where
+        attention is not fused; else 0.
 
     Returns
     -------

@@ -106,6 +106,9 @@ class Memory(Record):
     """Size as the vendor prints it (decimal or binary, never confused)."""
     bandwidth: Quantity = quantity("GB/s")
     """Peak rate of one device, reads and writes together."""
+    reported: Quantity | None = quantity("GB", default=None)
+    """What the driver reports to programs; `None` where no such figure is known. An H100 of 80 GB
+    reports 81,559 MiB, which is 85.5 GB."""
 
 
 @record

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlsysim.core.fields import ReadOnlyMapping, Record, number, record
+from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
+from mlsysim.core.units import Q_, Quantity
 
 __all__ = [
     "ATTENTION",
     "CP_KINDS",
+    "LOSSES",
+    "OPTIMIZERS",
     "SCHEDULES",
     "AttentionKernel",
     "ContextExchange",
+    "Loss",
+    "Optimizer",
     "Schedule",
 ]
 
@@ -24,10 +29,16 @@ class Schedule(Record):
     ----------
     all_forward_first : float
         1 if all forward passes come first (GPipe), 0 if they alternate with backward passes.
+    split_backward : float
+        1 if gradients of weights are a pass of their own, which fills bubbles.
+    bidirectional : float
+        1 if microbatches enter at both ends, and each device holds a stage and its mirror image.
     """
 
     name: str
     all_forward_first: float = number(zero=True, most=1)
+    split_backward: float = number(zero=True, most=1)
+    bidirectional: float = number(zero=True, most=1)
 
 
 @record
@@ -69,13 +80,61 @@ class ContextExchange(Record):
     by_heads: float = number(zero=True, most=1)
 
 
+@record
+class Loss(Record):
+    """How the loss is computed from the logits.
+
+    Attributes
+    ----------
+    copy_bytes : Quantity
+        Bytes per logit next to the logits: of copies in 32 bits and of their gradients.
+    """
+
+    name: str
+    copy_bytes: Quantity = quantity("byte", zero=True)
+
+
+@record
+class Optimizer(Record):
+    """What an optimizer keeps and does for each parameter.
+
+    Attributes
+    ----------
+    state_bytes, table_bytes : Quantity
+        Bytes of state per parameter of a layer and of an embedding table, master weights apart.
+    iterations : float
+        Newton-Schulz iterations by which an update is made orthogonal.
+    """
+
+    name: str
+    state_bytes: Quantity = quantity("byte", zero=True)
+    table_bytes: Quantity = quantity("byte", zero=True)
+    iterations: float = number(zero=True)
+
+
+def _optimizer(name: str, state: float, table: float, iterations: int = 0) -> Optimizer:
+    return Optimizer(
+        name=name,
+        state_bytes=Q_(state, "byte"),
+        table_bytes=Q_(table, "byte"),
+        iterations=iterations,
+    )
+
+
+def _schedule(name: str, first: int, split: int, both: int) -> Schedule:
+    return Schedule(name=name, all_forward_first=first, split_backward=split, bidirectional=both)
+
+
 SCHEDULES: Mapping[str, Schedule] = ReadOnlyMapping(
     {
-        "1f1b": Schedule(name="1f1b", all_forward_first=0),
-        "gpipe": Schedule(name="gpipe", all_forward_first=1),
+        "1f1b": _schedule("1f1b", 0, 0, 0),
+        "gpipe": _schedule("gpipe", 1, 0, 0),
+        "zb-h1": _schedule("zb-h1", 0, 1, 0),
+        "dualpipe": _schedule("dualpipe", 0, 1, 1),
     }
 )
-"""Narayanan et al. (2021), section 2.2.1, and Huang et al. (2019)."""
+"""Narayanan et al. (2021), section 2.2.1; Huang et al. (2019); Qi et al. (2023), Zero Bubble
+Pipeline Parallelism; DeepSeek-AI (2024), DeepSeek-V3, section 3.2.1."""
 
 ATTENTION: Mapping[str, AttentionKernel] = ReadOnlyMapping(
     {
@@ -94,3 +153,30 @@ CP_KINDS: Mapping[str, ContextExchange] = ReadOnlyMapping(
 )
 """Liu, Zaharia and Abbeel (2023), Ring Attention; Llama Team (2024), The Llama 3 Herd of Models,
 section 3.3.2; Jacobs et al. (2023), DeepSpeed Ulysses."""
+
+LOSSES: Mapping[str, Loss] = ReadOnlyMapping(
+    {
+        "fused": Loss(name="fused", copy_bytes=Q_(0, "byte")),
+        "unfused": Loss(name="unfused", copy_bytes=Q_(8, "byte")),
+    }
+)
+"""Hsu et al. (2024), Liger Kernel, section 3.2: the gradient takes the logits' place. PyTorch's
+loss holds log-probabilities and their gradient in 32 bits; cutting it into eight chunks frees 7.3
+GiB of Llama 3 8B at 8,192 tokens (github.com/pytorch/torchtitan/pull/996): 7.5 bytes per logit."""
+
+OPTIMIZERS: Mapping[str, Optimizer] = ReadOnlyMapping(
+    {
+        "adamw": _optimizer("adamw", 8, 8),
+        "adamw_8bit": _optimizer("adamw_8bit", 2 + 8 / 256, 8),
+        "muon": _optimizer("muon", 4, 8, 5),
+        "adafactor": _optimizer("adafactor", 0, 0),
+        "sgd": _optimizer("sgd", 4, 4),
+    }
+)
+"""State in 32 bits unless it is said. adamw: Loshchilov and Hutter (2017), two moments. adamw_8bit:
+Dettmers et al. (2021), two moments in 8 bits, with a scale of 32 bits each per block of 256 as in
+bitsandbytes; embeddings stay in 32 bits (section 2.3). muon: Liu et al. (2025), Muon is Scalable
+for LLM Training, section 2.2 (one momentum, half of AdamW's state; tables with AdamW), and Jordan
+et al. (2024), five iterations. adafactor: Shazeer and Stern (2018), without momentum; rows and
+columns of a matrix, less than a hundredth of a byte per parameter, are left out. sgd: with
+momentum."""

@@ -77,7 +77,9 @@ class Hopper(Catalog):
             int8=Q_(624, "TOPS"),
             int4=Q_(1248, "TOPS"),
         ),
-        memory=Memory(capacity=Q_(40, "GB"), bandwidth=Q_(1555, "GB/s")),
+        memory=Memory(
+            capacity=Q_(40, "GB"), bandwidth=Q_(1555, "GB/s"), reported=Q_(40_960, "MiB")
+        ),
         tdp=Q_(400, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -86,6 +88,7 @@ class Hopper(Catalog):
             "release_year": launches.A100,
             "interconnect_bandwidth": src.A100_LOCKWOOD,
             "host_bandwidth": src.A100_LOCKWOOD,
+            "memory.reported": src.REPORTED_MEMORY,
         },
     )
     """The A100 of the launch (Ampere), with HBM2; twelve NVLink 3 links, PCIe 4.0 x16."""
@@ -95,12 +98,18 @@ class Hopper(Catalog):
         release_year=2020,
         generation="ampere",
         compute=A100_40GB.compute,
-        memory=Memory(capacity=Q_(80, "GB"), bandwidth=Q_(2039, "GB/s")),
+        memory=Memory(
+            capacity=Q_(80, "GB"), bandwidth=Q_(2039, "GB/s"), reported=Q_(81_920, "MiB")
+        ),
         tdp=Q_(400, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
         source=src.A100_LOCKWOOD,
-        field_sources={"release_year": launches.A100, "compute": src.NVIDIA_AMPERE},
+        field_sources={
+            "release_year": launches.A100,
+            "compute": src.NVIDIA_AMPERE,
+            "memory.reported": src.REPORTED_MEMORY,
+        },
     )
     """The A100 that replaced it, with HBM2e: twice the memory, the same arithmetic."""
 
@@ -117,7 +126,9 @@ class Hopper(Catalog):
             fp8=Q_(1978.9, "TFLOP/s"),
             int8=Q_(1978.9, "TOPS"),
         ),
-        memory=Memory(capacity=Q_(80, "GB"), bandwidth=Q_(3.35, "TB/s")),
+        memory=Memory(
+            capacity=Q_(80, "GB"), bandwidth=Q_(3.35, "TB/s"), reported=Q_(81_559, "MiB")
+        ),
         tdp=Q_(700, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
@@ -125,6 +136,7 @@ class Hopper(Catalog):
         source=src.H100_PAGE,
         field_sources={
             "release_year": launches.H100,
+            "memory.reported": src.REPORTED_MEMORY,
             "compute": src.H100_LOCKWOOD,
             "compute.bf16": src.H100_WHITEPAPER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,

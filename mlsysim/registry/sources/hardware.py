@@ -29,6 +29,18 @@ A100_LOCKWOOD = Source(
     checked=CHECKED,
     note="transcribes NVIDIA's A100 data sheet; links printed per direction (300+300 GB/s)",
 )
+REPORTED_MEMORY = Source(
+    title="Modal, pull request: totals that nvidia-smi reports",
+    url="https://github.com/modal-labs/modal-client/pull/2797",
+    checked="2026-11-22",
+    note="H100: 81559MiB, A100 80GB: 81920MiB, A100 40GB: 40960MiB",
+)
+B200_REPORTED_MEMORY = Source(
+    title="TensorRT-LLM, issue 10278: a printout of nvidia-smi on eight B200",
+    url="https://github.com/NVIDIA/TensorRT-LLM/issues/10278",
+    checked="2026-11-22",
+    note="183359MiB per device",
+)
 H100_WHITEPAPER = Source(
     title="NVIDIA H100 Tensor Core GPU Architecture",
     url="https://nvdam.widen.net/s/95bdhpsgrs/nvidia_h100_tensor_core_gpu_architecture_whitepaper_v1.03",

@@ -12,12 +12,15 @@ from mlsysim.core.types import (
     Calibration,
     ContextExchange,
     Fleet,
+    Loss,
+    Optimizer,
     Precision,
     Recompute,
     Schedule,
     TransformerModel,
 )
 from mlsysim.core.types.fitted import traffic_in
+from mlsysim.core.types.layers import LatentBlock
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.device import DeviceInputs
@@ -56,7 +59,12 @@ class TrainingInputs(DeviceInputs):
     reshard_after_forward: Value
     sequence_parallel: Value
     recompute: Recompute
+    recompute_layers: Value
+    """NaN where all layers recompute."""
+    optimizer: Optimizer
     attention: AttentionKernel
+    loss: Loss
+    usable_memory: Value
     gradient_precision: Precision = default(lambda i: i.precision)
     gradients_stated: Value = default(lambda i: float(i.gives("gradient_precision")))
     """1 where the format of gradients is given, 0 where the software decides."""
@@ -267,10 +275,30 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "schedule",
-        lambda i: (i.virtual_stages == 1) | (i.schedule.all_forward_first == 0),
         lambda i: (
-            f"schedule = 'gpipe' has no interleaved form, but virtual_stages = "
+            (i.virtual_stages == 1)
+            | (i.schedule.all_forward_first + i.schedule.split_backward == 0)
+        ),
+        lambda i: (
+            f"schedule = {i.schedule.name!r} has no interleaved form, but virtual_stages = "
             f"{i.virtual_stages}: choose schedule = '1f1b', or virtual_stages = 1"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "schedule",
+        lambda i: (
+            (i.schedule.bidirectional == 0)
+            | (
+                (i.pp_size % 2 == 0)
+                & (i.microbatch_count % 2 == 0)
+                & (i.microbatch_count >= 2 * i.pp_size)
+            )
+        ),
+        lambda i: (
+            f"schedule = 'dualpipe' needs an even pp_size (now {i.pp_size}) and an even "
+            f"microbatch_count of at least twice that (now {i.microbatch_count}): change them, or "
+            "choose schedule = '1f1b'"
         ),
         ParallelismError,
     ),
@@ -300,6 +328,14 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
             f"ep_size = {i.ep_size} or be a multiple of it"
         ),
         ParallelismError,
+    ),
+    Rule(
+        "recompute",
+        lambda i: (i.recompute.latent_share == 0) | isinstance(i.model.attention, LatentBlock),
+        lambda i: (
+            f"recompute = {i.recompute.name!r} repeats products of latent attention, which "
+            f"{i.model.name} does not have: leave out mla_up"
+        ),
     ),
     Rule(
         "ep_size",

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
 from mlsysim.core.types.layers import DenseBlock, LatentBlock, LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import attention_parameters, expert_parameters, sum_of
+from mlsysim.solvers.training.work import Work, recomputed_share
+from mlsysim.solvers.work import attention_parameters, expert_parameters, inner_width, sum_of
 
 __all__ = ["training_memory"]
 
@@ -92,15 +92,36 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     )
     first = _held(i, w, parts, layers, first_stage)
     last = _held(i, w, parts, layers, last_stage)
+    both = _together(i, first, last)
     fuller = {
-        name: where(last["memory"] > first["memory"], last[name], first[name]) for name in first
+        name: where(
+            i.schedule.bidirectional > 0,
+            both[name],
+            where(last["memory"] > first["memory"], last[name], first[name]),
+        )
+        for name in first
     }
-    capacity = i.device.memory.capacity
+    memory = i.device.memory
+    usable = i.usable_memory * first_known(memory.reported, memory.capacity)
     return {
         **fuller,
-        "memory_capacity": capacity,
-        "fits_memory": fuller["memory"] <= capacity,
+        "memory_capacity": usable,
+        "fits_memory": fuller["memory"] <= usable,
     }
+
+
+def _together(i: TrainingInputs, first: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+    """Return what a device holds that has the first stage and the last, as in DualPipe.
+
+    Two devices have each stage, so what replicas share is shared once more.
+    """
+    both = {
+        name: (first[name] + last[name]) / where(i.zero_stage >= stage, 2, 1)
+        for name, stage in (("weights_memory", 3), ("gradient_memory", 2), ("optimizer_memory", 1))
+    }
+    both["activation_memory"] = first["activation_memory"] + last["activation_memory"]
+    both["working_memory"] = maximum(first["working_memory"], last["working_memory"])
+    return {"memory": sum_of(list(both.values())), **both}
 
 
 def _in_flight(i: TrainingInputs, microbatches: Value) -> Value:
@@ -127,7 +148,17 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         gradient_width = f.backward_width(visits, width, block.width, block.matrices)
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
-    selected = _activations(i, w, kept_width, i.recompute.kept_scores)
+    again = i.recompute
+    dropped = again.activation_share * inner_width(block) + _dropped_attention_width(i, w)
+    selected = _activations(i, w, kept_width, again.kept_scores) - f.recomputed_memory(
+        w.own_tokens,
+        width,
+        again.norm_share,
+        dropped,
+        i.tp_size,
+        w.sequence_shards,
+        i.precision.training_bytes,
+    )
     return _Layer(
         common=common,
         experts=experts,
@@ -171,6 +202,16 @@ def _kept_attention_width(i: TrainingInputs, w: Work) -> Value:
     return heads + short * i.tp_size / w.sequence_shards
 
 
+def _dropped_attention_width(i: TrainingInputs, w: Work) -> Value:
+    """Return the elements per token of latent attention that are made again."""
+    a, again = i.model.attention, i.recompute
+    if not isinstance(a, LatentBlock):
+        return 0 * again.latent_share
+    short = (a.query_rank + a.kv_rank) * i.tp_size / w.sequence_shards
+    heads = a.heads * (2 * a.key_dim + a.value_dim)
+    return again.norm_share * short + again.latent_share * heads
+
+
 def _held(
     i: TrainingInputs, w: Work, model: _Model, layers: list[_Layer], stage: _Stage
 ) -> dict[str, Any]:
@@ -188,8 +229,15 @@ def _held(
     each, rules = i.precision.training_bytes, i.conventions
     weights = share(3) * each
     gradients = share(2) * i.gradient_precision.training_bytes
-    optimizer = f.optimizer_state_size(share(1), each, rules.moment_bytes, rules.master_bytes)
-    activations = stage.in_flight * sum_of([count * layer.kept for count, layer in held])
+    tables = stage.tables * model.table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
+    state = i.optimizer
+    optimizer = f.optimizer_state_size(
+        share(1) - tables, each, state.state_bytes, rules.master_bytes
+    ) + f.optimizer_state_size(tables, each, state.table_bytes, rules.master_bytes)
+    some = recomputed_share(i, sum_of(stage.layers))
+    activations = stage.in_flight * sum_of(
+        [count * (some * layer.kept + (1 - some) * layer.whole) for count, layer in held]
+    )
     working = _working(i, w, model, stage, held, common + experts)
     return {
         "memory": weights + gradients + optimizer + activations + working,
@@ -234,6 +282,7 @@ def _working(
         i.tp_size,
         w.sequence_shards,
         each,
+        i.loss.copy_bytes,
     )
     return buffers + gathered + maximum(logits, layer_peak)
 
@@ -242,4 +291,14 @@ def _layer_peak(i: TrainingInputs, w: Work, layer: _Layer) -> Value:
     """Return gradients of activations and recomputed activations in one layer's backward pass."""
     widths = layer.gradient_width / i.tp_size + i.model.hidden_dim
     gradients = i.precision.training_bytes * w.own_tokens * widths
-    return gradients + (layer.whole - layer.kept)
+    return gradients + (layer.whole - layer.kept) + _visiting(i, w)
+
+
+def _visiting(i: TrainingInputs, w: Work) -> Value:
+    """Return keys and values of other devices, and their gradients, in one layer."""
+    a, swap = i.model.attention, i.swap_size
+    layer = f.kv_cache_size(
+        1, a.kv_heads, a.head_dim, w.own_tokens * swap, i.precision.training_bytes
+    )
+    own = f.kv_per_device(layer, i.tp_size * swap, a.kv_heads)
+    return f.visiting_memory(own, i.cp_size / swap, i.cp_kind.gathers)

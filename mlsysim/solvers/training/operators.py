@@ -8,8 +8,8 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
-from mlsysim.core.types.layers import ExpertBlock
-from mlsysim.solvers.layer import Device, Experts, forward, head
+from mlsysim.core.types.layers import ExpertBlock, LatentBlock
+from mlsysim.solvers.layer import Device, Experts, forward, head, mean_over, up_projections
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
@@ -24,13 +24,22 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
-from mlsysim.solvers.training.work import Times, Work, answer, training_work
+from mlsysim.solvers.training.work import (
+    Times,
+    Work,
+    answer,
+    bubble_time,
+    in_mean_layer,
+    training_work,
+)
+from mlsysim.solvers.work import inner_width
 
 __all__ = ["operator_step"]
 
 
 def operator_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training, operator by operator."""
+    given, i = i, in_mean_layer(i)
     d, links, s = _device(i), _links(i), i.calibration.software
     w = training_work(i)
     # How much of the replicas' communication overlaps: the caller's choice, or the calibration's
@@ -63,9 +72,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         s.elementwise_backward,
         again,
     )
-    layer_time = f.launch_limited_time(
-        layer.time + tensor + experts + context, launch, s.launch_exposed
-    )
+    device_time = layer.time + tensor + experts + context
+    layer_time = f.launch_limited_time(device_time, launch, s.launch_exposed)
     # Weights gathered layer by layer, where gradients or weights are sharded
     gathers = shard_time(i, w, links, i.scatter_bytes)
     by_layer = i.zero_stage >= 2
@@ -80,16 +88,23 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     )
     head_time = 3 * logits.time + loss  # a product has two gradients of its own size
     # The longest stage sets the pace, or the last one with the head.
-    last_time = w.layout.last * per_layer + head_time
-    by_last = last_time >= w.stage_layers * per_layer
-    layers, head_time = (
-        where(by_last, w.layout.last, w.stage_layers),
-        where(by_last, head_time, 0 * head_time),
-    )
+    both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
+    last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
+    last_head = where(both, head_time / 2, head_time)
+    by_last = last_layers * per_layer + last_head >= w.stage_layers * per_layer
+    whole_model = i.model.layers * per_layer + head_time
+    layers = where(by_last, last_layers, w.stage_layers)
+    head_share = where(by_last, last_head / head_time, 0)
+    head_time = head_share * head_time
     busiest = layers * per_layer + head_time
     passes = count * busiest
-    whole_model = (i.model.layers - w.layout.last) * per_layer + last_time
-    bubble = f.pipeline_fill_time(whole_model, busiest, i.virtual_stages)
+    bubble = bubble_time(
+        i,
+        f.pipeline_fill_time(whole_model, busiest, i.virtual_stages),
+        busiest,
+        layers * layer.forward + head_share * logits.time,
+        layers * layer.weights + head_share * logits.time,
+    )
     transfer = stage_transfer_time(i, w, links)
 
     # Once per step. The reduction follows the last microbatch's backward pass, the gathers the
@@ -106,8 +121,23 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
     once = exposed_reduction + exposed_weights
     updated = w.own_common / w.shards + w.own_experts / w.expert_shards
-    update_size = updated * s.optimizer_bytes
-    update = f.memory_time(update_size, d.memory)
+    # The two copies of a stage share the update where replicas do.
+    updated = updated / where(i.zero_stage >= 1, 1 + i.schedule.bidirectional, 1)
+    # The constant was fitted to runs with Adam.
+    own_bytes, adam_bytes = (
+        f.update_bytes(
+            state,
+            i.conventions.master_bytes,
+            i.precision.training_bytes,
+            i.gradient_precision.training_bytes,
+        )
+        for state in (i.optimizer.state_bytes, i.conventions.moment_bytes)
+    )
+    update_size = updated * s.optimizer_bytes * own_bytes / adam_bytes
+    orthogonal = f.orthogonalization_flops(
+        updated, i.model.hidden_dim, i.optimizer.iterations, i.conventions.flops_per_mac
+    )
+    update = f.memory_time(update_size, d.memory) + orthogonal / d.product
     step = passes + transfer + bubble + once + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
@@ -145,13 +175,16 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     outputs = answer(
         i,
         w,
-        training_memory(i, w),
+        training_memory(given, w),
         step=step,
         alone=_alone(i, d, w),
         compute=count * (layers * layer.time + head_time),
         exposed=exposed,
         every=every,
         bubble=bubble,
+        busy=passes,
+        update=update,
+        host=whole(layer_time - device_time) + s.step_overhead,
         mfu=flops_share(i, w.model_flops, w.wide_model_flops, step, i.devices),
         hfu=flops_share(i, w.hardware_flops, w.wide_hardware_flops, step, i.devices),
         mbu=mbu,
@@ -214,6 +247,10 @@ class _Layer:
     """A mean layer on one microbatch: forward, backward and recomputed, without communication."""
 
     time: Value
+    forward: Value
+    """The part of it that is the forward pass."""
+    weights: Value
+    """The part of it for gradients of weights."""
     attention: Value
     """Arithmetic of attention, forward."""
     streamed: Value
@@ -264,9 +301,37 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         again,
         attention_again,
     )
+    streams_again, products_again = _modules_again(i, d, tokens, shards)
+    layer_time = layer_time + streams_again + products_again
     passes = 1 + s.elementwise_backward
     streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
-    return _Layer(layer_time, one.attention, streamed, one.products.memory)
+    streamed = streamed + streams_again
+    forward_time = one.products.time + one.attention + score + one.elementwise
+    return _Layer(
+        time=layer_time,
+        forward=forward_time,
+        weights=one.products.time,  # as many operations as the forward pass
+        attention=one.attention,
+        streamed=streamed,
+        products=one.products.memory,
+    )
+
+
+def _modules_again(
+    i: TrainingInputs, d: Device, tokens: Value, sequence_shards: Value
+) -> tuple[Value, Value]:
+    """Return the times in which a mean layer repeats norms and nonlinearities, and heads."""
+    model, again, a = i.model, i.recompute, i.model.attention
+    # Two norms read and write the residual stream. A nonlinearity reads what enters it, gate
+    # included, and writes as much as leaves it.
+    norms = 4 * model.hidden_dim / sequence_shards
+    blocks = [group.feed_forward for group in model.groups]
+    inner = mean_over(model, [block.matrices * inner_width(block) for block in blocks])
+    elements = again.norm_share * norms + again.activation_share * inner / i.tp_size
+    heads = 0 * tokens
+    if isinstance(a, LatentBlock):
+        heads = again.latent_share * up_projections(d, a, tokens, i.tp_size).time
+    return f.memory_time(tokens * d.activation_bytes * elements, d.memory), heads
 
 
 def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) -> Experts:
@@ -292,7 +357,14 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
         ep_size=1,
         capacity_factor=1,
         sequence_parallel=0,
-        recompute=replaced(i.recompute, matrix_share=0, score_share=0),
+        recompute=replaced(
+            i.recompute,
+            matrix_share=0,
+            score_share=0,
+            norm_share=0,
+            activation_share=0,
+            latent_share=0,
+        ),
     )
     logits = head(d, one.model, w.tokens, 1)
     loss = f.memory_time(

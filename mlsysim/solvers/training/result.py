@@ -107,6 +107,11 @@ class DistributedResult(Result):
     """Exposed time to send tokens to their experts and back."""
     pipeline_bubble_latency: Quantity = quantity("s")
     """Time that filling and draining the pipeline adds."""
+    optimizer_latency: Quantity = quantity("s")
+    """Update of the parameters; none under an `efficiency`."""
+    launch_latency: Quantity = quantity("s")
+    """Waits for the host that launches kernels, and the fixed time of a step; none under an
+    `efficiency`."""
     bubble_fraction: float = number()
     """Idle share of the pipeline's time."""
     model_flops: Quantity = quantity("TFLOP")
@@ -131,7 +136,7 @@ class DistributedResult(Result):
     """Part of it for temporary data: logits, gradients of activations, buffers of weight gradients,
     recomputed and gathered layers."""
     memory_capacity: Quantity = quantity("GB")
-    """Memory that a device has."""
+    """Memory that a step may use: the `usable_memory` of what a device reports."""
     fits_memory: bool
     """Whether the step fits in memory."""
     whole_microbatches: bool

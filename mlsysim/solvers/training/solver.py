@@ -9,6 +9,8 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     ATTENTION,
     CP_KINDS,
+    LOSSES,
+    OPTIMIZERS,
     RECOMPUTE,
     SCHEDULES,
     Calibration,
@@ -81,7 +83,11 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         reshard_after_forward: Annotated[bool, Switch()] = True,
         sequence_parallel: Annotated[bool, Switch()] = False,
         recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
+        recompute_layers: Annotated[int | None, Whole()] = None,
+        optimizer: Annotated[str, Choice(options=OPTIMIZERS)] = "adamw",
         attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
+        loss: Annotated[str, Choice(options=LOSSES)] = "unfused",
+        usable_memory: Annotated[float, Share()] = 0.92,
         gradient_precision: Annotated[str | None, PrecisionName()] = None,
         gradient_compression: Annotated[float, Factor()] = 1,
         gradient_overlap: Annotated[float | None, Portion()] = None,
@@ -119,7 +125,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         last_stage_layers
             The same of the last stage.
         schedule
-            ``"1f1b"`` or ``"gpipe"``: how many microbatches' activations a stage holds.
+            ``"1f1b"``, ``"gpipe"`` (holds all microbatches' activations), ``"zb-h1"`` (gradients of
+            weights fill the bubble) or ``"dualpipe"`` (microbatches enter at both ends, so each
+            device holds two stages).
         cp_size
             Devices that share each sequence (context parallelism).
         cp_kind
@@ -163,9 +171,24 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
             Activations that are recomputed rather than kept: ``"none"``, ``"selective"``
-            (attention scores, as fused attention does) or ``"full"`` (whole layers).
+            (attention scores, as fused attention does), ``"norms"``, ``"swiglu"`` (nonlinearities
+            of the feed-forward blocks), ``"mla_up"`` (heads of latent attention), any of these four
+            joined in this order, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
+        recompute_layers
+            Layers of each stage to which `recompute` applies, or all where a stage has fewer; the
+            others keep everything. `None` applies it to all layers.
+        optimizer
+            ``"adamw"``, ``"adamw_8bit"``, ``"muon"``, ``"adafactor"`` (without momentum) or
+            ``"sgd"`` (with momentum): what it keeps, moves and computes per parameter.
         attention
             ``"fused"`` (FlashAttention) or ``"unfused"``.
+        loss
+            ``"unfused"`` (logits, their copy in 32 bits and its gradient are in memory at once, as
+            frameworks do by default) or ``"fused"`` (one kernel, which writes the gradient over the
+            logits: Liger Kernel, Transformer Engine).
+        usable_memory
+            Share of a device's memory that a step may use. The driver's context, buffers of
+            collectives and of libraries, and what the allocator loses between blocks take the rest.
         gradient_precision
             Format of the gradients; `None` takes `precision`, but scatters those that are sharded
             layer by layer as the calibration's software does.

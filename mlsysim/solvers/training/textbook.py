@@ -18,7 +18,7 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
-from mlsysim.solvers.training.work import Times, answer, training_work
+from mlsysim.solvers.training.work import Times, answer, bubble_time, in_mean_layer, training_work
 from mlsysim.solvers.work import sum_of
 
 __all__ = ["textbook_step"]
@@ -26,6 +26,7 @@ __all__ = ["textbook_step"]
 
 def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training in which nothing overlaps."""
+    given, i = i, in_mean_layer(i)
     w, links = training_work(i), _links(i)
     count = i.microbatch_count
     compute = f.compute_time(w.device_flops, i.peak_rate, i.efficiency)
@@ -42,19 +43,30 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     data = data + sum_of([*step_exchanges(i, w, links, gradient_bytes)])
 
     busy = compute + tensor + context + experts + pipeline
-    bubble = f.pipeline_bubble_time(busy, i.pp_size, count, i.virtual_stages)
+    # A product has two gradients of its own size, so each pass is a third.
+    third = busy / count / 3
+    bubble = bubble_time(
+        i,
+        f.pipeline_bubble_time(busy, i.pp_size, count, i.virtual_stages),
+        busy / count,
+        third,
+        third,
+    )
     step = busy + bubble + data
     communication = Times(data, tensor, pipeline, context, experts)
     return answer(
         i,
         w,
-        training_memory(i, w),
+        training_memory(given, w),
         step=step,
         alone=f.compute_time(w.model_flops, i.peak_rate, i.efficiency),
         compute=compute,
         exposed=communication,
         every=communication,
         bubble=bubble,
+        busy=busy,
+        update=0 * step,  # the textbook counts neither
+        host=0 * step,
         mfu=f.flops_utilization(w.model_flops, step, i.peak_rate, i.devices),
         hfu=f.flops_utilization(w.hardware_flops, step, i.peak_rate, i.devices),
         mbu=0,  # the textbook counts no memory traffic

@@ -6,13 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
+from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
 from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.work import expert_parameters, sum_of, token_flops
+from mlsysim.solvers.work import expert_parameters, latent_up_parameters, sum_of, token_flops
 
-__all__ = ["Layout", "Times", "Work", "answer", "training_work"]
+__all__ = [
+    "Layout",
+    "Times",
+    "Work",
+    "answer",
+    "bubble_time",
+    "in_mean_layer",
+    "recomputed_share",
+    "stage_layout",
+    "training_work",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,29 @@ def stage_layout(i: TrainingInputs) -> Layout:
         longest=maximum(where(i.pp_size > stated, longest, 0), maximum(first, last)),
         first=where(single, last, first),
         last=last,
+    )
+
+
+def recomputed_share(i: TrainingInputs, layers: Value) -> Value:
+    """Return the share of a stage's layers to which recomputation applies."""
+    return first_known(minimum(1, i.recompute_layers / maximum(1, layers)), 1)
+
+
+def in_mean_layer(i: TrainingInputs) -> TrainingInputs:
+    """Return inputs whose recomputation is the mean over the layers of the longest stage."""
+    again, share = i.recompute, recomputed_share(i, stage_layout(i).longest)
+    forward = i.conventions.forward_all_reduces
+    return i.but(
+        recompute=replaced(
+            again,
+            matrix_share=share * again.matrix_share,
+            score_share=share * again.score_share,
+            norm_share=share * again.norm_share,
+            activation_share=share * again.activation_share,
+            latent_share=share * again.latent_share,
+            # Forward and backward, and forward again where all is repeated
+            all_reduces_per_layer=2 * forward + share * (again.all_reduces_per_layer - 2 * forward),
+        )
     )
 
 
@@ -104,16 +138,23 @@ def training_work(i: TrainingInputs) -> Work:
     tokens = i.batch_size * i.seq_len
     each = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
     again = i.recompute
+    # A fused kernel never keeps the scores, so it does the same whatever is said of them.
+    scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
     repeated_flops = f.recomputed_flops(
-        tokens, each.matrix, each.score, again.matrix_share, again.score_share
+        tokens, each.matrix, each.score, again.matrix_share, scores_again
     )
+    heads_again = f.matrix_flops(
+        model.layers, latent_up_parameters(model), 0, i.conventions.flops_per_mac
+    )
+    repeated_flops = repeated_flops + tokens * again.latent_share * heads_again
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     experts = expert_parameters(model)
     passes = 3 + again.matrix_share
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
     group = f.expert_group_size(i.tp_size, i.ep_size)
+    copies = 1 + i.schedule.bidirectional  # a stage and its mirror image
     replicas = dp_size * i.cp_size
     shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
     return Work(
@@ -129,7 +170,7 @@ def training_work(i: TrainingInputs) -> Work:
         model_flops=model_flops,
         hardware_flops=hardware_flops,
         wide_model_flops=wide_model_flops,
-        wide_hardware_flops=wide_model_flops + tokens * again.score_share * each.score,
+        wide_hardware_flops=wide_model_flops + tokens * scores_again * each.score,
         device_flops=imbalance * (hardware_flops + overload) / i.devices,
         hidden_state=f.hidden_state_size(
             i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
@@ -139,8 +180,8 @@ def training_work(i: TrainingInputs) -> Work:
         expert_replicas=f.data_parallel_size(i.devices, group, i.pp_size, 1),
         shards=shards,
         expert_shards=maximum(1, shards * i.tp_size / group),
-        own_common=imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
-        own_experts=imbalance * experts / (i.pp_size * group),
+        own_common=copies * imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
+        own_experts=copies * imbalance * experts / (i.pp_size * group),
     )
 
 
@@ -154,6 +195,26 @@ def _expert_flops(i: TrainingInputs) -> Value:
             visited = group.count * block.experts_per_token * expert
             parts.append(i.conventions.flops_per_mac * visited)
     return sum_of(parts)
+
+
+def bubble_time(
+    i: TrainingInputs, filling: Value, busy: Value, forward: Value, weights: Value
+) -> Value:
+    """Return the time in which stages idle.
+
+    `filling` is the bubble where each pass waits for the stages before it. `busy` is the time of a
+    microbatch in a stage, `forward` its forward pass and `weights` its gradients of weights.
+    """
+    split = f.split_backward_bubble_time(
+        forward, busy - forward - weights, weights, i.pp_size, i.microbatch_count
+    )
+    both = f.bidirectional_bubble_time(forward, busy - forward, weights, i.pp_size)
+    many = i.pp_size > 1
+    return where(
+        (i.schedule.bidirectional > 0) & many,
+        both,
+        where((i.schedule.split_backward > 0) & many, split, filling),
+    )
 
 
 @dataclass(frozen=True)
@@ -188,6 +249,9 @@ def answer(
     exposed: Times,
     every: Times,
     bubble: Value,
+    busy: Value,
+    update: Value,
+    host: Value,
     mfu: Value,
     hfu: Value,
     mbu: Value,
@@ -195,7 +259,8 @@ def answer(
     """Return the fields of the result from the times and the memory of a step.
 
     `alone` is the time of the step on one device that holds it all, `exposed` the communication
-    that nothing hides, `every` all of it.
+    that nothing hides, `every` all of it; `busy` is the time of all microbatches in a stage, and
+    `host` what devices wait for the host.
     """
     drawn = drawn_power(i, hfu, mbu)
     energy = i.devices * drawn["device_power"] * step
@@ -220,9 +285,9 @@ def answer(
         "cp_communication_latency": exposed.context,
         "ep_communication_latency": exposed.experts,
         "pipeline_bubble_latency": bubble,
-        "bubble_fraction": f.pipeline_bubble_fraction(
-            i.pp_size, i.microbatch_count, i.virtual_stages
-        ),
+        "optimizer_latency": update,
+        "launch_latency": host,
+        "bubble_fraction": bubble / (busy + bubble),
         "model_flops": w.model_flops,
         "device_flops": w.device_flops,
         "dp_size": w.dp_size,

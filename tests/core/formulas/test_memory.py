@@ -23,6 +23,7 @@ from mlsysim.core.formulas import (
     mlp_parameters,
     optimizer_state_size,
     transformer_parameters,
+    visiting_memory,
 )
 
 TABLE = Path(__file__).parents[2] / "validation" / "memory_identities.csv"
@@ -155,8 +156,21 @@ def test_the_last_stage_holds_few_microbatches(stages, chunks, held):
 
 def test_what_comes_and_goes_in_a_backward_pass():
     # Logits of Llama 3 for 4,096 tokens: about 1 GB in 16 bits
-    logits = head_working_memory(4096, 8192, 128_256, 1, 1, 2)
+    logits = head_working_memory(4096, 8192, 128_256, 1, 1, 2, 0)
     assert logits == 2 * 4096 * (128_256 + 4 * 8192)
+    # torchtitan, pull request 996: Llama 3 8B at 8,192 tokens needs 49.58 GiB, and 42.26 when the
+    # loss is cut into eight chunks, so that an eighth of its copies is there at once.
+    whole, chunk = (head_working_memory(8192, 4096, 128_256, 1, 1, 2, n) for n in (8, 1))
+    assert (whole - chunk) / GIB == pytest.approx(49.58 - 42.26, rel=0.07)
+
+
+def test_keys_and_values_that_visit():
+    # Llama 3 8B, 8,192 tokens per device: 2 x 8 x 128 x 2 x 8192 = 67 MB, and as much of gradients
+    own = kv_cache_size(1, 8, 128, 8192, 2)
+    assert own == 2 * 8 * 128 * 8192 * 2
+    assert visiting_memory(own, 1, 0) == visiting_memory(own, 1, 1) == 0
+    assert visiting_memory(own, 16, 0) == 2 * own
+    assert visiting_memory(own, 16, 1) == 2 * 15 * own
 
 
 def test_full_recomputation_keeps_the_input_of_each_layer():

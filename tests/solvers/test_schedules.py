@@ -1,0 +1,93 @@
+"""Schedules of a pipeline in the solver: bubbles and memory, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlsysim import DistributedSolver, Fleet, Models, ParallelismError, Systems, sweep
+
+FLEET = Fleet(
+    name="Test",
+    node=Systems.Nodes.DGX_H100,
+    count=1,
+    fabric=Systems.Fabrics.InfiniBand_NDR,
+)
+JOB = {
+    "model": Models.Llama3_70B,
+    "fleet": FLEET,
+    "batch_size": 16,
+    "precision": "bf16",
+    "pp_size": 8,
+    "microbatch_count": 16,
+}
+
+
+def solve(**plan):
+    return DistributedSolver.solve(**JOB | plan)
+
+
+def bubble(**plan):
+    return solve(**plan).pipeline_bubble_latency.to("s").magnitude
+
+
+# Of a microbatch's time in a stage, T, each pass takes a third: 1F1B waits 7 T. ZB-H1 waits
+# 7 (F + B - W) = 7/3 T, DualPipe (8/2 - 1)(F + 2 x 2F - 3F) = 3 x 2/3 T.
+@pytest.mark.parametrize(
+    ("schedule", "share"), [("1f1b", 7), ("gpipe", 7), ("zb-h1", 7 / 3), ("dualpipe", 2)]
+)
+def test_bubbles_of_the_textbook(schedule, share):
+    r = solve(schedule=schedule, efficiency=0.5, recompute="none")
+    busy = r.compute_latency + r.pp_communication_latency
+    waiting = (r.pipeline_bubble_latency / busy).to("").magnitude
+    assert waiting == pytest.approx(share / 16)
+    assert r.bubble_fraction == pytest.approx(share / (share + 16))
+
+
+def test_bubbles_of_operators_are_near_those():
+    """Attention, norms and launches have no gradients of weights that could be put off."""
+    whole = bubble()
+    assert 1 / 3 < bubble(schedule="zb-h1") / whole < 0.6
+    assert 2 / 7 < bubble(schedule="dualpipe") / whole < 0.5
+
+
+def test_a_bidirectional_pipeline_holds_two_stages():
+    one, split, both = (solve(schedule=kind) for kind in ("1f1b", "zb-h1", "dualpipe"))
+    assert split.memory == one.memory
+    # Twenty layers of 2 x 8192 x 128 x 72 + 3 x 8192 x 28,672 weights, and both tables
+    layer = 2 * 8192 * 128 * 72 + 3 * 8192 * 28_672
+    held = 2 * (20 * layer + 2 * 128_256 * 8192)
+    assert both.weights_memory.to("byte").magnitude == pytest.approx(held, rel=1e-3)
+    # Activations of p + 1 microbatches for p: eight of the first stage, and one of the last
+    ratio = (both.activation_memory / one.activation_memory).to("").magnitude
+    assert ratio == pytest.approx(9 / 8)
+
+
+def test_copies_of_a_stage_share_what_replicas_share():
+    plan = {"zero_stage": 1, "fleet": Systems.Clusters.Research_256, "batch_size": 512}
+    one, both = (solve(schedule=kind, **plan) for kind in ("1f1b", "dualpipe"))
+    ratio = (both.optimizer_memory / one.optimizer_memory).to("").magnitude
+    assert ratio == pytest.approx(1, rel=1e-3)  # half of two stages that are as large
+    assert (both.gradient_memory / one.gradient_memory).to("").magnitude == pytest.approx(
+        2, rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"schedule": "dualpipe", "microbatch_count": 8},
+        {"schedule": "dualpipe", "pp_size": 1},
+        {"schedule": "zb-h1", "virtual_stages": 2},
+        {"schedule": "dualpipe", "virtual_stages": 2},
+    ],
+)
+def test_schedules_that_cannot_run_are_refused(plan):
+    with pytest.raises(ParallelismError) as fault:
+        solve(**plan)
+    assert fault.value.argument == "schedule"
+
+
+def test_schedules_are_swept():
+    table = sweep(DistributedSolver, **JOB | {"schedule": ["1f1b", "zb-h1", "dualpipe"]})
+    alone = [bubble(schedule=kind) for kind in ("1f1b", "zb-h1", "dualpipe")]
+    assert list(table["pipeline_bubble_latency"].to("s").magnitude) == pytest.approx(alone)
