@@ -148,7 +148,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         layer_time, gathers
     )
     exposed = Times(
-        data=where(by_layer, whole(waiting), 0 * waiting) + once,
+        data=where(by_layer, whole(waiting) + once, once),
         tensor=whole(tensor),
         pipeline=transfer,
         context=whole(context),
