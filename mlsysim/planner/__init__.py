@@ -5,6 +5,8 @@ from mlsysim.planner.advisor import advise
 from mlsysim.planner.contrasts import Contrast, contrast
 from mlsysim.planner.diagnosis import Diagnosis, diagnose
 from mlsysim.planner.plans import Plans, front
+from mlsysim.planner.sensitivities import Sensitivity, sensitivity
+from mlsysim.planner.targets import Requirement, required
 
 __all__ = [
     "Advice",
@@ -12,8 +14,12 @@ __all__ = [
     "Contrast",
     "Diagnosis",
     "Plans",
+    "Requirement",
+    "Sensitivity",
     "advise",
     "contrast",
     "diagnose",
     "front",
+    "required",
+    "sensitivity",
 ]
