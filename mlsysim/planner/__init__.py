@@ -2,6 +2,7 @@
 
 from mlsysim.planner.advice import Advice, Alternative
 from mlsysim.planner.advisor import advise
+from mlsysim.planner.certainty import Odds, odds
 from mlsysim.planner.contrasts import Contrast, contrast
 from mlsysim.planner.diagnosis import Diagnosis, diagnose
 from mlsysim.planner.plans import Plans, front
@@ -13,6 +14,7 @@ __all__ = [
     "Alternative",
     "Contrast",
     "Diagnosis",
+    "Odds",
     "Plans",
     "Requirement",
     "Sensitivity",
@@ -20,6 +22,7 @@ __all__ = [
     "contrast",
     "diagnose",
     "front",
+    "odds",
     "required",
     "sensitivity",
 ]

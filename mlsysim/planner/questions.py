@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
@@ -138,7 +139,8 @@ class Question:
 
 def question_of(solver: type[Solver[Any, Any]], given: Mapping[str, Any]) -> Question:
     """Admit the arguments of a solver, and choose what they leave open."""
-    known = {name: given[name] for name in given if name in solver.parameters}
+    stated = signature(solver.solve).parameters
+    known = {name: given.get(name, item.default) for name, item in stated.items()}
     inputs = solver.admit(known)
     for name in inputs._late:
         # Constants that are chosen for a device stay the same while a number of it changes.

@@ -134,7 +134,7 @@ def sensitivity(result: Result | Derivation, field: str | None = None) -> Sensit
     ... )
     >>> table = sensitivity(r, "step_latency_total")
     >>> print(f"{table.elasticity('efficiency'):.2f}")
-    -0.88
+    -0.79
     """
     name, number = recorded_field(result, field)
     size = plain(number)
