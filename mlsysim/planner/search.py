@@ -64,13 +64,13 @@ class Search:
     report: Callable[[int, int], None] | None = None
     optional: frozenset[str] = frozenset()
     """Names of fleets that need not have a plan."""
-    searched: int = 0
-    failed: list[tuple[dict[str, Any], Rows]] = field(default_factory=list)
-    tight: int = 0
+    searched: int = field(default=0, init=False)
+    failed: list[tuple[dict[str, Any], Rows]] = field(default_factory=list, init=False)
+    tight: int = field(default=0, init=False)
     """Plans that fit, but leave less memory free than the reserve."""
-    tight_rate: float = 0.0
+    tight_rate: float = field(default=0.0, init=False)
     """Tokens per second of the fastest of them."""
-    _parts: list[dict[str, Column]] = field(default_factory=list)
+    _parts: list[dict[str, Column]] = field(default_factory=list, init=False)
 
     def run(self, fleets: Sequence[Fleet], batches: Sequence[int]) -> Plans:
         """Evaluate everything and return what can run, best first."""
