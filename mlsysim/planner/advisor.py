@@ -55,6 +55,15 @@ def advise(
     zero_stage: int | Sequence[int] | None = None,
     sequence_parallel: bool | Sequence[bool] | None = None,
     recompute: str | Sequence[str] | None = None,
+    cp_kind: str = "ring",
+    ulysses_size: int = 1,
+    shard_size: int | None = None,
+    reshard_after_forward: bool = True,
+    expert_nodes: int | None = None,
+    dispatch_precision: str | None = None,
+    capacity_factor: float = 1,
+    exchange_overlap: float | None = None,
+    tensor_overlap: float | None = None,
     attention: str = "fused",
     gradient_precision: str | None = None,
     gradient_compression: float = 1,
@@ -105,6 +114,11 @@ def advise(
         Whether tensor-parallel ranks split norms and dropouts as well.
     recompute
         Activations that are computed again: ``"none"``, ``"selective"`` or ``"full"``.
+    cp_kind, ulysses_size, shard_size, reshard_after_forward
+        How context ranks exchange and how states are sharded, as in `DistributedSolver`: not
+        searched, and plans that do not go with them are left out.
+    expert_nodes, dispatch_precision, capacity_factor, exchange_overlap, tensor_overlap
+        How tokens travel to experts, and what runs under computation, likewise.
     attention
         ``"fused"`` or ``"unfused"``.
     gradient_precision, gradient_compression, gradient_overlap
@@ -198,8 +212,8 @@ def advise(
             )
     for name, value in fixed.items():
         found = DistributedSolver.parameters[name].admit(name, value)
-        if name == "attention":
-            fixed[name] = found.name  # an option of the same name is the same attention
+        if name in ("attention", "cp_kind"):
+            fixed[name] = found.name  # an option of the same name is the same
     admitted = {
         name: EconomicsSolver.parameters[name].admit(name, value)
         for name, value in economics.items()

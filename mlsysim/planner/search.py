@@ -95,6 +95,10 @@ class Search:
                         raise too_many("microbatch_count")
         for shared, block in work:
             self._evaluate(shared, block, total)
+        if not self._parts and not any(block["memory"].size for _, block in self.failed):
+            shared, block = work[0]
+            first = {n: int(values[0]) for n, values in block.items() if n in LEVERS}
+            DistributedSolver.solve(**self.fixed, **shared, **first)  # says why none is valid
         return self._ranked({fleet.name: fleet for fleet in fleets})
 
     def _evaluate(self, shared: dict[str, Any], block: Rows, total: int) -> None:
@@ -103,9 +107,11 @@ class Search:
         if self.report is not None:
             before, report = self.searched, self.report
             more["progress"] = lambda done, _: report(before + done, total)
+        # Levers that are not searched may not go with every layout.
         found = sweep(
             DistributedSolver,
             how="zip",
+            invalid="mark",
             executor=self.executor,
             **self.fixed,
             **shared,
@@ -113,6 +119,7 @@ class Search:
             **more,
         )
         self.searched += len(found)
+        valid = np.asarray(found["valid"], dtype=bool)
         capacity = shared["fleet"].node.accelerator.memory.si("capacity")
         memory = np.asarray(found["memory"].to("byte").magnitude)
         fits = np.asarray(found["feasible"], dtype=bool)
@@ -121,8 +128,9 @@ class Search:
             self.tight += int(tight.sum())
             rates = np.asarray(found["token_throughput"].to("token/s").magnitude)
             self.tight_rate = max(self.tight_rate, float(rates[tight].max()))
-        misses = {name: values[~runs] for name, values in block.items()}
-        misses["memory"] = memory[~runs]
+        lacking = valid & ~runs
+        misses = {name: values[lacking] for name, values in block.items()}
+        misses["memory"] = memory[lacking]
         self.failed.append((shared, misses))
         if runs.any():
             self._parts.append(self._columns(shared, found.where(runs)))
