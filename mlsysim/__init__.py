@@ -71,13 +71,26 @@ from mlsysim.viz import plot_roofline
 if TYPE_CHECKING:
     from mlsysim.config import SimulationConfig
     from mlsysim.evaluation import Scorecard, evaluate
-    from mlsysim.planner import Advice, Diagnosis, advise, contrast, diagnose
+    from mlsysim.planner import (
+        Advice,
+        Diagnosis,
+        Odds,
+        Requirement,
+        Sensitivity,
+        advise,
+        contrast,
+        diagnose,
+        odds,
+        required,
+        sensitivity,
+    )
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.scorecard import plot_scorecard
     from mlsysim.viz.timeline import plot_timeline
+    from mlsysim.viz.tornado import plot_sensitivity
 
 __version__ = "0.1.0"
 
@@ -114,6 +127,7 @@ __all__ = [
     "NetworkFabric",
     "Node",
     "OOMError",
+    "Odds",
     "ParallelismError",
     "PowerCalibration",
     "PowerCalibrations",
@@ -124,10 +138,12 @@ __all__ = [
     "ReliabilityResult",
     "ReliabilitySolver",
     "Report",
+    "Requirement",
     "SLAViolation",
     "Scenario",
     "Scenarios",
     "Scorecard",
+    "Sensitivity",
     "ServingCalibration",
     "ServingCalibrations",
     "ServingModel",
@@ -152,9 +168,13 @@ __all__ = [
     "contrast",
     "diagnose",
     "evaluate",
+    "odds",
     "plot_roofline",
     "plot_scorecard",
+    "plot_sensitivity",
     "plot_timeline",
+    "required",
+    "sensitivity",
     "simulate_pipeline",
     "standalone_fleet",
     "sweep",
@@ -175,6 +195,9 @@ _LATE = {
     "Report": "validation",
     "Advice": "planner",
     "Diagnosis": "planner",
+    "Odds": "planner",
+    "Requirement": "planner",
+    "Sensitivity": "planner",
     "Sweep": "sweeps",
     "Timeline": "schedules",
     "advise": "planner",
@@ -182,7 +205,11 @@ _LATE = {
     "diagnose": "planner",
     "evaluate": "evaluation",
     "plot_scorecard": "viz.scorecard",
+    "plot_sensitivity": "viz.tornado",
     "plot_timeline": "viz.timeline",
+    "odds": "planner",
+    "required": "planner",
+    "sensitivity": "planner",
     "simulate_pipeline": "schedules",
     "standalone_fleet": "scenario",
     "sweep": "sweeps",

@@ -102,6 +102,11 @@ class Derivation:
             name: tree.node(value) for name, value in self._outputs.items()
         }
 
+    @property
+    def numbers(self) -> Mapping[str, Recorded]:
+        """The recorded numbers that the answers are."""
+        return dict(self._outputs)
+
     def only(self, *names: str) -> Derivation:
         """Return the part that derives the named fields; everything if none is named."""
         for name in names:

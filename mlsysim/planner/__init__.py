@@ -2,18 +2,27 @@
 
 from mlsysim.planner.advice import Advice, Alternative
 from mlsysim.planner.advisor import advise
+from mlsysim.planner.certainty import Odds, odds
 from mlsysim.planner.contrasts import Contrast, contrast
 from mlsysim.planner.diagnosis import Diagnosis, diagnose
 from mlsysim.planner.plans import Plans, front
+from mlsysim.planner.sensitivities import Sensitivity, sensitivity
+from mlsysim.planner.targets import Requirement, required
 
 __all__ = [
     "Advice",
     "Alternative",
     "Contrast",
     "Diagnosis",
+    "Odds",
     "Plans",
+    "Requirement",
+    "Sensitivity",
     "advise",
     "contrast",
     "diagnose",
     "front",
+    "odds",
+    "required",
+    "sensitivity",
 ]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mlsysim.core.fields import record
+from mlsysim.core.fields import ReadOnlyMapping, record
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import Q_, format_number
+from mlsysim.planner.certainty import Odds, odds_between
 from mlsysim.planner.contrasts import compared, parts_of, spent
 from mlsysim.planner.diagnosis import Diagnosis
 from mlsysim.planner.plans import Plans
 from mlsysim.planner.search import Search
 from mlsysim.planner.space import LEVERS
-from mlsysim.solvers import DistributedResult
+from mlsysim.solvers import DistributedResult, ReliabilityResult
 
 __all__ = ["Advice", "Alternative", "alternatives"]
 
@@ -72,6 +75,14 @@ class Advice:
         Anti-patterns that the limits force on the best plan.
     searched : int
         Configurations that were evaluated.
+    quarter : Alternative or None
+        The best plan on a quarter of the devices, where that is about as fast.
+    reliability : ReliabilityResult or None
+        What failures and checkpoints do to the run; `None` if they do not count.
+    tight : int
+        Plans that fit, but leave less memory free than the reserve: they are not advised.
+    tight_gain : float or None
+        Tokens per second that the fastest of them adds; negative if it is slower.
     """
 
     goal: str
@@ -82,6 +93,10 @@ class Advice:
     alternatives: tuple[Alternative, ...]
     diagnoses: tuple[Diagnosis, ...]
     searched: int
+    quarter: Alternative | None = None
+    reliability: ReliabilityResult | None = None
+    tight: int = 0
+    tight_gain: float | None = None
 
     @property
     def why(self) -> str:
@@ -98,14 +113,59 @@ class Advice:
             + ".",
             f"A device holds {format_number(self.best.memory)} of "
             f"{format_number(self.best.memory_capacity)}.",
-            "Minimum loss with another value of a lever, when all other levers are chosen again:",
+            *self._remarks(),
+            "Held at another value, with all other levers chosen anew, a lever loses at least:",
         ]
-        for lever in dict.fromkeys(item.lever for item in self.alternatives):
-            others = [item for item in self.alternatives if item.lever == lever]
-            runs = [item for item in others if item.loss is not None]
-            nearest = min(runs, key=lambda item: item.loss or 0.0) if runs else others[0]
-            lines.append(f"- {nearest} (best: {self._held(lever)})")
+        for lever, nearest in self._nearest().items():
+            sure = f"; {self.odds[lever]}" if lever in self.odds else ""
+            lines.append(f"- {nearest} (best: {self._held(lever)}{sure})")
         return "\n".join(lines)
+
+    @functools.cached_property
+    def odds(self) -> Mapping[str, Odds]:
+        """How sure the choice of each lever is, compared with its nearest other value."""
+        return ReadOnlyMapping(
+            {
+                lever: odds_between(self.configuration, nearest.configuration)
+                for lever, nearest in self._nearest().items()
+                if nearest.configuration is not None
+            }
+        )
+
+    def _nearest(self) -> dict[str, Alternative]:
+        """Return the best alternative for each lever."""
+        found: dict[str, Alternative] = {}
+        for item in self.alternatives:
+            known = found.get(item.lever)
+            if known is None or _cost(item) < _cost(known):
+                found[item.lever] = item
+        return found
+
+    def _remarks(self) -> list[str]:
+        """Say what memory, devices and failures have to do with the choice."""
+        found = []
+        if self.tight:
+            gain = self.tight_gain or 0.0
+            speed = f"{abs(gain):.1%} {'faster' if gain > 0 else 'slower'} than the fastest here"
+            found.append(
+                f"{self.tight:,} more plans fit, but leave less memory free than the reserve; the "
+                f"fastest of them is {speed}."
+            )
+        if self.quarter is not None:
+            few = self.quarter.value
+            found.append(
+                f"A quarter of the devices, {few:,}, are about as fast ({self.quarter.words}): "
+                f"see goal = 'fewest_devices'."
+            )
+        if self.reliability is not None:
+            kept = self.reliability
+            found.append(
+                f"Failures and checkpoints take {1 - kept.goodput:.1%} of the run: a failure comes "
+                f"every {format_number(kept.fleet_mtbf)}, a checkpoint takes "
+                f"{format_number(kept.checkpoint_time)}."
+            )
+            found += kept.reasons
+        return found
 
     @property
     def losses(self) -> Table:
@@ -138,6 +198,10 @@ class Advice:
         return f"<Advice: {self.goal}, {self.searched:,} configurations>"
 
 
+def _cost(item: Alternative) -> float:
+    return math.inf if item.loss is None else item.loss
+
+
 def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
     """Find the best plan for every other value of every lever that was searched."""
     best, found = plans.row(0), []
@@ -150,7 +214,8 @@ def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
             rows = column == value
             if not rows.any():
                 least = format_number(Q_(_least(lever, value, search), "byte").to("GB"))
-                words = f"does not fit: at least {least} per device"
+                words = f"does not fit: at least {least} per device, and the reserve"
+                words = words if search.tight else words.partition(",")[0]
                 found.append(
                     Alternative(
                         lever=lever, value=value, configuration=None, loss=None, words=words

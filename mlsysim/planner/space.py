@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, ParallelismError, shown
-from mlsysim.core.types import Fleet, TransformerModel
+from mlsysim.core.types import SCHEDULES, Fleet, TransformerModel
 
 __all__ = ["LEVERS", "MOST_CONFIGURATIONS", "Rows", "by_words", "divisors", "layouts", "too_many"]
 
@@ -25,6 +25,7 @@ LEVERS = (
     "ep_size",
     "microbatch_count",
     "virtual_stages",
+    "schedule",
     "zero_stage",
     "sequence_parallel",
     "recompute",
@@ -101,21 +102,38 @@ def by_words(
     # Fused attention never keeps the scores, so "none" and "selective" are the same plan.
     words = ["selective", "full"] if attention == "fused" else ["none", "selective", "full"]
     stages = [int(stage) for stage in given.get("zero_stage") or range(4)]
-    for parallel in given.get("sequence_parallel") or (False, True):
-        # A single tensor-parallel rank has nothing to share, and neither has a single replica.
-        layout = rows
-        if parallel and given.get("sequence_parallel") is None:
-            layout = _kept(rows, rows["tp_size"] > 1)
-        for word in given.get("recompute") or words:
+    for schedule in given.get("schedule") or SCHEDULES:
+        layout = _kept(rows, _in_schedule(rows, schedule, free="schedule" not in given))
+        for parallel in given.get("sequence_parallel") or (False, True):
+            # Alone, a rank of a tensor group has nothing to share; alone, a replica neither.
+            shared = layout
+            if parallel and given.get("sequence_parallel") is None:
+                shared = _kept(layout, layout["tp_size"] > 1)
             parts = []
             for stage in stages:
-                part = layout
+                part = shared
                 if stage and given.get("zero_stage") is None:
-                    part = _kept(layout, layout["dp_size"] * layout["cp_size"] > 1)
+                    part = _kept(shared, shared["dp_size"] * shared["cp_size"] > 1)
                 parts.append(part | {"zero_stage": np.full(len(part["tp_size"]), stage)})
-            if sum(len(part["tp_size"]) for part in parts):
-                joined = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
-                yield {"sequence_parallel": parallel, "recompute": word}, joined
+            joined = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+            for word in given.get("recompute") or words:
+                if len(joined["tp_size"]):
+                    yield (
+                        {"schedule": schedule, "sequence_parallel": parallel, "recompute": word},
+                        joined,
+                    )
+
+
+def _in_schedule(rows: Rows, name: str, free: bool) -> Any:
+    """Tell which rows a schedule can run; if it is free, those that no other runs alike."""
+    schedule = SCHEDULES[name]
+    able = np.ones(len(rows["tp_size"]), dtype=bool)
+    if schedule.all_forward_first:
+        able &= rows["virtual_stages"] == 1
+    if free and name != next(iter(SCHEDULES)):
+        # Without a pipeline, or with one microbatch, there is nothing to put in order.
+        able &= (rows["pp_size"] > 1) & (rows["microbatch_count"] > 1)
+    return able
 
 
 def too_many(lever: str) -> ConfigError:

@@ -53,7 +53,8 @@ class ReliabilityResult(Result):
     failure_loss: Quantity = quantity("h")
     """Part of it for failures."""
     feasible: bool
-    """Whether interval and checkpoint are each shorter than the time between failures."""
+    """Whether the time between failures is longer than the interval, and than a checkpoint and a
+    restart together."""
     reasons: tuple[str, ...]
     """Why the job makes hardly any progress; empty if it is feasible."""
 
@@ -121,7 +122,7 @@ def checkpointed_job(i: ReliabilityInputs) -> dict[str, Any]:
         "lost_time": lost_time,
         "checkpoint_overhead": overhead,
         "failure_loss": lost_time - overhead,
-        "feasible": (interval <= mtbf) & (checkpoint_time <= mtbf),
+        "feasible": (interval <= mtbf) & (checkpoint_time + i.restart_time <= mtbf),
     }
 
 
@@ -234,9 +235,16 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
 def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
     if values["feasible"]:
         return ()
+    mtbf = format_number(values["fleet_mtbf"])
+    if values["checkpoint_time"] + values["restart_time"] > values["fleet_mtbf"]:
+        why = (
+            f"a checkpoint takes {format_number(values['checkpoint_time'])} and a restart "
+            f"{format_number(values['restart_time'])}"
+        )
+    else:
+        why = f"there are {format_number(values['checkpoint_interval'])} between checkpoints"
     return (
-        f"progress: a failure occurs every {format_number(values['fleet_mtbf'])}, and a "
-        f"checkpoint takes {format_number(values['checkpoint_time'])} after "
-        f"{format_number(values['checkpoint_interval'])} of work; write checkpoints "
-        "faster, use fewer devices, or devices that fail less often",
+        f"progress: a failure comes every {mtbf}, and {why}, so that goodput is "
+        f"{values['goodput']:.1%}; write checkpoints faster or more often, restart sooner, use "
+        "fewer devices, or devices that fail less often",
     )
