@@ -69,8 +69,9 @@ from mlsysim.solvers import (
 from mlsysim.viz import plot_roofline
 
 if TYPE_CHECKING:
-    from mlsysim.config import SimulationConfig
+    from mlsysim.config import ClusterCalibration, SimulationConfig, load_calibration
     from mlsysim.evaluation import Scorecard, evaluate
+    from mlsysim.fitting import calibrate
     from mlsysim.planner import Advice, Diagnosis, advise, contrast, diagnose
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.schedules import Timeline, simulate_pipeline
@@ -86,6 +87,7 @@ __all__ = [
     "Advice",
     "Calibration",
     "Calibrations",
+    "ClusterCalibration",
     "Comparison",
     "Compute",
     "ConfigError",
@@ -149,9 +151,11 @@ __all__ = [
     "UnknownEntryError",
     "Workload",
     "advise",
+    "calibrate",
     "contrast",
     "diagnose",
     "evaluate",
+    "load_calibration",
     "plot_roofline",
     "plot_scorecard",
     "plot_timeline",
@@ -166,6 +170,7 @@ __all__ = [
 # Loaded when first asked for: sweeps need NumPy, configurations PyYAML, and scenarios are made and
 # checked when they are loaded. The scalar path is free of all of them.
 _LATE = {
+    "ClusterCalibration": "config",
     "Limit": "scenario",
     "Scenario": "scenario",
     "Scenarios": "scenario",
@@ -178,9 +183,11 @@ _LATE = {
     "Sweep": "sweeps",
     "Timeline": "schedules",
     "advise": "planner",
+    "calibrate": "fitting",
     "contrast": "planner",
     "diagnose": "planner",
     "evaluate": "evaluation",
+    "load_calibration": "config",
     "plot_scorecard": "viz.scorecard",
     "plot_timeline": "viz.timeline",
     "simulate_pipeline": "schedules",
