@@ -69,8 +69,9 @@ from mlsysim.solvers import (
 from mlsysim.viz import plot_roofline
 
 if TYPE_CHECKING:
-    from mlsysim.config import SimulationConfig
+    from mlsysim.config import ClusterCalibration, SimulationConfig, load_calibration
     from mlsysim.evaluation import Scorecard, evaluate
+    from mlsysim.fitting import calibrate
     from mlsysim.planner import (
         Advice,
         Diagnosis,
@@ -99,6 +100,7 @@ __all__ = [
     "Advice",
     "Calibration",
     "Calibrations",
+    "ClusterCalibration",
     "Comparison",
     "Compute",
     "ConfigError",
@@ -165,10 +167,12 @@ __all__ = [
     "UnknownEntryError",
     "Workload",
     "advise",
+    "calibrate",
     "contrast",
     "diagnose",
     "evaluate",
     "odds",
+    "load_calibration",
     "plot_roofline",
     "plot_scorecard",
     "plot_sensitivity",
@@ -186,6 +190,7 @@ __all__ = [
 # Loaded on first use: sweeps need NumPy, configurations need PyYAML, and scenarios are made and
 # checked when they are loaded. The scalar path needs none of these.
 _LATE = {
+    "ClusterCalibration": "config",
     "Limit": "scenario",
     "Scenario": "scenario",
     "Scenarios": "scenario",
@@ -201,9 +206,11 @@ _LATE = {
     "Sweep": "sweeps",
     "Timeline": "schedules",
     "advise": "planner",
+    "calibrate": "fitting",
     "contrast": "planner",
     "diagnose": "planner",
     "evaluate": "evaluation",
+    "load_calibration": "config",
     "plot_scorecard": "viz.scorecard",
     "plot_sensitivity": "viz.tornado",
     "plot_timeline": "viz.timeline",

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
 from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
-from mlsysim.core.types import PRECISIONS, Node
+from mlsysim.core.types import PRECISIONS, Calibration, Node
 from mlsysim.scenario.names import entries
 from mlsysim.solvers.arguments import (
     Amount,
@@ -112,7 +112,8 @@ def _described(kind: Argument) -> tuple[str, str]:
     match kind:
         case Noun():
             what = " or ".join(item.__name__ for item in kind.kinds)
-            return "NAME", f"{what} of the zoo, such as {example(kind)}"
+            file = ", or the YAML file of a calibration" if Calibration in kind.kinds else ""
+            return "NAME", f"{what} of the zoo, such as {example(kind)}{file}"
         case Amount():
             sign = "0 or more" if kind.zero else "above 0"
             unit = f'a number with a unit, such as "5 {kind.unit}"'

@@ -13,10 +13,10 @@ from typing import Any
 
 from mlsysim.config.checking import KEYS, MACRO_KEYS, PRICES, REGIONS, REQUIRED, SYSTEM_KEYS
 from mlsysim.config.parts import BOUNDS
-from mlsysim.core.types import PRECISIONS, NetworkFabric, TransformerModel, Workload
+from mlsysim.core.types import PRECISIONS, Calibration, NetworkFabric, TransformerModel, Workload
 from mlsysim.scenario.accounts import MACRO_METRICS
 from mlsysim.scenario.limits import metrics_of
-from mlsysim.scenario.names import entries
+from mlsysim.scenario.names import FILE, entries
 from mlsysim.scenario.tasks import TASKS, Task
 from mlsysim.solvers.arguments import (
     Amount,
@@ -131,6 +131,8 @@ def _value(kind: Argument) -> Schema:
             return {"enum": list(PRECISIONS)}
         case Amount():
             return _amount(kind.unit)
+        case Noun() if Calibration in kind.kinds:
+            return {"anyOf": [_names(*kind.kinds), {"type": "string", "pattern": FILE.pattern}]}
         case Noun():
             return _names(*kind.kinds)
     return {}

@@ -20,12 +20,12 @@ PRIORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
         "nic_efficiency": (0.85, 0.12, 0.3, 0.97),
     },
     "software": {
-        "gemm_speed": (0.97, 0.06, 0.4, 1.0),
-        "attention_speed": (0.9, 0.2, 0.2, 1.0),
-        "hidden_bytes": (20.0, 0.5, 6.0, 150.0),
-        "cast_bytes": (2.0, 0.5, 0.3, 12.0),
+        "gemm_speed": (0.97, 0.1, 0.4, 1.0),
+        "attention_speed": (0.9, 0.3, 0.2, 1.0),
+        "hidden_bytes": (20.0, 0.7, 6.0, 150.0),
+        "cast_bytes": (3.0, 0.7, 0.3, 12.0),
         "score_bytes": (12.2, 0.2, 6.0, 30.0),
-        "loss_bytes": (30.0, 0.4, 8.0, 120.0),
+        "loss_bytes": (30.0, 0.6, 8.0, 120.0),
         "collective_overhead": (50.0, 1.2, 1.0, 1000.0),
         "layer_launch": (0.5, 0.6, 0.02, 3.0),
         "launch_exposed": (0.1, 0.4, 0.005, 0.6),
@@ -37,7 +37,7 @@ PRIORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
         "tensor_overlap": (0.5, 0.4, 0.02, 0.99),
         "gather_overlap": (0.5, 0.5, 0.02, 1.0),
         "gradient_overlap": (0.8, 0.2, 0.02, 1.0),
-        "step_overhead": (1.0, 1.0, 0.05, 100.0),
+        "step_overhead": (2.0, 1.5, 0.05, 100.0),
     },
 }
 """Per constant: what to expect, by how much machines or frameworks differ (standard deviation of
