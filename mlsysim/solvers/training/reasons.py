@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.units import dress, format_number
+from mlsysim.registry.calibration.machines import Machines, machine_for
+from mlsysim.registry.calibration.training import MEASURED, MEASURED_FORMATS
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import training_work
 
-__all__ = ["reasons"]
+__all__ = ["outside", "reasons"]
 
 
 def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
@@ -29,6 +31,22 @@ def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
             f"{count} microbatches leaves {format_number(values['microbatch_size'])} of a "
             f"sequence each; make batch_size a multiple of {replicas * count}"
         )
+    return found
+
+
+def outside(i: TrainingInputs) -> list[str]:
+    """Say where a plan lies outside everything that was measured."""
+    found = []
+    for name, (least, most) in MEASURED.items():
+        value = getattr(i, name)
+        if value < least:
+            found.append(f"{name} = {value:,} is below {least:,}, the least of any measured run")
+        elif value > most:
+            found.append(f"{name} = {value:,} is above {most:,}, the most of any measured run")
+    if i.precision.name not in MEASURED_FORMATS:
+        found.append(f"no measured run computed in {i.precision.name}")
+    if machine_for(i.device.generation, i.device.name) is Machines.Uncalibrated:
+        found.append(f"no run was measured on {i.device.name}")
     return found
 
 

@@ -145,6 +145,8 @@ class DistributedResult(Result):
     """Whether the step can run."""
     reasons: tuple[str, ...]
     """Why it cannot; empty if it can."""
+    outside: tuple[str, ...]
+    """Where the plan lies outside everything that was measured: its band says less there."""
     parallelism: Parallelism
     """The sizes of the groups."""
     node_performance: DeviceStep

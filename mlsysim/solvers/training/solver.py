@@ -32,7 +32,7 @@ from mlsysim.solvers.arguments import (
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.training.inputs import RULES, TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
-from mlsysim.solvers.training.reasons import reasons
+from mlsysim.solvers.training.reasons import outside, reasons
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training.textbook import textbook_step
 
@@ -287,6 +287,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             "band": lambda: inputs.calibration.basis if values.get("step_latency_low") else "",
             "power_calibration": lambda: inputs.power_calibration.name,
             "reasons": lambda: tuple(reasons(values, inputs)),
+            "outside": lambda: tuple(outside(inputs)),
             "parallelism": lambda: Parallelism(
                 dp=values["dp_size"],
                 tp=inputs.tp_size,
