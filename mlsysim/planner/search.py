@@ -97,7 +97,9 @@ class Search:
             self._evaluate(shared, block, total)
         if not self._parts and not any(block["memory"].size for _, block in self.failed):
             shared, block = work[0]
-            first = {n: int(values[0]) for n, values in block.items() if n in LEVERS}
+            first: dict[str, Any] = {
+                n: int(values[0]) for n, values in block.items() if n in LEVERS
+            }
             DistributedSolver.solve(**self.fixed, **shared, **first)  # says why none is valid
         return self._ranked({fleet.name: fleet for fleet in fleets})
 
