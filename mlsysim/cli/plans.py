@@ -15,7 +15,7 @@ from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.evaluation import plain
-from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis
+from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis, Odds
 from mlsysim.planner import advise as find_plan
 from mlsysim.planner import contrast as compare
 from mlsysim.planner import diagnose as find_faults
@@ -83,6 +83,10 @@ def _advice_data(advice: Advice, plans: Table) -> dict[str, Any]:
         "front": list(records(advice.front)),
         "alternatives": [_alternative_data(item) for item in advice.alternatives],
         "diagnoses": [_diagnosis_data(item) for item in advice.diagnoses],
+        "odds": {lever: _odds_data(item) for lever, item in advice.odds.items()},
+        "quarter": None if advice.quarter is None else _alternative_data(advice.quarter),
+        "reliability": None if advice.reliability is None else plain(advice.reliability),
+        "tight": advice.tight,
     }
 
 
@@ -92,6 +96,16 @@ def _alternative_data(item: Alternative) -> dict[str, Any]:
         "value": plain(item.value),
         "configuration": plain(item.configuration),
         "loss": plain(item.loss),
+        "words": item.words,
+    }
+
+
+def _odds_data(item: Odds) -> dict[str, Any]:
+    return {
+        "probability": item.probability,
+        "margin": item.margin,
+        "hinge": item.hinge,
+        "flips_at": plain(item.flips_at),
         "words": item.words,
     }
 

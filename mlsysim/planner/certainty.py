@@ -244,12 +244,19 @@ def _counts(path: str) -> bool:
     return path.endswith(("count", "_per_node"))
 
 
+def _share(probability: float) -> str:
+    """Write a probability: none is certain to the last percent."""
+    if probability > 0.99:
+        return "over 99%"
+    return "under 1%" if probability < 0.01 else f"{probability:.0%}"
+
+
 def _words(
     probability: float | None, question: Question, hinge: str, flips: Any, way: float
 ) -> str:
     parts = []
     if probability is not None:
-        parts.append(f"faster in {probability:.0%} of the band")
+        parts.append(f"faster in {_share(probability)} of the band")
     if flips is not None:
         place = question.place(hinge)
         now = format_number(place.dressed(place.value))
