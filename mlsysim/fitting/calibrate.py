@@ -77,10 +77,28 @@ def calibrate(
     --------
     >>> import mlsysim
     >>> runs = [
-    ...     dict(id="short", model="Llama3_8B", hardware="H100", n_gpus=8, global_batch=16,
-    ...          seq_len=8192, zero_stage=3, flash_attention=1, step_time_s=3.2),
-    ...     dict(id="typo", model="Llama3_8B", hardware="H100", n_gpus=8, global_batch=16,
-    ...          seq_len=8192, zero_stage=3, flash_attention=1, step_time_s=0.32),
+    ...     dict(
+    ...         id="short",
+    ...         model="Llama3_8B",
+    ...         hardware="H100",
+    ...         n_gpus=8,
+    ...         global_batch=16,
+    ...         seq_len=8192,
+    ...         zero_stage=3,
+    ...         flash_attention=1,
+    ...         step_time_s=3.2,
+    ...     ),
+    ...     dict(
+    ...         id="typo",
+    ...         model="Llama3_8B",
+    ...         hardware="H100",
+    ...         n_gpus=8,
+    ...         global_batch=16,
+    ...         seq_len=8192,
+    ...         zero_stage=3,
+    ...         flash_attention=1,
+    ...         step_time_s=0.32,
+    ...     ),
     ... ]
     >>> ours = mlsysim.calibrate(runs, name="ours")
     >>> [row.id for row in ours.rows], [row.id for row in ours.refused]
@@ -165,9 +183,7 @@ def _artifact(
             }
             for run, log in zip(runs, after, strict=True)
         ],
-        "refused": [
-            {"id": row[:_LONGEST], "reason": reason[:_LONGEST]} for row, reason in refused
-        ],
+        "refused": [{"id": row[:_LONGEST], "reason": reason[:_LONGEST]} for row, reason in refused],
     }
     if pool.best is not None:
         data["next_run"] = {

@@ -77,9 +77,7 @@ class Posterior:
         """
         z, freedom = _EDGE, _MISFIT_RUNS + len(self.errors)
         student = (
-            z
-            + (z**3 + z) / (4 * freedom)
-            + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+            z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
         )
         return student * math.sqrt(self.misfit * (variance + SPREAD**2))
 
