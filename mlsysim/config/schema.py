@@ -106,7 +106,9 @@ def _when(task: Task) -> Schema:
 def _argument(kind: Argument, default: Any, note: str) -> Schema:
     schema: Schema = {"description": note} if note else {}
     value = _value(kind)
-    schema |= {"anyOf": [*value.get("anyOf", [value]), {"type": "null"}]} if kind.optional else value
+    if kind.optional:
+        value = {"anyOf": [*value.get("anyOf", [value]), {"type": "null"}]}
+    schema |= value
     if default is not inspect.Parameter.empty:
         schema["default"] = default
     return schema
