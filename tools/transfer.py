@@ -1,9 +1,13 @@
 """How far do three runs of a cluster carry: ``python -m tools.transfer``.
 
 For every family and device with at least eight usable rows marked ``calibrate``, draw three of
-them, calibrate on those from the registry's constants, and predict the rest. All choices of three
-where there are a hundred or fewer, or else a hundred that are drawn with a fixed seed. Writes
-``measurements/three_runs.csv``. Rows marked ``check`` are never read.
+them, calibrate on those, and predict the rest. All choices of three where there are a hundred or
+fewer, or else a hundred that are drawn with a fixed seed. Writes ``measurements/three_runs.csv``.
+Rows marked ``check`` are never read.
+
+A user's cluster is one that the registry's constants were not fitted to, so each family starts from
+constants that are fitted without it. That takes a minute per family; ``--registry`` starts from the
+registry instead, and writes nothing.
 """
 
 from __future__ import annotations
@@ -16,17 +20,26 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
+import numpy as np
+
+from mlsysim.core.fields import units_of
+from mlsysim.core.types import Software
+from mlsysim.core.units import Q_
 from mlsysim.fitting.constants import constants_of
 from mlsysim.fitting.outliers import fit_without_outliers
 from mlsysim.fitting.posterior import log_times
 from mlsysim.fitting.proposals import pool_of
-from mlsysim.fitting.runs import Run, base_of, runs_of
+from mlsysim.fitting.runs import Run, base_of, float_of, run_of, runs_of
+from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.machines import Machines
 from mlsysim.validation.aliases import find_accelerator
 from mlsysim.validation.rows import Row, read_rows
-from tools.calibrate import DATA
-from tools.calibration_fits import FAMILIES
+from tools.calibrate import DATA, free, load, solve
+from tools.calibration_fits import FAMILIES, SWITCHED
 
 FEWEST, DRAWN = 8, 3
 TARGET = DATA / "three_runs.csv"
@@ -57,6 +70,46 @@ def families() -> Iterator[tuple[str, str, list[Row]]]:
             found[of_group[row.group], device.name].append(row)
     for (family, name), rows in sorted(found.items()):
         yield family, name, rows
+
+
+@cache
+def _fitted_without(family: str) -> dict[tuple[str, str], float]:
+    """Return constants that are fitted to the other families; what these cannot tell is the prior.
+
+    They are keyed by machine or framework, and field.
+    """
+    every = load("calibrate")
+    own = np.isin(every.group.astype(str), FAMILIES[family])
+    fitted = solve(every.take(~own))
+    unknown = {key: prior for key, (prior, *_) in free(every.take(own)).items()}
+    return unknown | fitted
+
+
+def without(family: str, runs: Sequence[Run]) -> list[Run]:
+    """Return runs with constants that are fitted to the other families."""
+    fitted = _fitted_without(family)
+    catalogs: tuple[Any, ...] = (Machines, Frameworks)
+    keys = {row.name: key for catalog in catalogs for key, row in catalog.items()}
+    units = {field: unit for field, unit, plain in units_of(Software) if not plain}
+
+    def changed(row: Any) -> Any:
+        """Return a record with the constants of its key; what a recipe switched off stays off."""
+        return replace(
+            row,
+            **{
+                field: Q_(value, units[field]) if field in units else value
+                for (owner, field), value in fitted.items()
+                if owner == keys[row.name]
+                and not (field in SWITCHED and float_of(getattr(row, field)) == 0)
+            },
+        )
+
+    made = []
+    for run in runs:
+        known = run.admitted.calibration
+        own = replace(known, machine=changed(known.machine), software=changed(known.software))
+        made.append(run_of(run.id, run.arguments | {"calibration": own}, run.measured))
+    return made
 
 
 def choices(count: int, most: int) -> list[tuple[int, ...]]:
@@ -99,13 +152,15 @@ def main() -> None:
     """Score every family, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--choices", type=int, default=100, help="choices of three per family")
-    parser.add_argument("--dry", action="store_true", help="print, and leave the table as it is")
+    parser.add_argument("--registry", action="store_true", help="start from the registry's rows")
     options = parser.parse_args()
     scores = []
     for family, device, rows in families():
         runs, _ = runs_of(rows, None)
         if len(runs) < FEWEST:
             continue
+        if not options.registry:
+            runs = without(family, runs)
         found = score(family, device, runs, options.choices)
         scores.append(found)
         print(
@@ -114,7 +169,7 @@ def main() -> None:
             f"coverage {found.coverage:5.1f}",
             flush=True,
         )
-    if options.dry:
+    if options.registry:
         return
     with TARGET.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -378,7 +378,7 @@ def _made(document: Document) -> ClusterCalibration:
     try:
         return ClusterCalibration(**_arguments(_Part(document, (), data)))
     except ConfigError as fault:
-        if hasattr(fault, "faults"):
+        if getattr(fault, "faults", ()):  # refused with its place already
             raise
         raise document.stop(fault.message) from None
 
@@ -398,6 +398,8 @@ def _arguments(top: _Part) -> dict[str, Any]:
     refused = [
         RefusedRow(id=each.text("id"), reason=each.text("reason")) for each in top.parts("refused")
     ]
+    if not rows:
+        raise top.refusal("rows", "is empty: a calibration has at least one run")
     following = None
     if top.has("next_run"):
         part = top.part("next_run")
@@ -470,7 +472,7 @@ class _Part:
         """Refuse keys that are unknown or missing."""
         for key in self.data:
             if key not in keys:
-                raise self._refusal((*self._path, key), f"unknown key; known: {', '.join(keys)}")
+                raise self.refusal(key, f"unknown key; known: {', '.join(keys)}")
         for key in keys:
             self._value(key)
 
@@ -486,11 +488,8 @@ class _Part:
         """Return the mappings in the list below a key; without one, those below all keys."""
         if key is None:
             return [self.part(each) for each in self.data]
-        path = (*self._path, key)
-        return [
-            _Part(self._document, (*path, place), each)
-            for place, each in enumerate(self._items(key))
-        ]
+        path, items = (*self._path, key), self._items(key)
+        return [_Part(self._document, (*path, place), each) for place, each in enumerate(items)]
 
     def texts(self, key: str) -> list[str]:
         """Return the texts in the list below a key."""
@@ -500,14 +499,14 @@ class _Part:
         """Return the text below a key."""
         value = self._value(key)
         if not isinstance(value, str):
-            raise self._refusal((*self._path, key), f"is {kind_of(value)}: write text")
+            raise self.refusal(key, f"is {kind_of(value)}: write text")
         return value
 
     def number(self, key: str) -> float:
         """Return the number below a key."""
         value = self._value(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._refusal((*self._path, key), f"is {kind_of(value)}: write a number")
+            raise self.refusal(key, f"is {kind_of(value)}: write a number")
         return float(value)
 
     def numbers(self, *keys: str) -> dict[str, float]:
@@ -522,13 +521,17 @@ class _Part:
     def _items(self, key: str) -> list[Any]:
         value = self._value(key)
         if not isinstance(value, list):
-            raise self._refusal((*self._path, key), f"is {kind_of(value)}: write a list")
+            raise self.refusal(key, f"is {kind_of(value)}: write a list")
         return value
 
     def _value(self, key: str) -> Any:
         if key not in self.data:
-            raise self._refusal((*self._path, key), "is missing")
+            raise self.refusal(key, "is missing")
         return self.data[key]
+
+    def refusal(self, key: str, message: str) -> ConfigError:
+        """Compose the error for what is below a key."""
+        return self._refusal((*self._path, key), message)
 
     def _refusal(self, path: KeyPath, message: str) -> ConfigError:
         return self._document.stop(message, self._document.line_of(path), path)

@@ -105,11 +105,10 @@ def _when(task: Task) -> Schema:
 
 def _argument(kind: Argument, default: Any, note: str) -> Schema:
     schema: Schema = {"description": note} if note else {}
-    schema |= _value(kind)
+    value = _value(kind)
     if kind.optional:
-        schema = {"anyOf": [_value(kind), {"type": "null"}]} | (
-            {"description": note} if note else {}
-        )
+        value = {"anyOf": [*value.get("anyOf", [value]), {"type": "null"}]}
+    schema |= value
     if default is not inspect.Parameter.empty:
         schema["default"] = default
     return schema
