@@ -36,7 +36,19 @@ _SKIPPED = frozenset(
     )
 )
 """Fields that tables do not have: texts, and nested results. `Sweep.result` has them."""
-_OWN = frozenset(("model", "fleet", "hardware", "precision", "recompute", "schedule", "attention"))
+_OWN = frozenset(
+    (
+        "model",
+        "fleet",
+        "hardware",
+        "precision",
+        "recompute",
+        "optimizer",
+        "loss",
+        "schedule",
+        "attention",
+    )
+)
 """Arguments whose columns show the given names."""
 _COUNT = re.compile(r" \([0-9]+ of [0-9]+ configurations; .*\)$")
 """What a sweep adds to the message of `solve`."""

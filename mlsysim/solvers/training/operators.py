@@ -328,10 +328,11 @@ def _modules_again(
     blocks = [group.feed_forward for group in model.groups]
     inner = mean_over(model, [block.matrices * inner_width(block) for block in blocks])
     elements = again.norm_share * norms + again.activation_share * inner / i.tp_size
-    heads = 0 * tokens
+    streams = f.memory_time(tokens * d.activation_bytes * elements, d.memory)
+    heads = 0 * streams
     if isinstance(a, LatentBlock):
         heads = again.latent_share * up_projections(d, a, tokens, i.tp_size).time
-    return f.memory_time(tokens * d.activation_bytes * elements, d.memory), heads
+    return streams, heads
 
 
 def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) -> Experts:
