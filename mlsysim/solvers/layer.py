@@ -175,7 +175,8 @@ def forward(
             routed = block(
                 d, model, met.rows, group.feed_forward.width, met.shards, met.matrices, met.rate
             )
-            shared = block(d, model, tokens, group.feed_forward.shared_width, tp, 1, d.product)
+            width = group.feed_forward.shared_width
+            shared = block(d, model, where(width > 0, tokens, 0), width, tp, 1, d.product)
             feed_forward.append(routed + shared)
             inner = (
                 group.feed_forward.experts_per_token * group.feed_forward.width
