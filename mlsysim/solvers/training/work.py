@@ -348,7 +348,11 @@ def answer(
         "pipeline_bubble_latency": bubble,
         "optimizer_latency": update,
         "launch_latency": host,
-        "bubble_fraction": bubble / (busy + bubble),
+        "bubble_fraction": where(
+            i.schedule.split_backward > 0,
+            bubble / (busy + bubble),
+            f.pipeline_bubble_fraction(i.pp_size, i.microbatch_count, i.virtual_stages),
+        ),
         "model_flops": w.model_flops,
         "device_flops": w.device_flops,
         "dp_size": w.dp_size,
