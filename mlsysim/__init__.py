@@ -1,7 +1,7 @@
 """mlsysim: closed-form physics of machine-learning systems.
 
-Every answer shows its work (`result.explain()`), every number names its source, and the same
-formula that teaches also sweeps a million configurations a second (`sweep`).
+Every answer shows its work (`result.explain()`), every number has a source, and the same formulas
+that explain one result can sweep a million configurations per second (`sweep`).
 """
 
 import importlib
@@ -69,15 +69,29 @@ from mlsysim.solvers import (
 from mlsysim.viz import plot_roofline
 
 if TYPE_CHECKING:
-    from mlsysim.config import SimulationConfig
+    from mlsysim.config import ClusterCalibration, SimulationConfig, load_calibration
     from mlsysim.evaluation import Scorecard, evaluate
-    from mlsysim.planner import Advice, Diagnosis, advise, contrast, diagnose
+    from mlsysim.fitting import calibrate
+    from mlsysim.planner import (
+        Advice,
+        Diagnosis,
+        Odds,
+        Requirement,
+        Sensitivity,
+        advise,
+        contrast,
+        diagnose,
+        odds,
+        required,
+        sensitivity,
+    )
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.scorecard import plot_scorecard
     from mlsysim.viz.timeline import plot_timeline
+    from mlsysim.viz.tornado import plot_sensitivity
 
 __version__ = "0.1.0"
 
@@ -86,6 +100,7 @@ __all__ = [
     "Advice",
     "Calibration",
     "Calibrations",
+    "ClusterCalibration",
     "Comparison",
     "Compute",
     "ConfigError",
@@ -114,6 +129,7 @@ __all__ = [
     "NetworkFabric",
     "Node",
     "OOMError",
+    "Odds",
     "ParallelismError",
     "PowerCalibration",
     "PowerCalibrations",
@@ -124,10 +140,12 @@ __all__ = [
     "ReliabilityResult",
     "ReliabilitySolver",
     "Report",
+    "Requirement",
     "SLAViolation",
     "Scenario",
     "Scenarios",
     "Scorecard",
+    "Sensitivity",
     "ServingCalibration",
     "ServingCalibrations",
     "ServingModel",
@@ -149,12 +167,18 @@ __all__ = [
     "UnknownEntryError",
     "Workload",
     "advise",
+    "calibrate",
     "contrast",
     "diagnose",
     "evaluate",
+    "odds",
+    "load_calibration",
     "plot_roofline",
     "plot_scorecard",
+    "plot_sensitivity",
     "plot_timeline",
+    "required",
+    "sensitivity",
     "simulate_pipeline",
     "standalone_fleet",
     "sweep",
@@ -163,9 +187,10 @@ __all__ = [
 ]
 
 
-# Loaded when first asked for: sweeps need NumPy, configurations PyYAML, and scenarios are made and
-# checked when they are loaded. The scalar path is free of all of them.
+# Loaded on first use: sweeps need NumPy, configurations need PyYAML, and scenarios are made and
+# checked when they are loaded. The scalar path needs none of these.
 _LATE = {
+    "ClusterCalibration": "config",
     "Limit": "scenario",
     "Scenario": "scenario",
     "Scenarios": "scenario",
@@ -175,14 +200,23 @@ _LATE = {
     "Report": "validation",
     "Advice": "planner",
     "Diagnosis": "planner",
+    "Odds": "planner",
+    "Requirement": "planner",
+    "Sensitivity": "planner",
     "Sweep": "sweeps",
     "Timeline": "schedules",
     "advise": "planner",
+    "calibrate": "fitting",
     "contrast": "planner",
     "diagnose": "planner",
     "evaluate": "evaluation",
+    "load_calibration": "config",
     "plot_scorecard": "viz.scorecard",
+    "plot_sensitivity": "viz.tornado",
     "plot_timeline": "viz.timeline",
+    "odds": "planner",
+    "required": "planner",
+    "sensitivity": "planner",
     "simulate_pipeline": "schedules",
     "standalone_fleet": "scenario",
     "sweep": "sweeps",

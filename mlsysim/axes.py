@@ -1,4 +1,4 @@
-"""One axis of a sweep: its values as they were given, and as the model takes them."""
+"""One axis of a sweep: its values as given, and as the model takes them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import Record
 from mlsysim.core.inputs import Varying
 from mlsysim.core.units import Q_, is_quantity, si_factor, unit
-from mlsysim.solvers.arguments import Amount, Argument, Number, is_array
+from mlsysim.solvers.arguments import Amount, Argument, Number, is_axis
 
-__all__ = ["Axis", "is_axis"]
+__all__ = ["Axis"]
 
 _SEQUENCES = (list, tuple, range)
 _PLAIN = (int, float)
 _DATES = "mM"
 """NumPy's kinds of times and dates."""
-
-
-def is_axis(value: Any) -> bool:
-    """Tell whether an argument holds several values."""
-    return isinstance(value, _SEQUENCES) or is_array(value)
 
 
 class Axis:
@@ -33,8 +28,8 @@ class Axis:
     Attributes
     ----------
     picks : list
-        What the solver is given for the values: each name or object once, a placeholder for all
-        numbers together, and `None`.
+        What the solver gets for the values: each name or object once, one placeholder for all
+        numbers, and `None`.
     codes : ndarray
         Which pick each value is.
     numbers : ndarray
@@ -66,16 +61,16 @@ class Axis:
         return len(self.picks) > 1 or not isinstance(self.picks[0], Varying)
 
     def value(self, position: int) -> Any:
-        """Return one value as `solve` takes it."""
+        """Return one value in the form that `solve` takes."""
         value = self._given[position]
         if hasattr(value, "magnitude") and hasattr(value.magnitude, "item"):
             return Q_(value.magnitude.item(), value.units)
-        # As Python's own they would be whole numbers of nanoseconds.
+        # As Python objects they would be whole numbers of nanoseconds.
         dated = getattr(getattr(value, "dtype", None), "kind", "") in _DATES
         return value.item() if isinstance(value, np.generic) and not dated else value
 
     def column(self) -> tuple[NDArray[Any], str]:
-        """Return the values as they are shown, and their unit."""
+        """Return the values as shown in a table, and their unit."""
         given = self._given
         if isinstance(given, np.ndarray):
             return given, ""
@@ -138,7 +133,7 @@ def _flat(name: str, values: Any) -> Any:
     """
     if is_quantity(values) and not isinstance(values, Q_):
         raise ConfigError(
-            f"{name} belongs to another registry of units: make it with mlsysim.Q_", argument=name
+            f"{name} belongs to another unit registry: make it with mlsysim.Q_", argument=name
         )
     plain = getattr(values, "magnitude", values)
     if np.ma.is_masked(plain):

@@ -1,4 +1,4 @@
-"""Columns of a sweep: what the models of its parts return, joined and put in units."""
+"""Columns of a sweep: the outputs of the models of its parts, joined and in units."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["columns_of", "outputs_of"]
 def outputs_of(
     grid: Grid, parts: list[Part], executor: Executors | None, progress: Progress
 ) -> dict[str, NDArray[Any]]:
-    """Run the models, and join what they return into one column per output.
+    """Run the models, and join their outputs into one column each.
 
-    An output that the model of a row does not return is unknown there. A row without a model has
-    no known outputs.
+    An output that the model of a row does not return is unknown in that row. In a row without a
+    model, all outputs are unknown.
     """
     report = reporter(progress)
     found: dict[str, NDArray[Any]] = {}
@@ -48,7 +48,7 @@ def outputs_of(
 
 
 def _outputs(grid: Grid) -> dict[str, np.dtype[Any]]:
-    """Return what models of the solver return, and its type, without running one."""
+    """Return the outputs of the solver's models, and their types, without running one."""
     rest = grid.cls.rest({}, None)
     kinds = {"bool": np.dtype(bool), "str": np.dtype(str)}
     return {

@@ -1,4 +1,4 @@
-"""Names of the first edition that are in print, and what they are called now.
+"""Names of the printed first edition, and their current names.
 
 They stay importable from `mlsysim`; new code should use the current names.
 """
@@ -31,5 +31,5 @@ ServingModel = ServingSolver
 SingleNodeModel = SingleNodeSolver
 SustainabilityModel = SustainabilitySolver
 
-# `mlsysim` imports this module, so every result that is made answers to these names.
+# `mlsysim` imports this module, so every result has these names.
 DistributedResult.aliases = {"node_profile": "node_performance"}

@@ -2,7 +2,7 @@
 
 A solver admits its arguments once for each combination of names, objects and stages that occurs,
 which we call a case. The cases of one model and one structure are stacked into one form of its
-inputs, in which every number is that of an axis, or varies only along the axes that decide it.
+inputs. Every number in it belongs to an axis, or varies only along the axes that determine it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.axes import Axis, is_axis
+from mlsysim.axes import Axis
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.forms import structure
 from mlsysim.core.inputs import Inputs, Varying
 from mlsysim.core.table import Column
 from mlsysim.memory import check_room
 from mlsysim.slices import Chosen, holding
+from mlsysim.solvers.arguments import is_axis
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.spread import SpreadColumn
 
@@ -34,19 +35,19 @@ __all__ = ["Grid", "Part"]
 _CASE = 3000
 
 _Kind: TypeAlias = tuple[Model[Any], Any]
-"""What cases must share to be computed together: the model, and the structure of its inputs."""
+"""Cases with the same model and structure of inputs are computed together."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What a solver admits for a combination, as plain inputs, and the model that it chooses."""
+    """The admitted inputs of a combination, in plain form, and the model for them."""
 
     model: Model[Any]
     inputs: Inputs
 
     @property
     def kind(self) -> _Kind:
-        """What it must share with those that it is computed with."""
+        """The model and the structure of the inputs."""
         return self.model, structure(self.inputs)
 
 
@@ -81,7 +82,7 @@ class _Layout:
     def of(self, own: NDArray[np.bool_]) -> tuple[_Layout, NDArray[np.intp]]:
         """Return the layout of the rows of some cases, and these rows.
 
-        Where the rows are all combinations of some positions of each axis, axes stay axes.
+        If the rows are all combinations of some positions of each axis, axes stay axes.
         """
         mask = own[self.case]
         rows = np.flatnonzero(np.broadcast_to(mask, self.shape))
@@ -97,7 +98,7 @@ class _Layout:
 
 @dataclass(frozen=True)
 class Part:
-    """The rows that one model computes together, and which of them are valid."""
+    """Rows that one model computes together, and whether each of them is valid."""
 
     model: Model[Any]
     inputs: Inputs
@@ -145,7 +146,7 @@ class Grid:
         return math.prod(self.shape)
 
     def picked(self, rows: NDArray[Any]) -> Grid:
-        """Return the same configurations, of which the table holds some rows only."""
+        """Return the same configurations for a table that holds only some of the rows."""
         part = object.__new__(Grid)
         part.__dict__.update(self.__dict__)
         part._rows = rows if self._rows is None else self._rows[rows]
@@ -187,7 +188,7 @@ class Grid:
         return {name: axis for name, axis in self._axes.items() if axis.chooses}
 
     def _case(self, picks: tuple[Any, ...]) -> _Case | None:
-        """Look a combination up; `None` if the solver refuses it."""
+        """Admit a combination; `None` if the solver refuses it."""
         stand_ins = {name: axis.picks[0] for name, axis in self._axes.items()}
         chosen = dict(zip(self._choosing(), picks, strict=True))
         try:
@@ -215,7 +216,7 @@ class Grid:
     def _part(self, places: list[int], layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
         own = {place: case for place in places if (case := self._cases[place]) is not None}
         first = own[places[0]]
-        # Refused cases take the numbers of another one. Their rows are marked and show none.
+        # Refused cases get the numbers of another case. Their rows are marked, and show no numbers.
         cases = [own.get(place, first) for place in range(len(self._cases))]
         inputs = type(first.inputs).stacked(
             [case.inputs for case in cases], lambda values: self._joined(values, layout)
@@ -252,7 +253,7 @@ class Grid:
             self.cls.solve(**self.arguments(first))
         except ConfigError as fault:
             fault.message += (
-                f' ({missing} of {self.size} configurations; invalid="mark" or "drop" goes on '
+                f' ({missing} of {self.size} configurations; invalid="mark" or "drop" continues '
                 "without them)"
             )
             raise
@@ -272,7 +273,7 @@ class Grid:
 
 
 def _spread(values: NDArray[Any], layout: _Layout) -> Any:
-    """Lay the values of the cases out along the axes that decide them."""
+    """Arrange the values of the cases along the axes that determine them."""
     if len(layout.shape) == 1:
         return Chosen(values, layout.case)  # rows are many, and cases few
     table = values[layout.case]

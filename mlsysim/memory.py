@@ -1,4 +1,4 @@
-"""How much memory there is, and which sweeps are too large for it."""
+"""Free memory, and a check for sweeps that are too large for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlsysim.core.units import Q_, format_number
 __all__ = ["check_room", "free_memory"]
 
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-# Smaller sweeps are not worth a look.
+# Smaller sweeps are not checked.
 _SMALL = 64e6
 
 
@@ -28,16 +28,16 @@ def check_room(
     lengths
         Values of each axis.
     count
-        Rows of the sweep, or other things that it holds in memory.
+        Rows of the sweep, or other items that it holds in memory.
     bytes_of_each
-        Bytes that each of them takes, at least.
+        Minimum number of bytes for each of them.
     things
         What is counted.
 
     Raises
     ------
     ConfigError
-        If there is less free memory than the sweep needs.
+        If the sweep needs more than the free memory.
     """
     need = count * bytes_of_each
     if need < _SMALL or need <= (free := free_memory()):
@@ -54,7 +54,7 @@ def check_room(
 
 
 def free_memory() -> float:
-    """Return the bytes that this process may still take, or infinity if that is not known."""
+    """Return the bytes that this process may still allocate, or infinity if that is not known."""
     found = [math.inf]
     available = re.search(r"MemAvailable: +([0-9]+) kB", _text("/proc/meminfo"))
     if available:

@@ -1,7 +1,7 @@
-"""Slices of a sweep: where they are cut, who computes them, and what becomes of lost ones.
+"""Slices of a sweep: how they are cut, computed, and submitted again after a failure.
 
 A slice is a range of rows, small enough for its arrays to stay in the processor's cache. The cuts
-depend on the grid alone. So every slice is computed from the same numbers by the same operations,
+depend only on the grid. So every slice is computed from the same numbers by the same operations,
 here or in another process, and the table is the same to the last bit.
 """
 
@@ -33,17 +33,17 @@ __all__ = ["Chosen", "Executors", "Progress", "holding", "reporter", "run_slices
 I = TypeVar("I")  # noqa: E741 - models call their inputs `i`
 
 Executors: TypeAlias = Executor | Callable[[], Executor]
-"""An executor, or a function that makes one, and makes it anew when its workers have died."""
+"""An executor, or a function that makes one, and makes another after its workers have died."""
 
 Progress: TypeAlias = bool | Callable[[int, int], None]
-"""Whether to draw a bar, or what to call with the rows done and the rows in all."""
+"""Whether to draw a bar, or a function that is called with the rows done and the total."""
 
 _Model: TypeAlias = Callable[[Any], dict[str, Any]]
 
 # Rows of a slice: a few dozen arrays of this length stay in cache. A million rows at once would
-# pass through memory once for every formula, which takes several times as long as the arithmetic.
+# go through memory for every formula, and take several times as long as the arithmetic.
 _CACHED = 16_384
-# How often a slice is submitted before it counts as lost.
+# How many times a slice is submitted before it counts as lost.
 _ATTEMPTS = 3
 # Seconds to wait for running slices when a sweep is stopped.
 _PATIENCE = 5.0
@@ -60,7 +60,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class _Slice:
-    """A range of rows, and where they lie in the grid."""
+    """A range of rows, and their position in the grid."""
 
     rows: slice
     box: tuple[slice, ...]
@@ -78,8 +78,8 @@ class _Slice:
         # Shapes are aligned from the right, as in broadcasting.
         box = self.box[len(self.box) - value.ndim :]
         spots = [s if size > 1 else slice(None) for s, size in zip(box, value.shape, strict=True)]
-        # A copy that has been sent is contiguous; a view of the same numbers may not be, and
-        # NumPy may take another path through it.
+        # A copy that was sent to a worker is contiguous. A view of the same numbers may not be, and
+        # NumPy may process it differently.
         return np.ascontiguousarray(value[tuple(spots)])
 
 
@@ -99,7 +99,7 @@ def run_slices(
     ConfigError
         If `executor` or `progress` is something else.
     ExecutorError
-        If the executor lost a slice each time that it was submitted.
+        If the executor lost a slice on every attempt.
     """
     report = reporter(progress)
     lengths = _varying(inputs, shape)
@@ -143,9 +143,9 @@ def _varying(inputs: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _extents(model: _Model, inputs: Any, lengths: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Return the lengths of the axes along which each output varies, seen in a corner of the grid.
+    """Return the lengths of the axes along which each output varies, from a corner of the grid.
 
-    What an output varies along does not depend on values: `where` evaluates both of its branches.
+    These axes do not depend on values, because `where` evaluates both of its branches.
     """
     box = tuple(slice(0, min(2, length)) for length in lengths)
     size = tuple(part.stop for part in box)
@@ -163,7 +163,7 @@ def _extents(model: _Model, inputs: Any, lengths: tuple[int, ...]) -> dict[str, 
 def holding(
     conditions: list[Callable[[Any], Any]], inputs: Any, shape: tuple[int, ...]
 ) -> NDArray[np.bool_]:
-    """Tell in which rows of a grid all conditions on the inputs hold."""
+    """Return the rows of a grid in which all conditions on the inputs hold, as a mask."""
     lengths = _varying(inputs, shape)
     valid = np.empty(lengths, bool)
     for piece in _cut(lengths):
@@ -176,7 +176,7 @@ def holding(
 
 
 def _cut(shape: tuple[int, ...]) -> list[_Slice]:
-    """Cut a grid into ranges of rows, along the first axis whose parts are small enough."""
+    """Cut a grid into ranges of rows, along the first axis with small enough parts."""
     axis = 0
     while math.prod(shape[axis + 1 :]) > _CACHED:
         axis += 1
@@ -203,11 +203,11 @@ def _place(
     piece: _Slice,
     value: NDArray[Any],
 ) -> None:
-    """Write the numbers of a slice to their place, in a column wide enough for them."""
+    """Write the values of a slice to their place, in a column with a wide enough type."""
     column = columns.get(name)
     if column is None:
         column = np.empty(extent, value.dtype)
-    # Words differ in length, and a slice may hold whole numbers only.
+    # Words differ in length, and a slice may hold only whole numbers.
     columns[name] = column = column.astype(np.result_type(column, value), copy=False)
     place = zip(piece.box, extent, strict=True)
     column[tuple(part if length > 1 else slice(None) for part, length in place)] = value
@@ -216,8 +216,8 @@ def _place(
 def _solve(model: _Model, inputs: Any, attempt: int = 0) -> dict[str, Any]:
     """Run the model on one slice: the task that travels to the workers.
 
-    Dask knows tasks by their arguments, and answers one that failed with the same failure. The
-    number of the attempt makes it another task.
+    Dask identifies tasks by their arguments, and returns the same failure for a task that failed
+    before. The number of the attempt makes it a different task.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return model(inputs)
@@ -226,8 +226,8 @@ def _solve(model: _Model, inputs: Any, attempt: int = 0) -> dict[str, Any]:
 def _solve_to_file(folder: str, model: _Model, inputs: Any, attempt: int) -> str:
     """Run the model on one slice, and return the path of a file with its outputs.
 
-    Workers get Ctrl-C too. If it interrupts one that is returning a result, the pool's pipe can
-    stay locked for good. So workers ignore it, and the process that sweeps stops them.
+    Ctrl-C reaches workers too. If it interrupts a worker that is returning a result, the pool's
+    pipe can stay locked forever. So workers ignore it, and the sweeping process stops them.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
@@ -236,7 +236,7 @@ def _solve_to_file(folder: str, model: _Model, inputs: Any, attempt: int) -> str
 
 
 def _checked(outputs: Any, piece: _Slice, names: set[str]) -> dict[str, Any]:
-    """Refuse what is not the outputs of a model for these rows, with the names of other slices."""
+    """Refuse anything but a model's outputs for these rows, with the same names as other slices."""
     if not isinstance(outputs, dict) or not outputs:
         raise TypeError(f"the result of a slice is not a dict of columns: {shown(outputs)}")
     if names and set(outputs) != names:
@@ -247,7 +247,9 @@ def _checked(outputs: Any, piece: _Slice, names: set[str]) -> dict[str, Any]:
         try:
             np.broadcast_to(np.asarray(value), piece.shape)
         except ValueError as fault:
-            raise ValueError(f"{shown(name)} has another shape than its rows: {fault}") from fault
+            raise ValueError(
+                f"{shown(name)} does not have the shape of its rows: {fault}"
+            ) from fault
     return outputs
 
 
@@ -260,11 +262,11 @@ def _from_file(path: str) -> dict[str, Any]:
 
 @contextmanager
 def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[[Any], Any]]]:
-    """Choose the task, and what makes outputs of the result that comes back.
+    """Choose the task, and the function that turns its result into outputs.
 
-    Workers of a pool share one pipe for results. One that is killed while it writes megabytes
-    leaves half of a message there, for whose rest the pool waits without end. A path is written
-    whole or not at all. Writing files takes longer; a pool of threads is faster than either.
+    Workers of a process pool share one pipe for results. If a worker is killed while it writes
+    megabytes, half a message stays in the pipe, and the pool waits forever for the rest. A path is
+    short enough to be written at once. Writing files takes longer; a thread pool is faster.
     """
     if isinstance(executor, ProcessPoolExecutor):
         with TemporaryDirectory(prefix="mlsysim-", ignore_cleanup_errors=True) as folder:
@@ -276,10 +278,10 @@ def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[
 def _submitted(
     make: Callable[[], Any], model: _Model, inputs: Any, slices: list[_Slice]
 ) -> Generator[tuple[_Slice, dict[str, Any]]]:
-    """Compute slices on an executor, in any order, each handed back once.
+    """Compute slices on an executor, in any order, and yield each of them once.
 
-    An error of the model would have been one here too. So whatever a future raises is taken for
-    a worker that died, and its slice is submitted again once all others are through.
+    An error in the model would have been raised in this process already. So whatever a future
+    raises counts as a lost worker, and its slice is submitted again after all others are done.
     """
     left = slices
     fault: Exception | None = None
@@ -287,8 +289,8 @@ def _submitted(
     for attempt in range(_ATTEMPTS):
         lost = []
         futures: dict[Future[Any], _Slice] = {}
-        # Futures that end are put here, cancelled ones too. `as_completed` would wait forever for
-        # those that a pool cancels when it shuts down.
+        # Finished futures are put here, including canceled ones. `as_completed` would wait forever
+        # for those that a pool cancels when it shuts down.
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
         with make() as executor, _carrier(executor) as (task, unpacked):
             try:
@@ -297,7 +299,7 @@ def _submitted(
                         future = executor.submit(task, model, piece.of(inputs), attempt)
                         if not isinstance(future, Future) or future in futures:
                             raise TypeError(f"submit() returned no new Future: {shown(future)}")
-                        # Waiting for one that never reports its end would take forever.
+                        # We would wait forever for a future that never reports its end.
                         future.add_done_callback(ended.put)
                         futures[future] = piece
                     except Exception as death:
@@ -326,8 +328,8 @@ def _submitted(
     more = f", and {len(left) - 1} more slices" if len(left) > 1 else ""
     raise ExecutorError(
         f"the executor lost rows {rows.start} to {rows.stop - 1}{more}, submitted {_ATTEMPTS} "
-        f"times: {type(fault).__name__}: {fault}; see that workers have memory and this version "
-        "of mlsysim; a pool of processes does not outlive one of its workers, so pass a function "
+        f"times: {type(fault).__name__}: {fault}; check that workers have enough memory and this "
+        "version of mlsysim; a process pool dies with any of its workers, so pass a function "
         "that makes the pool, such as functools.partial(ProcessPoolExecutor, 4)",
         rows=(rows.start, rows.stop),
         attempts=_ATTEMPTS,
@@ -335,7 +337,7 @@ def _submitted(
 
 
 def _maker(executor: Executors) -> Callable[[], Any]:
-    """Return what gives the executor of an attempt: the caller's own, or a new one."""
+    """Return a function that gives the executor of an attempt: the caller's, or a new one."""
     if isinstance(executor, Executor):
         return lambda: nullcontext(executor)
     if not callable(executor):
@@ -359,26 +361,26 @@ def _no_executor(value: object) -> ConfigError:
 
 
 def reporter(progress: Progress) -> Callable[[int, int], None]:
-    """Return what to call with the rows done and the rows in all.
+    """Return the function to call with the rows done and the total.
 
     Raises
     ------
     ConfigError
-        If `progress` is neither a switch nor a function.
+        If `progress` is neither a bool nor a function.
     """
     if callable(progress):
         return progress
     if not isinstance(progress, bool):
         raise ConfigError(
             f"progress = {shown(progress)} must be True, False, or a function of the rows done and "
-            "the rows in all",
+            "the total",
             argument="progress",
         )
     return _draw if progress else lambda done, total: None
 
 
 def _draw(done: int, total: int) -> None:
-    """Draw a bar over the one before, on standard error."""
+    """Redraw the progress bar on standard error."""
     bar = "#" * (_BAR * done // total)
     end = "\n" if done == total else ""
     sys.stderr.write(f"\r[{bar:<{_BAR}}] {done:,} of {total:,} rows{end}")

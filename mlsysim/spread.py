@@ -22,7 +22,7 @@ def unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 class SpreadColumn(Column):
-    """A column whose values vary along some axes of a grid, spread over all rows when it is read.
+    """A column with values along some axes of a grid, spread over all rows when it is read.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class SpreadColumn(Column):
     unit
         Unit of the numbers.
     missing
-        Rows whose value is not known.
+        Rows with an unknown value.
     """
 
     def __init__(
@@ -59,7 +59,6 @@ class SpreadColumn(Column):
 
     def picked(self, rows: Any) -> Column:
         """Return the column of some rows, given by an array of their numbers."""
-        rows = np.asarray(rows, np.intp) % max(len(self), 1)  # they may count from the end
         shape = self.__dict__["_shape"]
         spots = np.unravel_index(rows, shape)
         spread = np.broadcast_to(self.__dict__["_compact"], shape)

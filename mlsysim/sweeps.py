@@ -1,9 +1,9 @@
 """Sweeps: one solver over many configurations, evaluated on arrays by the solver's own model.
 
 Arguments that are lists, tuples, ranges or arrays are axes. Numbers become arrays along their axis,
-and so do the numbers of names and objects (precisions, fleets, models). What depends on two axes
-of eight is computed for these two. The model runs on slices of thousands of rows at a time, and a
-column is spread over all rows when it is read.
+and so do the numbers of names and objects (precisions, fleets, models). A value that depends on two
+of eight axes is computed along these two only. The model runs on slices of thousands of rows at a
+time, and a column is spread over all rows when it is read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Sweep(Table):
         self._grid = grid
 
     def row(self, index: int) -> dict[str, Any]:
-        """Return one row by name, as `solve` answers: with units, and `None` for what is unknown.
+        """Return one row by name, like an answer of `solve`: with units, and `None` if unknown.
 
         Raises
         ------
@@ -69,14 +69,14 @@ class Sweep(Table):
         Raises
         ------
         ConfigError
-            If there is no such row, or the row's configuration makes no sense.
+            If there is no such row, or the row's configuration is invalid.
         """
-        self.row(index)
-        answer: Result = self.solver.solve(**self._grid.arguments(index % len(self)))
+        row = self._position("index", index) % len(self)
+        answer: Result = self.solver.solve(**self._grid.arguments(row))
         return answer
 
     def best(self, field: str, *, smallest: bool = False, feasible: bool = True) -> Result:
-        """Return the full result of the row whose `field` is largest.
+        """Return the full result of the row with the largest `field`.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Sweep(Table):
         smallest
             Whether to look for the smallest value instead.
         feasible
-            Whether to look among feasible rows only, where the solver tells them apart.
+            Whether to consider only feasible rows, if the solver reports feasibility.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Sweep(Table):
         """
         values = np.asarray(self._column(field).values)
         if values.dtype.kind not in "iufb":
-            raise ConfigError(f"{field} holds no numbers: choose another column", argument="field")
+            raise ConfigError(f"{field} has no numbers: choose another column", argument="field")
         values = values.astype(float)
         allowed = ~np.isnan(values)
         if feasible and "feasible" in self.columns:
@@ -116,7 +116,7 @@ class Sweep(Table):
         rows = _array(mask)
         if rows is None or rows.dtype.kind != "b" or rows.shape != (len(self),):
             raise ConfigError(
-                f"mask must be {len(self)} of True or False, one per row, got {shown(mask)}",
+                f"mask must have {len(self)} values, True or False per row; got {shown(mask)}",
                 argument="mask",
             )
         return self._picked(np.flatnonzero(rows))
@@ -146,10 +146,10 @@ class Sweep(Table):
             or (rows < -len(self)).any()
         ):
             raise ConfigError(
-                f"indices must be numbers of the table's {len(self)} rows, got {shown(indices)}",
+                f"indices must be numbers of the table's {len(self)} rows; got {shown(indices)}",
                 argument="indices",
             )
-        return self._picked(rows.astype(int))
+        return self._picked(rows.astype(int) % max(len(self), 1))  # they may count from the end
 
     def _picked(self, rows: NDArray[Any]) -> Sweep:
         columns = {name: column.picked(rows) for name, column in self._columns.items()}
@@ -191,18 +191,18 @@ def sweep(
         numbers are NaN), or ``"drop"`` them. A value that is wrong in every configuration, such
         as a negative size, is always an error.
     executor
-        Who computes the slices of a large sweep: any `concurrent.futures.Executor`, such as a pool
+        What computes the slices of a large sweep: any `concurrent.futures.Executor`, such as a pool
         of threads or processes or the ``get_executor()`` of a Dask client, or a function that
         makes one. Without it they are computed here, one after the other. The table is the same.
-        A slice whose worker dies is submitted again, three times in all; a pool of processes dies
-        with its worker, so that only a function can make another. Workers of a pool of processes
-        ignore Ctrl-C from then on: the process that sweeps stops them.
+        If a worker dies, its slice is submitted again, up to three times in total. A process pool
+        dies with any of its workers, so pass a function that can make another. Workers of a
+        process pool ignore Ctrl-C from then on; the sweeping process stops them.
     progress
-        True draws a bar on standard error; a function is called with the rows done and the rows
-        in all after each slice.
+        True draws a bar on standard error; a function is called with the rows done and the total
+        after each slice.
     **arguments
-        The solver's arguments. A list, tuple, range or array is an axis, and may have `None` among
-        its values where the solver takes `None`.
+        The solver's arguments. A list, tuple, range or array is an axis. Its values may include
+        `None` if the solver takes `None`.
 
     Returns
     -------
@@ -214,10 +214,10 @@ def sweep(
     ------
     ConfigError
         If an argument is unknown or out of range, axes differ in length under ``"zip"``, a
-        configuration makes no sense and `invalid` is ``"raise"``, or the table would not fit in
+        configuration is invalid and `invalid` is ``"raise"``, or the table would not fit in
         memory.
     ExecutorError
-        If the executor lost a slice each time that it was submitted.
+        If the executor lost a slice on every attempt.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def sweep(
                 f"{name} = {shown(value)} is unknown: choose one of {', '.join(known)}",
                 argument=name,
             )
-    # What is dropped is dropped from a whole table.
+    # Rows are dropped from a complete table, so memory holds two.
     grid = Grid(cls, _with_defaults(cls, arguments), how, copies=2 if invalid == "drop" else 1)
     try:
         return _computed(grid, invalid, executor, progress)

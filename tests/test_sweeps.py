@@ -133,7 +133,7 @@ def test_columns_of_a_data_frame_are_axes():
         (np.ma.array([256, 512], mask=[False, True]), "masked"),
         (np.array([1, 2], "m8[ns]"), "dates or times"),
         ([np.timedelta64(1, "ns"), np.timedelta64(2, "ns")], "must be a number"),
-        (UnitRegistry().Quantity(np.array([1.0, 2.0]), ""), "another registry"),
+        (UnitRegistry().Quantity(np.array([1.0, 2.0]), ""), "another unit registry"),
         (Q_(np.array([1, 100], np.int8), "hour"), "wrong dimension"),
     ],
     ids=str,
@@ -187,7 +187,7 @@ def test_what_makes_no_sense_is_raised_marked_or_dropped():
 
 @pytest.mark.parametrize("mask", [[True], [True] * 9, "x", [1, 0], [[True, False]]], ids=str)
 def test_a_mask_has_one_value_per_row(mask):
-    with pytest.raises(ConfigError, match="one per row"):
+    with pytest.raises(ConfigError, match="mask must have"):
         swept(batch_size=[256, 512]).where(mask)
 
 
@@ -199,7 +199,7 @@ def test_rows_are_taken_by_number(indices):
 
 def test_the_best_row_is_chosen_by_a_number():
     table = swept(batch_size=[256, 512], precision=["fp16", "bf16"])
-    with pytest.raises(ConfigError, match="precision holds no numbers"):
+    with pytest.raises(ConfigError, match="precision has no numbers"):
         table.best("precision")
     assert table.best("mfu", feasible=False)["mfu"] == max(table["mfu"])
 
@@ -211,7 +211,7 @@ def test_only_solvers_are_swept(solver):
 
 
 def test_fields_without_a_formula_say_what_to_explain():
-    with pytest.raises(ConfigError, match=r"feasible is no number .* explain one of .*memory"):
+    with pytest.raises(ConfigError, match=r"feasible is not a number .* explain one of .*memory"):
         DistributedSolver.solve(**GOOD).explain("feasible")
 
 
@@ -292,3 +292,17 @@ def test_a_table_without_a_valid_row_has_all_columns(solver, good, bad):
     assert set(unknown.values()) == {None, False}
     assert {name for name, value in unknown.items() if value is False} >= {"valid", "feasible"}
     assert len(sweep(solver, **good | bad, invalid="drop")) == 0
+
+
+def test_rows_that_count_from_the_end_have_their_results():
+    table = swept(tp_size=[1, 2, 4, 8])
+    picked = table.take([0, -1])
+    assert picked.result(1).mfu == table.result(3).mfu == table.row(3)["mfu"]
+    assert picked.take([-1]).result(0).parallelism.tp == 8
+    assert picked.where([False, True]).result(-1).parallelism.tp == 8
+
+
+def test_a_result_spreads_no_column():
+    table = swept(tp_size=[1, 2, 4, 8], pp_size=[1, 4])
+    assert table.result(5).parallelism.tp == 4
+    assert all("values" not in vars(table._columns[name]) for name in ("mfu", "memory"))

@@ -32,19 +32,18 @@ from mlsysim.core.forms import replaced
 from mlsysim.core.types import Calibration
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
+from mlsysim.registry.calibration.priors import PRIORS, SPREAD
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.work import training_work
 from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
-from tools.calibration_fits import FAMILIES, FORMATS, PRIORS, SCALES, SWITCHED, told
+from tools.calibration_fits import FAMILIES, FORMATS, SCALES, SWITCHED, told
 from tools.stacks import Stack
 
 Floats = NDArray[np.float64]
 FOLDS = 5
-SPREAD = 0.06
-"""Error of a run that the model knows everything about, as a share."""
 WEIGHT = 0.35
 """Families with more runs count more, but less than by their number: runs are not independent."""
 TOLD = 0.85
@@ -426,8 +425,8 @@ def main() -> None:
     known = posterior.told(best)
     constants = {key: float(f"{value:.3g}") for key, value in posterior.constants(best).items()}
     for owner in dict.fromkeys(owner for owner, _ in constants):
-        own = {field: value for (name, field), value in constants.items() if name == owner}
-        print(owner, json.dumps(own), "told:", *(f for o, f in known if o == owner))
+        held = {field: value for (name, field), value in constants.items() if name == owner}
+        print(owner, json.dumps(held), "told:", *(f for o, f in known if o == owner))
     show("fitted", errors(runs, constants))
     show("check", errors(load("check"), constants))
 

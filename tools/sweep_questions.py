@@ -75,7 +75,7 @@ _FLEETS = (
     Systems.Clusters.Frontier_8K,
     *(
         _fleet(node, count)
-        for node, count in zip(Systems.Nodes, itertools.cycle((1, 4, 2, 32, 6, 3)), strict=False)
+        for node, count in zip(Systems.Nodes, itertools.cycle((1, 4, 2, 32, 6, 3, 2)), strict=False)
     ),
     _fleet(Systems.Nodes.DGX_H100, 10**6),
     replace(Systems.Clusters.Research_256, node=replace(Systems.Nodes.DGX_H100, unit_price=None)),

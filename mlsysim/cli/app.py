@@ -1,14 +1,15 @@
 """The commands.
 
-Exit codes: 0, all is well; 1, the output cannot be written; 2, the input is invalid; 3, a limit is
-broken: a promise of the scenario, or the memory of a device; 4, a limit cannot be judged; 130, the
+Exit codes: 0, success; 1, the output cannot be written; 2, the input is invalid; 3, a limit is
+broken: one of the scenario's, or the memory of a device; 4, a limit cannot be judged; 130, the
 command was interrupted.
 """
 
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,12 @@ from mlsysim.config import SimulationConfig
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Calibration
 from mlsysim.evaluation import Scorecard, plain
 from mlsysim.evaluation import evaluate as evaluate_scenario
 from mlsysim.evaluation.checks import FAIL, UNKNOWN
 from mlsysim.scenario import Scenario, Scenarios
+from mlsysim.scenario.names import entries, find_entry
 
 __all__ = ["main"]
 
@@ -38,8 +41,8 @@ __all__ = ["main"]
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 well; 1 the output cannot be written; 2 bad input; 3 a limit is broken; "
-    "4 a limit cannot be judged; 130 interrupted.",
+    epilog="Exit codes: 0 success; 1 the output cannot be written; 2 invalid input; "
+    "3 a limit is broken; 4 a limit cannot be judged; 130 interrupted.",
 )
 @click.version_option(mlsysim.__version__, prog_name="mlsysim")
 def app() -> None:
@@ -158,25 +161,75 @@ def _checks(card: Scorecard) -> Table:
 @click.argument("file", type=click.Path())
 @click.option(
     "--kind",
-    help="training, serving, memory, kernels, passes or energy; by the columns if left out.",
+    help="training, serving, memory, kernels, passes or energy; by default, chosen by the columns.",
 )
 @click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
+@click.option(
+    "--calibration",
+    metavar="NAME",
+    type=Names(lambda _: entries(Calibration)),
+    help="Constants of training: a name, or the YAML file that `mlsysim calibrate` wrote.",
+)
 @formatted
-def validate(file: str, kind: str | None, output: str | None, form: str) -> None:
+def validate(
+    file: str, kind: str | None, output: str | None, calibration: str | None, form: str
+) -> None:
     """Compare the model with measurements in a CSV FILE."""
+    _check_output(file, output)
+    constants = None if calibration is None else _calibration_named(calibration, "calibration")
+    report = validation.validate(file, kind=kind, calibration=constants)
+    if output is not None:
+        with _writing():
+            report.to_csv(output)
+    show(form, text=lambda: str(report), data=report.to_dict, table=report.table)
+
+
+@app.command()
+@click.argument("file", type=click.Path())
+@click.option("--output", type=click.Path(), help="Write the calibration to this YAML file.")
+@click.option(
+    "--base",
+    metavar="NAME",
+    type=Names(lambda _: entries(Calibration)),
+    help="Constants to start from; by the device and the group of the runs if left out.",
+)
+@formatted
+def calibrate(file: str, output: str | None, base: str | None, form: str) -> None:
+    """Draw the constants of training toward the measured runs of your cluster.
+
+    FILE is a CSV file of step times, with the columns that `mlsysim validate` reads for training.
+    """
+    _check_output(file, output)
+    name = Path(file if output is None else output).stem
+    found = mlsysim.calibrate(file, base=base, name=name)
+    if output is not None:
+        with _writing():
+            found.save(output)
+    show(form, text=lambda: str(found), data=found.to_dict, table=found.table)
+
+
+def _calibration_named(name: str, option: str) -> Calibration:
+    found: Calibration = find_entry(name, (Calibration,), option)
+    return found
+
+
+def _check_output(file: str, output: str | None) -> None:
+    """Refuse to write over the measurements."""
     if output is not None and _same_file(file, output):
         raise ConfigError(
-            f"--output {shown(output)} is the file of measurements, which the report would "
-            "replace: name another file",
+            f"--output {shown(output)} is the file of measurements, and the report would "
+            "replace it: name another file",
             argument="output",
         )
-    report = validation.validate(file, kind=kind)
-    if output is not None:
-        try:
-            report.to_csv(output)
-        except ConfigError as fault:
-            raise NotWritten(printable(fault.message, lines=True)) from fault
-    show(form, text=lambda: str(report), data=report.to_dict, table=report.table)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Give a file that cannot be written the exit code of its own."""
+    try:
+        yield
+    except ConfigError as fault:
+        raise NotWritten(printable(fault.message, lines=True)) from fault
 
 
 @app.command()
@@ -202,11 +255,11 @@ def _scenario(file: str) -> Scenario:
 
 def main() -> None:
     """Run the command line."""
-    # A terminal that cannot print "≈" or "Québec" shows something else in their place.
+    # A terminal that cannot print "≈" or "Québec" shows replacement characters.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    if sys.stdout is None:  # `mlsysim zoo >&-`: click would print into nothing, without a word
+    if sys.stdout is None:  # `mlsysim zoo >&-`: click would silently print nothing
         click.echo("Error: the output cannot be written: standard output is closed", err=True)
         sys.exit(FAILED)
     try:
@@ -217,7 +270,7 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         status = INTERRUPTED
     except OSError as fault:
-        # The reader of a pipe may leave when it has seen enough; a full disk is worth a line.
+        # The reader of a pipe may close it early; a full disk deserves a message.
         if not isinstance(fault, BrokenPipeError):
             click.echo(f"Error: the output cannot be written: {fault.strerror or fault}", err=True)
         sys.stdout = None

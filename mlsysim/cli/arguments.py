@@ -1,7 +1,7 @@
 """Arguments: from the words of a command line to the arguments of a function.
 
-A `Signature` has everything that is known of a function's arguments: kinds, defaults and notes.
-The options of a command, its help and the completion of names are made from it.
+A `Signature` has the kinds, defaults and notes of a function's arguments. The options of a command,
+its help and the completion of names are made from it.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class Signature:
         function
             The function; its arguments without a kind are left out.
         kinds
-            Kinds of its arguments, and perhaps of others.
+            Kinds of its arguments; others are ignored.
         name
             What to call it; its own name if empty.
         notes
-            What to say about arguments that its docstring does not describe one by one.
+            Descriptions of arguments that its docstring does not describe one by one.
         """
         defaults = {
             key: item.default
@@ -93,12 +93,12 @@ class Signature:
         settings
             Texts given as ``KEY=VALUE``.
         axes
-            Whether values between commas become a list.
+            Whether values separated by commas become a list.
 
         Raises
         ------
         ConfigError
-            If a value makes no sense, is given twice, or is missing.
+            If a value is invalid, given twice, or missing.
         """
         given = {
             name: self._several(name, text) if axes else self._value(name, text)
@@ -118,12 +118,12 @@ class Signature:
         return given
 
     def changes(self, settings: Iterable[str]) -> dict[str, Any]:
-        """Read what another call does differently, given as ``KEY=VALUE`` after `--against`.
+        """Read the arguments that differ in another call, given as ``KEY=VALUE`` after `--against`.
 
         Raises
         ------
         ConfigError
-            If a value makes no sense, or is given twice.
+            If a value is invalid or given twice.
         """
         words = self._words({}, settings, option="against")
         return {name: self._value(name, text) for name, text in words.items()}

@@ -20,7 +20,7 @@ __all__ = ["MACHINE", "flat", "formatted", "print_json", "print_text", "records"
 
 _FORMATS = ("table", "json", "csv", "md")
 MACHINE = ("json", "csv")
-"""Formats that programs read; they have all rows unless a limit is given."""
+"""Formats for programs; they include all rows unless a limit is given."""
 
 
 def formatted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,20 +77,20 @@ def show(
 
 
 def print_text(text: str) -> None:
-    """Print text that may include words from a file, without letting them drive the terminal."""
+    """Print text that may come from a file, without control characters."""
     click.echo(printable(text, lines=True))
 
 
 def print_json(data: Any) -> None:
     """Print plain data as JSON."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    # They can only be inside of strings, where JSON has escapes of its own.
+    # They can only be inside strings, where JSON has its own escapes.
     click.echo(UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def records(table: Table) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as plain data; an amount is a value and a unit."""
-    units: dict[str, str] = {}  # to format a unit takes longer than all the rest
+    units: dict[str, str] = {}  # formatting a unit takes longer than everything else
     for row in table:
         cells = {}
         for name, value in row.items():
@@ -129,7 +129,7 @@ def _joined(value: Any) -> Any:
 
 
 def _csv(table: Table) -> str:
-    """Write a table as CSV: a row of heads, then one row each. Unknown values are empty cells."""
+    """Write a table as CSV with a header row. Unknown values are empty cells."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     units = table.units

@@ -50,7 +50,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or name the nearest one."""
-        # While a shell completes a line, its words may be unfinished.
+        # During completion, the words of the line may be unfinished.
         unknown = args and args[0] not in self.commands and not args[0].startswith("-")
         if unknown and not ctx.resilient_parsing:
             raise UnknownEntryError.build(args[0], self.member, self.commands)

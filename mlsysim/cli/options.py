@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
 from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
-from mlsysim.core.types import PRECISIONS, Node
+from mlsysim.core.types import PRECISIONS, Calibration, Node
 from mlsysim.scenario.names import entries
 from mlsysim.solvers.arguments import (
     Amount,
@@ -27,9 +27,9 @@ __all__ = ["Asking", "Names", "answer_fields", "choices"]
 
 
 class Names(StringParamType):
-    """Text, completed from the names that are known.
+    """Text with completion from known names.
 
-    The command itself reads the text: its errors are those of the package.
+    The command itself reads the text, so its errors are the package's.
     """
 
     def __init__(self, known: Callable[[click.Context], Iterable[str]]) -> None:
@@ -38,7 +38,7 @@ class Names(StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete the last of the values between commas."""
+        """Complete the last of the values separated by commas."""
         before, comma, last = incomplete.rpartition(",")
         return [
             CompletionItem(f"{before}{comma}{name}")
@@ -85,7 +85,7 @@ def _option(name: str, signature: Signature) -> _Option:
     metavar, words = _described(kind)
     flags = [flag(name)]
     if isinstance(kind, Noun) and Node in kind.kinds:
-        flags.append("--node")  # a server takes the place of a device
+        flags.append("--node")  # a server may replace a device
     note = signature.notes.get(name, "").replace("`None`", "null").replace("`", "")
     facts = "; ".join(filter(None, [words, _default(kind, default)]))
     return _Option(
@@ -108,14 +108,15 @@ def _default(kind: Argument, default: Any) -> str:
 
 
 def _described(kind: Argument) -> tuple[str, str]:
-    """Return a placeholder for the values of a kind, and what they are in words."""
+    """Return a placeholder for the values of a kind, and a description."""
     match kind:
         case Noun():
             what = " or ".join(item.__name__ for item in kind.kinds)
-            return "NAME", f"{what} of the zoo, such as {example(kind)}"
+            file = ", or the YAML file of a calibration" if Calibration in kind.kinds else ""
+            return "NAME", f"{what} of the zoo, such as {example(kind)}{file}"
         case Amount():
             sign = "0 or more" if kind.zero else "above 0"
-            unit = f'a number with its unit, such as "5 {kind.unit}"'
+            unit = f'a number with a unit, such as "5 {kind.unit}"'
             return (
                 "AMOUNT",
                 f"{unit}, or in {kind.unit}; {sign}" if kind.plain else f"{unit}; {sign}",

@@ -1,4 +1,4 @@
-"""Plans of training jobs: the best one, what is wrong with one, and how two differ."""
+"""Plans of training jobs: the best one, the flaws of one, and the differences of two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.evaluation import plain
-from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis
+from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis, Odds
 from mlsysim.planner import advise as find_plan
 from mlsysim.planner import contrast as compare
 from mlsysim.planner import diagnose as find_faults
@@ -28,7 +28,7 @@ _PLAN = signature_of(DistributedSolver)
 _SEARCH = Signature.of(
     find_plan,
     PARAMETERS,
-    # Levers that its docstring describes together are the solvers' own.
+    # Levers that the docstring describes together use the solver's descriptions.
     notes={**signature_of(EconomicsSolver).notes, **_PLAN.notes},
 )
 
@@ -48,8 +48,8 @@ def advise(
 ) -> None:
     """Find the best way to split a training job, by trying all of them.
 
-    Levers that are left out are searched over every value that makes sense. One value holds a
-    lever, and values between commas limit it. CSV and Markdown list the best plans.
+    Levers that are left out are searched over all sensible values. A single value fixes a lever,
+    and values separated by commas limit it. CSV and Markdown list the best plans.
     """
     arguments = _SEARCH.read(words, settings, axes=True)
     with progress_bar() as progress:
@@ -67,9 +67,9 @@ def advise(
 
 
 def _forced(advice: Advice) -> list[str]:
-    """Return lines about what the limits of the search forced on the best plan."""
+    """Return lines about anti-patterns that the limits of the search force on the best plan."""
     found = [f"- {item}" for item in advice.diagnoses]
-    return ["What the limits forced on it:", *found] if found else []
+    return ["Anti-patterns that the limits force on it:", *found] if found else []
 
 
 def _advice_data(advice: Advice, plans: Table) -> dict[str, Any]:
@@ -83,6 +83,10 @@ def _advice_data(advice: Advice, plans: Table) -> dict[str, Any]:
         "front": list(records(advice.front)),
         "alternatives": [_alternative_data(item) for item in advice.alternatives],
         "diagnoses": [_diagnosis_data(item) for item in advice.diagnoses],
+        "odds": {lever: _odds_data(item) for lever, item in advice.odds.items()},
+        "quarter": None if advice.quarter is None else _alternative_data(advice.quarter),
+        "reliability": None if advice.reliability is None else plain(advice.reliability),
+        "tight": advice.tight,
     }
 
 
@@ -92,6 +96,16 @@ def _alternative_data(item: Alternative) -> dict[str, Any]:
         "value": plain(item.value),
         "configuration": plain(item.configuration),
         "loss": plain(item.loss),
+        "words": item.words,
+    }
+
+
+def _odds_data(item: Odds) -> dict[str, Any]:
+    return {
+        "probability": item.probability,
+        "margin": item.margin,
+        "hinge": item.hinge,
+        "flips_at": plain(item.flips_at),
         "words": item.words,
     }
 
@@ -137,7 +151,7 @@ def _diagnosis_table(found: tuple[Diagnosis, ...]) -> Table:
     metavar="KEY=VALUE",
     multiple=True,
     required=True,
-    help="What the other plan does differently; may be repeated.",
+    help="An argument that differs in the other plan; may be repeated.",
 )
 @formatted
 @click.pass_context
@@ -151,8 +165,8 @@ def contrast(
 ) -> None:
     """Compare a training plan with another: where one spends more time than the other.
 
-    The arguments describe the plan. --against describes the other one, by what it does
-    differently: --against tp_size=4.
+    The arguments describe the plan. --against gives the arguments that differ in the other plan:
+    --against tp_size=4.
     """
     given = _PLAN.read(words, settings)
     changes = _PLAN.changes(against)
@@ -186,7 +200,7 @@ def _parts_table(found: Contrast, other: DistributedResult) -> Table:
 def _end(
     ctx: click.Context, plan: DistributedResult, other: DistributedResult | None = None
 ) -> None:
-    """Say which plans cannot run, and exit with the code for it."""
+    """Print which plans cannot run, and exit with the code for that."""
     codes = [0]
     for name, result in (("The plan", plan), ("The other plan", other)):
         if result is not None and not result.feasible:

@@ -12,12 +12,12 @@ from mlsysim.slices import Progress, reporter
 __all__ = ["progress_bar"]
 
 _PATIENCE = 0.5
-"""Seconds that may pass before a bar is drawn."""
+"""Seconds before a bar is drawn."""
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Give what to pass as `progress`: a bar on standard error, if that is a terminal."""
+    """Yield the `progress` argument: a bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield False
         return
@@ -32,5 +32,5 @@ def progress_bar() -> Iterator[Progress]:
     try:
         yield report
     finally:
-        if unfinished:  # an error, whose message begins on a line of its own
+        if unfinished:  # an error message follows on a new line
             sys.stderr.write("\n")

@@ -1,4 +1,4 @@
-"""Questions: one command for each solver, made from what the solver declares."""
+"""Questions: one command for each solver, made from the solver's declaration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUESTIONS: dict[str, type[Solver[Any, Any]]] = {
     "reliability": ReliabilitySolver,
 }
 ROWS = 20
-"""Rows that people are shown where they give no limit."""
+"""Rows to show without a limit."""
 
 
 def _by_question(command: click.Command) -> Commands:
@@ -144,7 +144,7 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
 
 
 def _steps(derivation: Derivation) -> Table:
-    """Return the steps of a derivation, and then its inputs, one row each."""
+    """Return the steps of a derivation followed by its inputs, one row each."""
     data = _derived(derivation)
     nodes = [("step", step["formula"], step["references"], step) for step in data["steps"]]
     nodes += [("input", item["origin"], item["source"], item) for item in data["inputs"]]
@@ -169,7 +169,7 @@ def _steps(derivation: Derivation) -> Table:
     "--invalid",
     type=click.Choice(["raise", "mark", "drop"]),
     default="raise",
-    help="What to do with configurations that make no sense.",
+    help="What to do with invalid configurations.",
 )
 @click.option("--sort", metavar="FIELD", help="Sort by this field, smallest first.")
 @answer_fields
@@ -190,7 +190,7 @@ def sweep(
     form: str,
     **words: tuple[str, ...],
 ) -> None:
-    """Answer one question for many configurations: values between commas are an axis."""
+    """Answer one question for many configurations. Values separated by commas are an axis."""
     arguments = signature_of(solver).read(words, settings, axes=True)
     with progress_bar() as progress:
         table: Any = mlsysim.sweep(solver, invalid=invalid, progress=progress, **arguments)
@@ -200,7 +200,7 @@ def sweep(
 
 
 def show_rows(form: str, table: Table, limit: int | None) -> None:
-    """Print the first rows of a table, and how many more there are."""
+    """Print the first rows of a table, and the number of further rows."""
     most = limit or (len(table) if form in MACHINE else ROWS)
     part = table.take(range(most)) if len(table) > most else table
     hidden = len(table) - len(part)
@@ -215,7 +215,7 @@ def show_rows(form: str, table: Table, limit: int | None) -> None:
 
 
 def _unlimited(table: Table) -> Table:
-    """Return a table that prints all of its rows: a sweep by itself prints the first ones."""
+    """Return a table that prints all of its rows; a sweep prints only the first ones."""
     return Table(
         {
             name: Column(getattr(table[name], "magnitude", table[name]), table.units.get(name, ""))

@@ -55,7 +55,7 @@ def overview() -> Table:
 
 
 def listing(catalog: Any) -> Iterator[tuple[str, Table]]:
-    """Yield a title and a table for each part of a catalog whose rows are of one kind."""
+    """Yield a title and a table for each part of a catalog with rows of one kind."""
     parts = {catalog.__name__: catalog} if catalog.__name__ in _SHOWN else catalog.tiers()
     for title, part in parts.items():
         yield title, part.table(*_SHOWN[title], units=_UNITS.get(title))

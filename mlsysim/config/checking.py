@@ -1,6 +1,6 @@
 """Checks a document against the schema, and makes the scenario that it describes.
 
-Every check notes its faults and goes on, so that one run reports them all.
+Every check records its faults and continues, so one run reports all of them.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class _Checker(Parts):
             return row
         if kind != "node":
             self._document.fault(
-                (*path, parts[0]), f"has no meaning beside {kind}: a fleet takes {', '.join(built)}"
+                (*path, parts[0]), f"has no meaning with {kind}: a fleet takes {', '.join(built)}"
             )
             return None
         if len(parts) == 1:

@@ -1,4 +1,4 @@
-"""Documents: plain data, and the line that each value stands on.
+"""Documents: plain data, and the line of each value.
 
 The readers of YAML and JSON share the rules below. A plain scalar is `null`, `true`, `false`, a
 number as JSON writes it, or text. Nothing else is guessed: `yes`, `0o17` and `1:30` are text.
@@ -63,7 +63,7 @@ class Document:
         self.faults.append(Fault(self.file, line or self.line_of(path), spell(path), message))
 
     def stop(self, message: str, line: int | None = None, path: KeyPath = ()) -> ConfigError:
-        """Compose the error for a fault after which reading makes no sense."""
+        """Compose the error for a fault after which reading cannot continue."""
         return refusal([*self.faults, Fault(self.file, line, spell(path), message)])
 
     def line_of(self, path: KeyPath) -> int | None:
@@ -79,7 +79,7 @@ class Document:
             self.lines.setdefault(path, line)
         self.values += 1
         if self.values > MAX_VALUES:
-            raise self.stop(f"more than {MAX_VALUES} values: this is no configuration", line)
+            raise self.stop(f"more than {MAX_VALUES} values: configurations have fewer", line)
         if len(path) > MAX_DEPTH:
             raise self.stop(f"nested deeper than {MAX_DEPTH} levels", line)
 

@@ -99,7 +99,7 @@ class Parts:
             return None
 
     def amount(self, path: KeyPath, value: Any, unit: str) -> Any:
-        """Read a bound or a price: text with a unit, or a number where there is no unit."""
+        """Read a bound or a price: text with a unit, or a plain number if there is no unit."""
         name = str(path[-1])
         try:
             if isinstance(value, str):

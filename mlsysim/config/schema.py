@@ -13,10 +13,10 @@ from typing import Any
 
 from mlsysim.config.checking import KEYS, MACRO_KEYS, PRICES, REGIONS, REQUIRED, SYSTEM_KEYS
 from mlsysim.config.parts import BOUNDS
-from mlsysim.core.types import PRECISIONS, NetworkFabric, TransformerModel, Workload
+from mlsysim.core.types import PRECISIONS, Calibration, NetworkFabric, TransformerModel, Workload
 from mlsysim.scenario.accounts import MACRO_METRICS
 from mlsysim.scenario.limits import metrics_of
-from mlsysim.scenario.names import entries
+from mlsysim.scenario.names import FILE, entries
 from mlsysim.scenario.tasks import TASKS, Task
 from mlsysim.solvers.arguments import (
     Amount,
@@ -105,11 +105,10 @@ def _when(task: Task) -> Schema:
 
 def _argument(kind: Argument, default: Any, note: str) -> Schema:
     schema: Schema = {"description": note} if note else {}
-    schema |= _value(kind)
+    value = _value(kind)
     if kind.optional:
-        schema = {"anyOf": [_value(kind), {"type": "null"}]} | (
-            {"description": note} if note else {}
-        )
+        value = {"anyOf": [*value.get("anyOf", [value]), {"type": "null"}]}
+    schema |= value
     if default is not inspect.Parameter.empty:
         schema["default"] = default
     return schema
@@ -131,13 +130,15 @@ def _value(kind: Argument) -> Schema:
             return {"enum": list(PRECISIONS)}
         case Amount():
             return _amount(kind.unit)
+        case Noun() if Calibration in kind.kinds:
+            return {"anyOf": [_names(*kind.kinds), {"type": "string", "pattern": FILE.pattern}]}
         case Noun():
             return _names(*kind.kinds)
     return {}
 
 
 def _amount(unit: str) -> Schema:
-    """A number and a unit as text; a plain number where there is no unit."""
+    """A number and a unit as text; a plain number if there is no unit."""
     text: Schema = {"type": "string", "pattern": "^[-+]?[0-9]"}
     return {**text, "examples": [f"5 {unit}"]} if unit else {"anyOf": [_NUMBER, text]}
 

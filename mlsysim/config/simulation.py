@@ -1,4 +1,4 @@
-"""Configurations: a scenario as a file that people write and programs check."""
+"""Configurations: scenarios as files that people write and programs check."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 class SimulationConfig(Record):
     """A scenario in plain data: names of registry rows, numbers, and amounts as text.
 
-    A configuration checks itself when it is made. Everything that is wrong with it is reported at
-    once, in one `ConfigError` whose `faults` have file, line and key. Nothing runs before.
+    A configuration checks itself when it is made. All errors are reported together, in one
+    `ConfigError`. Its `faults` have file, line and key. Nothing runs before that.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class SimulationConfig(Record):
         How long the system runs and where: `duration_days`, `region`, `utilization`,
         `kwh_price`, `unit_price`, `rental_price`, `maintenance_rate`, `service_life`; and
         `limits` on energy, carbon, water and cost. With
-        `facility` false the system stands in no datacenter, and a PUE of 1 counts.
+        `facility` false the system is not in a data center, and its PUE is 1.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class SimulationConfig(Record):
             self._keep(field, read_only(value))
 
     def _plain(self) -> dict[str, Any]:
-        """Return every key that says something, in the order of the schema."""
+        """Return every key with a value, in the order of the schema."""
         values = {key: getattr(self, key) for key in KEYS}
         optional = ("description", "arguments", "limits", "macro")
         return {k: v for k, v in values.items() if k not in optional or (v != "" and v != {})}
@@ -109,7 +109,7 @@ class SimulationConfig(Record):
         Raises
         ------
         ConfigError
-            If the file cannot be read, or says anything that makes no sense.
+            If the file cannot be read, or its contents are invalid.
         """
         if not isinstance(path, (str, PathLike)):
             raise ConfigError(
@@ -123,7 +123,7 @@ class SimulationConfig(Record):
 
     @classmethod
     def from_text(cls, text: str, *, kind: str = "yaml") -> SimulationConfig:
-        """Read text that is already at hand.
+        """Read a configuration from text.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class SimulationConfig(Record):
         Raises
         ------
         ConfigError
-            If the text says anything that makes no sense.
+            If the text is not a valid configuration.
         """
         if not isinstance(kind, str) or kind not in _READERS:
             raise ConfigError(
@@ -149,18 +149,18 @@ class SimulationConfig(Record):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SimulationConfig:
-        """Take data of the same shape as a file's.
+        """Make a configuration from data with the structure of a file.
 
         Raises
         ------
         ConfigError
-            If the data says anything that makes no sense.
+            If the data is not a valid configuration.
         """
         return cls._from(document_of(data))
 
     @classmethod
     def _from(cls, document: Document) -> SimulationConfig:
-        # Checked here first: here the lines are known.
+        # Checked here first, because the line numbers are known here.
         checked(document)
         return cls(**document.data)
 
@@ -190,7 +190,7 @@ def _refused(file: str, message: str) -> ConfigError:
 
 def _check_size(size: int, file: str) -> None:
     if size > MAX_BYTES:
-        raise _refused(file, f"is larger than {MAX_BYTES // 1024} KiB: this is no configuration")
+        raise _refused(file, f"is larger than {MAX_BYTES // 1024} KiB: configurations are smaller")
 
 
 def _bytes_of(path: Path) -> bytes:

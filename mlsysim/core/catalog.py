@@ -10,8 +10,8 @@ inherits from its tiers offers every row under its short name as well:
         Cloud = Cloud
         Edge = Edge
 
-`Hardware.H100` and `Hardware.Cloud.H100` are then the same object, `Hardware["H100"]` looks a
-name up at run time, and `for row in Hardware` walks all of them.
+`Hardware.H100` and `Hardware.Cloud.H100` are then the same object, `Hardware["H100"]` looks
+up a name at run time, and `for row in Hardware` visits all rows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _CatalogType(type):
         return iter(cls._rows().items())
 
     def notes(cls) -> dict[str, str]:
-        """Return what is written below each row where it stands in the code."""
+        """Return the docstring below each row in the source code."""
         written: dict[str, str] = {}
         for owner in cls.__mro__:
             if isinstance(owner, _CatalogType) and len(owner):
@@ -66,11 +66,11 @@ class _CatalogType(type):
         return {name: written.get(name, "") for name in cls._rows()}
 
     def describe(cls) -> str:
-        """Write the rows as a Markdown list: name, note, and each estimate with its ground."""
+        """Write the rows as a Markdown list: name, note, and the reason for each estimate."""
         return describe(cls._rows(), cls.notes())
 
     def table(cls, *fields: str, units: Mapping[str, str] | None = None) -> Table:
-        """Return the rows as a table whose cells know their sources.
+        """Return the rows as a table with the source of each cell.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class _CatalogType(type):
             Fields to show, dotted where nested (``"memory.bandwidth"``); all of them if none is
             named.
         units
-            Units to show fields in, where not in those that they are declared with.
+            Units for fields, if not the units of their declarations.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class _CatalogType(type):
         return rows[name]
 
     def __getattr__(cls, name: str) -> Any:
-        # Reached only when no row has the name. Dunder look-ups by Python itself must fail plainly.
+        # Reached only if no row has the name. Dunder lookups by Python itself must fail normally.
         if name.startswith("_"):
             raise AttributeError(name)
         try:
@@ -154,7 +154,7 @@ def _paths(row: Record, prefix: str = "") -> Iterator[str]:
 
 @functools.cache
 def _docstrings(catalog: type) -> dict[str, str]:
-    """Read the strings that stand below the rows; Python itself does not keep them."""
+    """Read the strings below the rows; Python itself does not keep them."""
     body = ast.parse(read_source(catalog)).body[0]
     found: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []

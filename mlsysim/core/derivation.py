@@ -1,8 +1,8 @@
-"""Derivations: an answer as a tree of steps, with the numbers put in and their sources.
+"""Derivations: an answer as a tree of steps, with the input numbers and their sources.
 
 A solver's model is run once on numbers that remember how they were made (see `recording`). Here
-they become steps: a formula that was used, or a line of the model's own arithmetic. What is zero or
-one in a configuration, such as the experts of a dense model, is said to be so and not followed.
+they become steps: a formula that was used, or a line of the model's own arithmetic. A term that is
+zero or one in a configuration, such as the experts of a dense model, is marked and not followed.
 """
 
 from __future__ import annotations
@@ -21,39 +21,42 @@ from mlsysim.core.files import printable
 from mlsysim.core.formula import Formula
 from mlsysim.core.provenance import cited
 from mlsysim.core.recording import Input, Recorded, value_of
-from mlsysim.core.units import Q_, format_number, si_factor
+from mlsysim.core.units import Q_, format_number, real_number, si_factor
 
 __all__ = ["Derivation", "Input", "Step", "expression"]
 
 
 @dataclass(eq=False)
 class Step:
-    """A formula put to use, or a line of the model's own arithmetic."""
+    """A use of a formula, or a line of the model's own arithmetic."""
 
     name: str
-    """The field that it answers, or else the variable that holds it, or else the formula's name."""
+    """The result's field, or else the variable that holds it, or else the formula's name."""
     formula: Formula | None
     """`None` for the model's own arithmetic."""
     value: Any
     arguments: dict[str, Any] = field(default_factory=dict)
-    """What went into it: a formula's arguments, or the terms of a line of arithmetic."""
+    """Its arguments: those of the formula, or the terms of the line of arithmetic."""
     parents: dict[str, Step | Input] = field(default_factory=dict)
-    """What each argument came from; a literal of the model has no parent."""
+    """The step or input behind each argument; a literal in the model has none."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Terms that a line of arithmetic does not show, because they are zero or one here."""
     line: str = ""
     """The line of arithmetic, with names."""
     put_in: Callable[[], str] = str
-    """Writes the same with the numbers put in."""
+    """Writes the same line with numbers."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "put_in": functools.partial(str, self.put_in())}
 
     @property
     def equation_text(self) -> str:
-        """The arithmetic, with the names of what goes into it."""
+        """The arithmetic with the names of its arguments."""
         return expression(self.formula.function) if self.formula else self.line
 
     @property
     def numbers_text(self) -> str:
-        """The same with the numbers put in."""
+        """The same with numbers."""
         if self.formula:
             return expression(self.formula.function, _arguments(self))
         return self.put_in()
@@ -65,12 +68,12 @@ class Step:
 
     @property
     def summary(self) -> str:
-        """What it is, in words; empty for the model's own arithmetic."""
+        """Its meaning in words; empty for the model's own arithmetic."""
         return self.formula.documentation.summary if self.formula else ""
 
     @property
     def omission(self) -> str:
-        """Say which terms are left out, and why; empty if none is."""
+        """Which terms are left out, and why; empty if none is."""
         parts = []
         for number, word in ((0, "zero"), (1, "one")):
             names = [name for name, value in self.left_out.items() if value == number]
@@ -98,6 +101,11 @@ class Derivation:
         self.roots: dict[str, Step | Input] = {
             name: tree.node(value) for name, value in self._outputs.items()
         }
+
+    @property
+    def numbers(self) -> Mapping[str, Recorded]:
+        """The recorded numbers that the answers are."""
+        return dict(self._outputs)
 
     def only(self, *names: str) -> Derivation:
         """Return the part that derives the named fields; everything if none is named."""
@@ -131,21 +139,22 @@ class Derivation:
         return part
 
     def to_depth(self, depth: int | None) -> Derivation:
-        """Return the part that lies at most so many steps below an answer; `None` for all.
+        """Return the part at most `depth` steps below an answer; `None` for all.
 
         Raises
         ------
         ConfigError
             If `depth` is not a whole number of one or more.
         """
-        if depth is not None and (not isinstance(depth, int) or depth < 1):
+        whole = real_number(depth)
+        if depth is not None and (whole is None or whole != whole // 1 or whole < 1):
             raise ConfigError(
                 f"depth = {shown(depth)} is out of range: give a whole number of 1 or more, or "
                 "None",
                 argument="depth",
             )
         part = copy.copy(self)
-        part._depth = depth
+        part._depth = None if whole is None else int(whole)
         return part
 
     def totals_first(self) -> Derivation:
@@ -155,7 +164,7 @@ class Derivation:
         return part
 
     def _brief(self) -> Derivation | None:
-        """Return what is printed in place of a derivation whose operators nobody asked for."""
+        """Return what is printed instead of a long derivation that was not asked for in detail."""
         if not self._totals or self._depth is not None:
             return None
         part = self.to_depth(1)
@@ -222,7 +231,7 @@ class Derivation:
     def _rest(self) -> str:
         name = next(iter(self.roots), "")
         return (
-            f'{len(self.steps)} steps in all: explain("{name}") shows those of one field, '
+            f'{len(self.steps)} steps in all: explain("{name}") shows the steps of one field, '
             "explain(depth=2) those one level below."
         )
 
@@ -266,7 +275,7 @@ class Derivation:
 
 
 class _Tree:
-    """Makes steps of recorded numbers, each once."""
+    """Turns recorded numbers into steps, each once."""
 
     def __init__(self, outputs: Mapping[str, Recorded], prune: bool) -> None:
         self._fields = {id(value): name for name, value in outputs.items()}
@@ -274,7 +283,7 @@ class _Tree:
         self._prune = prune
 
     def node(self, number: Recorded, asked_as: str = "") -> Step | Input:
-        """Return the step or input that a recorded number is, under the name that it goes by."""
+        """Return the step or input of a recorded number, with its name."""
         if number.origin is not None:
             return number.origin
         known = self._known.get(id(number))
@@ -305,7 +314,7 @@ class _Tree:
             step.parents[label] = self.node(term)
 
     def is_term(self, number: Any) -> bool:
-        """Tell whether a recorded number stands for itself in a line of arithmetic."""
+        """Tell whether a recorded number appears by name in a line of arithmetic."""
         return bool(number.origin or number.formula or number.name or id(number) in self._fields)
 
     def label(self, number: Recorded, asked_as: str = "value") -> str:
@@ -352,8 +361,11 @@ class _Writer:
             return self._operand(kept, numbers)
         binding = _BINDING[sign]
         first = self._bound(left, numbers, binding + (sign == "**"))
-        # What is subtracted or divided by needs its parentheses, as does a power's base.
-        second = self._bound(right, numbers, binding + (sign not in "+*" and sign != "**"))
+        # Subtrahends and divisors need parentheses, as does the base of a power, and a rounded
+        # quotient or a remainder that is multiplied.
+        rounded = isinstance(right, Recorded) and right.operation in ("//", "%")
+        exact = sign in ("+", "**") or (sign == "*" and not rounded)
+        second = self._bound(right, numbers, binding + (not exact))
         return f"{first} {sign} {second}" if sign != "**" else f"{first}**{second}", binding
 
     def _kept(self, sign: str, left: Any, right: Any) -> Any:
@@ -404,7 +416,7 @@ def _term(number: Recorded) -> str:
 
 
 def _trivial(value: Any) -> int | None:
-    """Return 0 or 1 if a value is just that, without a unit in the case of 1; else `None`."""
+    """Return 0 for zero and 1 for a dimensionless one; else `None`."""
     if not hasattr(value, "magnitude"):
         return int(value) if value in (0, 1) else None
     if value.magnitude in (0, 1) and (value.magnitude == 0 or value.dimensionless):
@@ -413,7 +425,7 @@ def _trivial(value: Any) -> int | None:
 
 
 def _number(value: Any, unit: str) -> str:
-    """Print a value in the unit that the documentation gives it, counts included."""
+    """Print a value in the unit that the documentation gives, including counts."""
     if not hasattr(value, "magnitude"):
         return format_number(value)
     base = value.to_base_units()
@@ -495,6 +507,6 @@ def _put_in(tree: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
 
 
 def expression(function: Callable[..., Any], numbers: Mapping[str, str] | None = None) -> str:
-    """Write a formula's arithmetic as text, with numbers in place of some of its names."""
+    """Write a formula's arithmetic as text, with numbers instead of some of its names."""
     values = {name: ast.Name(id=text) for name, text in (numbers or {}).items()}
     return ast.unparse(_put_in(_body(function), values))

@@ -1,4 +1,4 @@
-"""Reads the docstrings of formulas and kernels: equation, symbols, units and references.
+"""Reads the docstrings of formulas: equation, symbols, units and references.
 
 The convention is numpydoc's, with two additions. The type slot of a parameter holds its unit in
 brackets, and its description begins with its symbol:
@@ -6,8 +6,7 @@ brackets, and its description begins with its symbol:
     message_size : [byte]
         $m$, data that each rank holds.
 
-A kernel, whose inputs are many, may document several under one unit: `heads, layers : [1]`. The
-equation stands between double dollars below the summary. The site and the tests read the same
+The equation is between double dollars below the summary. The site and the tests read the same
 text, so a page cannot disagree with the code.
 """
 
@@ -25,7 +24,7 @@ from mlsysim.core.errors import MLSysError
 __all__ = ["Documentation", "Symbol", "read_docstring", "read_source"]
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
-_ITEM = re.compile(r"^(\w+(?:, \w+)*) : \[([^\]]*)\]$")
+_ITEM = re.compile(r"^(\w+) : \[([^\]]*)\]$")
 _SYMBOL = re.compile(r"^\$([^$]+)\$,?\s*")
 _EQUATION = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 
@@ -53,7 +52,7 @@ class Documentation:
 
 
 def read_docstring(function: Callable[..., Any]) -> Documentation:
-    """Read the docstring of a formula or kernel.
+    """Read the docstring of a formula.
 
     Raises
     ------
@@ -63,8 +62,8 @@ def read_docstring(function: Callable[..., Any]) -> Documentation:
     text = inspect.getdoc(function)
     if text is None:
         raise MLSysError(
-            f"{function.__name__} has no docstring, which states its equation and its units: "
-            "python -OO leaves docstrings out, so run Python without -OO"
+            f"{function.__name__} has no docstring, and its equation and units are stated there: "
+            "python -OO removes docstrings, so run Python without -OO"
         )
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], (part.strip("\n") for part in parts[2::2]), strict=True))
@@ -82,7 +81,7 @@ def read_docstring(function: Callable[..., Any]) -> Documentation:
 
 
 def read_source(thing: type | Callable[..., Any]) -> str:
-    """Read the source code of a formula or a catalog, whose arithmetic or notes are shown.
+    """Read the source code of a formula or a catalog, to show its arithmetic or notes.
 
     Raises
     ------
@@ -93,8 +92,8 @@ def read_source(thing: type | Callable[..., Any]) -> str:
         return textwrap.dedent(inspect.getsource(thing))
     except OSError:
         raise MLSysError(
-            f"the source code of {thing.__name__} is not installed, and what is shown is read from "
-            "it: install mlsysim with its .py files, as pip does"
+            f"the source code of {thing.__name__} is not installed, and derivations and notes "
+            "are read from it: install mlsysim with its .py files, as pip does"
         ) from None
 
 
@@ -106,10 +105,10 @@ def _read_items(section: str) -> dict[str, Symbol]:
         if item is None:
             lines.append(line.strip())
             continue
-        for each in filter(None, name.split(", ")):
+        if name:
             text = " ".join(lines).strip()
             symbol = _SYMBOL.match(text)
-            latex = symbol[1] if symbol else rf"\mathrm{{{each}}}"
-            found[each] = Symbol(each, unit, latex, _SYMBOL.sub("", text))
+            latex = symbol[1] if symbol else rf"\mathrm{{{name}}}"
+            found[name] = Symbol(name, unit, latex, _SYMBOL.sub("", text))
         name, unit, lines = item[1], item[2], []
     return found

@@ -9,9 +9,9 @@
       InfeasibleError                  consistent inputs, impossible physics
         OOMError                       memory
         SLAViolation                   a promised limit
-      ExecutorError                    workers that died, and died again
+      ExecutorError                    a slice that workers lost repeatedly
 
-Every message says what was asked, what the limit is and what to change.
+Every message states the value given, the limit, and what to change.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _BRIEF.maxlevel = 2
 _BRIEF.maxstring = _BRIEF.maxother = 80
 _BRIEF.maxlong = 40
 _LONGEST = 200
-"""Characters of a value in a message: the limits above are those of its parts."""
+"""Limit on the characters of a whole value; the limits above apply to its parts."""
 
 
 def shown(value: object) -> str:
-    """Write a value for an error message: in full if it is short, and whatever its class does."""
+    """Write a value for an error message: in full if it is short, and even if its repr fails."""
     try:
         text = _BRIEF.repr(value)
         half = (_LONGEST - 3) // 2
@@ -80,9 +80,9 @@ class ConfigError(MLSysError, ValueError):
     Attributes
     ----------
     argument : str or None
-        Name of the argument at fault.
+        Name of the argument that is wrong.
     faults : tuple
-        Every fault of a configuration, where several are reported at once.
+        Every fault of a configuration, if several are reported at once.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class OOMError(InfeasibleError):
     Attributes
     ----------
     required, available : Quantity
-        Memory asked for and memory there, per device.
+        Memory needed and memory available, per device.
     by_component : Mapping[str, Quantity]
-        What the memory would hold.
+        The memory needed, by purpose.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class SLAViolation(InfeasibleError):  # noqa: N818 - the field says "SLA violati
     metric : str
         Name of the result field.
     value, limit : Quantity
-        What was reached and what was promised.
+        The value predicted and the limit promised.
     """
 
     def __init__(self, message: str, *, metric: str, value: Any, limit: Any) -> None:
@@ -147,14 +147,14 @@ class SLAViolation(InfeasibleError):  # noqa: N818 - the field says "SLA violati
 
 
 class ExecutorError(MLSysError):
-    """The executor of a sweep lost a slice each time that it was submitted.
+    """The executor of a sweep lost a slice on every attempt.
 
     Attributes
     ----------
     rows : tuple of int
-        First row of the slice, and the row after its last.
+        First row of the slice, and the row after its last one.
     attempts : int
-        How often it was submitted.
+        Number of attempts.
     """
 
     def __init__(self, message: str, *, rows: tuple[int, int], attempts: int) -> None:

@@ -1,6 +1,6 @@
-"""Records: frozen dataclasses whose quantity fields know their unit and check themselves.
+"""Records: frozen dataclasses that check the units and ranges of their fields.
 
-`@record` declares nouns (an accelerator, a grid) and results alike. A field made with
+`@record` declares both catalog entries (an accelerator, a grid) and results. A field made with
 `quantity("GB/s")` accepts only quantities of that dimension, and `number()` only plain numbers;
 both refuse zero, negatives and NaN unless told otherwise.
 """
@@ -43,9 +43,9 @@ def quantity(unit: str, *, default: Any = dataclasses.MISSING, zero: bool = Fals
     Parameters
     ----------
     unit
-        The unit that results are dressed in, and whose dimension is checked.
+        The unit of results. Its dimension is checked.
     default
-        Value where none is given; `None` makes the field optional.
+        Default value; `None` makes the field optional.
     zero
         Whether zero is allowed.
     """
@@ -64,7 +64,7 @@ def number(
 ) -> Any:
     """Declare a field that holds a plain number from `least` to `most`: a count, ratio or share.
 
-    Whole numbers end where floats no longer count one by one.
+    Whole numbers are limited to the range that floats represent exactly.
     """
     metadata = {
         "unit": unit,
@@ -80,8 +80,8 @@ def number(
 class derived(Generic[T]):  # noqa: N801 - used like `property`
     """A number that follows from fields of other kinds: switches as 1 or 0, counts of matrices.
 
-    Models and derivations treat it as a field. It is worked out once, without the lock of
-    `functools.cached_property`, which takes as long as most of these do.
+    Models and derivations treat it as a field. It is computed once. `functools.cached_property`
+    would spend as long on its lock as most of these take.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -169,7 +169,7 @@ def read_only(value: Any) -> Any:
 
 
 def plain_data(value: Any) -> Any:
-    """Return dictionaries and lists for the read-only containers of a record, all the way down."""
+    """Return dictionaries and lists for a record's read-only containers, at every level."""
     if isinstance(value, Mapping):
         return {key: plain_data(item) for key, item in value.items()}
     return [plain_data(item) for item in value] if isinstance(value, tuple) else value
@@ -177,10 +177,10 @@ def plain_data(value: Any) -> Any:
 
 @record
 class Record:
-    """Base of the nouns: checks its numeric fields when made, and caches their SI values.
+    """Base class of catalog entries: checks its numeric fields, and caches their SI values.
 
-    A record is read-only all the way down, since registry rows are shared and a result derives
-    itself again from the records that it was asked about.
+    A record is read-only at every level, because registry rows are shared, and because a result is
+    derived again from the records that were passed to `solve`.
     """
 
     def __post_init__(self) -> None:
@@ -202,6 +202,11 @@ class Record:
                 own = fixed(value if is_quantity(value) else dress(own, item.metadata["unit"]))
             self._keep(item.name, own)
         self._keep("_si", si)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without cached values, so that equal records have equal pickles.
+        kept = {*self.__dataclass_fields__, "_si"}
+        return {name: value for name, value in self.__dict__.items() if name in kept}
 
     def _keep(self, name: str, value: Any) -> None:
         """Set an attribute while the record is made."""
@@ -232,7 +237,7 @@ class Record:
         )
 
     def si(self, field: str) -> float:
-        """Return a numeric field as a plain number in SI base units; NaN where it is not known.
+        """Return a numeric field as a plain number in SI base units; NaN if it is not known.
 
         Raises
         ------
@@ -262,12 +267,12 @@ class Record:
 
 
 def require(owner: Record, **kinds: type) -> None:
-    """Refuse fields of the wrong class, for which annotations alone do nothing.
+    """Refuse fields of the wrong class; annotations alone do not check them.
 
     Raises
     ------
     ConfigError
-        If a field of `owner` is no instance of its class.
+        If a field of `owner` is not an instance of its class.
     """
     for name, kind in kinds.items():
         value = getattr(owner, name)

@@ -1,4 +1,4 @@
-"""Reading files that came from somewhere else, and printing what they hold."""
+"""Reading files from elsewhere, and printing their contents safely."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mlsysim.core.errors import ConfigError, shown
 
 __all__ = ["UNPRINTABLE", "inert", "named", "printable", "read_bytes", "write_text"]
 
-# Control characters, marks that reverse the direction of the text so that it does not read as it is
-# written, and halves of surrogate pairs, which cannot be printed.
+# Control characters, marks that reverse the direction of text, and halves of surrogate pairs,
+# which cannot be printed.
 UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
@@ -53,7 +53,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file; one that is there is replaced when all is written, or stays as it is.
+    """Write a text file. An existing file is replaced only after everything is written.
 
     Raises
     ------

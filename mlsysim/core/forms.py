@@ -45,7 +45,7 @@ class _Fields:
     others: tuple[str, ...]
     """Records, names and switches."""
     worked_out: frozenset[str]
-    """What an object keeps that is no field."""
+    """Values that an object caches and that are not fields."""
 
 
 _KNOWN: dict[type[Any], _Fields] = {}
@@ -86,9 +86,9 @@ def _formed(record: R, number: Callable[[str, str, float], Any], inner: Callable
 
 
 def plain_form(record: R) -> R:
-    """Return a record with its numbers as floats in SI base units; what is not known is NaN.
+    """Return a record with its numbers as floats in SI base units; unknown values are NaN.
 
-    It is made once: records are read-only, and the same few are asked about again and again.
+    It is made once per record: records are read-only, and the same few are used again and again.
     """
     kept = record.__dict__
     if "_plain" not in kept:
@@ -101,7 +101,7 @@ def plain_form(record: R) -> R:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a record stands: below an argument, and within a registry row."""
+    """Where a record is: below an argument, and within a registry row."""
 
     path: str
     entry: Entry | None
@@ -144,13 +144,13 @@ def _recorded_at(record: R, place: _Place) -> R:
 
 
 def structure(form: Any) -> tuple[Any, ...]:
-    """Return what forms must share to be stacked: their classes, all the way down."""
+    """Return what stacked forms must have in common: their classes, at every level."""
     parts = sorted((name, part) for name, part in contents(form) if isinstance(part, Record))
     return type(form), tuple((name, structure(part)) for name, part in parts)
 
 
 def stacked_form(forms: Sequence[R], join: Callable[[list[Any]], Any]) -> R:
-    """Return one form of several of the same structure, whose numbers are joined."""
+    """Return one form with the joined numbers of several forms of the same structure."""
     first = forms[0]
     stacked: R = object.__new__(type(first))
     for name, value in contents(first):
@@ -169,7 +169,7 @@ def stacked_form(forms: Sequence[R], join: Callable[[list[Any]], Any]) -> R:
 
 
 def mapped(form: R, change: Callable[[Any], Any]) -> R:
-    """Return a form with its numbers changed; records in which none is stay the same objects."""
+    """Return a form with its numbers changed; records without a change stay the same objects."""
     changes = {}
     for name, value in contents(form):
         made = mapped(value, change) if isinstance(value, Record) else change(value)
@@ -179,7 +179,15 @@ def mapped(form: R, change: Callable[[Any], Any]) -> R:
 
 
 def replaced(form: R, **numbers: Any) -> R:
-    """Return a form with other numbers in some of its fields."""
+    """Return a form with other numbers in some of its fields.
+
+    Raises
+    ------
+    TypeError
+        If it is a record that has no such field.
+    """
+    if isinstance(form, Record) and (unknown := numbers.keys() - form.__dict__.keys()):
+        raise TypeError(f"{type(form).__name__} has no field {', '.join(sorted(unknown))}")
     made: R = type(form).__new__(type(form))
     made.__dict__.update(contents(form))
     made.__dict__.update(numbers)
@@ -187,7 +195,7 @@ def replaced(form: R, **numbers: Any) -> R:
 
 
 class _Differing:
-    """A name that differs among stacked forms: a model that read it would take one for all."""
+    """A name that differs among stacked forms, so that no model may choose by it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -195,15 +203,14 @@ class _Differing:
     def _refuse(self, *_: object) -> Any:
         raise TypeError(f"{self.name} differs from row to row, and the model chooses by it")
 
-    __eq__ = __ne__ = __bool__ = __str__ = _refuse
-    __hash__ = object.__hash__
+    __eq__ = __ne__ = __bool__ = __str__ = __hash__ = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Differing, (self.name,)
 
 
 def contents(form: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a form, without what its class has worked out of them since."""
+    """Yield the fields of a form, without cached values."""
     if not isinstance(form, Record):
         return iter(form.__dict__.items())
     worked_out = _fields(type(form)).worked_out

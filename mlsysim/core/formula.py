@@ -1,6 +1,6 @@
 """Formulas: plain arithmetic that documents itself.
 
-`@formula` leaves a function as it is, and registers it by name. Its docstring is its data sheet:
+`@formula` registers a function by name and does not change it. The docstring is its data sheet:
 equation, symbols, units and source (see `docstring`).
 """
 
@@ -19,7 +19,7 @@ from mlsysim.core.docstring import Documentation, read_docstring
 __all__ = ["FORMULAS", "Formula", "formula", "formula_of"]
 
 _ADDRESS = re.compile(r"https?://[^\s;<>]+[^\s;<>,.)]")
-# What is said of a publication, up to its address. A semicolon parts it from what is said before.
+# The words about a publication, up to its address. A semicolon separates publications.
 _CITED = re.compile(rf"([^;]*?),? *({_ADDRESS.pattern})")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,7 +44,7 @@ class Formula:
 
     @property
     def works(self) -> dict[str, str]:
-        """Publications that it cites: by address, the words that name them."""
+        """Publications that it cites: the words that name them, by address."""
         text, end, found = self.documentation.references, 0, {}
         for match in _ADDRESS.finditer(text):
             found[match[0]] = text[end : match.start()].strip(" ;,.")
@@ -53,7 +53,7 @@ class Formula:
 
     @property
     def references(self) -> str:
-        """What it rests on, as Markdown: the words that name a publication link to its address."""
+        """Its references as Markdown: the words that name a publication link to its address."""
         return _CITED.sub(_link, self.documentation.references)
 
     def to_markdown(self) -> str:
@@ -90,7 +90,7 @@ _BY_CODE: dict[CodeType, Formula] = {}
 
 
 def formula(function: F) -> F:
-    """Register a function as a formula. It stays the function that it is."""
+    """Register a function as a formula, and return it unchanged."""
     entry = Formula(function.__name__, function)
     if entry.name in FORMULAS:
         raise ValueError(f"two formulas are named {entry.name}")
@@ -99,5 +99,5 @@ def formula(function: F) -> F:
 
 
 def formula_of(code: CodeType) -> Formula | None:
-    """Return the formula whose body this is."""
+    """Return the formula that has this code object."""
     return _BY_CODE.get(code)

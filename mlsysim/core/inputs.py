@@ -1,8 +1,8 @@
 """Inputs: the one typed argument of a model, with everything that its answer depends on.
 
 Each question has a class of inputs. Its fields are the arguments of the solver as admitted, and
-the rows of the registry that the model reads besides. A field may say what takes its place where
-nothing is given; what follows from names, such as the peak rate in a number format, is `derived`.
+the registry rows that the model also reads. A field may have a `default` that follows from other
+fields; a number that follows from names, such as the peak rate in a number format, is `derived`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["Inputs", "Varying", "default"]
 class Varying:
     """Placeholder for a number that differs from row to row, while a sweep chooses constants.
 
-    It cannot be compared or converted, because a choice that depends on an axis must be made for
-    each of its values. A number that decides something is a `Stage`.
+    It cannot be compared or converted, because a choice that depends on an axis has to be made for
+    each of its values. A number that models choose by is a `Stage`.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,7 +31,7 @@ class Varying:
         raise TypeError(f"{self.name} differs from row to row: declare it a Stage to choose by it")
 
     __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
-    __hash__ = object.__hash__
+    __hash__ = _refuse
 
 
 class _Default:
@@ -51,27 +51,33 @@ class _Default:
 
 
 def default(choose: Callable[[Any], Any]) -> Any:
-    """Declare what a field takes from the other inputs where nothing is given."""
+    """Declare the value that a field takes from the other inputs if it is not given.
+
+    It is another field, or a value that names and registry rows determine. Arithmetic on arguments
+    belongs in a property, because in a sweep they differ from row to row.
+    """
     return _Default(choose)
 
 
 class Inputs:
-    """Base of the inputs of a model. They are read-only.
+    """Base class of the inputs of a model. They are read-only.
 
-    What a solver admits is held as it is: registry rows, whole numbers. The model gets one of its
-    forms, whose numbers are plain, recorded, or arrays.
+    The inputs hold what the solver admits, such as registry rows and whole numbers. The model gets
+    a form of them, with plain numbers, recorded numbers, or arrays.
 
-    Attributes
+    Parameters
     ----------
-    units : dict
-        Units of the numeric arguments. The solver takes them from its signature.
+    values
+        The arguments of the solver, as it admits them.
+    units
+        Units of the numeric ones, which the solver's signature states.
     """
 
-    units: ClassVar[Mapping[str, str]] = {}
     _late: ClassVar[tuple[str, ...]] = ()
     """Fields that follow from others unless they are given."""
     _worked_out: ClassVar[tuple[str, ...]] = ()
-    """These, and those that always do."""
+    """These fields, and those that always follow from others."""
+    _fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         found = {name: getattr(cls, name) for name in dir(cls)}
@@ -79,28 +85,47 @@ class Inputs:
         cls._worked_out = tuple(
             n for n, value in found.items() if isinstance(value, _Default | derived)
         )
+        declared = (getattr(base, "__annotations__", ()) for base in cls.__mro__)
+        cls._fields = frozenset(cls._worked_out).union(*declared)
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any], units: Mapping[str, str]) -> None:
         given = {
             name: value
             for name, value in values.items()
             if value is not None or name not in self._late
         }
-        self.__dict__.update(given, _given=tuple(given))
+        self.__dict__.update(given, _given=tuple(given), _units=units)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__}.{name} is read-only: make others with but()")
+        raise AttributeError(f"{type(self).__name__}.{name} is read-only: use but() for changes")
 
     def gives(self, name: str) -> bool:
         """Tell whether a field was given, and does not follow from the others."""
         return name in self.__dict__["_given"]
 
     def but(self, **values: Any) -> Self:
-        """Return the same inputs with other values in some fields."""
-        return replaced(self, **values)
+        """Return the same inputs with other values in some fields.
+
+        Fields that follow from others are worked out again. In a form they keep their values,
+        because the names that they depend on may differ from row to row.
+
+        Raises
+        ------
+        TypeError
+            If there is no such field.
+        """
+        if unknown := values.keys() - self._fields:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        made = replaced(self, **values)
+        if (given := self.__dict__.get("_given")) is not None:
+            made.__dict__["_given"] = given = tuple({*given, *values})
+            for name in self._worked_out:
+                if name not in given:
+                    made.__dict__.pop(name, None)
+        return made
 
     def plain(self) -> Self:
-        """Return the form with floats in SI base units; what is not known is NaN."""
+        """Return the form with floats in SI base units; unknown values are NaN."""
         return self._form(
             lambda name, value: value if isinstance(value, Varying) else float(value),
             lambda name, row: plain_form(row),
@@ -109,7 +134,7 @@ class Inputs:
     def recorded(self) -> Self:
         """Return the form with recorded quantities, which know where they come from."""
         return self._form(
-            lambda name, value: recorded(float(value), name, self.units[name], name),
+            lambda name, value: recorded(float(value), name, self.__dict__["_units"][name], name),
             lambda name, row: recorded_form(row, name),
         )
 
@@ -117,13 +142,14 @@ class Inputs:
         form = object.__new__(type(self))
         made = form.__dict__
         given: tuple[str, ...] = self.__dict__["_given"]
+        units: Mapping[str, str] = self.__dict__["_units"]
         for name in (*given, *self._late):
-            if name in made or (name in self.units and name not in given):
+            if name in made or (name in units and name not in given):
                 continue  # a form finds such a number itself, and so knows where it comes from
             value = getattr(self, name)
             if isinstance(value, Record):
                 made[name] = row(name, value)
-            elif name in self.units:
+            elif name in units:
                 made[name] = number(name, math.nan if value is None else value)
             else:
                 made[name] = value
@@ -131,7 +157,7 @@ class Inputs:
 
     @classmethod
     def stacked(cls, forms: Sequence[Self], join: Callable[[list[Any]], Any]) -> Self:
-        """Return one form of several plain ones, whose numbers are joined."""
+        """Return one form with the joined numbers of several plain ones."""
         for form in forms:
             for name in cls._worked_out:
                 getattr(form, name)

@@ -52,29 +52,29 @@ def _is_array(*values: Any) -> bool:
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """Larger of `a` and `b`, element by element."""
+    """Larger of `a` and `b`, element by element; NaN if either is."""
     if type(a) in _PLAIN and type(b) in _PLAIN:  # the usual case, and a fast test for it
-        return a if a >= b else b
+        return a if a >= b or a != a else b
     if _is_recorded(a, b):
         return applied(maximum, a, b)
     if _is_array(a, b):
         import numpy
 
         return numpy.maximum(a, b)
-    return _like(a if a >= b else b, a, b)
+    return _like(a if a >= b or a != a else b, a, b)
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """Smaller of `a` and `b`, element by element."""
+    """Smaller of `a` and `b`, element by element; NaN if either is."""
     if type(a) in _PLAIN and type(b) in _PLAIN:
-        return a if a <= b else b
+        return a if a <= b or a != a else b
     if _is_recorded(a, b):
         return applied(minimum, a, b)
     if _is_array(a, b):
         import numpy
 
         return numpy.minimum(a, b)
-    return _like(a if a <= b else b, a, b)
+    return _like(a if a <= b or a != a else b, a, b)
 
 
 def _like(value: Any, *arguments: Any) -> Any:
@@ -97,7 +97,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def first_known(a: Any, b: Any) -> Any:
-    """`a` where it is known, else `b`. Not known is NaN, the only value unequal to itself."""
+    """`a` where it is known, else `b`. Unknown values are NaN, the only value unequal to itself."""
     return where(a == a, a, b)
 
 
@@ -114,8 +114,8 @@ def _elementwise(value: Any, scalar: Any, name: str) -> Any:
 def _one_by_one(value: Any, scalar: Any) -> Any:
     """Apply a function to each element of an array.
 
-    NumPy's exponentials differ from Python's in the last digit, and between processors. After a
-    subtraction of two almost equal numbers, every digit of the difference may be another.
+    NumPy's exponentials differ from Python's in the last digit, and between processors. After two
+    almost equal numbers are subtracted, every digit of the difference may be wrong.
     """
     if _is_array(value):
         import numpy

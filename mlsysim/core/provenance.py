@@ -1,4 +1,4 @@
-"""Provenance in words: what rows say about themselves, and which publications stand behind them."""
+"""Provenance in words: the sources and notes of registry rows."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def field_words(path: str) -> str:
 
 
 def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
-    """Write rows as a Markdown list: name, note, and each estimate with its ground.
+    """Write rows as a Markdown list: name, note, and the reason for each estimate.
 
     Parameters
     ----------
     rows
         Registry rows by name.
     notes
-        What else there is to say about a row, by name.
+        Further notes about rows, by name.
     """
     items = []
     for key, row in rows.items():
@@ -81,9 +81,9 @@ def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
 
 
 def citations(rows: Mapping[str, Any]) -> dict[Source, dict[str, list[str]]]:
-    """Return every source that rows cite: by row, the fields that it stands for.
+    """Return every source that rows cite, with the fields that it supports in each row.
 
-    A row's own source stands for all fields that have no other; its list is then empty.
+    A row's own source supports all fields without another source; its list is then empty.
     """
     found: dict[Source, dict[str, list[str]]] = {}
     for key, row in rows.items():
@@ -104,7 +104,7 @@ def cited_works(formulas: Iterable[Formula]) -> dict[str, list[str]]:
 
 
 def _estimates(row: Any) -> Iterator[str]:
-    """Yield one line per source of a row's guesses: which fields, and on what ground."""
+    """Yield one line per source of a row's guesses: the fields, and the reason."""
     if not isinstance(row, Entry):
         return
     by_source: dict[Source, list[str]] = {}

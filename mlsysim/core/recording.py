@@ -1,10 +1,10 @@
 """Arithmetic that records itself: numbers that know how they were made.
 
-A derivation runs the model once on `Recorded` numbers. What the model adds, multiplies or compares
-is remembered by the results. While `watching`, so are the names: a number that a formula returns
-learns which formula and which arguments made it, and one that is bound to a variable learns the
-variable's name. Models and formulas are ordinary functions and know nothing of this: they pay for
-it only while someone watches.
+A derivation runs the model once on `Recorded` numbers. Each result remembers the operation and the
+operands that made it. While `watching`, it gets a name as well: a number that a formula returns
+records that formula and its arguments, and a number that is bound to a variable records the name of
+the variable. Models and formulas are ordinary functions without any code for this. They cost more
+only while a derivation is made.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Input:
     value: Any
     unit: str
     origin: str
-    """Where the solver took it from: an argument, or a field of a registry row."""
+    """Where the solver got it: an argument, or a field of a registry row."""
     source: Source | None = None
     """The publication that states it; `None` for what the caller gave."""
     estimated: bool = False
 
     @property
     def label(self) -> str:
-        """Its name, after that of the record that it is part of."""
+        """Its name, after the name of its record."""
         return ".".join(self.origin.split(".")[-2:])
 
 
@@ -89,7 +89,7 @@ class Recorded:
     def __neg__(self) -> Recorded:
         return Recorded(-self.value, "-", (self,))
 
-    # Two recorded numbers are the same if they are one object; the model compares their values.
+    # Hashed by identity, although the model's comparisons use values.
     __hash__ = object.__hash__
 
 
@@ -105,13 +105,22 @@ def applied(function: Callable[..., Any], *operands: Any) -> Recorded:
 
 
 def _unwatched(function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function on quantities, whose arithmetic has no names worth watching for."""
+    """Call a function on quantities without watching: their own arithmetic has no useful names."""
     watch = sys.getprofile()
     sys.setprofile(None)
     try:
         return function(*values)
     finally:
-        sys.setprofile(watch)
+        _profile_with(watch)
+
+
+def _profile_with(profiler: Any) -> None:
+    """Restore the interpreter's profiler, or none."""
+    if hasattr(profiler, "enable"):  # cProfile's, which is not a function
+        sys.setprofile(None)
+        profiler.enable()
+    else:
+        sys.setprofile(profiler)
 
 
 def _binary(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
@@ -152,25 +161,25 @@ for _function in (
 
 
 @contextmanager
-def watching(package: str) -> Iterator[None]:
-    """Let recorded numbers learn the formulas that return them, and the variables that hold them.
+def watching(*modules: str) -> Iterator[None]:
+    """Record the formulas that return recorded numbers, and the variables that hold them.
 
     Parameters
     ----------
-    package
-        Names of variables are read in functions of this package's modules.
+    *modules
+        Names of variables are read in functions of these modules, and of those inside them.
     """
     open_calls: list[dict[str, Any]] = []
 
     def read_names(frame: FrameType | None) -> None:
         if frame is None or frame.f_code.co_name.startswith(("<", "__")):
             return
-        if frame.f_globals.get("__name__", "").startswith(package):
+        if frame.f_globals.get("__name__", "").startswith(modules):
             _name(frame.f_locals)
 
     def watch(frame: FrameType, event: str, result: Any) -> None:
         if event == "call":
-            # Whoever calls has bound its variables before those that it calls bind theirs.
+            # The caller binds its variables before the called function binds its own.
             read_names(frame.f_back)
             if formula_of(frame.f_code):
                 open_calls.append(dict(frame.f_locals))
@@ -184,16 +193,12 @@ def watching(package: str) -> Iterator[None]:
             if isinstance(result, Recorded) and not handed_through:
                 result.formula, result.arguments = found, arguments
 
-    before: Any = sys.getprofile()
+    before = sys.getprofile()
     sys.setprofile(watch)
     try:
         yield
     finally:
-        if hasattr(before, "enable"):  # cProfile's, which is no function
-            sys.setprofile(None)
-            before.enable()
-        else:
-            sys.setprofile(before)
+        _profile_with(before)
 
 
 def _name(variables: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ __all__ = ["InUnit", "Result"]
 
 
 class PlainNumber(float):
-    """A number that is its own magnitude: the first edition's energies in kWh were quantities."""
+    """A number with a `magnitude`, because the first edition's energies in kWh were quantities."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ class PlainNumber(float):
 class InUnit:
     """A field of a result as a plain number in a unit: `tco_usd` is `tco` in USD.
 
-    Such names are no fields of their own. They read like fields, and explain like the field.
+    Such a name is not a field. It reads like one, and `explain` treats it as the field.
     """
 
     def __init__(self, field: str, unit: str) -> None:
@@ -57,7 +57,7 @@ class Result(Mapping[str, Any]):
     Attributes
     ----------
     aliases : dict
-        Other names that a field answers to. `mlsysim.compat` sets those of the first edition.
+        Other names of fields. `mlsysim.compat` sets the names of the first edition.
     """
 
     aliases: ClassVar[Mapping[str, str]] = {}
@@ -71,7 +71,7 @@ class Result(Mapping[str, Any]):
 
     @classmethod
     def _lazily(cls, make: Callable[[str], Any]) -> Self:
-        """Return an answer whose fields are made when they are first read.
+        """Return an answer that makes each field when it is first read.
 
         Units and reasons take longer than the arithmetic, and most callers read few fields.
         """
@@ -108,16 +108,16 @@ class Result(Mapping[str, Any]):
         return tuple(item.name for item in dataclasses.fields(cls))
 
     def explain(self, *names: str, depth: int | None = None) -> Derivation:
-        """Derive the answer step by step: equations, the numbers put in, and their sources.
+        """Derive the answer step by step: equations, input numbers, and their sources.
 
         Parameters
         ----------
         *names
             Fields to derive; all of them if none is named.
         depth
-            Steps to show below each answer: 1 for its own formula, 2 for what goes into that, and
-            so on; `None` for everything down to the inputs. Without names, `None` derives
-            everything too, but prints each answer's own formula only: totals first.
+            Levels of steps to show: 1 for each answer's own formula, 2 to include its arguments,
+            and so on; `None` for everything down to the inputs. Without names, `None` derives
+            everything too, but prints only each answer's own formula, so totals come first.
 
         Raises
         ------
@@ -128,14 +128,15 @@ class Result(Mapping[str, Any]):
         """
         if "_origin" not in self.__dict__:
             raise UnknownEntryError(
-                f"this {type(self).__name__} is part of another result; explain that one",
+                f"this {type(self).__name__} does not come from a solver: explain the result that "
+                "solve returned; this may be a part or an edited copy of it",
             )
         derivation = self._derivation()
         wanted = [self._derived(name) for name in names]
         for name in wanted:
             if name in self._fields() and name not in derivation.roots:
                 raise UnknownEntryError(
-                    f"{name} is no number that a formula gives, but follows from several: "
+                    f"{name} is not a number with a formula of its own: "
                     f"explain one of {', '.join(derivation.roots)}, or all with explain()",
                     argument="names",
                 )
@@ -151,7 +152,7 @@ class Result(Mapping[str, Any]):
         return whole
 
     def _derived(self, name: str) -> str:
-        """Return the field that a name stands for."""
+        """Return the field that a name refers to."""
         if not isinstance(name, str):
             raise UnknownEntryError.build(name, f"{type(self).__name__} field", self._fields())
         view = getattr(type(self), name, None)
@@ -159,7 +160,7 @@ class Result(Mapping[str, Any]):
 
     def _from(self, solver: type, arguments: Mapping[str, Any]) -> None:
         """Remember which call made this result, so that it can be explained later."""
-        # Copies: what the caller does with an amount later changes no derivation.
+        # Copies, so that later changes to an amount do not change the derivation.
         own = {name: read_only(value) for name, value in arguments.items()}
         object.__setattr__(self, "_origin", (solver, own))
 

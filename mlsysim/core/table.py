@@ -1,6 +1,6 @@
-"""Tables: columns with units, and where it matters, the source of each cell.
+"""Tables: columns with units, and optionally the source of each cell.
 
-One type serves sweeps, lists of results and the pages of the registries.
+Sweeps, lists of results and registry pages all use this type.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Column:
     unit : str
         Unit of the numbers; empty for counts, ratios and text.
     head : str
-        What stands above the column; its name, if empty.
+        Heading of the column; its name, if empty.
     sources : sequence of Source or None
-        Where each value stands, if the column says so.
+        The source of each value, if known.
     estimated : sequence of bool or None
         Which values are guesses; they print with "≈".
     """
@@ -48,7 +48,7 @@ class Column:
     estimated: Sequence[bool] | None = None
 
     def __post_init__(self) -> None:
-        if hasattr(self.values, "flags"):  # an array: what a table returns of it cannot change it
+        if hasattr(self.values, "flags"):  # an array: columns that a table returns are read-only
             fixed = self.values.view()
             fixed.flags.writeable = False
             object.__setattr__(self, "values", fixed)
@@ -100,7 +100,7 @@ class Table:
         return self._columns[name]
 
     def row(self, index: int) -> dict[str, Any]:
-        """Return one row by name, with units; what is not known is `None`.
+        """Return one row by name, with units; unknown values are `None`.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class Table:
     def _heads(self) -> list[str]:
         heads = []
         for name, column in self._columns.items():
-            # A bare count ("param", "sample") says no more than the name of its column.
+            # A bare count ("param", "sample") adds nothing to the name of its column.
             bare = not column.unit or (
                 not has_dimension(column.unit) and si_factor(column.unit) == 1
             )
@@ -222,7 +222,7 @@ class Table:
         body = "\n".join(f"<tr>{''.join(self._texts(i, _html_cell))}</tr>" for i in range(shown))
         title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
         more = f"<p>{self._more(shown)}</p>" if shown < self._length else ""
-        # Quarto would parse the table and write it anew, without what sorts its columns.
+        # Quarto would parse and rewrite the table, and drop the attributes that sort its columns.
         return (
             '<table class="table mls-table" data-quarto-disable-processing="true">'
             f"{title}<thead><tr>{heads}</tr></thead><tbody>\n{body}\n</tbody></table>{more}"
@@ -279,7 +279,7 @@ def _html_cell(text: str, column: Column, index: int) -> str:
     if source is not None and value is not None:
         label = html.escape(f"{source}. {source.note}".rstrip(". ") + ".", quote=True)
         address = html.escape(source.url, quote=True)
-        # An assumption has no address; it shows its words alone.
+        # An assumption has no address, so it shows only its text.
         shown = (
             f'<a href="{address}" title="{label}">{shown}</a>'
             if address

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class _Formatter(Formatter):
-    """Prints ``3.4 TB/s`` for ``f"{q:.1f}"`` too: a number's format alone changes no unit."""
+    """Prints ``3.4 TB/s`` for ``f"{q:.1f}"`` too: a number format does not change the unit."""
 
     def get_formatter(self, spec: str) -> Any:
         # Pint asks for the layout by the given format only, where the default's has to count.
@@ -47,7 +47,7 @@ class _Formatter(Formatter):
 def _load_registry() -> pint.UnitRegistry[Any]:
     with as_file(files("mlsysim.core") / "units.txt") as vocabulary:
         registry: pint.UnitRegistry[Any] = pint.UnitRegistry(vocabulary)
-    # Pint remembers simple units only. Rows state the same compound ones over and over.
+    # Pint caches simple units only. Rows repeat the same compound units.
     registry.parse_units_as_container = lru_cache(registry.parse_units_as_container)  # type: ignore[method-assign]
     registry.formatter = _Formatter(registry)
     registry.formatter.default_format = "~P"
@@ -73,7 +73,7 @@ Q_ = ureg.Quantity
 
 
 class _FixedQuantity(Q_):  # type: ignore[misc, valid-type]
-    """A quantity that no method changes in place; what is computed from it is an ordinary one."""
+    """A quantity that no method changes in place; arithmetic on it returns ordinary quantities."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         # Pint makes results of arithmetic with the class of the operand.
@@ -152,7 +152,7 @@ def is_quantity(value: Any) -> bool:
 
 
 def real_number(value: Any) -> int | float | None:
-    """Return a whole or floating number as Python's own, and `None` for every other value.
+    """Return a whole or floating number as a Python number, and `None` for any other value.
 
     Decimals and fractions do not mix with floats, and switches are not numbers.
     """
@@ -174,7 +174,7 @@ def strip(value: Any, expected: str, argument: str) -> Any:
     value
         A quantity, or a plain number where `expected` is dimensionless.
     expected
-        A unit of the dimension that is asked for, such as ``"GB/s"``.
+        A unit of the dimension expected, such as ``"GB/s"``.
     argument
         Name of the argument, for the error.
 
@@ -235,7 +235,7 @@ def dress(value: Any, name: str) -> Any:
     return Q_(value if factor == 1.0 else value / factor, unit(name))
 
 
-# Units in which people read large quantities: from which magnitude in SI on.
+# Units for large quantities, and the SI magnitude from which they apply.
 _READ_IN = {
     "s": ((2 * 365.25 * 86_400, "year"), (2 * 86_400, "day"), (7_200, "h")),
     "J": ((3.6e6, "Wh"),),
@@ -247,7 +247,7 @@ _READ_IN = {
     "USD/J": ((0, "USD/kWh"),),
     "USD/s": ((0, "USD/h"),),
 }
-# Plain rates, which have no prefix to take: a gigasecond says nothing.
+# Plain rates take no prefix: a gigasecond means nothing to a reader.
 _RATES = ((0.01, "1/s"), (0.01 / 3_600, "1/h"), (0.01 / 86_400, "1/day"), (0, "1/year"))
 _WITHOUT_PREFIX = ("minute", "h", "day", "year", "L", "USD", "g/kWh", "L/kWh", "USD/kWh", "USD/h")
 
@@ -259,7 +259,7 @@ def _reading() -> tuple[dict[Any, tuple[tuple[float, str], ...]], frozenset[Any]
 
 
 def _readable(value: Quantity) -> Quantity:
-    """Put a quantity in the unit, and with the prefix, in which it reads well."""
+    """Convert a quantity to the unit and prefix in which it is easiest to read."""
     if value.dimensionless and abs(value.magnitude) < 1e6:
         return value
     choices, kept = _reading()
@@ -280,7 +280,7 @@ def _readable(value: Quantity) -> Quantity:
 
 
 def format_number(value: Any, digits: int = 4) -> str:
-    """Print a number or quantity with a few digits and the prefix that suits it."""
+    """Print a number or quantity with a few digits and a suitable prefix."""
     if value is None:
         return "not known"
     if isinstance(value, pint.Quantity):

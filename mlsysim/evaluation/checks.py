@@ -14,7 +14,7 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
 
 def worst(statuses: Iterable[str | None]) -> str | None:
-    """Return the status of several: one fail fails all, and what is not known is no pass."""
+    """Return the status of several checks: one fail fails all, and an unknown one does not pass."""
     found = set(statuses)
     return next((status for status in (FAIL, UNKNOWN, PASS) if status in found), None)
 
@@ -31,11 +31,11 @@ class Check(Record):
         The field of the result.
     status : str or None
         ``"pass"``, ``"fail"``, or ``"unknown"`` where the value is not known or the system could
-        not run; `None` where nothing was promised and the value is told for information.
+        not run; `None` if nothing was promised and the value is only for information.
     value : Quantity, float or None
         What the solver found.
     bound : str
-        ``"at_most"`` or ``"at_least"``; empty where there is no limit in numbers.
+        ``"at_most"`` or ``"at_least"``; empty if there is no numeric limit.
     limit : Quantity, float or None
         The limit.
     reason : str
@@ -104,7 +104,7 @@ class Level(Record):
     checks : tuple of Check
         What was promised.
     figures : tuple of Check
-        What is told for information; they have no status.
+        Values for information; they have no status.
     """
 
     name: str

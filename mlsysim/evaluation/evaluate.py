@@ -26,7 +26,7 @@ def evaluate(scenario: Scenario) -> Scorecard:
     Parameters
     ----------
     scenario
-        What is asked, of which system, and what is promised.
+        The workload, the system, and the limits.
 
     Returns
     -------

@@ -43,7 +43,7 @@ class Macro:
             if metric in (name for name, _, _ in units_of(solver)):
                 return reason
         if metric in (name for name, _, _ in units_of(SustainabilityResult)):
-            return "not known: nobody has told what it took to make a device that stands alone"
+            return "not known: there is no embodied-carbon figure for a standalone device"
         return "not known: it needs a unit_price, or a rate, that is not given"
 
 
@@ -78,7 +78,7 @@ def macro(scenario: Scenario, result: Result) -> Macro:
 def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]:
     """Return where the devices stand between idle and design power, and who says so.
 
-    Only a task that goes on all the time tells the mean power of its system. How often a pass is
+    Only a task that runs all the time determines the mean power of its system. How often a pass is
     asked for is not known.
     """
     if scenario.utilization is not None:

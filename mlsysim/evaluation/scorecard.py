@@ -86,7 +86,7 @@ class Scorecard(Record):
         InfeasibleError
             If the system cannot run for another reason.
         SLAViolation
-            If a limit is broken, or nobody knows whether it is kept.
+            If a limit is broken, or it is not known whether it is kept.
         """
         for check in sorted(self.checks, key=lambda check: check.status != FAIL):
             if check.status != PASS:
@@ -114,7 +114,7 @@ class Scorecard(Record):
         )
 
     def _components(self) -> dict[str, Any]:
-        """Return what the memory would hold, as far as the solver tells."""
+        """Return the memory by purpose, if the solver reports it."""
         names = (
             "weights_memory",
             "gradient_memory",

@@ -20,12 +20,12 @@ LABS = sorted(path.stem for path in APPS.glob("[!_]*.py"))
 @click.option(
     "--ledger",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File that keeps what you did; LAB_ledger.json in this folder if none is named.",
+    help="File for your answers; by default LAB_ledger.json in this folder.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the local server.")
 @click.option("--headless", is_flag=True, help="Open no browser.")
 def main(lab: str, ledger: Path | None, port: int | None, headless: bool) -> None:
-    """Open LAB in a browser. It runs on this machine and asks no other."""
+    """Open LAB in a browser. It runs on this machine and does not use the network."""
     if importlib.util.find_spec("marimo") is None:
         raise click.ClickException(
             "the labs need marimo, which is not installed: pip install marimo"
@@ -37,7 +37,7 @@ def main(lab: str, ledger: Path | None, port: int | None, headless: bool) -> Non
 
 
 def _become(command: list[str]) -> NoReturn:
-    """Run a command in place of this one, so that signals reach it."""
+    """Run a command instead of this one, so that signals reach it."""
     if os.name == "posix":
         os.execv(command[0], command)
     raise SystemExit(subprocess.call(command))

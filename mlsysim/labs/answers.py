@@ -1,4 +1,4 @@
-"""What an exercise asks for: amounts, counts and choices, each with its truth and its wrong roads.
+"""Parts of an exercise: amounts, counts and choices, each with its answer and common mistakes.
 
 The truth is a function that computes it with the package when an answer comes in. No answer is
 stored, and no hint contains one.
@@ -18,9 +18,9 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import has_dimension, real_number, strip
 from mlsysim.scenario.amounts import read_amount
 
-__all__ = ["AmountAsked", "Asked", "ChoiceAsked", "CountAsked", "Exercise", "Road", "Verdict"]
+__all__ = ["AmountAsked", "Asked", "ChoiceAsked", "CountAsked", "Exercise", "Mistake", "Verdict"]
 
-# Ratios of a wrong answer to the right one that say more than "too large".
+# Ratios of a wrong answer to the right one with a specific hint.
 _PLAIN_SLIPS = ((100.0, "It is a factor of a hundred away: a share or percent?"),)
 _UNIT_SLIPS = (
     (8.0, "It is a factor of eight away: bits or bytes?"),
@@ -32,12 +32,12 @@ _UNIT_SLIPS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a checker says about an answer. It is true where the answer is right.
+    """The verdict on an answer. It is true if the answer is right.
 
     Attributes
     ----------
     right : bool
-        Whether everything that the exercise asks for is there and right.
+        Whether all parts of the answer are given and right.
     hint : str
         What to look at; empty where `right`.
     """
@@ -59,8 +59,8 @@ class Verdict:
         return "Right." if self.right else f"Not yet. {self.hint}"
 
 
-class Road(NamedTuple):
-    """A known wrong road: where it leads, and what to say to those who took it."""
+class Mistake(NamedTuple):
+    """A common mistake: the answer that it leads to, and a hint for it."""
 
     leads_to: Callable[[], Any]
     hint: str
@@ -68,16 +68,16 @@ class Road(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One thing that an exercise asks for.
+    """One part of an exercise.
 
     Attributes
     ----------
     asks : str
-        What is asked for, in words.
+        The question, in words.
     truth : Callable
         Computes the answer, in SI base units where it has a unit.
     hint : str
-        What to say about a wrong answer that no road explains.
+        The hint for a wrong answer that no common mistake explains.
     """
 
     asks: str
@@ -85,7 +85,7 @@ class Asked:
     hint: str = ""
 
     def admit(self, name: str, answer: Any) -> Any:
-        """Return the answer as it is compared, or say what kind of answer is needed."""
+        """Return the answer in the form for comparison, or raise if it is of another kind."""
         raise NotImplementedError
 
     def judge(self, answer: Any) -> str:
@@ -95,17 +95,17 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class AmountAsked(Asked):
-    """A quantity, or a number where `unit` is empty, right within a relative `tolerance`."""
+    """A quantity, or a number if `unit` is empty, right within a relative `tolerance`."""
 
     unit: str = ""
     tolerance: float = 0.02
-    roads: tuple[Road, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
 
     def admit(self, name: str, answer: Any) -> float:
         """Return the answer in SI base units."""
         if isinstance(answer, str):
             answer = read_amount(answer, self.unit, name)
-        if isinstance(answer, Fraction):  # what the schedules of pipelines are counted in
+        if isinstance(answer, Fraction):  # pipeline schedules return fractions
             answer = float(answer)
         value = real_number(strip(answer, self.unit, name))
         if value is None:
@@ -115,11 +115,11 @@ class AmountAsked(Asked):
         return float(value)
 
     def judge(self, answer: Any) -> str:
-        """Compare with the truth, then with where the wrong roads lead."""
+        """Compare with the right answer, then with the answers of common mistakes."""
         truth = self.truth()
         if self._near(answer, truth):
             return ""
-        ends = [(road.leads_to(), road.hint) for road in self.roads]
+        ends = [(mistake.leads_to(), mistake.hint) for mistake in self.mistakes]
         near = [(abs(answer - end), hint) for end, hint in ends if self._near(answer, end)]
         if near:
             return min(near)[1]
@@ -156,13 +156,13 @@ class CountAsked(AmountAsked):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceAsked(Asked):
-    """One of several options, each wrong one with a hint of its own where there is one."""
+    """One of several options. Wrong ones may have their own hints."""
 
     options: tuple[Any, ...]
     hints: Mapping[Any, str] | None = None
 
     def admit(self, name: str, answer: Any) -> Any:
-        """Return the option; a row of a registry stands for its name."""
+        """Return the option; a registry row counts as its name."""
         answer = getattr(answer, "name", answer)
         for option in self.options:
             if type(option) is type(answer) and option == answer:

@@ -19,22 +19,23 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
     name
         Name of the exercise: its tutorial and its number, such as ``"hello-world-1"``.
     answer
-        Your answer; without one, the verdict says what is asked for. A quantity, such as
+        Your answer; without one, the verdict says what is needed. A quantity, such as
         ``Q_(3, "ms")`` or ``"3 ms"``, a number, or one of the options.
     **parts
-        Your answers by name, where it asks for several.
+        Your answers by name, if the exercise has several parts.
 
     Returns
     -------
     Verdict
-        True if all is right. If not, its `hint` says where to look, and does not tell the answer.
+        True if everything is right. If not, its `hint` says where to look, without giving the
+        answer.
 
     Raises
     ------
     UnknownEntryError
         If there is no such exercise.
     ConfigError
-        If an answer is of another kind than what is asked for.
+        If an answer is of the wrong kind.
 
     Examples
     --------
@@ -64,14 +65,12 @@ def _given(exercise: Exercise, answer: Any, parts: dict[str, Any]) -> dict[str, 
     wanted = "; ".join(f"{part}= ({exercise.parts[part].asks})" for part in known)
     for part in parts:
         if part not in known:
-            raise ConfigError(
-                f"{exercise.name} does not ask for {shown(part)}: {wanted}", argument=part
-            )
+            raise ConfigError(f"{exercise.name} has no part {shown(part)}: {wanted}", argument=part)
     if answer is None:
         return parts
     if parts or len(known) > 1:
         raise ConfigError(
-            f"{exercise.name} asks for several things, give each by its name: {wanted}",
+            f"{exercise.name} has several parts; give each by its name: {wanted}",
             argument="answer",
         )
     return {known[0]: answer}

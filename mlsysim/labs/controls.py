@@ -156,12 +156,12 @@ class Controls:
         Raises
         ------
         ConfigError
-            If the state is no mapping, has a key that no control has, or a value that its control
-            does not take.
+            If the state is not a mapping, has an unknown key, or a value that its control does not
+            take.
         """
         if not isinstance(state, Mapping):
             raise ConfigError(
-                f"state = {shown(state)} is no mapping: give values by the names of controls",
+                f"state = {shown(state)} is not a mapping: give values by the names of controls",
                 argument="state",
             )
         for name in state:
@@ -187,7 +187,7 @@ class Controls:
         if isinstance(control, Question) and control.locks and before not in (None, value):
             raise ConfigError(
                 f"{name} is locked: it was answered with {before!r} before the instruments "
-                "were shown. Start the lab again to answer anew",
+                "were shown. Restart the lab to answer it again",
                 argument=name,
             )
         return changed

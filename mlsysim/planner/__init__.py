@@ -1,19 +1,28 @@
-"""The advisor: which split of a training job is best, why, and what is wrong with another."""
+"""The advisor: the best split of a training job, the reasons, and the flaws of other splits."""
 
 from mlsysim.planner.advice import Advice, Alternative
 from mlsysim.planner.advisor import advise
+from mlsysim.planner.certainty import Odds, odds
 from mlsysim.planner.contrasts import Contrast, contrast
 from mlsysim.planner.diagnosis import Diagnosis, diagnose
 from mlsysim.planner.plans import Plans, front
+from mlsysim.planner.sensitivities import Sensitivity, sensitivity
+from mlsysim.planner.targets import Requirement, required
 
 __all__ = [
     "Advice",
     "Alternative",
     "Contrast",
     "Diagnosis",
+    "Odds",
     "Plans",
+    "Requirement",
+    "Sensitivity",
     "advise",
     "contrast",
     "diagnose",
     "front",
+    "odds",
+    "required",
+    "sensitivity",
 ]

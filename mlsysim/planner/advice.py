@@ -1,37 +1,40 @@
-"""What `advise` answers: the best plan, all others ranked, and what each choice would lose."""
+"""The answer of `advise`: the best plan, all others ranked, and the loss of each other choice."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mlsysim.core.fields import record
+from mlsysim.core.fields import ReadOnlyMapping, record
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import Q_, format_number
+from mlsysim.planner.certainty import Odds, odds_between
 from mlsysim.planner.contrasts import compared, parts_of, spent
 from mlsysim.planner.diagnosis import Diagnosis
 from mlsysim.planner.plans import Plans
 from mlsysim.planner.search import Search
 from mlsysim.planner.space import LEVERS
-from mlsysim.solvers import DistributedResult
+from mlsysim.solvers import DistributedResult, ReliabilityResult
 
 __all__ = ["Advice", "Alternative", "alternatives"]
 
 
 @record
 class Alternative:
-    """The best that can be done with another choice of one lever, all others chosen anew.
+    """The best plan with another value of one lever, with all other levers chosen again.
 
     Attributes
     ----------
     lever : str
-        The argument that is held.
+        The argument that is held fixed.
     value : object
-        What it is held at.
+        Its value.
     configuration : Mapping[str, object] or None
         Arguments of the best such plan; `None` if none can run.
     loss : float or None
@@ -57,7 +60,7 @@ class Advice:
     Attributes
     ----------
     goal : str
-        What the plans are ranked by.
+        The goal by which plans are ranked.
     best : DistributedResult
         The best plan, solved.
     configuration : Mapping[str, object]
@@ -67,11 +70,19 @@ class Advice:
     front : Plans
         Plans that no other beats in both: time and memory, or time and cost or carbon.
     alternatives : tuple of Alternative
-        For every lever and every other value of it, the best plan that there is.
+        The best plan for every other value of every lever.
     diagnoses : tuple of Diagnosis
-        Anti-patterns of the best plan: what the limits forced on it.
+        Anti-patterns that the limits force on the best plan.
     searched : int
         Configurations that were evaluated.
+    quarter : Alternative or None
+        The best plan on a quarter of the devices, where that is about as fast.
+    reliability : ReliabilityResult or None
+        What failures and checkpoints do to the run; `None` if they do not count.
+    tight : int
+        Plans that fit, but leave less memory free than the reserve: they are not advised.
+    tight_gain : float or None
+        Tokens per second that the fastest of them adds; negative if it is slower.
     """
 
     goal: str
@@ -82,10 +93,14 @@ class Advice:
     alternatives: tuple[Alternative, ...]
     diagnoses: tuple[Diagnosis, ...]
     searched: int
+    quarter: Alternative | None = None
+    reliability: ReliabilityResult | None = None
+    tight: int = 0
+    tight_gain: float | None = None
 
     @property
     def why(self) -> str:
-        """Why the winner wins: where its step goes, and what the nearest other choices lose."""
+        """Why the best plan wins: where its time goes, and what the nearest other choices lose."""
         parts = sorted(parts_of(self.best).items(), key=lambda item: -item[1])
         step = self.best.step_latency_total.to("s").magnitude
         lines = [
@@ -98,18 +113,63 @@ class Advice:
             + ".",
             f"A device holds {format_number(self.best.memory)} of "
             f"{format_number(self.best.memory_capacity)}.",
+            *self._remarks(),
             "Held at another value, with all other levers chosen anew, a lever loses at least:",
         ]
-        for lever in dict.fromkeys(item.lever for item in self.alternatives):
-            others = [item for item in self.alternatives if item.lever == lever]
-            runs = [item for item in others if item.loss is not None]
-            nearest = min(runs, key=lambda item: item.loss or 0.0) if runs else others[0]
-            lines.append(f"- {nearest} (best: {self._held(lever)})")
+        for lever, nearest in self._nearest().items():
+            sure = f"; {self.odds[lever]}" if lever in self.odds else ""
+            lines.append(f"- {nearest} (best: {self._held(lever)}{sure})")
         return "\n".join(lines)
+
+    @functools.cached_property
+    def odds(self) -> Mapping[str, Odds]:
+        """How sure the choice of each lever is, compared with its nearest other value."""
+        return ReadOnlyMapping(
+            {
+                lever: odds_between(self.configuration, nearest.configuration)
+                for lever, nearest in self._nearest().items()
+                if nearest.configuration is not None
+            }
+        )
+
+    def _nearest(self) -> dict[str, Alternative]:
+        """Return the best alternative for each lever."""
+        found: dict[str, Alternative] = {}
+        for item in self.alternatives:
+            known = found.get(item.lever)
+            if known is None or _cost(item) < _cost(known):
+                found[item.lever] = item
+        return found
+
+    def _remarks(self) -> list[str]:
+        """Say what memory, devices and failures have to do with the choice."""
+        found = []
+        if self.tight:
+            gain = self.tight_gain or 0.0
+            speed = f"{abs(gain):.1%} {'faster' if gain > 0 else 'slower'} than the fastest here"
+            found.append(
+                f"{self.tight:,} more plans fit, but leave less memory free than the reserve; the "
+                f"fastest of them is {speed}."
+            )
+        if self.quarter is not None:
+            few = self.quarter.value
+            found.append(
+                f"A quarter of the devices, {few:,}, are about as fast ({self.quarter.words}): "
+                f"see goal = 'fewest_devices'."
+            )
+        if self.reliability is not None:
+            kept = self.reliability
+            found.append(
+                f"Failures and checkpoints take {1 - kept.goodput:.1%} of the run: a failure comes "
+                f"every {format_number(kept.fleet_mtbf)}, a checkpoint takes "
+                f"{format_number(kept.checkpoint_time)}."
+            )
+            found += kept.reasons
+        return found
 
     @property
     def losses(self) -> Table:
-        """The alternatives as a table: what each other value of a lever loses, and where."""
+        """The alternatives as a table: the loss of each other value of a lever, and its cause."""
         items = self.alternatives
         return Table(
             {
@@ -129,13 +189,17 @@ class Advice:
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {self.configuration[name]}" for name in LEVERS)
         words = (
-            f"Best of {self.searched:,} configurations by {self.goal}, of which "
+            f"Best of {self.searched:,} configurations by {self.goal}; of these, "
             f"{len(self.plans):,} can run:\n{sizes}\n{self.why}"
         )
         return printable(words, lines=True)
 
     def __repr__(self) -> str:
         return f"<Advice: {self.goal}, {self.searched:,} configurations>"
+
+
+def _cost(item: Alternative) -> float:
+    return math.inf if item.loss is None else item.loss
 
 
 def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
@@ -150,7 +214,8 @@ def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
             rows = column == value
             if not rows.any():
                 least = format_number(Q_(_least(lever, value, search), "byte").to("GB"))
-                words = f"does not fit: at least {least} per device"
+                words = f"does not fit: at least {least} per device, and the reserve"
+                words = words if search.tight else words.partition(",")[0]
                 found.append(
                     Alternative(
                         lever=lever, value=value, configuration=None, loss=None, words=words

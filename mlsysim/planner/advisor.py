@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError, OOMError, ParallelismError, shown
 from mlsysim.core.types import (
     Calibration,
     Datacenter,
@@ -16,25 +17,24 @@ from mlsysim.core.types import (
     PowerCalibration,
     TransformerModel,
 )
-from mlsysim.core.units import Quantity
-from mlsysim.planner.advice import Advice, alternatives
+from mlsysim.core.units import Quantity, is_quantity, real_number
+from mlsysim.planner.advice import Advice, Alternative, alternatives
+from mlsysim.planner.contrasts import compared
 from mlsysim.planner.diagnosis import diagnose
 from mlsysim.planner.goals import GOALS, Goal
-from mlsysim.planner.plans import front
+from mlsysim.planner.plans import Plans, front
 from mlsysim.planner.search import Search
-from mlsysim.planner.space import LEVERS
+from mlsysim.planner.space import LEVERS, divisors
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
-from mlsysim.solvers.arguments import Amount, Argument, Choice
+from mlsysim.solvers.arguments import Amount, Argument, Choice, Portion, Switch, is_axis
 
 __all__ = ["PARAMETERS", "advise"]
-
-_RESERVE = Amount(unit="byte", zero=True, optional=True)
 
 _MOST_CHOICES = 10_000
 """Choices for one argument."""
 _MOST_SEARCHES = 1_000
-"""Pairs of a fleet and a batch: each takes from a hundredth to a tenth of a second."""
+"""Most pairs of a fleet and a batch: each takes 10 to 100 ms."""
 
 
 def advise(
@@ -51,9 +51,19 @@ def advise(
     ep_size: int | Sequence[int] | None = None,
     microbatch_count: int | Sequence[int] | None = None,
     virtual_stages: int | Sequence[int] | None = None,
+    schedule: str | Sequence[str] | None = None,
     zero_stage: int | Sequence[int] | None = None,
     sequence_parallel: bool | Sequence[bool] | None = None,
     recompute: str | Sequence[str] | None = None,
+    cp_kind: str = "ring",
+    ulysses_size: int = 1,
+    shard_size: int | None = None,
+    reshard_after_forward: bool = True,
+    expert_nodes: int | None = None,
+    dispatch_precision: str | None = None,
+    capacity_factor: float = 1,
+    exchange_overlap: float | None = None,
+    tensor_overlap: float | None = None,
     attention: str = "fused",
     gradient_precision: str | None = None,
     gradient_compression: float = 1,
@@ -66,14 +76,16 @@ def advise(
     kwh_price: float | Quantity | None = None,
     unit_price: float | Quantity | None = None,
     rental_price: float | Quantity | None = None,
-    memory_reserve: Quantity | None = None,
+    memory_reserve: float | Quantity | None = 0.08,
+    failures: bool = True,
+    within: float = 0.05,
     executor: Executors | None = None,
     progress: Progress = False,
 ) -> Advice:
     """Find the best way to split a training job, by trying all of them.
 
-    Levers that are left out are searched over every value that makes sense; a value holds a
-    lever, a list limits it.
+    Levers that are left out are searched over all sensible values. A single value fixes a lever,
+    and a list limits it.
 
     Parameters
     ----------
@@ -83,51 +95,64 @@ def advise(
         The nodes and the network between them, or several fleets to choose from.
     batch_size
         Sequences in the global batch, or several sizes to choose from. A larger batch trains more
-        tokens per second, and learns less from each; the model knows only the first.
+        tokens per second but learns less from each; the model covers only the former.
     goal
         ``"throughput"`` (tokens per second), ``"time"`` (of the training run), ``"cost"`` or
-        ``"carbon"`` (of the run, or of a million tokens).
+        ``"carbon"`` (of the run, or of a million tokens), or ``"fewest_devices"``: the fewest
+        nodes of the fleet on which training is as fast as on all of them, but for `within`.
     precision
         Number format of arithmetic, weights, gradients and activations.
     seq_len
         Tokens per sequence; `None` takes the model's training length.
     tp_size, pp_size, cp_size, ep_size
         Ranks that share a layer, stages, ranks that share a sequence, ranks that share experts.
-    microbatch_count, virtual_stages
-        The pipeline's schedule.
+    microbatch_count, virtual_stages, schedule
+        How the pipeline is run.
     zero_stage
-        What replicas share out among them, 0 to 3.
+        What is sharded over the replicas, 0 to 3.
     sequence_parallel
         Whether tensor-parallel ranks split norms and dropouts as well.
     recompute
-        Activations that are computed again: ``"none"``, ``"selective"`` or ``"full"``.
+        Activations that are recomputed: ``"none"``, ``"selective"`` or ``"full"``.
+    cp_kind, ulysses_size, shard_size, reshard_after_forward
+        How context ranks exchange and how states are sharded, as in `DistributedSolver`: not
+        searched, and plans that do not go with them are left out.
+    expert_nodes, dispatch_precision, capacity_factor, exchange_overlap, tensor_overlap
+        How tokens travel to experts, and what runs under computation, likewise.
     attention
         ``"fused"`` or ``"unfused"``.
     gradient_precision, gradient_compression, gradient_overlap
-        What replicas send, and how much of it runs under computation, as in `DistributedSolver`.
+        Format, volume and overlap of the gradients that replicas send, as in `DistributedSolver`.
     efficiency
         The textbook's constant; `None` times every operator.
     calibration, power_calibration
-        Constants; `None` takes those fitted for the device and the plan's kind of software.
+        Constants; `None` takes those fitted for the device and the software that the plan implies.
     training_tokens
         Tokens of the training run.
     datacenter
         The facility or the grid, for carbon and for the energy in the cost.
     kwh_price, unit_price, rental_price
-        Prices of electricity, of a server and of a device's hour, as in `EconomicsSolver`. With
-        `rental_price`, the rent is the cost.
+        Prices of electricity, of a server and of a device-hour, as in `EconomicsSolver`. With
+        `rental_price`, the cost is the rent.
     memory_reserve
         Memory of a device to leave free, for what the model does not count: the driver, buffers
-        of collectives, fragmentation. `None` leaves nothing.
+        of collectives, fragmentation. A share of the device's memory, or a quantity; `None` leaves
+        nothing. Plans that leave less are not advised.
+    failures
+        Whether the time that failures and checkpoints take is part of training time, cost and
+        carbon, by `ReliabilitySolver` with its defaults.
+    within
+        How much slower than the best a plan with fewer devices may be: of
+        ``goal="fewest_devices"``, and for the advice to mention a quarter of the devices.
     executor
         Where slices of the search are computed, as in `sweep`.
     progress
-        Whether to draw a bar, or a function of the configurations done and those in all.
+        Whether to draw a bar, or a function of the configurations done and the total.
 
     Returns
     -------
     Advice
-        The best plan, all that can run in their order, the Pareto front, and reasons.
+        The best plan, all feasible plans in order, the Pareto front, and reasons.
 
     Raises
     ------
@@ -137,13 +162,17 @@ def advise(
     ParallelismError
         If no sizes within the limits tile the fleet.
     OOMError
-        If no configuration fits the memory.
+        If no configuration fits in memory.
 
     Notes
     -----
-    All microbatches are whole, chunks deal the layers out evenly, and what changes nothing is not
-    tried: sequence parallelism without a tensor group, sharding without replicas, and no
-    recomputation at all where attention is fused.
+    All microbatches are whole, and chunks divide the layers evenly. Options without an effect are
+    not tried: sequence parallelism without a tensor group, sharding without replicas, and
+    recompute="none" with fused attention.
+
+    Of plans that are almost equal, the simpler one comes first. Context parallelism has to gain
+    more than 1 %, tensor groups across nodes more than 3 %. Of equal plans, the one with fewer
+    context ranks, a lower ZeRO stage, fewer chunks and less memory comes first.
 
     Examples
     --------
@@ -166,7 +195,9 @@ def advise(
     fixed = {n: given[n] for n in DistributedSolver.parameters if n in given and n not in kept}
     fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
     if len({item.name for item in fleets}) < len(fleets):
-        raise ConfigError("fleet: two fleets have one name; name them apart", argument="fleet")
+        raise ConfigError(
+            "fleet: two fleets have the same name; give them different names", argument="fleet"
+        )
     if len(fleets) * len(batches) > _MOST_SEARCHES:
         raise ConfigError(
             f"fleet x batch_size = {len(fleets)} x {len(batches)} choices are more than the "
@@ -176,46 +207,129 @@ def advise(
     prices = {"kwh_price": kwh_price, "unit_price": unit_price, "rental_price": rental_price}
     economics = prices | {"training_tokens": training_tokens, "datacenter": datacenter}
     for name, value in (fixed | economics).items():
-        if getattr(value, "ndim", 0):
+        if is_axis(value):
             raise ConfigError(
-                f"{name} = {shown(value)} is an array: give one value, since it is not searched",
+                f"{name} = {shown(value)} has several values: give one, since it is not searched",
                 argument=name,
             )
     for name, value in fixed.items():
         found = DistributedSolver.parameters[name].admit(name, value)
-        if name == "attention":
-            fixed[name] = found.name  # an option of the same name is the same attention
+        if name in ("attention", "cp_kind"):
+            fixed[name] = found.name  # an option of the same name is the same
     admitted = {
         name: EconomicsSolver.parameters[name].admit(name, value)
         for name, value in economics.items()
     }
     if isinstance(goal, str) and goal == "cost" and admitted["rental_price"] == 0:
         raise ConfigError(
-            "rental_price = 0 makes all plans cost nothing: give a price above zero, or leave it "
+            "rental_price = 0 makes every plan free: give a price above zero, or leave it "
             "out to count the cost of owning",
             argument="rental_price",
         )
-    search = Search(
+    reserved = _RESERVE.admit("memory_reserve", memory_reserve)
+    target = Goal(
+        goal,
+        admitted["training_tokens"],
+        prices,
+        datacenter,
+        failures=_FAILURES.admit("failures", failures),
+        within=_WITHIN.admit("within", within),
+    )
+    some = Search(
         model=model,
         fixed=fixed,
         given={n: _several(n, v) for n, v in limits.items() if v is not None},
-        goal=Goal(goal, admitted["training_tokens"], prices, datacenter),
-        reserve=_RESERVE.admit("memory_reserve", memory_reserve) or 0.0,
+        goal=target,
+        reserve=reserved or (lambda capacity: 0.0),
         executor=executor,
         report=None if progress is False else reporter(progress),
     )
-    plans = search.run(fleets, batches)
-    best = plans.result(0)
+    parts = [part for item in fleets for part in _parts(item)] if goal == "fewest_devices" else []
+    search = replace(some, optional=frozenset(item.name for item in parts))
+    plans = search.run([*fleets, *parts], batches)
+    best, chosen = plans.result(0), plans.configuration(0)
+    tokens = admitted["training_tokens"]
+    days = None if tokens is None else tokens / best.token_throughput.to("1/day").magnitude
     return Advice(
         goal=goal,
         best=best,
-        configuration=plans.configuration(0),
+        configuration=chosen,
         plans=plans,
-        front=front(plans, *search.goal.against),
+        front=front(plans, *target.against),
         alternatives=alternatives(plans, search),
         diagnoses=diagnose(best),
         searched=search.searched,
+        quarter=None if goal == "fewest_devices" else _quarter(some, plans, batches),
+        reliability=target.reliability(chosen["fleet"], model, fixed["precision"], days),
+        tight=search.tight,
+        tight_gain=search.tight_rate / _fastest(plans) - 1 if search.tight else None,
     )
+
+
+def _fastest(plans: Plans) -> float:
+    return float(plans["token_throughput"].to("token/s").magnitude.max())
+
+
+def _parts(fleet: Fleet) -> list[Fleet]:
+    """Return fleets of some of the nodes: every number that divides theirs."""
+    return [
+        replace(fleet, name=f"{count} of {fleet.name}", count=count)
+        for count in divisors(fleet.count)[:-1]
+    ]
+
+
+def _quarter(some: Search, plans: Plans, batches: Sequence[int]) -> Alternative | None:
+    """Return the best plan on a quarter of the nodes, if it is about as fast as the best of all."""
+    chosen, best = plans.configuration(0), plans.row(0)
+    fleet, within = chosen["fleet"], some.goal.within
+    # Four times as well used, no device can be: then it is not worth searching.
+    if fleet.count % 4 or 4 * (1 - within) * best["mfu"] > 1:
+        return None
+    quarter = replace(fleet, name=f"a quarter of {fleet.name}", count=fleet.count // 4)
+    plain = Goal("throughput", None, {}, None, failures=False, within=within)
+    search = replace(some, goal=plain, report=None)
+    try:
+        found = search.run([quarter], batches)
+    except (OOMError, ParallelismError):
+        return None
+    against = compared(found.row(0), best)
+    if 1 / (1 + against.loss) < 1 - within:
+        return None
+    return Alternative(
+        lever="devices",
+        value=quarter.total_accelerators,
+        configuration=found.configuration(0),
+        loss=against.loss,
+        words=against.words,
+    )
+
+
+@dataclass(frozen=True)
+class Reserve(Amount):
+    """Memory to leave free: a quantity, or a share of what there is."""
+
+    unit: str = "byte"  # type: ignore[misc]
+    zero: bool = True
+    plain: bool = True
+    optional: bool = True
+
+    def _admit(self, name: str, value: Any) -> Callable[[float], float]:
+        if is_quantity(value):
+            size = self._stripped(name, value)
+            return lambda capacity: size
+        share = real_number(value)
+        if share is None or not 0 <= share < 1:
+            raise ConfigError(
+                f"{name} = {shown(value)} is out of range: give a share of the memory from 0 to "
+                'below 1, or a quantity such as Q_(5, "GB")',
+                argument=name,
+            )
+        return lambda capacity: share * capacity
+
+
+_RESERVE = Reserve()
+_FAILURES = Switch()
+_WITHIN = Portion()
 
 
 _KINDS: Mapping[str, Argument] = {
@@ -223,6 +337,8 @@ _KINDS: Mapping[str, Argument] = {
     **DistributedSolver.parameters,
     "goal": Choice(options=dict(zip(GOALS, GOALS, strict=True))),
     "memory_reserve": _RESERVE,
+    "failures": _FAILURES,
+    "within": _WITHIN,
 }
 PARAMETERS: Mapping[str, Argument] = {
     name: _KINDS[name] for name in inspect.signature(advise).parameters if name in _KINDS
@@ -233,7 +349,7 @@ PARAMETERS: Mapping[str, Argument] = {
 def _several(name: str, value: Any) -> list[Any]:
     """Return the choices for an argument, each admitted by the solver's own rules."""
     kind = DistributedSolver.parameters[name]
-    if isinstance(value, (str, Mapping)) or not _is_list(value):
+    if isinstance(value, (str, Mapping)) or not is_axis(value):
         values = [value]
     else:
         values = list(islice(value, _MOST_CHOICES + 1))  # a range may have billions
@@ -245,10 +361,7 @@ def _several(name: str, value: Any) -> list[Any]:
         )
     if not values:
         raise ConfigError(f"{name} is empty: give a value, or several", argument=name)
-    for item in values:
-        kind.admit(name, item)
+    found = [kind.admit(name, item) for item in values]
+    if name == "schedule":
+        return [item.name for item in found]
     return [item.item() if hasattr(item, "item") else item for item in values]
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0

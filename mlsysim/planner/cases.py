@@ -23,7 +23,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A plan: its arguments, and what the solver says of it."""
+    """A plan: its arguments and its result."""
 
     given: dict[str, Any]
     result: DistributedResult
@@ -45,12 +45,12 @@ class Case:
         return self.seconds(name) / self.step
 
     def gain(self, before: Case) -> float:
-        """Return what this plan adds in tokens per second, relative to another."""
+        """Return the relative gain of this plan in tokens per second over another."""
         rates = (self.result.token_throughput, before.result.token_throughput)
         return float((rates[0] / rates[1]).to("").magnitude) - 1
 
     def changed(self, **changes: Any) -> Case | None:
-        """Solve the plan with changes; `None` where they contradict each other."""
+        """Solve the plan with changes; `None` if they contradict each other."""
         given = self.given | changes
         try:
             return Case(given, DistributedSolver.solve(**given))
@@ -58,7 +58,7 @@ class Case:
             return None
 
     def regrouped(self, tp_size: int, pp_size: int) -> Case | None:
-        """Return the plan with other groups, and microbatches as large as before."""
+        """Return the plan with other groups, and microbatches of the same size."""
         devices = self["fleet"].total_accelerators
         replicas, rest = divmod(devices, tp_size * pp_size * self["cp_size"])
         if rest or not replicas:
@@ -73,7 +73,7 @@ class Case:
         )
 
     def best(self, candidates: Iterable[Case | None]) -> Case | None:
-        """Return the fastest candidate that is worth it, and can run if this plan can."""
+        """Return the fastest candidate with a sufficient gain that can run if this plan can."""
         worth = [
             case
             for case in candidates
@@ -85,9 +85,9 @@ class Case:
         return max(worth, key=lambda c: (c.result.feasible, c.gain(self)), default=None)
 
     def told(self, before: Case) -> str:
-        """Say what differs from another plan."""
+        """Describe the differences from another plan."""
         names = [name for name in self.given if self[name] != before[name]]
         changes = ", ".join(f"{name} = {self[name]} instead of {before[name]}" for name in names)
         if self["batch_size"] > before["batch_size"]:
-            changes += " (which learns less from each sequence)"
+            changes += " (with less progress per sequence)"
         return changes if self.result.feasible else f"{changes} (which cannot run either)"

@@ -1,4 +1,4 @@
-"""Two plans beside each other: where one spends more time than the other."""
+"""Two plans compared: where one spends more time than the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Contrast", "contrast", "parts_of", "spent"]
 
 PARTS = {
     "tp_communication_latency": "tensor all-reduces",
-    "cp_communication_latency": "keys and values going round",
+    "cp_communication_latency": "keys and values around the ring",
     "ep_communication_latency": "exchanges with experts",
     "pp_communication_latency": "stage to stage",
     "pipeline_bubble_latency": "bubble",
@@ -24,9 +24,9 @@ PARTS = {
     "optimizer_latency": "update",
     "launch_latency": "waits for the host",
 }
-"""Fields that add to a step, next to arithmetic, and what they are called."""
+"""Fields that add to a step, next to arithmetic, and their names."""
 
-# Shares of the step below which a difference is not worth a word, and how many words there are.
+# Differences below this share of the step are not mentioned, and at most so many are.
 _WORTH = 0.005
 _TOLD = 4
 
@@ -39,14 +39,14 @@ class Contrast:
     ----------
     loss : float
         How much longer a token takes: 0.1 means that the plan needs a tenth more time. Negative
-        where it is faster.
+        if it is faster.
     parts : Mapping[str, Quantity]
-        Time that each part of the step takes more, or less where negative; they add up to the
-        difference of the step times.
+        Additional time of each part of the step, negative if less; they add up to the difference
+        of the step times.
     extra_memory : Quantity
-        Memory that a device needs more.
+        Additional memory that a device needs.
     words : str
-        The same in words: the four largest parts.
+        The four largest parts in words.
     """
 
     loss: float
@@ -73,12 +73,12 @@ def parts_of(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:
-    """Say what a plan gains or loses against another, and where.
+    """Compare a plan with another: the difference in time, and where it comes from.
 
     Parameters
     ----------
     result
-        The plan in question.
+        The plan to examine.
     against
         The plan to compare it with; batches may differ, models and sequences should not.
 
@@ -90,11 +90,11 @@ def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:
     Raises
     ------
     ConfigError
-        If one of them is no result of `DistributedSolver`.
+        If one of them is not a result of `DistributedSolver`.
 
     Notes
     -----
-    Recomputed arithmetic is told from the rest by its share of the operations.
+    Recomputation is separated from other arithmetic by its share of the operations.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _words(loss: float, more: Mapping[str, float], step: float) -> str:
 
 
 def spent(seconds: float) -> str:
-    """Return a time as text of two digits, in a unit that suits it."""
+    """Return a time as text of two digits, in a suitable unit."""
     for factor, unit in ((1, "s"), (1e3, "ms")):
         if seconds * factor >= 1:
             value = seconds * factor

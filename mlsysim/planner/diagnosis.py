@@ -1,7 +1,7 @@
-"""Anti-patterns: what a plan does that it would better not, with the change that mends it.
+"""Anti-patterns: common mistakes in a plan, with the change that fixes each.
 
-A pattern looks at a solved plan, tries changes by solving them, and speaks only if one of them is
-faster. So its evidence and its gain are numbers of the model, not rules of thumb.
+A pattern looks at a solved plan, tries changes by solving them, and is reported only if a change is
+faster. So its evidence and its gain are the model's numbers, not rules of thumb.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Diagnosis:
     name : str
         The anti-pattern.
     evidence : str
-        What the model says about it.
+        The model's numbers that show it.
     change : str
-        What mends it.
+        The change that fixes it.
     configuration : Mapping[str, object]
-        Arguments of the mended plan, as `DistributedSolver.solve` takes them.
+        Arguments of the improved plan, as `DistributedSolver.solve` takes them.
     gain : float
-        Tokens per second that the change adds, relative to the plan: 0.1 is a tenth more.
+        Relative gain in tokens per second: 0.1 is a tenth more.
     """
 
     name: str
@@ -62,7 +62,7 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
     Returns
     -------
     tuple of Diagnosis
-        What was found, greatest gain first; empty if no change helps.
+        The anti-patterns found, largest gain first; empty if no change helps.
 
     Raises
     ------
@@ -73,8 +73,8 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
     -----
     The patterns: tensor parallelism over a slow link, groups that straddle nodes, tensor groups
     wider than needed, a small batch on many replicas, few microbatches in a pipeline, accumulation
-    without need, and recomputation without need. A change keeps the plan feasible, and counts from
-    one percent on.
+    without need, and recomputation without need. A change keeps the plan feasible, and has to
+    gain at least one percent.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
         case = Case(dict(plan), DistributedSolver.solve(**plan))
     else:
         raise ConfigError(
-            f"plan = {shown(plan)} is no plan: give a result of DistributedSolver.solve, or its "
+            f"plan = {shown(plan)} is not a plan: give a result of DistributedSolver.solve, or its "
             "arguments",
             argument="plan",
         )
@@ -123,9 +123,9 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
                 Diagnosis(
                     name=name,
                     evidence=answer.evidence,
-                    change=answer.mended.told(case),
-                    configuration=answer.mended.given,
-                    gain=answer.mended.gain(case),
+                    change=answer.better.told(case),
+                    configuration=answer.better.given,
+                    gain=answer.better.gain(case),
                 )
             )
     return tuple(sorted(found, key=lambda item: -item.gain))

@@ -1,4 +1,4 @@
-"""What a plan is chosen for: rate, time, cost or carbon, each a column of numbers."""
+"""Goals of a search: rate, time, cost or carbon, each a column of numbers."""
 
 from __future__ import annotations
 
@@ -10,27 +10,43 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Column
-from mlsysim.core.types import Fleet
-from mlsysim.solvers import EconomicsSolver, SustainabilitySolver
+from mlsysim.core.types import Fleet, TransformerModel
+from mlsysim.registry.operations import RECOVERY
+from mlsysim.solvers import (
+    EconomicsSolver,
+    ReliabilityResult,
+    ReliabilitySolver,
+    SustainabilitySolver,
+)
 from mlsysim.solvers.base import Solver
 from mlsysim.sweeps import Sweep, sweep
 
 __all__ = ["GOALS", "Goal"]
 
-GOALS = ("throughput", "time", "cost", "carbon")
+GOALS = ("throughput", "time", "cost", "carbon", "fewest_devices")
 
 _MILLION = 1e6
+_UNKNOWN_RUN = 1.0
+"""Days of a run of which nothing is known; its share of lost time does not depend on them."""
 
 
 class Goal:
-    """A goal, and the prices or the place that it is counted with.
+    """A goal, and the prices or the data center for it.
 
     `column` is the name of what is counted; of everything but the throughput, less is better. Cost
     and carbon are those of the whole training run, or of a million tokens where no run is given.
+    With `failures`, the time that a run loses to them and to checkpoints is part of all three.
     """
 
     def __init__(
-        self, name: str, tokens: float | None, economics: Mapping[str, Any], place: Any
+        self,
+        name: str,
+        tokens: float | None,
+        economics: Mapping[str, Any],
+        place: Any,
+        *,
+        failures: bool,
+        within: float,
     ) -> None:
         if not isinstance(name, str) or name not in GOALS:
             raise ConfigError(
@@ -50,7 +66,11 @@ class Goal:
                 argument="datacenter",
             )
         self.name = name
-        self.column = {"throughput": "token_throughput", "time": "training_time"}.get(name, name)
+        self.within = within
+        names = {"throughput": "token_throughput", "time": "training_time"}
+        self.column = names.get(name, "devices" if name == "fewest_devices" else name)
+        self._failures = failures and (tokens is not None or name in ("cost", "carbon"))
+        self._known: dict[str, ReliabilityResult] = {}
         self._tokens = tokens
         self._economics = {n: v for n, v in economics.items() if v is not None}
         self._place = place
@@ -60,20 +80,66 @@ class Goal:
         """The two columns of the Pareto front."""
         if self.name in ("cost", "carbon"):
             return "time_per_token", self.column
+        if self.name == "fewest_devices":
+            return "time_per_token", self.column
         return ("time_per_token" if self.name == "throughput" else self.column), "memory"
 
-    def columns(self, fleet: Fleet, found: Sweep) -> dict[str, Column]:
+    def reliability(
+        self, fleet: Fleet, model: TransformerModel, precision: Any, days: float | None = None
+    ) -> ReliabilityResult | None:
+        """Return what failures and checkpoints do to a run; `None` if they do not count here.
+
+        Each device brings its share of a large job's storage.
+        """
+        if not self._failures:
+            return None
+        if days is None and fleet.name in self._known:
+            return self._known[fleet.name]
+        answer = ReliabilitySolver.solve(
+            fleet=fleet,
+            job_duration_hours=24 * (days or _UNKNOWN_RUN),
+            model=model,
+            precision=precision,
+            storage_bandwidth=RECOVERY.storage_bandwidth * fleet.total_accelerators,
+        )
+        self._known.setdefault(fleet.name, answer)
+        return answer
+
+    def columns(
+        self, fleet: Fleet, found: Sweep, model: TransformerModel, precision: Any
+    ) -> dict[str, Column]:
         """Return the goal's columns for rows that can run."""
         rate = np.asarray(found["token_throughput"].to("token/s").magnitude)
         columns = {"time_per_token": Column(1e6 / rate, "us")}
-        days = (self._tokens or _MILLION) / rate / 86_400
+        if self.name == "fewest_devices":
+            columns["devices"] = Column(np.full(len(rate), fleet.total_accelerators))
+        kept = self.reliability(fleet, model, precision)
+        if kept is not None:
+            columns["goodput"] = Column(np.full(len(rate), kept.goodput))
+        progress = rate * (1.0 if kept is None else kept.goodput)
+        days = (self._tokens or _MILLION) / progress / 86_400
         if self._tokens is not None:
             columns["training_time"] = Column(days, "day")
-        if self.name in ("cost", "carbon"):
-            values, unit = getattr(self, f"_{self.name}")(fleet, found, days)
+        counted = {"cost": self._cost, "carbon": self._carbon}.get(self.name)
+        if counted is not None:
+            values, unit = counted(fleet, found, days)
             per = "" if self._tokens is not None else "/Mtoken"
             columns[self.name] = Column(values, unit + per)
         return columns
+
+    def order(self, columns: Mapping[str, Column], factor: NDArray[Any]) -> tuple[Any, ...]:
+        """Return what plans are sorted by, the first of them first.
+
+        A plan counts as `factor` times as slow or as dear as it is.
+        """
+        if self.name not in ("throughput", "fewest_devices"):
+            return (_rounded(columns[self.column].values * factor),)
+        rate = np.asarray(columns["token_throughput"].values) / factor
+        if self.name == "throughput":
+            return (-_rounded(rate),)
+        # Those that are fast enough, and then all others
+        slow = rate < (1 - self.within) * rate.max()
+        return (slow, np.where(slow, 0, columns["devices"].values), -_rounded(rate))
 
     def _run(
         self,
@@ -108,3 +174,8 @@ class Goal:
         every = np.asarray(table["total_carbon"].to("kg").magnitude)
         fuel = np.asarray(table["carbon_footprint"].to("kg").magnitude)
         return np.where(np.isnan(every), fuel, every), "kg"
+
+
+def _rounded(values: Any) -> NDArray[Any]:
+    """Return logarithms without their last digits: plans that differ by rounding are equal."""
+    return np.asarray(np.round(np.log(values), 9))

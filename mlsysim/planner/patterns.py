@@ -1,4 +1,4 @@
-"""The anti-patterns, one function each: what gives it away, and which changes are tried."""
+"""The anti-patterns, one function each: the evidence for it, and the changes to try."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mlsysim.planner.space import divisors
 
 __all__ = ["PATTERNS", "Finding"]
 
-# Shares of a step from which a pattern is looked into. Whether it is one, the changes decide.
+# Shares of a step from which a pattern is examined. The changes decide whether it is one.
 _MUCH = 0.1
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Evidence, and the plan that mends it."""
+    """Evidence, and a better plan."""
 
     evidence: str
-    mended: Case
+    better: Case
 
 
-def _found(mended: Case | None, evidence: str) -> Finding | None:
-    return None if mended is None else Finding(evidence, mended)
+def _found(better: Case | None, evidence: str) -> Finding | None:
+    return None if better is None else Finding(evidence, better)
 
 
 def _near(case: Case, ranks: int, stride: int) -> tuple[int, int]:
@@ -36,7 +36,7 @@ def _near(case: Case, ranks: int, stride: int) -> tuple[int, int]:
 
 
 def _narrower(case: Case) -> Iterator[Case | None]:
-    """Yield plans with smaller tensor groups: more stages or more replicas instead."""
+    """Yield plans with smaller tensor groups, and more stages or more replicas instead."""
     tp, pp = case["tp_size"], case["pp_size"]
     for size in divisors(tp)[:-1]:
         yield case.regrouped(size, pp * tp // size)
@@ -52,7 +52,7 @@ def slow_link(case: Case) -> Finding | None:
     return _found(
         case.best(_narrower(case)),
         f"groups of {tp} span {tp // near} nodes, between which {near} devices have "
-        f"{format_number((near * _port(case)).to('GB/s'))} together, where links within a node "
+        f"{format_number((near * _port(case)).to('GB/s'))} together, while links within a node "
         f"give {format_number(node.scale_up.bandwidth.to('GB/s'))} to each; {_waiting(case)}",
     )
 
@@ -76,17 +76,17 @@ def _port(case: Case) -> Quantity:
 
 
 def wide_groups(case: Case) -> Finding | None:
-    """Find tensor groups on links that are fast enough, wider than memory asks for."""
+    """Find tensor groups on fast links that are wider than memory requires."""
     tp = case["tp_size"]
     if tp == 1 or _leaves(case):
         return None
-    mended = case.best(_narrower(case))
-    if mended is None:
+    better = case.best(_narrower(case))
+    if better is None:
         return None
     return Finding(
-        f"in groups of {tp}, {_waiting(case)}; groups of {mended['tp_size']} need "
-        f"{format_number(mended.result.memory)} of {format_number(mended.result.memory_capacity)}",
-        mended,
+        f"in groups of {tp}, {_waiting(case)}; groups of {better['tp_size']} need "
+        f"{format_number(better.result.memory)} of {format_number(better.result.memory_capacity)}",
+        better,
     )
 
 
@@ -98,7 +98,7 @@ def _waiting(case: Case) -> str:
 
 
 def straddling(case: Case) -> Finding | None:
-    """Find groups that lie on more nodes than they would have to."""
+    """Find groups that span more nodes than necessary."""
     sizes = {"tensor": (case["tp_size"], 1), "context": (case["cp_size"], case["tp_size"])}
     for kind, (size, stride) in sizes.items():
         near, could = _near(case, size, stride)
@@ -108,7 +108,7 @@ def straddling(case: Case) -> Finding | None:
         field = "tp_communication_latency" if kind == "tensor" else "cp_communication_latency"
         return _found(
             case.best(_aligned(case)),
-            f"a node of {slots} has places for {could} of a {kind} group's {size} ranks, but holds "
+            f"a node of {slots} has room for {could} of a {kind} group's {size} ranks, but holds "
             f"{near} of every group, because {size} and {slots} share no larger divisor; waiting "
             f"for them takes {spent(case.seconds(field))}",
         )
@@ -116,7 +116,7 @@ def straddling(case: Case) -> Finding | None:
 
 
 def _aligned(case: Case) -> Iterator[Case | None]:
-    """Yield plans whose tensor groups lie evenly on nodes."""
+    """Yield plans with tensor groups that are spread evenly over nodes."""
     node = case["fleet"].node.accelerators_per_node
     tp, pp = case["tp_size"], case["pp_size"]
     for size in (n for n in divisors(node) if n != tp):
@@ -126,7 +126,7 @@ def _aligned(case: Case) -> Iterator[Case | None]:
 
 
 def small_batch(case: Case) -> Finding | None:
-    """Find replicas that compute too little between two exchanges."""
+    """Find replicas that compute too little between exchanges."""
     replicas, share = case.result.dp_size, case.share("dp_communication_latency")
     if replicas == 1 or share < _MUCH:
         return None
@@ -144,14 +144,14 @@ def small_batch(case: Case) -> Finding | None:
 
     return _found(
         case.best(larger()),
-        f"{replicas} replicas share {batch} sequences, {batch / replicas:g} each; what they "
-        f"exchange takes {spent(case.seconds('dp_communication_latency'))} beside "
-        f"{spent(case.seconds('compute_latency'))} of arithmetic, {share:.0%} of the step",
+        f"{replicas} replicas share {batch} sequences, {batch / replicas:g} each; their "
+        f"communication takes {spent(case.seconds('dp_communication_latency'))}, compared with "
+        f"{spent(case.seconds('compute_latency'))} of arithmetic: {share:.0%} of the step",
     )
 
 
 def few_microbatches(case: Case) -> Finding | None:
-    """Find pipelines that fill and drain more than they flow."""
+    """Find pipelines that spend too long filling and draining."""
     share = case.share("pipeline_bubble_latency")
     stages, count = case["pp_size"], case["microbatch_count"]
     if stages == 1 or share < _MUCH:
@@ -181,34 +181,34 @@ def few_microbatches(case: Case) -> Finding | None:
 
 
 def needless_accumulation(case: Case) -> Finding | None:
-    """Find microbatches that are cut smaller than memory asks for."""
+    """Find microbatches that are smaller than memory requires."""
     count = case["microbatch_count"]
     if case["pp_size"] > 1 or count == 1:
         return None
-    mended = case.best(case.changed(microbatch_count=n) for n in divisors(count)[:-1])
-    if mended is None:
+    better = case.best(case.changed(microbatch_count=n) for n in divisors(count)[:-1])
+    if better is None:
         return None
     return Finding(
         f"gradients of {count} microbatches of {case.result.microbatch_size:g} are accumulated in "
         f"{format_number(case.result.memory)} of {format_number(case.result.memory_capacity)}, and "
-        f"{mended['microbatch_count']} of {mended.result.microbatch_size:g} would take "
-        f"{format_number(mended.result.memory)}",
-        mended,
+        f"{better['microbatch_count']} of {better.result.microbatch_size:g} would take "
+        f"{format_number(better.result.memory)}",
+        better,
     )
 
 
 def needless_recomputation(case: Case) -> Finding | None:
-    """Find layers that are computed twice although their activations would fit."""
+    """Find layers that are recomputed although their activations would fit."""
     if case["recompute"] != "full":
         return None
-    mended = case.best([case.changed(recompute="selective")])
-    if mended is None:
+    better = case.best([case.changed(recompute="selective")])
+    if better is None:
         return None
     return Finding(
-        f"{1 - case.result.mfu / case.result.hfu:.0%} of all operations are done a second time to "
-        f"save memory, and without them a device would hold {format_number(mended.result.memory)} "
-        f"of {format_number(mended.result.memory_capacity)}",
-        mended,
+        f"{1 - case.result.mfu / case.result.hfu:.0%} of all operations are repeated to "
+        f"save memory, and without them a device would hold {format_number(better.result.memory)} "
+        f"of {format_number(better.result.memory_capacity)}",
+        better,
     )
 
 
@@ -221,4 +221,4 @@ PATTERNS: dict[str, Callable[[Case], Finding | None]] = {
     "accumulation without need": needless_accumulation,
     "recomputation without need": needless_recomputation,
 }
-"""What each is called, and what looks for it."""
+"""The name of each anti-pattern, and the function that finds it."""

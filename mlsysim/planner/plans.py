@@ -1,4 +1,4 @@
-"""Ranked plans: a table whose rows can be solved again."""
+"""Ranked plans: a table of rows that can be solved again."""
 
 from __future__ import annotations
 

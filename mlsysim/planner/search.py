@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mlsysim.core.errors import OOMError
+from mlsysim.core import formulas as f
+from mlsysim.core.errors import OOMError, ParallelismError
 from mlsysim.core.table import Column
 from mlsysim.core.types import Fleet, TransformerModel
 from mlsysim.core.units import Q_, format_number
@@ -20,7 +21,13 @@ from mlsysim.slices import Executors
 from mlsysim.solvers import DistributedSolver
 from mlsysim.sweeps import Sweep, sweep
 
-__all__ = ["Search"]
+__all__ = ["Search", "crossing_nodes"]
+
+_RANKS = ("cp_size", "crosses", "zero_stage", "virtual_stages", "memory", "tp_size", "pp_size")
+"""Of plans that are equally good, the one with less of these comes first, in this order."""
+_CONTEXT, _ACROSS = 1.01, 1.03
+"""By how much a plan with context parallelism, or with tensor groups across nodes, must be better
+than one without: what the model says of it is less sure, and it is harder to run."""
 
 _ANSWERS = (
     "step_latency_total",
@@ -44,20 +51,26 @@ _SHOWN = ("fleet", "batch_size", "dp_size", *LEVERS, "microbatch_size")
 class Search:
     """Evaluates configurations and keeps those that can run.
 
-    What cannot run is kept as its levers and its memory, to say later by how much it does not fit.
+    For configurations that cannot run, it keeps levers and memory, for the error message.
     """
 
     model: TransformerModel
     fixed: Mapping[str, Any]
     given: Mapping[str, Sequence[Any]]
     goal: Goal
-    reserve: float = 0.0
-    """Bytes of each device to leave free."""
+    reserve: Callable[[float], float] = lambda capacity: 0.0
+    """Bytes of a device to leave free, by its memory."""
     executor: Executors | None = None
     report: Callable[[int, int], None] | None = None
-    searched: int = 0
-    failed: list[tuple[dict[str, Any], Rows]] = field(default_factory=list)
-    _parts: list[dict[str, Column]] = field(default_factory=list)
+    optional: frozenset[str] = frozenset()
+    """Names of fleets that need not have a plan."""
+    searched: int = field(default=0, init=False)
+    failed: list[tuple[dict[str, Any], Rows]] = field(default_factory=list, init=False)
+    tight: int = field(default=0, init=False)
+    """Plans that fit, but leave less memory free than the reserve."""
+    tight_rate: float = field(default=0.0, init=False)
+    """Tokens per second of the fastest of them."""
+    _parts: list[dict[str, Column]] = field(default_factory=list, init=False)
 
     def run(self, fleets: Sequence[Fleet], batches: Sequence[int]) -> Plans:
         """Evaluate everything and return what can run, best first."""
@@ -66,7 +79,12 @@ class Search:
         total = 0
         for fleet in fleets:
             for batch in batches:
-                rows = layouts(self.model, fleet, batch, seq_len, self.given)
+                try:
+                    rows = layouts(self.model, fleet, batch, seq_len, self.given)
+                except ParallelismError:
+                    if fleet.name not in self.optional:
+                        raise
+                    continue
                 named = {"fleet": fleet, "batch_size": batch}
                 for shared, block in by_words(
                     rows, self.model, self.given, self.fixed["attention"]
@@ -77,6 +95,10 @@ class Search:
                         raise too_many("microbatch_count")
         for shared, block in work:
             self._evaluate(shared, block, total)
+        if not self._parts and not any(block["memory"].size for _, block in self.failed):
+            shared, block = work[0]
+            first: dict[str, Any] = {n: int(v[0]) for n, v in block.items() if n in LEVERS}
+            DistributedSolver.solve(**self.fixed, **shared, **first)  # says why none is valid
         return self._ranked({fleet.name: fleet for fleet in fleets})
 
     def _evaluate(self, shared: dict[str, Any], block: Rows, total: int) -> None:
@@ -85,9 +107,11 @@ class Search:
         if self.report is not None:
             before, report = self.searched, self.report
             more["progress"] = lambda done, _: report(before + done, total)
+        # Levers that are not searched may not go with every layout.
         found = sweep(
             DistributedSolver,
             how="zip",
+            invalid="mark",
             executor=self.executor,
             **self.fixed,
             **shared,
@@ -95,11 +119,18 @@ class Search:
             **more,
         )
         self.searched += len(found)
+        valid = np.asarray(found["valid"], dtype=bool)
         capacity = shared["fleet"].node.accelerator.memory.si("capacity")
         memory = np.asarray(found["memory"].to("byte").magnitude)
-        runs = np.asarray(found["feasible"], dtype=bool) & (memory <= capacity - self.reserve)
-        misses = {name: values[~runs] for name, values in block.items()}
-        misses["memory"] = memory[~runs]
+        fits = np.asarray(found["feasible"], dtype=bool)
+        runs = fits & (memory <= capacity - self.reserve(capacity))
+        if (tight := fits & ~runs).any():
+            self.tight += int(tight.sum())
+            rates = np.asarray(found["token_throughput"].to("token/s").magnitude)
+            self.tight_rate = max(self.tight_rate, float(rates[tight].max()))
+        lacking = valid & ~runs
+        misses = {name: values[lacking] for name, values in block.items()}
+        misses["memory"] = memory[lacking]
         self.failed.append((shared, misses))
         if runs.any():
             self._parts.append(self._columns(shared, found.where(runs)))
@@ -114,7 +145,12 @@ class Search:
                 unit = found.units.get(name, "")
                 plain = np.asarray(getattr(values, "magnitude", values))
                 columns[name] = Column(plain.astype(int) if name in _WHOLE else plain, unit)
-        return columns | self.goal.columns(shared["fleet"], found)
+        crosses = crossing_nodes(columns["tp_size"].values, shared["fleet"])
+        return {
+            **columns,
+            **self.goal.columns(shared["fleet"], found, self.model, self.fixed["precision"]),
+            "crosses": Column(crosses),
+        }
 
     def _ranked(self, fleets: Mapping[str, Fleet]) -> Plans:
         if not self._parts:
@@ -125,27 +161,27 @@ class Search:
             n: Column(np.concatenate([p[n].values for p in self._parts]), first[n].unit)
             for n in names
         }
-        # Plans that differ by rounding are equal: then the leaner comes first, then the plainer.
-        score, memory = (
-            np.round(np.log(every[name].values), 9) for name in (self.goal.column, "memory")
+        factor = np.where(every["cp_size"].values > 1, _CONTEXT, 1.0) * np.where(
+            every["crosses"].values, _CONTEXT * _ACROSS, 1.0
         )
-        sign = -1 if self.goal.name == "throughput" else 1
-        plain = [every[name].values for name in ("tp_size", "pp_size", "cp_size")]
-        order = np.lexsort((*plain, memory, sign * score))
+        best_first = self.goal.order(every, factor)
+        plain = [every[name].values for name in _RANKS]
+        # The last of these is what counts most.
+        order = np.lexsort((*reversed(plain), *reversed(best_first)))
+        del every["crosses"]
         ranked = {n: Column(c.values[order], c.unit) for n, c in every.items()}
         return Plans(ranked, self.fixed, fleets)
 
     def _refusal(self) -> OOMError:
-        """Say by how much the leanest configuration does not fit."""
+        """Compose the error: by how much the configuration with the least memory does not fit."""
         tried = [(s, m) for s, m in self.failed if m["memory"].size]
         shared, block = min(tried, key=lambda item: item[1]["memory"].min())
         row = int(block["memory"].argmin())
         axes: dict[str, Any] = {n: int(v[row]) for n, v in block.items() if n in LEVERS}
         lean = DistributedSolver.solve(**self.fixed, **shared, **axes)
+        kept = self.reserve(lean.memory_capacity.to("byte").magnitude)
         reserved = (
-            f", of which {format_number(Q_(self.reserve, 'byte').to('GB'))} are reserved"
-            if self.reserve
-            else ""
+            f", of which {format_number(Q_(kept, 'byte').to('GB'))} are reserved" if kept else ""
         )
         spare = lean.memory_capacity - lean.memory
         way_out = (
@@ -154,10 +190,16 @@ class Search:
             else "choose more devices, or a smaller model, batch or sequence"
         )
         return OOMError(
-            f"none of {self.searched:,} configurations fits: the leanest needs "
+            f"none of {self.searched:,} configurations fits: the smallest needs "
             f"{format_number(lean.memory)} per device and has "
             f"{format_number(lean.memory_capacity)}{reserved}; {way_out}",
             required=lean.memory,
             available=lean.memory_capacity,
             by_component={n: lean[f"{n}_memory"] for n in _COMPONENTS},
         )
+
+
+def crossing_nodes(tp_size: Any, fleet: Fleet) -> Any:
+    """Tell which tensor groups do not lie within one node."""
+    slots = f.node_slots(fleet.node.accelerators_per_node, 1)
+    return f.local_ranks(np.asarray(tp_size, dtype=float), slots) < tp_size

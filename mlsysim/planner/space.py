@@ -1,4 +1,4 @@
-"""Every way to split a training step that a solver admits, as arrays: one row per configuration."""
+"""Every way to split a training step that the solver admits, as arrays: one row each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, ParallelismError, shown
-from mlsysim.core.types import Fleet, TransformerModel
+from mlsysim.core.types import SCHEDULES, Fleet, TransformerModel
 
 __all__ = ["LEVERS", "MOST_CONFIGURATIONS", "Rows", "by_words", "divisors", "layouts", "too_many"]
 
 Rows = dict[str, NDArray[Any]]
 
 MOST_CONFIGURATIONS = 4_000_000
-"""Configurations of one search: more take minutes, and gigabytes to rank."""
+"""Most configurations of one search: more would take minutes, and gigabytes to rank."""
 
 LEVERS = (
     "tp_size",
@@ -25,11 +25,12 @@ LEVERS = (
     "ep_size",
     "microbatch_count",
     "virtual_stages",
+    "schedule",
     "zero_stage",
     "sequence_parallel",
     "recompute",
 )
-"""Arguments of `DistributedSolver` that are searched where the caller leaves them out."""
+"""Arguments of `DistributedSolver` that are searched if the caller leaves them out."""
 
 
 def layouts(
@@ -44,15 +45,15 @@ def layouts(
     Every tensor group that divides the heads, every pipeline no deeper than the model, every
     context group that divides a sequence, every expert group that divides the experts, as far as
     they tile the fleet and leave replicas that share the batch evenly; every number of whole
-    microbatches; and chunks of layers, as many as deal all layers out evenly, with the embedding
-    and the output as chunks of their own or without.
+    microbatches; and every number of chunks that divides the layers evenly, with or without
+    separate chunks for the embedding and the output.
 
     Raises
     ------
     ConfigError
-        If there are more than can be searched.
+        If there are too many to search.
     ParallelismError
-        If nothing is left of it.
+        If no configuration is left.
     """
     devices = fleet.total_accelerators
     largest = np.iinfo(np.int64).max // devices
@@ -94,32 +95,49 @@ def layouts(
 def by_words(
     rows: Rows, model: TransformerModel, given: Mapping[str, Sequence[Any]], attention: str
 ) -> Iterator[tuple[dict[str, Any], Rows]]:
-    """Yield what the rows of a block share, and the rows.
+    """Yield the values that the rows of a block share, and the rows.
 
-    The switches and words among the levers cannot be arrays.
+    Levers that are switches or names cannot be arrays.
     """
-    # Fused attention never keeps the scores, so computing none again is the same plan.
+    # Fused attention never keeps the scores, so "none" and "selective" are the same plan.
     words = ["selective", "full"] if attention == "fused" else ["none", "selective", "full"]
     stages = [int(stage) for stage in given.get("zero_stage") or range(4)]
-    for parallel in given.get("sequence_parallel") or (False, True):
-        # Alone, a rank of a tensor group has nothing to share out; alone, a replica neither.
-        layout = rows
-        if parallel and given.get("sequence_parallel") is None:
-            layout = _kept(rows, rows["tp_size"] > 1)
-        for word in given.get("recompute") or words:
+    for schedule in given.get("schedule") or SCHEDULES:
+        layout = _kept(rows, _in_schedule(rows, schedule, free="schedule" not in given))
+        for parallel in given.get("sequence_parallel") or (False, True):
+            # Alone, a rank of a tensor group has nothing to share; alone, a replica neither.
+            shared = layout
+            if parallel and given.get("sequence_parallel") is None:
+                shared = _kept(layout, layout["tp_size"] > 1)
             parts = []
             for stage in stages:
-                part = layout
+                part = shared
                 if stage and given.get("zero_stage") is None:
-                    part = _kept(layout, layout["dp_size"] * layout["cp_size"] > 1)
+                    part = _kept(shared, shared["dp_size"] * shared["cp_size"] > 1)
                 parts.append(part | {"zero_stage": np.full(len(part["tp_size"]), stage)})
-            if sum(len(part["tp_size"]) for part in parts):
-                joined = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
-                yield {"sequence_parallel": parallel, "recompute": word}, joined
+            joined = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+            for word in given.get("recompute") or words:
+                if len(joined["tp_size"]):
+                    yield (
+                        {"schedule": schedule, "sequence_parallel": parallel, "recompute": word},
+                        joined,
+                    )
+
+
+def _in_schedule(rows: Rows, name: str, free: bool) -> Any:
+    """Tell which rows a schedule can run; if it is free, those that no other runs alike."""
+    schedule = SCHEDULES[name]
+    able = np.ones(len(rows["tp_size"]), dtype=bool)
+    if schedule.all_forward_first:
+        able &= rows["virtual_stages"] == 1
+    if free and name != next(iter(SCHEDULES)):
+        # Without a pipeline, or with one microbatch, there is nothing to put in order.
+        able &= (rows["pp_size"] > 1) & (rows["microbatch_count"] > 1)
+    return able
 
 
 def too_many(lever: str) -> ConfigError:
-    """Compose the error for a search that would not end."""
+    """Compose the error for a search that would take too long."""
     return ConfigError(
         f"there are more than {MOST_CONFIGURATIONS:,} configurations to search: hold some of "
         f"{', '.join(LEVERS)} at a value or a short list, such as {lever}=[1, 2, 4]; or give a "
@@ -144,7 +162,7 @@ def _kept(rows: Rows, mask: Any) -> Rows:
 def _agree(
     r: Rows, name: str, model: TransformerModel, devices: int, batch_size: int, seq_len: int
 ) -> Any:
-    """Tell which rows still agree, once `name` has joined them: the rules of the solver."""
+    """Return the rows that still obey the solver's rules after `name` has joined them."""
     split = r["tp_size"] * r.get("pp_size", 1) * r.get("cp_size", 1)
     if name in ("tp_size", "pp_size"):
         return (devices % split == 0) & (model.heads % r["tp_size"] == 0)

@@ -1,8 +1,8 @@
 """Tensor parallelism that can be run and counted: ranks simulated in NumPy.
 
-A group holds what its ranks hold as lists of arrays, and its collectives send every part around a
-ring and count it. So the bytes that formulas of communication predict can be held against bytes
-that were sent, and a layer spread over ranks against the layer of a single device.
+A group holds the data of its ranks as lists of arrays, and its collectives send every part around
+a ring and count it. So we can compare the bytes that communication formulas predict with the bytes
+sent, and a layer spread over ranks with the layer on a single device.
 """
 
 from mlsysim.ranks.group import Array, Call, Group

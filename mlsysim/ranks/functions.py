@@ -1,6 +1,6 @@
-"""What a rank computes between two collectives, forward and backward, on whatever part it holds.
+"""The computation of a rank between two collectives, forward and backward, on its own part.
 
-Each backward function takes what its forward function took, and the gradient of what it returned.
+Each backward function takes the arguments of its forward function, and the gradient of its result.
 Arrays are laid out as (tokens of a sequence, sequences, width).
 """
 
@@ -89,12 +89,12 @@ def _normalize(x: Array) -> tuple[Array, Array]:
 
 
 def attention(query: Array, key: Array, value: Array, head_dim: int, causal: bool) -> Array:
-    """Return what heads of attention read, side by side.
+    """Return the outputs of attention heads, side by side.
 
     Parameters
     ----------
     query
-        Queries of some heads, one beside the other.
+        Queries of some heads, side by side.
     key, value
         Keys and values, of as many heads or fewer; consecutive queries share one.
     head_dim

@@ -29,7 +29,7 @@ class Call:
     collective : str
         Its name: `"all_reduce"`, `"all_gather"`, `"reduce_scatter"` or `"broadcast"`.
     message_size : int
-        [byte] Size that formulas of its time ask for: what each rank holds of the whole. For a
+        [byte] Message size as in the formulas for its time: the data that each rank holds. For a
         gather that is the result, for all others the input.
     sent : tuple of int
         [byte] What each rank has sent, counted message by message.
@@ -61,7 +61,7 @@ class Group:
     Raises
     ------
     ConfigError
-        If `size` is no whole number, or less than one.
+        If `size` is not a positive integer.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Group:
             self.size = operator.index(size)
         except TypeError:
             raise ConfigError(
-                f"size = {shown(size)} is no number of ranks; give a whole one", argument="size"
+                f"size = {shown(size)} must be a positive integer", argument="size"
             ) from None
         if self.size < 1:
             raise ConfigError(f"size = {size} ranks: a group has one rank or more", argument="size")
@@ -171,7 +171,7 @@ class Group:
     def broadcast(self, array: Array) -> list[Array]:
         """Give every rank the array that the first one holds.
 
-        By a binomial tree: in each round, all who have the array pass it on.
+        By a binomial tree: in each round, all ranks that have the array pass it on.
         """
         sent, steps = [0] * self.size, 0
         have = 1
@@ -194,7 +194,7 @@ class Group:
         if length % self.size:
             raise ParallelismError(
                 f"{self.size} ranks do not divide the {length} of axis {axis} in an array of shape "
-                f"{array.shape}; use a group whose size divides it",
+                f"{array.shape}; use a group size that divides it",
                 argument="size",
             )
         return [part.copy() for part in np.split(array, self.size, axis=axis)]
@@ -218,7 +218,7 @@ class Group:
     def _reduce_around(self, parts: list[list[Array]]) -> list[int]:
         """Pass parts on around the ring, each rank adding its own; rank r ends with part r.
 
-        Parts that a rank has passed on are sums of some ranks, of no use to it any more.
+        Parts that a rank has passed on are partial sums, and no longer useful to it.
         """
         sent = [0] * self.size
         for step in range(self.size - 1):

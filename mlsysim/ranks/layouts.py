@@ -1,7 +1,7 @@
-"""How the residual stream lies on the ranks, and what is sent where it enters and leaves a block.
+"""Layout of the residual stream on the ranks, and communication at the ends of a block.
 
 A block begins with a product that is split by columns and ends with one that is split by rows.
-Whatever stands between needs no communication. Each way in and out has a conjugate: what it does to
+The operations between them need no communication. Entry and exit are conjugate: what one does to
 activations forward, the other does to gradients backward.
 """
 
@@ -33,7 +33,7 @@ class Layout:
         raise NotImplementedError
 
     def whole(self, held: Sequence[Array]) -> Array:
-        """Return the whole array that the ranks hold. Nothing is sent: it is for looking."""
+        """Return the whole array that the ranks hold. Nothing is sent; it is for inspection."""
         raise NotImplementedError
 
     def enter(self, activations: Sequence[Array]) -> list[Array]:
@@ -57,7 +57,7 @@ class Layout:
         raise NotImplementedError
 
     def keep(self, activations: list[Array], entered: list[Array]) -> list[Array]:
-        """Choose what to keep of activations for the backward pass: what came, or what entered."""
+        """Choose the activations to keep for backward: a rank's own, or those that entered."""
         return entered
 
     def recall(self, kept: list[Array]) -> list[Array]:

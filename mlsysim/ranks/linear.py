@@ -1,4 +1,4 @@
-"""Linear layers whose matrix is spread over ranks: by columns, or by rows."""
+"""Linear layers with a matrix that is spread over ranks: by columns, or by rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ColumnParallelLinear", "RowParallelLinear"]
 
 
 class ColumnParallelLinear:
-    r"""$Y = XA + b$ with the columns of $A$ and $b$ dealt out; each rank has its columns of $Y$.
+    r"""$Y = XA + b$ with the columns of $A$ and $b$ distributed; each rank has its columns of $Y$.
 
     $$ X\,[A_1, A_2] = [X A_1,\ X A_2] $$
 
@@ -28,7 +28,7 @@ class ColumnParallelLinear:
         $b$, one for each output.
     sections
         Widths of several matrices that lie side by side in `weight`, such as queries, keys and
-        values. Each of them is dealt out by itself, so that a rank has its columns of all.
+        values. Each of them is distributed separately, so a rank has columns of all of them.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class ColumnParallelLinear:
         if any(width % ranks for width in self.sections):
             raise ParallelismError(
                 f"{ranks} ranks do not divide columns {self.sections} of the weight; use a group "
-                "whose size divides each of them",
+                "size that divides each of them",
                 argument="weight",
             )
         self.weight = self._deal(weight)
@@ -116,7 +116,7 @@ class ColumnParallelLinear:
 
 
 class RowParallelLinear:
-    r"""$Y = XA + b$ with the rows of $A$ dealt out, and the matching columns of $X$.
+    r"""$Y = XA + b$ with the rows of $A$ and the matching columns of $X$ distributed.
 
     $$ [X_1, X_2]\,\begin{bmatrix} A_1 \\ A_2 \end{bmatrix} = X_1 A_1 + X_2 A_2 $$
 

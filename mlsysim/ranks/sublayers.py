@@ -27,7 +27,7 @@ def feed_forward_widths(model: TransformerModel) -> list[int]:
 
 
 class Attention:
-    """Attention whose heads are dealt out: queries, keys and values by columns, the output by rows.
+    """Attention with distributed heads: queries, keys and values by columns, the output by rows.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Attention:
             if getattr(model, name) % layout.group.size:
                 raise ParallelismError(
                     f"{layout.group.size} ranks do not divide {name} = {getattr(model, name)} of "
-                    f"{model.name}: a head is not split; use a group whose size divides it",
+                    f"{model.name}: a head is not split; use a group size that divides it",
                     argument=name,
                 )
         self.model, self.layout = model, layout

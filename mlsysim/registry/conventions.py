@@ -1,4 +1,4 @@
-"""What is counted how, and the one constant of the textbook model."""
+"""Counting rules, and the one constant of the textbook model."""
 
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types import Entry, Source
@@ -9,7 +9,7 @@ __all__ = ["CONVENTIONS", "TEXTBOOK_EFFICIENCY", "Conventions", "Efficiency"]
 
 @record
 class Conventions(Entry):
-    """What is counted how.
+    """Counting rules.
 
     Attributes
     ----------
@@ -114,4 +114,4 @@ TEXTBOOK_EFFICIENCY = Efficiency(
     value=0.5,
     estimated=frozenset({"value"}),
 )
-"""Share of peak that solvers assume where the caller gives none."""
+"""Share of peak that solvers assume by default."""

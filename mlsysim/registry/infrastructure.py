@@ -1,7 +1,7 @@
-"""Infrastructure: power grids, racks and datacenters.
+"""Infrastructure: power grids, racks and data centers.
 
-Carbon intensities are those of the life cycle, so that hydropower is not free: a reservoir
-and its dam count. The PUE and WUE of a grid are those of a typical facility in the region.
+Carbon intensities cover the life cycle, so hydropower is not free: reservoirs and dams count. The
+PUE and WUE of a grid are those of a typical facility in the region.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -24,7 +24,7 @@ class Grids(Catalog):
         pue=1.40,
         wue=Q_(0.36, "L/kWh"),
     )
-    """Hydropower. Facilities as in the United States, for want of a provincial survey."""
+    """Hydropower. Facilities as in the United States, because there is no provincial survey."""
 
     Norway = GridProfile(
         name="Norway",
@@ -35,7 +35,7 @@ class Grids(Catalog):
         pue=1.16,
         wue=Q_(0.09, "L/kWh"),
     )
-    """Hydropower and wind; facilities that cool with outside air, as in Sweden."""
+    """Hydropower and wind; facilities that cool with outside air, like those in Sweden."""
 
     US_Avg = GridProfile(
         name="United States, average",
@@ -56,7 +56,7 @@ class Grids(Catalog):
         pue=1.54,
         wue=Q_(0.4, "L/kWh"),
     )
-    """Mostly coal. Facilities of the world's average."""
+    """Mostly coal. Average facilities worldwide."""
 
 
 class Racks(Catalog):
@@ -94,7 +94,7 @@ class Datacenters(Catalog):
         pue=1.09,
         wue=Q_(0.26, "L/kWh"),
     )
-    """As Meta builds them, on the average grid of the United States."""
+    """Facilities like Meta's, on the average grid of the United States."""
 
     Hyperscale_Quebec = Datacenter(
         name="Hyperscale, Québec",
@@ -115,7 +115,7 @@ class Datacenters(Catalog):
         pue=1.16,
         wue=Q_(0.09, "L/kWh"),
     )
-    """As Microsoft designs them in Sweden, on Norway's grid."""
+    """Facilities like Microsoft's in Sweden, on Norway's grid."""
 
     Colocation_Poland = Datacenter(
         name="Colocation, Poland",
@@ -126,7 +126,7 @@ class Datacenters(Catalog):
         pue=1.54,
         wue=Q_(0.4, "L/kWh"),
     )
-    """A facility of the world's average efficiency on a grid of coal."""
+    """A facility of average efficiency on a coal grid."""
 
 
 class Infra(Grids, Racks, Datacenters):

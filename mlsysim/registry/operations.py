@@ -1,4 +1,4 @@
-"""Operations: what fleets draw, cost, embody and break.
+"""Operations: power, cost, embodied carbon and failures of fleets.
 
 The defaults of the solvers for sustainability, economics and reliability.
 """
@@ -24,16 +24,17 @@ __all__ = [
 
 @record
 class PowerDraw(Entry):
-    """How the power of a server follows from its ratings.
+    """Shares that give the power of a server from its ratings.
 
     Attributes
     ----------
     utilization : float
-        Where devices stand between idle (0) and their design power (1).
+        Position of the devices' power between idle (0) and design power (1).
     idle_share : float
         Power of an idle device, as a share of its design power.
     host_share : float
-        Power of a server apart from its devices, as a share of what its rating leaves for it.
+        Power of a server without its devices, as a share of the part of its rating that is not
+        for devices.
     """
 
     utilization: float = number(zero=True, most=1)
@@ -59,7 +60,7 @@ class EmbodiedCarbon(Entry):
 
 @record
 class Ownership(Entry):
-    """What owning a fleet costs.
+    """Cost of owning a fleet.
 
     Attributes
     ----------
@@ -78,14 +79,14 @@ class Ownership(Entry):
 
 @record
 class FailureRecord(Entry):
-    """What interrupted a published training run.
+    """Interruptions of a published training run.
 
     Attributes
     ----------
     devices : int
         Devices of the run.
     duration : Quantity
-        Time that was watched.
+        Time observed.
     interruptions : int
         Unexpected interruptions in that time, whatever their cause.
     """
@@ -97,15 +98,18 @@ class FailureRecord(Entry):
 
 @record
 class Recovery(Entry):
-    """What an interruption costs besides the work since the last checkpoint.
+    """Cost of an interruption in addition to the work since the last checkpoint.
 
     Attributes
     ----------
     restart_time : Quantity
         Time from the interruption until training goes on: detection, repair, loading.
+    storage_bandwidth : Quantity
+        Rate at which storage takes checkpoints, per device of the job.
     """
 
     restart_time: Quantity = quantity("minute", zero=True)
+    storage_bandwidth: Quantity = quantity("MB/s")
 
 
 POWER_DRAW = PowerDraw(
@@ -117,7 +121,7 @@ POWER_DRAW = PowerDraw(
     idle_share=0.1,
     host_share=0.61,
 )
-"""Devices at their design power, and a host as it was measured on an H100 server."""
+"""Devices at their design power, and a host as measured on an H100 server."""
 
 EMBODIED_CARBON = EmbodiedCarbon(
     name="Embodied carbon",
@@ -127,7 +131,7 @@ EMBODIED_CARBON = EmbodiedCarbon(
     device=Q_(164, "kg"),
     host=Q_(3000, "kg"),
 )
-"""A server of eight H100; every other server takes the same for want of figures."""
+"""A server with eight H100; we use the same values for all others, which have no figures."""
 
 OWNERSHIP = Ownership(
     name="Ownership",
@@ -138,7 +142,7 @@ OWNERSHIP = Ownership(
     maintenance_rate=Q_(0.05, "1/year"),
     kwh_price=Q_(0.0806, "USD/kWh"),
 )
-"""Round figures of the industry in the United States."""
+"""Round industry figures for the United States."""
 
 INTERRUPTIONS = FailureRecord(
     name="Llama 3 405B",
@@ -147,12 +151,14 @@ INTERRUPTIONS = FailureRecord(
     duration=Q_(54, "day"),
     interruptions=419,
 )
-"""The largest run whose interruptions are published: one per 3.1 hours on 16,384 H100."""
+"""The largest run with published interruptions: one per 3.1 hours on 16,384 H100."""
 
 RECOVERY = Recovery(
     name="Recovery",
     source=src.RESEARCH_CLUSTERS,
-    estimated=frozenset({"restart_time"}),
+    field_sources={"storage_bandwidth": src.LLAMA3_STORAGE},
+    estimated=frozenset({"restart_time", "storage_bandwidth"}),
     restart_time=Q_(10, "minute"),
+    storage_bandwidth=Q_(122, "MB/s"),
 )
-"""Restart of a large job."""
+"""Restart of a large job, and the storage of one: 2 TB/s for 16,384 devices."""

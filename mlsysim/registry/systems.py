@@ -1,6 +1,6 @@
 """Systems: links, nodes, clusters and the tiers in which models are deployed.
 
-Bandwidths are per port and direction. Latencies are for a message of no size, end to end.
+Bandwidths are per port and direction. Latencies are end to end, for an empty message.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -192,7 +192,7 @@ class Nodes(Catalog):
         power=Q_(10.2, "kW"),
         unit_price=Q_(270_000, "USD"),
     )
-    """Eight H100 on NVLink 4, one 400 Gbit/s port for each."""
+    """Eight H100 on NVLink 4, one 400 Gbit/s port each."""
 
     DGX_A100 = Node(
         name="DGX A100",
@@ -210,7 +210,7 @@ class Nodes(Catalog):
         power=Q_(6.5, "kW"),
         unit_price=Q_(200_000, "USD"),
     )
-    """Eight A100 on NVLink 3, one 200 Gbit/s port for each."""
+    """Eight A100 on NVLink 3, one 200 Gbit/s port each."""
 
     HGX_H200 = Node(
         name="HGX H200",
@@ -226,8 +226,8 @@ class Nodes(Catalog):
         nics_per_node=8,
         power=Q_(10.2, "kW"),
     )
-    """Eight H200 on NVLink 4, one 400 Gbit/s port for each. Power assumed: as the DGX
-    H100, which it succeeds."""
+    """Eight H200 on NVLink 4, one 400 Gbit/s port each. Assumed power: that of its
+    predecessor, the DGX H100."""
 
     DGX_B200 = Node(
         name="DGX B200",
@@ -243,7 +243,7 @@ class Nodes(Catalog):
         power=Q_(14.3, "kW"),
         estimated=frozenset({"nics_per_node"}),
     )
-    """Eight B200 on NVLink 5, one network port for each."""
+    """Eight B200 on NVLink 5, one network port each."""
 
     DGX_B300 = Node(
         name="DGX B300",
@@ -258,7 +258,7 @@ class Nodes(Catalog):
         nics_per_node=8,
         power=Q_(14.5, "kW"),
     )
-    """Eight B300 on NVLink 5, one 800 Gbit/s port for each."""
+    """Eight B300 on NVLink 5, one 800 Gbit/s port each."""
 
     GB200_NVL72 = Node(
         name="GB200 NVL72",
@@ -274,7 +274,7 @@ class Nodes(Catalog):
         nics_per_node=72,
         power=Q_(120, "kW"),
     )
-    """A rack of 72 GPUs on one NVLink domain, one 400 Gbit/s port for each."""
+    """A rack of 72 GPUs on one NVLink domain, one 400 Gbit/s port each."""
 
     GB300_NVL72 = Node(
         name="GB300 NVL72",
@@ -290,7 +290,7 @@ class Nodes(Catalog):
         nics_per_node=72,
         power=Q_(135, "kW"),
     )
-    """A rack of 72 GPUs on one NVLink domain, one 800 Gbit/s port for each."""
+    """A rack of 72 GPUs on one NVLink domain, one 800 Gbit/s port each."""
 
     Grand_Teton = Node(
         name="Grand Teton",
@@ -432,7 +432,7 @@ class Nodes(Catalog):
 
 
 class Clusters(Catalog):
-    """Fleets that the tutorials use. None of them is a published system."""
+    """Fleets for the tutorials; not published systems."""
 
     Research_256 = Fleet(
         name="Research 256",
@@ -464,7 +464,7 @@ class Tiers(Catalog):
         power=Q_(700, "W"),
         latency=Q_(200, "ms"),
     )
-    """One datacenter GPU; the answer crosses the internet."""
+    """One data center GPU; the answer crosses the internet."""
 
     Edge = DeploymentTier(
         name="Edge",

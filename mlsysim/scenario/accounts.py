@@ -1,4 +1,4 @@
-"""The macro level: which solvers answer for energy, carbon, water and cost."""
+"""The macro level: the solvers for energy, carbon, water and cost."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ MACRO_METRICS: dict[str, str] = {
 """Every metric of the macro level, with its unit."""
 
 MACRO_FIGURES = ("total_energy", "carbon_footprint", "water_usage", "period_cost")
-"""What a scorecard reports of a scenario that says how long it runs and where."""
+"""Metrics that a scorecard reports for a scenario with a duration and a location."""

@@ -13,7 +13,7 @@ from mlsysim.solvers.arguments import Amount, Argument, Noun, Switch
 __all__ = ["read_amount", "read_argument"]
 
 _AMOUNT = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)\s*(\S.*)?")
-# A product of names, with small powers. Anything more would be arithmetic, which text is not for.
+# A product of names, with small powers. Anything more would be arithmetic.
 _UNIT = re.compile(r"(1|[A-Za-zµμ%]+)(\*\*-?[1-3])?([*/][A-Za-zµμ%]+(\*\*-?[1-3])?){0,4}")
 _LARGEST = 1e30
 
@@ -26,14 +26,14 @@ def read_amount(text: str, expected: str, name: str) -> Any:
     text
         What was written, such as ``"3.35 TB/s"``.
     expected
-        A unit of the dimension that is asked for.
+        A unit of the expected dimension.
     name
         What the amount is, for the error.
 
     Raises
     ------
     ConfigError
-        If the text is no amount, or one of another dimension.
+        If the text is not an amount, or has another dimension.
     """
     example = f'write a number and a unit, as in "5 {expected}"' if expected else "write a number"
     match = _AMOUNT.fullmatch(text.strip()) if len(text) <= 100 else None
@@ -51,14 +51,14 @@ def read_amount(text: str, expected: str, name: str) -> Any:
     whole = re.fullmatch(r"[-+]?[0-9]+", match[1])
     try:
         amount = Q_(int(number) if whole else number, unit(symbol))
-    except Exception as fault:  # Pint raises several kinds for names that it does not know
+    except Exception as fault:  # Pint raises several kinds of errors for unknown names
         raise ConfigError(
             f"{name} = {shown(text)}: the unit {shown(symbol)} is unknown; {example}", argument=name
         ) from fault
     try:
         strip(amount, expected, name)
     except ConfigError as fault:
-        # The units' own message proposes Python, and this is text.
+        # The original message suggests Python code, and this is text.
         raise ConfigError(
             f"{name} = {shown(text)} has the wrong dimension: {example}", argument=name
         ) from fault
@@ -81,7 +81,7 @@ def read_argument(kind: Argument, name: str, value: Any) -> Any:
     Raises
     ------
     ConfigError
-        If the value makes no sense; the message says what to write.
+        If the value is invalid; the message says what to write.
     """
     if isinstance(kind, Noun) and value is not None:
         value = find_entry(value, kind.kinds, name)
@@ -89,7 +89,7 @@ def read_argument(kind: Argument, name: str, value: Any) -> Any:
         value = read_amount(value, kind.unit, name)
     if isinstance(kind, Switch) and value is not None and not isinstance(value, bool):
         raise ConfigError(
-            f"{name} = {shown(value)} is no truth value: write true or false", argument=name
+            f"{name} = {shown(value)} is not a truth value: write true or false", argument=name
         )
     kind.admit(name, value)
     return value

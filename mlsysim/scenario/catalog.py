@@ -20,7 +20,7 @@ class Scenarios(Catalog):
 
     Smart_Doorbell = Scenario(
         name="Smart doorbell",
-        description="A camera at the door decides on a microcontroller whether it sees a person.",
+        description="A doorbell camera detects people on a microcontroller.",
         task="inference",
         workload=Models.WakeVision,
         system=Hardware.ESP32_S3,
@@ -30,7 +30,7 @@ class Scenarios(Catalog):
         region=without_facility(Infra.US_Avg),
         macro_limits=(Limit(metric="total_energy", at_most=Q_(5, "kWh")),),
     )
-    """Misses its limit, as honest arithmetic shows. The peak of a microcontroller is counted, not
+    """Misses its limit, as the arithmetic shows. The peak of a microcontroller is counted, but not
     reached: Espressif's own kernels take 54 ms (https://github.com/espressif/esp-tflite-micro) for
     a person detector that has 7.16 million multiply-accumulates by our count of its layers, which
     is 1.7% of that peak. At the same share, the 35.9 million of this one take 275 ms. At 160 x 160
@@ -70,7 +70,7 @@ class Scenarios(Catalog):
         kwh_price=Q_(0.08, "USD/kWh"),
         macro_limits=(Limit(metric="opex_energy", at_most=Q_(1, "USD")),),
     )
-    """What a laptop is good for: the memory is ample, the arithmetic is not."""
+    """The strength of a laptop: it has ample memory, but not much compute."""
 
     Frontier_Training = Scenario(
         name="Frontier training",

@@ -28,7 +28,7 @@ METRICS: dict[str, str] = {
     },
     **MACRO_METRICS,
 }
-"""Every metric that some scenario can be held to, with its unit."""
+"""Every metric that a scenario can limit, with its unit."""
 
 
 @record
@@ -92,7 +92,7 @@ class Limit(Record):
                 yield name, getattr(self, name)
 
     def allows(self, value: Any) -> bool:
-        """Tell whether a value of the metric keeps the limit; what is not known does not."""
+        """Tell whether a value of the metric keeps the limit; an unknown value does not."""
         if value is None:
             return False
         number = strip(value, METRICS[self.metric], self.metric)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.types import Calibration
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
 
-__all__ = ["entries", "find_entry"]
+__all__ = ["FILE", "entries", "find_entry"]
+
+FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
+"""How the name of a file ends where a calibration may be one."""
 
 _CATALOGS: tuple[Any, ...] = (
     Hardware,
@@ -41,7 +46,8 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     Parameters
     ----------
     name
-        Short name of the row, such as ``"H100"``.
+        Short name of the row, such as ``"H100"``; of a calibration of training also the path of
+        a YAML file that `calibrate` made, from the working directory.
     kinds
         What the row may be.
     label
@@ -51,7 +57,13 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     ------
     UnknownEntryError
         If there is no such row; the message has the nearest names.
+    ConfigError
+        If the file of a calibration cannot be read.
     """
+    if Calibration in kinds and isinstance(name, str) and FILE.search(name):
+        from mlsysim.config.cluster import load_calibration  # which reads names itself
+
+        return load_calibration(name)
     known = entries(*kinds)
     if not isinstance(name, str) or name not in known:
         what = label or " or ".join(kind.__name__ for kind in kinds)

@@ -1,4 +1,4 @@
-"""A scenario: who asks what of which system, and what is promised."""
+"""A scenario: a workload, its system, and the limits to keep."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Scenario(Record):
     """A workload on a system, with limits that it has to keep.
 
     A scenario checks itself when it is made: every argument, and whether all of them agree. It
-    then holds whatever it takes to answer three questions, which `evaluate` asks: does it fit,
-    is it fast enough, and what does it cost in money, carbon and water.
+    holds everything that `evaluate` needs for three questions: does it fit, is it fast enough,
+    and what does it cost in money, carbon and water?
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class Scenario(Record):
     description : str
         One sentence about it.
     task : str
-        What is asked: ``"inference"`` (one forward pass on one device), ``"serving"`` (prompts
+        The task: ``"inference"`` (one forward pass on one device), ``"serving"`` (prompts
         answered by a device or a node) or ``"training"`` (a step on the whole fleet).
     workload : Workload
         The model.
     system : Accelerator, Node or Fleet
-        What it runs on. The solver is asked about the part that the task concerns; energy and
-        cost are those of the whole system.
+        What it runs on. The solver gets the part that the task concerns; energy and cost are
+        those of the whole system.
     arguments : Mapping[str, object]
         Further arguments of the task's solver.
     limits : tuple of Limit
@@ -62,16 +62,16 @@ class Scenario(Record):
     unit_price : Quantity or None
         Price of one node with its devices; `None` takes the registry's.
     rental_price : Quantity or None
-        Price of renting one device for an hour; `None` where hardware is bought.
+        Price of renting one device for an hour; `None` if hardware is bought.
     maintenance_rate : Quantity or None
         Repair and support per year, as a share of the purchase price, such as ``Q_(0.05,
         "1/year")``; `None` takes the default of `EconomicsSolver`.
     service_life : Quantity or None
         Time over which hardware is written off; `None` takes the default of `EconomicsSolver`.
     utilization : float or None
-        Where the devices stand between idle (0) and their design power (1). `None` takes, of
-        training and serving, which go on all the time, what the result predicts; else 1, an upper
-        bound. The scorecard says which.
+        Position of the devices' power between idle (0) and design power (1). `None` takes the
+        prediction of the result for training and serving, which run all the time; else 1, an upper
+        bound. The scorecard reports which.
     macro_limits : tuple of Limit
         What is promised about energy, carbon, water and cost.
 
@@ -96,7 +96,7 @@ class Scenario(Record):
     description: str = ""
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
-    # Plain days once the scenario is made, but a quantity may be given.
+    # A quantity may be given; it becomes plain days.
     duration_days: Any = number(default=None)
     region: GridProfile | Datacenter | None = None
     kwh_price: Quantity | None = quantity("USD/kWh", default=None, zero=True)
@@ -146,7 +146,7 @@ class Scenario(Record):
         return answer
 
     def faults(self) -> list[ConfigError]:
-        """Return everything that is wrong with the scenario; a scenario that was made has none."""
+        """Return everything that is wrong with the scenario; a finished scenario has no faults."""
         found = list(self._field_faults())
         return found or self.question.faults(self.workload, self.system, self.arguments)
 

@@ -20,11 +20,11 @@ System = Accelerator | Node | Fleet
 SYSTEMS = (Accelerator, Node, Fleet)
 
 _ALONE = Source(
-    title="By definition: what stands alone has no peers, and no facility around it",
+    title="By definition: a standalone system has no peers, and no facility around it",
     note="no message crosses such a link, so its rate and latency enter no result",
 )
 NO_LINK = NetworkFabric(name="no link", source=_ALONE, bandwidth=Q_(1, "B/s"), latency=Q_(0, "us"))
-"""The fabric of those who have no peers."""
+"""The fabric of a system without peers."""
 
 
 def device_of(system: System) -> Accelerator:
@@ -42,9 +42,8 @@ def node_of(system: System) -> Node:
 def standalone_fleet(system: System) -> Fleet:
     """Make a fleet of one device or one node, with no peers.
 
-    Such a fleet answers questions that are asked of fleets (training, energy, cost) for a laptop
-    or a microcontroller. A device becomes a node without a host: the node's power and price are
-    the device's own.
+    Such a fleet makes training, energy and cost available for a laptop or a microcontroller. A
+    device becomes a node without a host: the node's power and price are the device's own.
 
     Parameters
     ----------
@@ -79,9 +78,9 @@ def standalone_fleet(system: System) -> Fleet:
 
 
 def without_facility(grid: GridProfile) -> Datacenter:
-    """Return the place of a device that stands in no datacenter: a home, a car.
+    """Return the location of a device outside of data centers: a home, a car.
 
-    Its electricity is all that it draws, and nothing evaporates to cool it.
+    The device is the only consumer of power, and no water evaporates to cool it.
     """
     return Datacenter(
         name=f"{grid.name}, no facility",
@@ -93,7 +92,7 @@ def without_facility(grid: GridProfile) -> Datacenter:
 
 
 def _bare_node(device: Accelerator) -> Node:
-    """Wrap a device; the node's values keep the sources, and the doubts, of the device's."""
+    """Wrap a device; the node's values keep the sources and estimates of the device's."""
     same = {"power": "tdp", "unit_price": "unit_price"}
     return Node(
         name=device.name,

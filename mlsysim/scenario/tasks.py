@@ -1,4 +1,4 @@
-"""Tasks: which solver answers for a scenario, and what may be said to it."""
+"""Tasks: the solver that answers for a scenario, and its arguments."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def _server(system: System) -> System:
 
 @dataclass(frozen=True)
 class Task:
-    """What a scenario asks.
+    """The question of a scenario.
 
     Attributes
     ----------
     solver : type
         The solver that answers.
     noun : str
-        The argument by which it takes the system.
+        The argument for the system.
     part : callable
-        Picks, from a device, node or fleet, what the solver is asked about.
+        Picks the part of a device, node or fleet that the solver takes.
     memory : str
         Field of the result that is compared with the device's memory.
     tokens : str
         Field of the result that counts tokens per second; empty if there is none.
     unbroken : bool
-        Whether the task goes on all the time, so that the power of its result is the system's.
+        Whether the task runs all the time, so that the power of its result is the system's.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Task:
                 near = get_close_matches(str(name), self.defaults, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self.defaults)}"
                 yield UnknownEntryError(
-                    f"{name} is no argument of {self.name}; {hint}", argument=str(name)
+                    f"{name} is not an argument of {self.name}; {hint}", argument=str(name)
                 )
         for name, default in self.defaults.items():
             if default is inspect.Parameter.empty and name not in arguments:
@@ -87,7 +87,7 @@ class Task:
                 )
 
     def value_faults(self, arguments: Mapping[str, Any]) -> Iterator[ConfigError]:
-        """Yield a fault for each argument whose value makes no sense by itself."""
+        """Yield a fault for each argument with an invalid value."""
         for name, value in arguments.items():
             if name in self.defaults:
                 try:
@@ -98,7 +98,7 @@ class Task:
     def joint_faults(
         self, workload: Workload, system: System, arguments: Mapping[str, Any]
     ) -> Iterator[ConfigError]:
-        """Yield a fault for each condition that the arguments break together."""
+        """Yield a fault for each rule that the arguments break together."""
         given = {**self.defaults, **self.given(workload, system, arguments)}
         try:
             inputs = self.solver.admit(given)
@@ -120,7 +120,7 @@ class Task:
         Raises
         ------
         MLSysError
-            If the arguments make no sense together.
+            If the arguments contradict each other.
         """
         for fault in self.faults(workload, system, arguments):
             raise fault

@@ -1,7 +1,7 @@
-"""Pipeline schedules played through event by event, as an order of passes for each stage.
+"""Pipeline schedules simulated event by event, as an order of passes for each stage.
 
-A schedule is an order: which passes a stage runs, one after the other. Times follow from the
-orders by one loop, in which a pass starts once its stage is free and what it needs has arrived.
+A schedule is the order in which each stage runs its passes. Times follow from the
+orders by one loop, in which a pass starts when its stage is free and its inputs have arrived.
 """
 
 from mlsysim.schedules.orders import Pass, pipeline_orders

@@ -22,7 +22,7 @@ def shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool
     Raises
     ------
     ConfigError
-        If there is no pass or too many, if something is no pass, or if a stage does not run all of
+        If there is no pass or too many, if an item is not a pass, or if a stage does not run all of
         them once.
     """
     queues = _read(orders)
@@ -61,7 +61,7 @@ def _read(orders: Any) -> list[Order]:
         if left < 0:
             raise ConfigError(
                 f"orders hold more than the {MOST_PASSES:,} passes that can be played: give fewer "
-                "microbatches, or use DistributedSolver, whose formulas take any number",
+                "microbatches, or use DistributedSolver, which takes any number",
                 argument="orders",
             )
         queues.append(queue)
@@ -100,7 +100,7 @@ def _refuse(fault: str) -> None:
 
 
 def refuse_deadlock(queues: list[Order], events: list[list[Event]]) -> None:
-    """Refuse orders of which some passes have not run.
+    """Refuse orders with passes that have not run.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def stage_times(
     Raises
     ------
     ConfigError
-        If there are more or fewer, or one is no finite number above zero, or `zero`.
+        If there are more or fewer, or one is not a finite number above zero, or `zero`.
     """
     if hasattr(given, "magnitude"):
         raise ConfigError(

@@ -11,7 +11,7 @@ from mlsysim.core.errors import ConfigError, ParallelismError, UnknownEntryError
 __all__ = ["MOST_PASSES", "Kind", "Order", "Pass", "pipeline_orders"]
 
 MOST_PASSES = 1_000_000
-"""Passes of all stages: playing as many takes half a minute and half a gigabyte."""
+"""Most passes of all stages: simulating them takes half a minute and half a gigabyte."""
 
 Kind: TypeAlias = Literal["F", "B", "W"]
 """Forward, backward, and the part of a backward that only gives gradients of weights."""
@@ -24,7 +24,7 @@ class Pass(NamedTuple):
     ----------
     kind : str
         ``"F"`` for a forward, ``"B"`` for a backward. Where backwards are split, ``"B"`` gives the
-        gradient of the input, for which the stage before waits, and ``"W"`` that of the weights.
+        gradient of the input, for which the previous stage waits, and ``"W"`` that of the weights.
     microbatch, chunk : int
         Counted from zero.
     """
@@ -71,7 +71,7 @@ def pipeline_orders(
     ------
     ConfigError
         If a size is not a whole number from 1, if they make more than a million passes, if there is
-        no such schedule, if it has no interleaved form, or if the interleaved one cannot deal out
+        no such schedule, if it has no interleaved form, or if the interleaved one cannot distribute
         the microbatches.
 
     References
@@ -103,8 +103,8 @@ def pipeline_orders(
         raise ConfigError(
             f"pp_size x microbatch_count x virtual_stages = {shown(pp_size)} x "
             f"{shown(microbatch_count)} x {shown(virtual_stages)}, with {each} passes each, is "
-            f"more than the {MOST_PASSES:,} passes that can be played: choose smaller sizes, or "
-            "use DistributedSolver, whose formulas take any",
+            f"more than the {MOST_PASSES:,} passes that can be simulated: choose smaller sizes, "
+            "or use DistributedSolver, which has no such limit",
             argument=max(sizes, key=lambda name: sizes[name]),
         )
     if virtual_stages == 1:
@@ -117,8 +117,8 @@ def pipeline_orders(
         )
     if microbatch_count % pp_size:
         raise ParallelismError(
-            f"microbatch_count = {microbatch_count} is no multiple of pp_size = {pp_size}, which "
-            "the interleaved schedule needs: choose a multiple, or virtual_stages = 1",
+            f"microbatch_count = {microbatch_count} is not a multiple of pp_size = {pp_size}, "
+            "which the interleaved schedule needs: choose a multiple, or virtual_stages = 1",
             argument="microbatch_count",
         )
     return [_interleaved(i, pp_size, microbatch_count, virtual_stages) for i in range(pp_size)]
@@ -149,7 +149,7 @@ def _one_forward_one_backward(stage: int, stages: int, microbatches: int) -> Ord
 
 
 def _zb_h1(stage: int, stages: int, microbatches: int) -> Order:
-    """1F1B, whose backwards are followed by the weights of `stage` microbatches before."""
+    """1F1B with split backwards: weight gradients follow `stage` microbatches later."""
     order = []
     for step in _one_forward_one_backward(stage, stages, microbatches):
         order.append(step)

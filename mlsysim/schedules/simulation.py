@@ -1,4 +1,4 @@
-"""Playing orders through: a pass starts once its stage is free and what it needs has arrived."""
+"""Simulation of orders: a pass starts when its stage is free and its inputs have arrived."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def simulate_pipeline(
     transfer_time: Time = 0,
     virtual_stages: int = 1,
 ) -> Timeline:
-    """Play a pipeline schedule through, pass by pass.
+    """Simulate a pipeline schedule, pass by pass.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ def simulate_pipeline(
         Time of a microbatch's forward pass through a stage, in any unit that all times share: one
         number for all stages, or one for each. Chunks of a stage take equal parts of it.
     backward_time
-        The same of the whole backward pass.
+        The same for the whole backward pass.
     weight_time
-        Part of `backward_time` that gives the gradients of weights only, for which no other stage
-        waits; `None` is half of it. ``"zb-h1"`` runs it as a pass of its own, the other schedules
-        at the end of the backward.
+        Part of `backward_time` for the gradients of weights, for which no other stage waits;
+        `None` is half of it. ``"zb-h1"`` runs it as a separate pass, the other schedules at the
+        end of the backward pass.
     transfer_time
         Time from the end of a pass to its arrival at another stage. Stages compute meanwhile.
     virtual_stages
@@ -97,7 +97,7 @@ def play(
     weight_time: Time | Sequence[Time] | None = None,
     transfer_time: Time = 0,
 ) -> Timeline:
-    """Play orders of your own through: those of `pipeline_orders`, changed, or new ones.
+    """Simulate your own orders: changed ones of `pipeline_orders`, or new ones.
 
     Backwards are split where the orders have passes of kind ``"W"``.
 
@@ -162,7 +162,7 @@ def _run(
                 needs = list(_needs(step, stage, stages, stages * chunks - 1))
                 if any(key not in ends for key in needs):
                     break
-                # What lies on the stage already need not travel.
+                # Data that is already on the stage need not be sent.
                 away = [transfer if key[2] % stages != stage else 0 for key in needs]
                 arrivals = [ends[key] + time for key, time in zip(needs, away, strict=True)]
                 start = exact(max([clock[stage], *arrivals]))
@@ -178,7 +178,7 @@ def _run(
 
 
 def _needs(step: Pass, stage: int, stages: int, last: int) -> Iterator[_Key]:
-    """Yield the passes that have to be over before this one."""
+    """Yield the passes that must end before this one."""
     position = step.chunk * stages + stage
     if step.kind == "F" and position > 0:
         yield "F", step.microbatch, position - 1

@@ -1,4 +1,4 @@
-"""Timelines: when each pass of a pipeline ran, and what can be read off that."""
+"""Timelines: when each pass of a pipeline ran, with bubble and peak activations."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Timeline(Record):
 
     @property
     def busy_times(self) -> tuple[Time, ...]:
-        """Time in which each stage works."""
+        """Time in which each stage is busy."""
         busy: list[Time] = [0] * self.pp_size
         for event in self.events:
             busy[event.stage] += event.duration
@@ -98,12 +98,12 @@ class Timeline(Record):
 
     @property
     def bubble_time(self) -> Time:
-        """Time in which a stage waits, the mean of all stages."""
+        """Mean time in which a stage waits."""
         return exact(sum(self.idle_times) * Fraction(1, self.pp_size))
 
     @property
     def bubble_fraction(self) -> float:
-        """Share of all stages' time in which they wait."""
+        """Share of the stages' time in which they wait."""
         return float(self.bubble_time / self.makespan)
 
     @property
@@ -113,7 +113,7 @@ class Timeline(Record):
 
     @property
     def peak_activations(self) -> tuple[int, ...]:
-        """Most microbatches whose activations each stage holds at once, counted in chunks.
+        """Maximum number of microbatches in flight on each stage, counted in chunks.
 
         A chunk's activations are held from the start of the forward to the end of the backward,
         of its last part where backwards are split. With `virtual_stages` chunks, each of them is

@@ -1,9 +1,9 @@
-"""Arguments of solvers: what each accepts, and what it says when it does not.
+"""Arguments of solvers: the values that each accepts, and the error for all others.
 
 The signature of a solver's `solve` states the kind of each argument, as in
 ``tp_size: Annotated[int, Whole()]``. The same declaration admits a number in `solve` and an array
-in `sweep`, so both refuse the same values with the same words; commands, configurations and the
-advisor read it too.
+in `sweep`, so both refuse the same values with the same message. Commands, configurations and
+the advisor read it too.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ __all__ = [
     "Whole",
     "arguments_of",
     "is_array",
+    "is_axis",
 ]
 
 
@@ -45,6 +46,11 @@ def is_array(value: Any) -> bool:
     """Tell whether a value is an array of several numbers."""
     axes = getattr(value, "ndim", 0)
     return hasattr(value, "dtype") and isinstance(axes, int) and axes > 0
+
+
+def is_axis(value: Any) -> bool:
+    """Tell whether an argument holds several values."""
+    return isinstance(value, (list, tuple, range)) or is_array(value)
 
 
 def _as_float(value: Any) -> float:
@@ -68,12 +74,13 @@ class Argument:
         return replace(self, optional=NoneType in types)
 
     def admit(self, name: str, value: Any) -> Any:
-        """Return the value as the solver uses it.
+        """Return the value in the form that the solver uses.
 
         Raises
         ------
         ConfigError
-            If the value is not acceptable; the message names argument, limit and way out.
+            If the value is not acceptable. The message names the argument, the limit and the way
+            out.
         """
         if value is None:
             if self.optional:
@@ -87,7 +94,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Noun(Argument):
-    """An object of the registry, or one made like it: of the argument's types, unless stated."""
+    """A catalog entry or an object like one, of the argument's types unless `kinds` is given."""
 
     kinds: tuple[type, ...] = ()
     hint: str = ""
@@ -175,7 +182,7 @@ class Number(Argument):
 
 @dataclass(frozen=True)
 class Whole(Number):
-    """A count: a whole number from `minimum` to `maximum`, which floats still count exactly."""
+    """A count: a whole number from `minimum` to `maximum`, which floats represent exactly."""
 
     minimum: int = 1
     maximum: float = _MOST
@@ -268,9 +275,9 @@ class PrecisionName(Argument):
 class Amount(Number):
     """A quantity; the solver gets it in SI base units.
 
-    A plain number is taken as so many of `unit` where `plain` says so: where the argument's name
-    states the unit (`duration_days`), or where there is but one in use (`unit_price`). Elsewhere
-    a number without a unit is refused.
+    With `plain`, a plain number counts in `unit`. That is for arguments with the unit in their name
+    (`duration_days`), or with only one unit in use (`unit_price`). All others refuse a number
+    without a unit.
     """
 
     unit: str = ""  # type: ignore[misc]
@@ -351,6 +358,8 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
     found = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            plain, kind = get_args(hint)[:2]
-            found[name] = kind.of(get_args(plain) or (plain,))
+            plain, *notes = get_args(hint)
+            for kind in notes:
+                if isinstance(kind, Argument):
+                    found[name] = kind.of(get_args(plain) or (plain,))
     return found

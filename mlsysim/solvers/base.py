@@ -1,8 +1,8 @@
-"""What all solvers share: the door in, one run of the model, the door out.
+"""What all solvers share: checked arguments, one run of the model, and a result with units.
 
 A solver is a declaration. The signature of `solve` says what each argument may be; `inputs` is the
-record that the model reads; `rules` say which combinations make no sense; `result` is the record
-that is handed back. Everything else happens here, once, for every solver: `solve` puts plain SI
+record that the model reads; `rules` exclude contradictory combinations; `result` is the record
+that is returned. Everything else happens here, once, for every solver: `solve` puts plain SI
 numbers through the model, `sweep` arrays, `explain` numbers that record themselves.
 """
 
@@ -19,7 +19,7 @@ from mlsysim.core.inputs import Inputs
 from mlsysim.core.recording import watching
 from mlsysim.core.result import Result
 from mlsysim.core.units import dress
-from mlsysim.solvers.arguments import Argument, Number, Switch, arguments_of, is_array
+from mlsysim.solvers.arguments import Argument, Number, Switch, arguments_of, is_axis
 
 __all__ = ["Model", "Rule", "Solver"]
 
@@ -31,10 +31,10 @@ Model: TypeAlias = Callable[[I], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Rule(Generic[I]):
-    """A condition on the inputs without which there is no answer at all.
+    """A condition that the inputs must meet, or there is no answer at all.
 
-    `holds` gets them with plain numbers, or with arrays; `message` gets them as they were admitted
-    and describes the fault of one case.
+    `holds` gets the inputs with plain numbers or arrays. `message` gets the inputs as admitted and
+    describes the fault of one case.
     """
 
     argument: str
@@ -54,6 +54,8 @@ class Solver(Generic[I, R]):
     ----------
     parameters : dict
         The kind of each argument, read from the signature of `solve`.
+    units : dict
+        Unit of each argument that is a number.
     """
 
     inputs: ClassVar[type[Any]]
@@ -61,14 +63,14 @@ class Solver(Generic[I, R]):
     result: ClassVar[type[Any]]
     solve: ClassVar[Callable[..., Any]]
     parameters: ClassVar[Mapping[str, Argument]]
+    units: ClassVar[Mapping[str, str]]
 
     def __init_subclass__(cls) -> None:
-        cls.parameters = arguments_of(cls.solve)
-        cls.inputs.units = {
-            name: kind.unit
-            for name, kind in cls.parameters.items()
-            if isinstance(kind, Number | Switch)
-        }
+        found = arguments_of(cls.solve)
+        if not found:
+            return  # a `solve` that passes its arguments on to that of the base class
+        cls.parameters = found
+        cls.units = {n: kind.unit for n, kind in found.items() if isinstance(kind, Number | Switch)}
 
     @classmethod
     def model(cls, inputs: I) -> Model[I]:
@@ -77,18 +79,19 @@ class Solver(Generic[I, R]):
 
     @classmethod
     def rest(cls, values: Mapping[str, Any], inputs: I) -> dict[str, Callable[[], Any]]:
-        """Say how to make those fields of the result that the model does not compute."""
+        """Return functions that make the fields of the result that the model does not compute."""
         return {}
 
     @classmethod
     def check(cls, inputs: I) -> None:
-        """Refuse arguments that contradict each other, whatever their numbers."""
+        """Refuse arguments that contradict each other, regardless of their numbers."""
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> I:
-        """Check every argument, and that they agree with each other."""
+        """Check every argument, and that the arguments agree with each other."""
         inputs: I = cls.inputs(
-            {name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()}
+            {name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()},
+            cls.units,
         )
         cls.check(inputs)
         return inputs
@@ -104,9 +107,9 @@ class Solver(Generic[I, R]):
         """Answer for the arguments of `solve`, as `locals()` holds them."""
         del given["cls"]
         for name, value in given.items():
-            if is_array(value):
+            if is_axis(value):
                 raise ConfigError(
-                    f"{name} = {shown(value)} is an array, and solve takes one value: use sweep",
+                    f"{name} = {shown(value)} has several values: give one, or use sweep",
                     argument=name,
                 )
         inputs = cls.admit(given)
@@ -126,8 +129,9 @@ class Solver(Generic[I, R]):
     def derive(cls, given: Mapping[str, Any]) -> Derivation:
         """Run the model on recorded numbers and return how its outputs were made."""
         inputs = cls.admit(given)
-        with watching(__package__):
-            outputs = cls.model(inputs)(inputs.recorded())
+        model = cls.model(inputs)
+        with watching(__package__, model.__module__):
+            outputs = model(inputs.recorded())
         return Derivation(outputs)
 
 

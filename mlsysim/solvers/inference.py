@@ -1,49 +1,47 @@
-"""The layer of a forward pass alone, as libraries and servers run it."""
+"""The transformer layer in forward passes, as libraries and servers run it."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from mlsysim.core import formulas as f
+from mlsysim.core.fields import derived
 from mlsysim.core.numeric import Value
-from mlsysim.core.types import Accelerator, ServingCalibration, TransformerModel
+from mlsysim.core.types import ServingCalibration, TransformerModel
+from mlsysim.core.types.fitted import traffic_in
 from mlsysim.core.types.layers import ExpertBlock
-from mlsysim.registry.conventions import Conventions
+from mlsysim.solvers.device import DeviceInputs
 from mlsysim.solvers.layer import Device, Experts, Forward, forward
 
-__all__ = ["inference_device", "inference_layer"]
+__all__ = ["InferenceInputs", "inference_device", "inference_layer"]
 
 
-class _Inference(Protocol):
+class InferenceInputs(DeviceInputs):
     """Inputs of a question about forward passes."""
 
     calibration: ServingCalibration
-    conventions: Conventions
 
-    @property
-    def device(self) -> Accelerator: ...
+    @derived
+    def gemm_efficiency(self) -> Value:
+        """Share of the peak rate that products reach."""
+        return self.calibration.gemm(self.precision.name)
 
-    @property
-    def peak_rate(self) -> Value: ...
+    @derived
+    def wide_gemm_efficiency(self) -> Value:
+        """Share of the peak rate that products in the wide format reach."""
+        return self.calibration.gemm(self.wide_precision.name)
 
-    @property
-    def wide_peak_rate(self) -> Value: ...
+    @derived
+    def hidden_bytes(self) -> Value:
+        """Memory traffic of element-wise operators per element of the residual stream."""
+        return traffic_in(self.precision.name, self.calibration.hidden_bytes)
 
-    @property
-    def gemm_efficiency(self) -> Value: ...
-
-    @property
-    def wide_gemm_efficiency(self) -> Value: ...
-
-    @property
-    def hidden_bytes(self) -> Value: ...
-
-    @property
-    def ffn_bytes(self) -> Value: ...
+    @derived
+    def ffn_bytes(self) -> Value:
+        """Memory traffic of the same operators per element of the feed-forward block's width."""
+        return traffic_in(self.precision.name, self.calibration.ffn_bytes)
 
 
-def inference_device(i: _Inference, weight_bytes: Value, activation_bytes: Value) -> Device:
-    """Return what a device reaches in forward passes, with the calibration's constants."""
+def inference_device(i: InferenceInputs, weight_bytes: Value, activation_bytes: Value) -> Device:
+    """Return the rates that a device reaches in forward passes with a calibration."""
     c = i.calibration
     return Device(
         product=i.gemm_efficiency * i.peak_rate,

@@ -1,4 +1,4 @@
-"""One transformer layer: what its operators take on one device, in training, prefill and decode."""
+"""One transformer layer: time of its operators on one device in training, prefill and decode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Device", "Experts", "Forward", "Products", "forward", "head", "mean_
 
 @dataclass(frozen=True)
 class Device:
-    """What a device reaches under a framework, and what the framework's operators move."""
+    """Rates that a device reaches, and bytes that the framework's operators move."""
 
     product: Value
     """Arithmetic rate of matrix products."""
@@ -41,7 +41,7 @@ class Device:
     bias_bytes: Value = 0
     """Traffic per routed element, to add the biases of experts that have some."""
     product_overhead: Value = 0
-    """Time of a product of no size."""
+    """Fixed time per product."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Products:
 
     time: Value
     compute: Value
-    """What their arithmetic alone would take."""
+    """Time of their arithmetic alone."""
     memory: Value
-    """What their memory traffic alone would take."""
+    """Time of their memory traffic alone."""
 
     def __add__(self, other: Products) -> Products:
         return Products(
@@ -114,12 +114,12 @@ def up_projections(d: Device, a: LatentBlock, rows: Value, tp: Value) -> Product
 
 @dataclass(frozen=True)
 class Experts:
-    """How a layer's experts are met on one device."""
+    """The work of a layer's experts on one device."""
 
     rows: Value
     """Rows of their products: a copy of each token for each expert that it visits."""
     matrices: Value
-    """Experts whose weights are read."""
+    """Experts that are visited, so their weights are read."""
     shards: Value
     """Devices that share one expert."""
     rate: Value
@@ -128,13 +128,13 @@ class Experts:
 
 @dataclass(frozen=True)
 class Forward:
-    """The forward pass of a mean layer; communication and fixed times apart."""
+    """The forward pass of a mean layer, without communication and fixed times."""
 
     products: Products
     attention: Value
     """Arithmetic of attention."""
     elementwise: Value
-    """Norms, residuals, activation functions, and what routing to experts moves."""
+    """Norms, residuals, activation functions, and routing to experts."""
 
 
 def forward(
@@ -219,7 +219,7 @@ def _elementwise(
 
 
 def mean_over(model: TransformerModel, parts: list[Value]) -> Value:
-    """Return the mean over all layers of what a layer of each group takes."""
+    """Return the mean over all layers, given the value for a layer of each group."""
     if len(parts) == 1:
         return parts[0]
     weighted = [group.count * part for group, part in zip(model.groups, parts, strict=True)]
@@ -235,7 +235,7 @@ def _mean_products(model: TransformerModel, parts: list[Products]) -> Products:
 
 
 def head(d: Device, model: TransformerModel, rows: Value, tp: Value) -> Products:
-    """Return the output projection, whose weights stay in the wide format."""
+    """Return the output projection. Its weights stay in the wide format."""
     columns = model.vocab_size / tp
     compute = f.gemm_compute_time(rows, model.hidden_dim, columns, d.head, d.flops_per_mac)
     memory = f.gemm_memory_time(

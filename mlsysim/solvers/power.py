@@ -1,35 +1,18 @@
-"""Power and energy of devices, from the time that a model found and the work done in it."""
+"""Power and energy of devices, from the time that a model predicts and the work done in it."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, where
-from mlsysim.core.types import Accelerator, PowerCalibration
-from mlsysim.registry.operations import PowerDraw
+from mlsysim.solvers.device import DeviceInputs
 
 __all__ = ["drawn_power", "flops_share"]
 
 
-class _Powered(Protocol):
-    """Inputs of a question about devices that work."""
-
-    power_calibration: PowerCalibration
-    power_draw: PowerDraw
-
-    @property
-    def device(self) -> Accelerator: ...
-
-    @property
-    def peak_rate(self) -> Value: ...
-
-    @property
-    def wide_peak_rate(self) -> Value: ...
-
-
-def flops_share(i: _Powered, flops: Value, wide_flops: Value, time: Value, devices: Value) -> Value:
-    """Return MFU or HFU; where one format computes everything, by the usual definition."""
+def flops_share(
+    i: DeviceInputs, flops: Value, wide_flops: Value, time: Value, devices: Value
+) -> Value:
+    """Return MFU or HFU; if one format computes everything, by the usual definition."""
     return where(
         i.wide_peak_rate == i.peak_rate,
         f.flops_utilization(flops, time, i.peak_rate, devices),
@@ -37,8 +20,8 @@ def flops_share(i: _Powered, flops: Value, wide_flops: Value, time: Value, devic
     )
 
 
-def drawn_power(i: _Powered, hfu: Value, mbu: Value) -> dict[str, Value]:
-    """Return the mean power of a device, and its place between idle and design power."""
+def drawn_power(i: DeviceInputs, hfu: Value, mbu: Value) -> dict[str, Value]:
+    """Return the mean power of a device, and its position between idle and design power."""
     shares = i.power_calibration
     power = f.workload_power(
         i.device.tdp, shares.constant_share, shares.compute_share, shares.memory_share, hfu, mbu

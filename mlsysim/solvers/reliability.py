@@ -29,37 +29,38 @@ class ReliabilityResult(Result):
     fleet_mtbf: Quantity = quantity("h")
     """Mean time between failures of the whole fleet."""
     device_mtbf: Quantity = quantity("h")
-    """Mean time between failures of one device, its share of host and network included."""
+    """Mean time between failures of one device, including its share of host and network."""
     failure_probability: float = number()
     """Probability that the job meets at least one failure."""
     expected_failures: float = number()
     """Failures to expect during the job."""
     optimal_checkpoint_interval: Quantity = quantity("minute")
-    """Time of work between checkpoints that loses least: Young's formula."""
+    """Working time between checkpoints that loses the least: Young's formula."""
     checkpoint_interval: Quantity = quantity("minute")
-    """The interval that the rest is computed with: the optimal one, or the one given."""
+    """The interval used for the other fields: the optimal one, or the one given."""
     checkpoint_size: Quantity | None = quantity("GB")
     """Weights and optimizer state; `None` without a model."""
     checkpoint_time: Quantity = quantity("s")
-    """Time to write a checkpoint, in which training waits."""
+    """Time to write a checkpoint, while training waits."""
     restart_time: Quantity = quantity("minute")
-    """Time from a failure until training goes on."""
+    """Time from a failure until training resumes."""
     goodput: float = number()
-    """Share of the job's time that is progress."""
+    """Share of the job's time that makes progress."""
     lost_time: Quantity = quantity("h")
-    """Time of the job that is none: checkpoints, work done again, restarts."""
+    """Time of the job without progress: checkpoints, repeated work, restarts."""
     checkpoint_overhead: Quantity = quantity("h")
     """Part of it for checkpoints."""
     failure_loss: Quantity = quantity("h")
     """Part of it for failures."""
     feasible: bool
-    """Whether interval and checkpoint are each shorter than the time between failures."""
+    """Whether the time between failures is longer than the interval, and than a checkpoint and a
+    restart together."""
     reasons: tuple[str, ...]
-    """Why the job makes next to no progress; empty if it does."""
+    """Why the job makes hardly any progress; empty if it is feasible."""
 
 
 class ReliabilityInputs(Inputs):
-    """What failures and checkpoints of a job depend on. NaN stands for what was not given."""
+    """What failures and checkpoints of a job depend on. NaN means that a value was not given."""
 
     fleet: Fleet
     job_duration_hours: Value
@@ -83,7 +84,7 @@ class ReliabilityInputs(Inputs):
 
     @property
     def parameters(self) -> Value:
-        """Parameters of the model, if there is one."""
+        """Parameters of the model; NaN without one."""
         return math.nan if self.model is None else self.model.parameters
 
 
@@ -93,7 +94,7 @@ def checkpointed_job(i: ReliabilityInputs) -> dict[str, Any]:
     duration, devices = i.job_duration_hours, i.fleet.count * i.fleet.node.accelerators_per_node
     mtbf = f.fleet_mtbf(i.device_mtbf, devices)
 
-    # What a checkpoint takes: weights, and the state of the optimizer
+    # What a checkpoint holds: weights and optimizer state
     each, rules = i.precision.bytes_per_element, i.conventions
     checkpoint_size = i.parameters * each + f.optimizer_state_size(
         i.parameters, each, rules.moment_bytes, rules.master_bytes
@@ -102,7 +103,7 @@ def checkpointed_job(i: ReliabilityInputs) -> dict[str, Any]:
     optimum = f.optimal_checkpoint_interval(checkpoint_time, mtbf)
     interval = first_known(i.checkpoint_interval, optimum)
 
-    # What is left of the time
+    # Time that is left for progress
     goodput = f.checkpoint_goodput(interval, checkpoint_time, i.restart_time, mtbf)
     lost_time = (1 - goodput) * duration
     # One checkpoint for every interval of useful work
@@ -121,15 +122,15 @@ def checkpointed_job(i: ReliabilityInputs) -> dict[str, Any]:
         "lost_time": lost_time,
         "checkpoint_overhead": overhead,
         "failure_loss": lost_time - overhead,
-        "feasible": (interval <= mtbf) & (checkpoint_time <= mtbf),
+        "feasible": (interval <= mtbf) & (checkpoint_time + i.restart_time <= mtbf),
     }
 
 
 class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
     """How often does a fleet fail, and what do failures and checkpoints cost a long job?
 
-    Failures come at a constant rate, and any device stops the job, which begins again at its
-    last checkpoint. Training waits while a checkpoint is written.
+    Failures come at a constant rate. The failure of any device stops the job, which restarts from
+    its last checkpoint. Training waits while a checkpoint is written.
     """
 
     inputs = ReliabilityInputs
@@ -152,24 +153,24 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
         precision: Annotated[str, PrecisionName()] = "fp16",
         storage_bandwidth: Annotated[Quantity | None, Amount(unit="GB/s")] = None,
     ) -> ReliabilityResult:
-        """Count failures, space checkpoints, and tell what is left of the time.
+        """Predict failures, the best checkpoint interval, and goodput.
 
         Parameters
         ----------
         fleet
             The servers that the job occupies.
         job_duration_hours
-            Time for which it does, in hours, or a quantity of time; what is lost is part of it.
+            Duration of the job in hours, or a quantity of time, including lost time.
         checkpoint_time_s
-            Time to write a checkpoint, in seconds, or a quantity of time. `None` works it out
+            Time to write a checkpoint, in seconds, or a quantity of time. `None` computes it
             from `model` and `storage_bandwidth`.
         device_mtbf
-            Mean time between failures of one device, its share of host and network included.
+            Mean time between failures of one device, including its share of host and network.
             `None` takes the record of Llama 3 405B.
         restart_time
-            Time from a failure until training goes on; `None` takes ten minutes.
+            Time from a failure until training resumes; `None` takes ten minutes.
         checkpoint_interval
-            Time of work between checkpoints; `None` takes the optimal one.
+            Working time between checkpoints; `None` takes the optimal one.
         model
             The model that is trained, for the size of its checkpoint.
         precision
@@ -185,12 +186,13 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
         Raises
         ------
         ConfigError
-            If an argument is out of range, or nothing tells how long a checkpoint takes.
+            If an argument is out of range, or the time of a checkpoint does not follow from the
+            arguments.
 
         Notes
         -----
         The time between failures falls as 1/n with the number of devices. That holds for large
-        jobs, which hardware stops; small ones stop more often than that, for other reasons.
+        jobs, which mostly stop because of hardware. Small jobs stop more often, for other reasons.
 
         Examples
         --------
@@ -205,21 +207,21 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
 
     @classmethod
     def check(cls, inputs: ReliabilityInputs) -> None:
-        """Refuse a job of which nothing tells how long a checkpoint takes."""
+        """Raise if the time of a checkpoint does not follow from the arguments."""
         if inputs.checkpoint_time_s is not None:
             return
         for name, example in (("model", "Models.Llama3_70B"), ("storage_bandwidth", "")):
             if getattr(inputs, name) is None:
                 way = example or 'Q_(100, "GB/s")'
                 raise ConfigError(
-                    f"checkpoint_time_s is missing, and without {name} it does not follow: pass "
+                    f"checkpoint_time_s is missing, and it cannot be computed without {name}: pass "
                     f"checkpoint_time_s=60, or model= and storage_bandwidth=, here {name}={way}",
                     argument="checkpoint_time_s",
                 )
 
     @classmethod
     def model(cls, inputs: ReliabilityInputs) -> Model[ReliabilityInputs]:
-        """There is one model for all."""
+        """Return the only model."""
         return checkpointed_job
 
     @classmethod
@@ -233,9 +235,16 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
 def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
     if values["feasible"]:
         return ()
+    mtbf = format_number(values["fleet_mtbf"])
+    if values["checkpoint_time"] + values["restart_time"] > values["fleet_mtbf"]:
+        why = (
+            f"a checkpoint takes {format_number(values['checkpoint_time'])} and a restart "
+            f"{format_number(values['restart_time'])}"
+        )
+    else:
+        why = f"there are {format_number(values['checkpoint_interval'])} between checkpoints"
     return (
-        f"progress: a failure comes every {format_number(values['fleet_mtbf'])}, a "
-        f"checkpoint takes {format_number(values['checkpoint_time'])} after "
-        f"{format_number(values['checkpoint_interval'])} of work; write checkpoints "
-        "faster, use fewer devices, or devices that fail less often",
+        f"progress: a failure comes every {mtbf}, and {why}, so that goodput is "
+        f"{values['goodput']:.1%}; write checkpoints faster or more often, restart sooner, use "
+        "fewer devices, or devices that fail less often",
     )

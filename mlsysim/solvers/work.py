@@ -1,4 +1,4 @@
-"""What one token costs a transformer, and which weights a pass reads."""
+"""Operations per token of a transformer, and the weights that a pass reads."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def latent_up_parameters(model: TransformerModel) -> Value:
 
 
 def sum_of(parts: list[Value]) -> Value:
-    """Add what groups of layers take."""
+    """Add the values of all layer groups."""
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -114,7 +114,7 @@ def sum_of(parts: list[Value]) -> Value:
 
 
 def visited_parameters(model: TransformerModel, block: FeedForward) -> Value:
-    """Return the feed-forward parameters that a token meets in a layer."""
+    """Return the feed-forward parameters that a token uses in a layer."""
     if isinstance(block, DenseBlock):
         return f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
     expert = f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
@@ -135,7 +135,7 @@ def expert_parameters(model: TransformerModel) -> Value:
 
 
 def parameters_read(model: TransformerModel, tokens: Value) -> Value:
-    """Return the parameters that a pass over so many tokens reads."""
+    """Return the parameters that a pass over a number of tokens reads."""
     read = model.parameters
     for group in model.groups:
         block = group.feed_forward

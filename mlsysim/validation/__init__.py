@@ -1,4 +1,4 @@
-"""Validation: the model held against measurements, ours or your own."""
+"""Validation: the model compared with measurements, ours or your own."""
 
 from mlsysim.validation.report import Comparison, Report, Statistics
 from mlsysim.validation.validate import validate

@@ -83,7 +83,7 @@ def _node(row: Row) -> Node:
 
 
 def _trained(row: Row, power: PowerCalibration | None) -> Any:
-    """Return the predicted step of a training run whose states are sharded (FSDP)."""
+    """Return the predicted step of a training run with sharded states (FSDP)."""
     node, devices, batch = _node(row), row.whole("n_gpus"), row.whole("batch")
     return DistributedSolver.solve(
         model=_model(row),

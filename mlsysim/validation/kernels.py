@@ -71,7 +71,7 @@ class Collective:
     """Of the link's datasheet."""
 
 
-# The chip and the links of its servers, whose constants describe a device.
+# The chip and the server links with the constants for a device.
 _CONSTANTS: Mapping[str, tuple[str, str]] = {
     Hardware.A100.name: ("A100", "NVLink3"),
     Hardware.A100_40GB.name: ("A100", "NVLink3"),

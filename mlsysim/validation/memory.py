@@ -78,7 +78,7 @@ def compare(row: Row) -> Comparison:
 
 
 def _model_states(row: Row) -> float:
-    """ZeRO's figure 1: mixed precision, Adam, states divided as the stage says."""
+    """ZeRO's figure 1: mixed precision, Adam, states sharded according to the stage."""
     size = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)B", row.text("model"))
     if size is None:
         raise Skip(f"model {shown(row.text('model'))} is not a size")
@@ -104,7 +104,7 @@ def measured(row: Row) -> float:
 
 
 def _gpt(row: Row) -> TransformerModel:
-    """Return the GPT of Korthikanti's papers, who count its layers only: a table of one word."""
+    """Return the GPT of Korthikanti's papers, which count only layers: a one-word vocabulary."""
     hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
     return TransformerModel(
         name=row.text("model"),

@@ -1,4 +1,4 @@
-"""Predictions held against measurements: errors per family, and what was passed over."""
+"""Predictions compared with measurements: errors per family, and skipped rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Comparison:
 
     @property
     def within_band(self) -> bool | None:
-        """Whether the band holds the measurement; None where there is no band."""
+        """Whether the measurement is in the band; None without a band."""
         if self.low is None or self.high is None:
             return None
         return self.low <= self.measured <= self.high

@@ -24,7 +24,7 @@ MAX_COUNT = 10**15
 _EMPTY_LINES = re.compile(r"(?:[ \t,]*(?:\r\n|\r|\n))*")
 
 
-class Skip(Exception):  # noqa: N818 - a row that is passed over is no error
+class Skip(Exception):  # noqa: N818 - a skipped row is not an error
     """A row cannot be predicted; the message says why."""
 
 
@@ -34,7 +34,7 @@ class Row:
 
     cells: Mapping[str, Any]
     fault: str = ""
-    """Why no cell can be trusted to belong to its column; empty where all can."""
+    """Why cells may not belong to their columns; empty if they do."""
 
     @classmethod
     def of(cls, cells: Mapping[Any, Any], line: int | None = None) -> Row:

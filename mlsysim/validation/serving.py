@@ -16,7 +16,7 @@ from mlsysim.validation.rows import Row, Skip
 __all__ = ["arguments", "compare", "field_of", "measured"]
 
 _RUN = Source(title="A measured run")
-# The result's field that a quantity is called; the first that its words begin with.
+# The result's field for a quantity; the first key with which its words begin.
 _FIELDS = {
     "measured TTFT": "ttft",
     "prefill latency": "ttft",
@@ -30,9 +30,9 @@ _FIELDS = {
 # Widths of heads that are not the residual stream's over the number of heads.
 _HEAD_DIM = {"qwen3-32b": 128}
 _OFFLINE = 100_000
-"""Sequences that an engine decodes at once where the row says "as many as it takes"."""
+"""Sequences that an engine decodes at once if the row says "as many as it takes"."""
 _GENERATED = 200
-"""Tokens generated where the row does not say: the default of gpt-fast."""
+"""Tokens generated if the row does not say: the default of gpt-fast."""
 
 
 def field_of(row: Row) -> str:
@@ -79,8 +79,8 @@ def _model(row: Row) -> TransformerModel:
 def _formats(row: Row) -> tuple[str, str, str]:
     """Return the formats of arithmetic, weights, and keys and values.
 
-    Where a row leaves the format open, its checkpoint's name tells: repositories without FP8 or
-    FP4 in their name hold 16-bit weights. The decode times of the `calibrate` rows agree: H100s
+    If a row does not state the format, the name of its checkpoint does: repositories without FP8
+    or FP4 in their name hold 16-bit weights. The decode times of the `calibrate` rows agree: H100s
     read the 8B model at three quarters of their bandwidth if it has 16 bits, and the 32B model
     waits for memory on one H100, which it would not in 8 bits.
     """
@@ -109,10 +109,10 @@ def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:
 def _clients(row: Row, device: Accelerator) -> tuple[int | None, int]:
     """Return how many requests each client sent, and how many arrived together later on.
 
-    The source does not say. On the `calibrate` rows, the time to the first token over that of one
-    prefill tells: it grows with the number of clients as if each sent ten requests, but with
-    SGLang on the H100 as if each sent one. In the runs of 2025, whose engines are named with their
-    version, it stays at a few prefills even where clients are few, as if requests came in groups.
+    The source does not say, but in the `calibrate` rows we can compare the time to first token with
+    that of one prefill. It grows with the number of clients as if each sent ten requests, but with
+    SGLang on the H100 as if each sent one. In the runs of 2025, which name engines with their
+    version, it stays at a few prefills even with few clients, as if requests came in groups.
     """
     engine = row.text("engine").lower()
     if row.text("quantity").startswith("max"):
@@ -137,7 +137,7 @@ def arguments(row: Row) -> dict[str, Any]:
             "concurrency rises"
         )
     if row.whole("pp", default=1) > 1:
-        raise Skip("pipeline parallelism in serving is not modelled")
+        raise Skip("pipeline parallelism in serving is not modeled")
     precision, weight, kv = _formats(row)
     waves, arrivals = _clients(row, device)
     offline = row.text("concurrency").startswith("max")

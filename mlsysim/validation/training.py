@@ -23,7 +23,7 @@ from mlsysim.core.units import Q_
 from mlsysim.registry import Systems
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import machine_for
-from mlsysim.registry.calibration.training import calibration_of
+from mlsysim.registry.calibration.training import calibration_for, calibration_of
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
@@ -124,7 +124,7 @@ def precision_of(text: str) -> str:
     Raises
     ------
     Skip
-        If the label names none that training is predicted in.
+        If the label does not name a format for training.
     """
     label = text.lower()
     for name in ("fp4", "fp8", "bf16", "fp16", "tf32", "fp32"):
@@ -213,8 +213,16 @@ def software_of(row: Row) -> Software | None:
     return Frameworks.FSDP2_Rowwise if rowwise else Frameworks.FSDP2_Compiled
 
 
-def arguments(row: Row) -> dict[str, Any]:
+def arguments(row: Row, calibration: Calibration | None = None) -> dict[str, Any]:
     """Return the solver's arguments for a measured run.
+
+    Parameters
+    ----------
+    row
+        The run.
+    calibration
+        Constants to use instead of those that its group and its device choose. What the run's
+        recipe switches off is off with them as well.
 
     Raises
     ------
@@ -238,7 +246,7 @@ def arguments(row: Row) -> dict[str, Any]:
     expert = re.search(r"EP ([0-9]+)", row.text("note"))
     fused = bool(row.number("flash_attention") or 0)
     return {
-        "calibration": _calibration(row),
+        "calibration": _calibration(row, calibration),
         "model": _model(row),
         "fleet": _fleet(row, None),
         "batch_size": batch,
@@ -258,31 +266,39 @@ def arguments(row: Row) -> dict[str, Any]:
     }
 
 
-def _calibration(row: Row) -> Calibration | None:
-    """Return constants for software that only a run's labels tell of; None takes the usual ones."""
-    software = software_of(row)
-    if software is None:
-        return None
-    device = accelerator_named(row.text("hardware"))
-    known = calibration_of(machine_for(device.generation, device.name), software)
+def _calibration(row: Row, given: Calibration | None) -> Calibration:
+    """Return the constants given, or those of a run's device and the software of its labels."""
+    known = given
+    if known is None:
+        device, software = accelerator_named(row.text("hardware")), software_of(row)
+        known = calibration_for(device)
+        if software is not None:
+            known = calibration_of(machine_for(device.generation, device.name), software)
+    changes = _switched(row, known.software)
+    return replace(known, software=replace(known.software, **changes)) if changes else known
+
+
+def _switched(row: Row, software: Software) -> dict[str, Any]:
+    """Return the constants that a run's recipe switches on or off."""
+    changes: dict[str, Any] = {}
     if "vanilla TP" in row.text("recipe"):
-        return replace(known, software=replace(software, tensor_overlap=0.0))
+        changes["tensor_overlap"] = 0.0
+    if software.release != Frameworks.Megatron_Core.release:
+        return changes
     # A recipe may launch a layer's dense part, or the whole step, as one graph.
     dense, whole = row.text("graphs") != "", row.text("graphs") == "step"
-    if software is Frameworks.Megatron_Core and (
-        dense or row.number("exchange_overlap") or row.text("dispatch")
-    ):
-        none = Q_(0, "ms")
-        overlap = Frameworks.Megatron_Core_Graphs.exchange_overlap
-        recipe = replace(
-            software,
-            layer_launch=none if dense else software.layer_launch,
-            expert_launch=none if whole else software.expert_launch,
-            exchange_overlap=overlap if row.number("exchange_overlap") else 0.0,
-            copies_per_node=float(row.text("dispatch") == "node"),
-        )
-        return replace(known, software=recipe)
-    return known
+    overlaps, by_node = bool(row.number("exchange_overlap")), row.text("dispatch") == "node"
+    none = Q_(0, "ms")
+    if dense:
+        changes["layer_launch"] = none
+    if whole:
+        changes["expert_launch"] = none
+    if overlaps != bool(software.exchange_overlap):
+        on = Frameworks.Megatron_Core_Graphs.exchange_overlap
+        changes["exchange_overlap"] = on if overlaps else 0.0
+    if by_node != bool(software.copies_per_node):
+        changes["copies_per_node"] = float(by_node)
+    return changes
 
 
 def measured(row: Row) -> float:
@@ -296,8 +312,8 @@ def measured(row: Row) -> float:
     return row.measured("step_time_s")
 
 
-def compare(row: Row) -> Comparison:
-    """Predict a measured step.
+def compare(row: Row, calibration: Calibration | None = None) -> Comparison:
+    """Predict a measured step, perhaps with other constants than the run's labels choose.
 
     Raises
     ------
@@ -305,7 +321,7 @@ def compare(row: Row) -> Comparison:
         If the row lacks what a prediction needs.
     """
     value = measured(row)
-    result = DistributedSolver.solve(**arguments(row))
+    result = DistributedSolver.solve(**arguments(row, calibration))
     low, high = result.step_latency_low, result.step_latency_high
     return Comparison(
         id=row.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -9,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, MLSysError, shown
+from mlsysim.core.types import Calibration
 from mlsysim.validation.report import Comparison, Report
 from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
 
-__all__ = ["KINDS", "validate"]
+__all__ = ["KINDS", "rows_of", "validate"]
 
-# What sets the tables apart: a column that only this kind has.
+# A column that only this kind of table has.
 KINDS = {
     "energy": "tokens_per_s",
     "training": "global_batch",
@@ -30,6 +32,7 @@ def validate(
     *,
     kind: str | None = None,
     split: str | None = None,
+    calibration: Calibration | None = None,
 ) -> Report:
     """Hold the model against measurements.
 
@@ -43,6 +46,9 @@ def validate(
         ``"energy"``; `None` tells by the columns.
     split
         Only rows whose ``split`` column says so; `None` takes all.
+    calibration
+        Constants for all rows of training, such as those that `calibrate` fitted to your cluster;
+        `None` takes those that the group and the device of each row choose.
 
     Returns
     -------
@@ -54,7 +60,7 @@ def validate(
     ConfigError
         If `source` cannot be read, holds no measurement of a known kind, or has no row of `split`.
     """
-    rows = _rows_of(source)
+    rows = rows_of(source)
     if not rows:
         raise ConfigError("source = [] holds no measurements", argument="source")
     name = _kind_of(rows) if kind is None or (isinstance(kind, str) and not kind) else kind
@@ -65,9 +71,11 @@ def validate(
             f"kind = {shown(name)} is unknown: choose one of {', '.join(KINDS)}{hint}",
             argument="kind",
         )
-    compare: Callable[[Row], Comparison] = importlib.import_module(
+    compare: Callable[..., Comparison] = importlib.import_module(
         f"mlsysim.validation.{name}"
     ).compare
+    if calibration is not None:
+        compare = functools.partial(compare, calibration=_admitted(calibration, name))
     comparisons, skipped = [], []
     for row in rows if split is None else _rows_in(rows, split):
         try:
@@ -77,7 +85,23 @@ def validate(
     return Report(comparisons, skipped)
 
 
-def _rows_of(source: Any) -> list[Row]:
+def _admitted(calibration: Any, kind: str) -> Calibration:
+    """Return constants that a table of this kind can be predicted with."""
+    if kind != "training":
+        raise ConfigError(
+            f"calibration is for training, and these are measurements of {kind}: leave it out",
+            argument="calibration",
+        )
+    if not isinstance(calibration, Calibration):
+        raise ConfigError(
+            f"calibration = {shown(calibration)} is not a Calibration: pass one such as "
+            'load_calibration("my_cluster.yaml")',
+            argument="calibration",
+        )
+    return calibration
+
+
+def rows_of(source: Any) -> list[Row]:
     """Read the rows of a file, a DataFrame, or an iterable of rows."""
     if isinstance(source, (str, Path)):
         return read_rows(source)
@@ -103,7 +127,7 @@ def _rows_in(rows: list[Row], split: str) -> list[Row]:
 
 
 def _compared(row: Row, compare: Callable[[Row], Comparison]) -> Comparison:
-    """Compare a row that can be trusted, and refuse a prediction that is no number."""
+    """Compare a valid row, and refuse a prediction that is not a number."""
     if row.fault:
         raise Skip(row.fault)
     try:
@@ -121,7 +145,7 @@ def _kind_of(rows: list[Row]) -> str:
     if not found:
         raise ConfigError(
             "the columns fit no kind of measurement: name one with kind= (--kind on the command "
-            f"line), one of {', '.join(KINDS)}; what tells them apart are the columns "
+            f"line), one of {', '.join(KINDS)}; they differ in the columns "
             f"{', '.join(KINDS.values())}",
             argument="kind",
         )

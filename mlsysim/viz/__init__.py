@@ -8,12 +8,20 @@ from mlsysim.viz.style import COLORS, label_lines
 if TYPE_CHECKING:
     from mlsysim.viz.scorecard import plot_scorecard
     from mlsysim.viz.timeline import plot_timeline
+    from mlsysim.viz.tornado import plot_sensitivity
 
-__all__ = ["COLORS", "label_lines", "plot_roofline", "plot_scorecard", "plot_timeline"]
+__all__ = [
+    "COLORS",
+    "label_lines",
+    "plot_roofline",
+    "plot_scorecard",
+    "plot_sensitivity",
+    "plot_timeline",
+]
 
 
 def __getattr__(name: str) -> Any:
-    # Scorecards bring the scenarios with them, which are loaded when they are asked for.
+    # Scorecards import the scenarios, so they are loaded on first use.
     if name == "plot_scorecard":
         from mlsysim.viz.scorecard import plot_scorecard
 
@@ -22,4 +30,8 @@ def __getattr__(name: str) -> Any:
         from mlsysim.viz.timeline import plot_timeline
 
         return plot_timeline
+    if name == "plot_sensitivity":
+        from mlsysim.viz.tornado import plot_sensitivity
+
+        return plot_sensitivity
     raise AttributeError(f"module 'mlsysim.viz' has no attribute {name!r}")

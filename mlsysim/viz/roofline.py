@@ -30,7 +30,7 @@ def plot_roofline(
     """Draw a device's roofline, and workloads as points on it.
 
     The roof is the datasheet's: peak rate and memory bandwidth. A point shows the intensity of a
-    workload and the rate that it reaches by the solver's account.
+    workload and the rate that the solver predicts for it.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def plot_roofline(
     Raises
     ------
     ConfigError
-        If `hardware` is no device, the device does not compute in `precision`, or a workload is of
-        no known kind.
+        If `hardware` is not a device, the device cannot compute in `precision`, or a workload is
+        not of a known kind.
     """
     import matplotlib.pyplot as plt
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_scorecard"]
 
-# Told apart by shape as well as by color. The colors are those of figures.mplstyle.
+# Distinct in shape as well as color. The colors are those of figures.mplstyle.
 _MARKS = {
     "pass": ("o", "#5a9a73", "kept"),
     "fail": ("X", "#c43716", "broken"),
@@ -62,7 +62,7 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
     for row, (check, share) in enumerate(zip(checks, shares, strict=True)):
         status = str(check.status)
         marker, color, label = _MARKS[status]
-        # Each status once in the legend; matplotlib leaves out labels that begin so.
+        # Each status once in the legend; matplotlib skips labels that begin with an underscore.
         label = f"_{label}" if status in named else label
         named.add(status)
         ax.plot([share, 1], [row, row], color=color, lw=2, alpha=0.5, label="_line")
@@ -85,7 +85,7 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
 
 
 def _share(check: Check) -> float:
-    """Return how much of the limit is used; what is not known stands on the line."""
+    """Return how much of the limit is used; unknown values are on the line."""
     ratio = check.ratio
     if ratio is None:
         return 1.0

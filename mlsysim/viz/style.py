@@ -1,4 +1,4 @@
-"""What colors mean in figures, and names written next to lines instead of into a legend."""
+"""Colors with a meaning in figures, and labels next to lines instead of in a legend."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ Each is a color of the current cycle, such as `"C0"`. Those of the site's figure
 `plt.style.use("mlsysim.viz.figures")`.
 """
 
-# So much of the text's color is mixed into a line's color: letters need more contrast than lines.
+# Share of the text color mixed into a line's color: letters need more contrast than lines.
 _INK = 0.3
 _GAP = 6.0
 
 
 def label_lines(ax: Axes) -> list[Annotation]:
-    """Write the label of each line at its last visible point, in place of a legend.
+    """Write the label of each line at its last visible point, instead of a legend.
 
-    Labels that would overlap move apart, up and down. A line outside the axes gets none. Call it
+    Labels that would overlap are moved up and down. A line outside the axes gets none. Call it
     when the axes have their final limits and scales.
 
     Parameters
@@ -67,7 +67,7 @@ def label_lines(ax: Axes) -> list[Annotation]:
             continue
         points = np.asarray(line.get_xydata(), dtype=float)
         low, high = np.sort(np.array([ax.get_xlim(), ax.get_ylim()]).T, axis=0)
-        # Not a number is not in sight, either.
+        # NaN is not visible, either.
         seen = points[((points >= low) & (points <= high)).all(axis=1)]
         if not len(seen):
             continue

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_timeline"]
 
-# Pale, so that black numbers stand out on them, and told apart by lightness as well as by hue.
+# Pale, so that black numbers are readable on them, and distinct in lightness as well as hue.
 _KINDS = {
     "F": ("#8cc0e0", "forward"),
     "B": ("#f2cb6c", "backward"),
@@ -49,8 +49,8 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
     """
     if not isinstance(timeline, Timeline):
         raise ConfigError(
-            f"timeline = {shown(timeline)} is not a Timeline; pass what simulate_pipeline() "
-            "returned",
+            f"timeline = {shown(timeline)} is not a Timeline; pass the result of "
+            "simulate_pipeline()",
             argument="timeline",
         )
     import matplotlib.pyplot as plt

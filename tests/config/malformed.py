@@ -151,7 +151,7 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "unknown argument": (put("tp_size", "tpsize"), "did you mean tp_size", 8),
     "model as argument": (
         put("  batch_size", "  model: GPT3\n  batch_size"),
-        "no argument of training",
+        "not an argument of training",
         7,
     ),
     "missing argument": (put("  batch_size: 256\n", ""), "batch_size is missing", 6),
@@ -165,7 +165,7 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "precision as number": (CAMERA.replace("int8", "8"), "choose one of", 5),
     "format without support": (
         CAMERA.replace("T4", "Coral").replace("int8", "fp16"),
-        "not one that",
+        "not supported",
         5,
     ),
     "unknown choice": (put("tp_size: 8", "tp_size: 8\n  recompute: ful"), 'did you mean "full"', 9),
@@ -182,7 +182,7 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "no transformer": (put("Llama3_70B", "ResNet50"), "takes a transformer", 4),
     "no generator": (
         "name: x\ntask: serving\nmodel: BERT_Base\nsystem: {hardware: T4}\n",
-        "generates none",
+        "does not generate",
         3,
     ),
     "more ranks than devices": (

@@ -10,9 +10,12 @@ import ast
 import dataclasses
 import math
 import os
+import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 from mlsysim import (
@@ -28,10 +31,11 @@ from mlsysim import (
     SustainabilitySolver,
     Systems,
 )
-from mlsysim.core.derivation import Input, Step, expression
+from mlsysim.core.derivation import Derivation, Input, Step, expression
 from mlsysim.core.docstring import read_docstring
 from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError
 from mlsysim.core.fields import units_of
+from mlsysim.core.forms import recorded
 from mlsysim.core.formula import FORMULAS
 from mlsysim.core.formulas import hierarchical_all_reduce_time, roofline_time
 from tests.conftest import ROOT
@@ -373,3 +377,81 @@ def test_without_sources_the_arithmetic_says_what_to_install():
 def test_without_a_docstring_there_is_no_data_sheet():
     with pytest.raises(MLSysError, match="without -OO"):
         read_docstring(lambda x: x)
+
+
+def test_a_derivation_survives_a_journey(answers):
+    derivation = answers["three ways"][2].explain()
+    again = pickle.loads(pickle.dumps(derivation))
+    assert str(again.to_depth(9)) == str(derivation.to_depth(9))
+    assert str(again.only("mfu").unpruned()) == str(derivation.only("mfu").unpruned())
+
+
+@pytest.mark.parametrize("depth", [2, 2.0, np.int64(2), Q_(2, "").magnitude])
+def test_a_depth_is_a_whole_number(answers, depth):
+    answer = answers["three ways"][2]
+    assert str(answer.explain("mfu", depth=depth)) == str(answer.explain("mfu", depth=2))
+
+
+@pytest.mark.parametrize("depth", [True, 0, -1, 1.5, float("nan"), float("inf"), "2", [2]])
+def test_other_depths_are_refused(answers, depth):
+    with pytest.raises(ConfigError, match="depth"):
+        answers["three ways"][2].explain("mfu", depth=depth)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["3 * (a // b)", "3 * (a % b)", "a // b * 3", "a - (b - 3)", "a / (b / 3)", "a**(b * 2) + a"],
+)
+def test_a_line_of_arithmetic_has_its_parentheses(written):
+    numbers = {name: recorded(value, name, "", name) for name, value in (("a", 7), ("b", 2))}
+    line = Derivation({"answer": eval(written, {}, numbers)})["answer"].line
+    assert line == written
+    assert eval(line, {}, {"a": 7, "b": 2}) == eval(written, {}, {"a": 7, "b": 2})
+
+
+def test_explaining_leaves_profilers_alone(answers):
+    text = str(answers["three ways"][2].explain("mfu"))
+    solver, arguments = CALLS["three ways"]
+    seen = []
+
+    def profile(frame, event, argument):
+        seen.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        again = str(solver.solve(**arguments).explain("mfu"))
+        after = sys.getprofile()
+    finally:
+        sys.setprofile(before)
+    assert again == text
+    assert after is profile
+    # Derivations are put into words after the model has run.
+    assert {"derive", "numbers_text"} <= set(seen)
+
+
+def test_threads_explain_at_once(answers):
+    solver, arguments = CALLS["three ways"]
+    lengths = [1024, 2048, 4096, 8192]
+
+    def explained(length):
+        return str(solver.solve(**arguments | {"seq_len": length}).explain("mfu"))
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(explained, lengths))
+    assert found == [explained(length) for length in lengths]
+
+
+def test_a_model_that_fails_leaves_no_profiler_behind(answers, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("half way")
+
+    solver, arguments = CALLS["three ways"]
+    answer = solver.solve(**arguments)
+    before = sys.getprofile()
+    with monkeypatch.context() as patch:
+        patch.setattr("mlsysim.solvers.training.operators.training_memory", fail)
+        with pytest.raises(RuntimeError, match="half way"):
+            answer.explain()
+    assert sys.getprofile() is before
+    assert str(answer.explain("mfu")) == str(answers["three ways"][2].explain("mfu"))

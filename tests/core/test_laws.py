@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 
 import numpy as np
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsysim.core.formula import FORMULAS
+from mlsysim.core.numeric import maximum, minimum
 from mlsysim.core.units import Q_, ureg
 from tests.core.inputs import (
     WHOLE_GROUPS,
@@ -153,6 +155,14 @@ def test_arrays_equal_a_loop(subject: Subject, dtype, data):
 
 
 # What the laws rest on
+
+
+@pytest.mark.parametrize("function", [maximum, minimum])
+@pytest.mark.parametrize("pair", [(math.nan, 5.0), (5.0, math.nan), (math.nan, 5), (2.0, 5.0)])
+def test_what_is_unknown_stays_unknown_as_in_arrays(function, pair):
+    array = function(np.array(pair[:1]), pair[1])[0]
+    for answer in (function(*pair), function(Q_(pair[0], "s"), Q_(pair[1], "s")).magnitude):
+        assert answer == pytest.approx(array, nan_ok=True)
 
 
 @every_formula

@@ -22,6 +22,7 @@ from mlsysim import (
     Systems,
 )
 from mlsysim.core.fields import ReadOnlyMapping, Record
+from mlsysim.core.forms import plain_form
 from mlsysim.core.types import ATTENTION, PRECISIONS, RECOMPUTE, SCHEDULES
 from mlsysim.core.units import fixed
 from mlsysim.registry import calibration
@@ -158,3 +159,17 @@ def test_explain_agrees_with_the_result_whatever_became_of_the_arguments():
         assert shown.to_base_units().magnitude == pytest.approx(
             result[field].to_base_units().magnitude, rel=1e-12
         )
+
+
+@pytest.mark.parametrize(
+    "row", [Systems.Clusters.Research_256, Models.Mixtral_8x7B, Hardware.H100], ids=repr
+)
+def test_what_is_worked_out_from_a_row_is_not_pickled(row):
+    new = copy.copy(row)
+    before = pickle.dumps(new)
+    plain_form(new)
+    assert pickle.dumps(new) == before
+    again = pickle.loads(before)
+    assert again == row
+    assert vars(again).keys() == vars(copy.copy(row)).keys()
+    assert plain_form(again).__dict__.keys() == plain_form(row).__dict__.keys()

@@ -24,9 +24,9 @@ every_part = pytest.mark.parametrize(
     ("exercise", "name"), PARTS, ids=[f"{exercise.name}:{name}" for exercise, name in PARTS]
 )
 ROADS = [
-    (exercise, name, road)
+    (exercise, name, mistake)
     for exercise, name in PARTS
-    for road in getattr(exercise.parts[name], "roads", ())
+    for mistake in getattr(exercise.parts[name], "mistakes", ())
 ]
 TUTORIALS = [p for p in sorted((ROOT / "docs/tutorials").glob("*.qmd")) if p.stem != "index"]
 # Their answers are arrays: simulated ranks, and all plans of a job.
@@ -77,14 +77,14 @@ def test_the_truth_is_right(exercise, name):
 
 
 @pytest.mark.parametrize(
-    ("exercise", "name", "road"),
+    ("exercise", "name", "mistake"),
     ROADS,
     ids=[f"{exercise.name}:{name}:{index}" for index, (exercise, name, _) in enumerate(ROADS)],
 )
-def test_every_wrong_road_is_known(exercise, name, road):
-    verdict = verdict_on(exercise, name, spoken(exercise.parts[name], road.leads_to()))
+def test_every_common_mistake_is_known(exercise, name, mistake):
+    verdict = verdict_on(exercise, name, spoken(exercise.parts[name], mistake.leads_to()))
     assert not verdict
-    assert road.hint in verdict.hint
+    assert mistake.hint in verdict.hint
 
 
 @every_part
@@ -94,7 +94,7 @@ def test_other_wrong_answers_get_a_hint(exercise, name):
         wrong = [option for option in part.options if option != part.truth()]
     else:
         truth = part.truth()
-        wrong = [3 * truth + 7, truth / 3] if math.isfinite(truth) else [10**7]
+        wrong = [5 * truth + 7, truth / 3] if math.isfinite(truth) else [10**7]
         wrong = [
             round(value) if isinstance(part, CountAsked) else value for value in wrong if value
         ]
@@ -109,7 +109,7 @@ def test_other_wrong_answers_get_a_hint(exercise, name):
 @every_part
 def test_no_hint_tells_the_answer(exercise, name):
     part = exercise.parts[name]
-    hints = [part.hint, *(road.hint for road in getattr(part, "roads", ()))]
+    hints = [part.hint, *(mistake.hint for mistake in getattr(part, "mistakes", ()))]
     hints += (getattr(part, "hints", None) or {}).values()
     for hint in hints:
         for figure in figures(part):
@@ -126,7 +126,7 @@ def test_answers_are_not_stored():
     for exercise, name in PARTS:
         assert callable(exercise.parts[name].truth)
         assert not {*vars(exercise.parts[name])} - {
-            *("asks", "truth", "hint", "unit", "tolerance", "roads", "options", "hints")
+            *("asks", "truth", "hint", "unit", "tolerance", "mistakes", "options", "hints")
         }
 
 
@@ -175,7 +175,7 @@ def test_texts_and_rows_are_answers():
         ("sustainability-2", 350, r'needs a unit: .* Q_\(350, "W"\)'),
         ("sustainability-2", Q_(350, "J"), r'wrong dimension.*"W"'),
         ("sustainability-self-check", "PUE", "must be one of 'epsilon', 'gamma', 't'"),
-        ("distributed-1", True, "several things.*efficiency=.*feasible="),
+        ("distributed-1", True, "several parts.*efficiency=.*feasible="),
     ],
     ids=str,
 )
@@ -219,7 +219,7 @@ def test_a_name_of_another_type_is_an_unknown_one(name):
 def test_unknown_names_get_the_nearest():
     with pytest.raises(UnknownEntryError, match="did you mean hello-world-1"):
         check("hello-word-1", 3)
-    with pytest.raises(ConfigError, match=r"does not ask for 'user'.*users="):
+    with pytest.raises(ConfigError, match=r"has no part 'user'.*users="):
         check("hello-world-4", user=3)
 
 

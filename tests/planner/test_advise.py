@@ -77,11 +77,17 @@ def test_rows_are_what_the_solver_says(advice):
 
 def test_plans_are_ranked_and_the_first_is_the_answer(advice):
     steps = advice.plans["step_latency_total"].magnitude
-    # But for rounding; then the leaner comes first, then the plan that shares fewer sequences.
-    assert (np.diff(steps) > -1e-8 * steps[1:]).all()
-    memory = advice.plans["memory"].magnitude
-    equal = np.isclose(np.diff(steps), 0, atol=1e-13) & np.isclose(np.diff(memory), 0, atol=1e-12)
-    sizes = np.stack([advice.plans[name] for name in ("cp_size", "pp_size", "tp_size")]).T
+    # Context parallelism has to gain 1 %, tensor groups across nodes 3 % (with 1 %: 4.03 %).
+    counted = (
+        steps
+        * np.where(advice.plans["cp_size"] > 1, 1.01, 1)
+        * np.where(advice.plans["tp_size"] > 8, 1.01 * 1.03, 1)
+    )
+    assert (np.diff(counted) > -1e-8 * counted[1:]).all()
+    # Of plans that differ by rounding, the simpler comes first.
+    names = ("cp_size", "zero_stage", "virtual_stages")
+    equal = np.isclose(np.diff(np.round(np.log(counted), 9)), 0, atol=1e-13)
+    sizes = np.stack([advice.plans[name] for name in names]).T
     pairs = [tuple(map(tuple, sizes[i : i + 2])) for i in np.flatnonzero(equal)]
     assert len(pairs) > 10
     assert all(first <= second for first, second in pairs)
@@ -111,7 +117,7 @@ def test_alternatives_are_the_best_with_another_value(advice):
         again = advise(**JOB | {item.lever: item.value}).best.step_latency_total.magnitude
         solved = DistributedSolver.solve(**item.configuration)
         step = solved.step_latency_total.magnitude
-        if item.lever in ("zero_stage", "sequence_parallel"):
+        if item.lever in ("zero_stage", "sequence_parallel", "schedule"):
             # Held, these include plans in which they change nothing.
             assert step >= again
         else:
@@ -121,22 +127,17 @@ def test_alternatives_are_the_best_with_another_value(advice):
 
 
 def test_a_value_that_fits_nowhere_says_by_how_much():
-    found = advise(model=Models.Llama3_70B, fleet=SMALL, batch_size=16, seq_len=2048)
+    job = {"model": Models.Llama3_70B, "fleet": SMALL, "batch_size": 16, "seq_len": 2048}
+    found = advise(**job, memory_reserve=None)
     none = [item for item in found.alternatives if item.configuration is None]
     assert none
     for item in none:
-        if item.lever in ("zero_stage", "sequence_parallel"):
+        if item.lever in ("zero_stage", "sequence_parallel", "schedule"):
             continue
         least = float(item.words.split("at least ")[1].split(" GB")[0].replace(",", ""))
         assert least > 79.9
         with pytest.raises(OOMError):
-            advise(
-                model=Models.Llama3_70B,
-                fleet=SMALL,
-                batch_size=16,
-                seq_len=2048,
-                **{item.lever: item.value},
-            )
+            advise(**job, memory_reserve=None, **{item.lever: item.value})
 
 
 def test_the_words_name_the_levers_and_the_parts(advice):
@@ -213,6 +214,10 @@ def test_a_reserve_keeps_memory_free():
     tight = advise(**JOB, memory_reserve=Q_(20, "GB"))
     assert tight.plans["memory"].to("GB").magnitude.max() <= 60
     assert len(tight.plans) < len(advise(**JOB).plans)
+    assert tight.tight > 0
+    share = advise(**JOB, memory_reserve=0.25)
+    assert share.best == tight.best
+    assert len(share.plans) == len(tight.plans)
 
 
 def test_executors_and_progress_change_nothing(advice):

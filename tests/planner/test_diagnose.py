@@ -110,5 +110,5 @@ def test_greatest_gain_comes_first():
 
 @pytest.mark.parametrize("plan", [None, 3, "plan"])
 def test_what_is_no_plan_is_refused(plan):
-    with pytest.raises(ConfigError, match="is no plan"):
+    with pytest.raises(ConfigError, match="is not a plan"):
         diagnose(plan)

@@ -182,7 +182,7 @@ def test_errors_name_the_limit_and_the_way_out():
     )
     with pytest.raises(ParallelismError, match="4 ranks do not divide heads = 6 of small"):
         TransformerLayer(odd, layout, random_weights(odd))
-    with pytest.raises(ParallelismError, match=r"do not divide kv_heads = 2 .* use a group whose"):
+    with pytest.raises(ParallelismError, match=r"do not divide kv_heads = 2 .* use a group size"):
         TransformerLayer(few, layout, random_weights(few))
     del weights["output"]
     weights["gate"] = weights["up"] = weights["down"]

@@ -63,7 +63,7 @@ def test_interleaving_goes_round_by_round():
         ({"virtual_stages": True}, ConfigError, "virtual_stages = True"),
         ({"schedule": "zbh1"}, UnknownEntryError, "did you mean zb-h1"),
         ({"schedule": "gpipe", "virtual_stages": 2}, ConfigError, "choose schedule = '1f1b'"),
-        ({"microbatch_count": 6, "virtual_stages": 2}, ParallelismError, "no multiple of pp_size"),
+        ({"microbatch_count": 6, "virtual_stages": 2}, ParallelismError, "a multiple of pp_size"),
     ],
 )
 def test_refused_in_words(changed, kind, words):

@@ -84,7 +84,7 @@ def test_arrays_are_sent_to_sweep(solver, good, name, kind):
     values = [Q_(np.array([1.0, 2.0]), kind.unit)]
     values += [np.array([1.0, 2.0])] if kind.plain else []
     for value in values:
-        with pytest.raises(ConfigError, match=rf"^{name} = .*is an array.*use sweep"):
+        with pytest.raises(ConfigError, match=rf"^{name} = .*has several values.*use sweep"):
             solver.solve(**good | {name: value})
 
 

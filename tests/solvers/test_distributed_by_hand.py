@@ -191,6 +191,9 @@ def test_a_shared_sequence_by_hand():
     """Eight ranks of a sequence, one to a server: keys and values go round under attention."""
     plan = PLAN | {"batch_size": 32, "pp_size": 1, "cp_size": 8, "microbatch_count": 2}
     r = DistributedSolver.solve(**plan, recompute="none")
+    # A microbatch is four whole sequences, although each device has only half of one.
+    assert r.microbatch_size == 32 / 4 / 2
+    assert r.whole_microbatches
     tokens, port = 4 * 2048 / 8, 0.9 * 50e9
     own, hidden = layer(tokens, 8, 0)[0], 2 * tokens * 8192
     # A device has one of eight heads of 128, of a part of four sequences.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim import Q_, DistributedSolver, Fleet, Source, Systems, TransformerModel
+from mlsysim import Q_, DistributedSolver, Fleet, Models, Source, Systems, TransformerModel
 from mlsysim.core.units import format_number
 from tests.solvers.test_distributed import solve
 
@@ -150,6 +150,24 @@ def test_advice_names_the_sharding_that_suffices():
     shared = solve(**plan, zero_stage=1)
     states = shared.weights_memory + shared.gradient_memory + shared.optimizer_memory
     assert states < shared.memory_capacity
+    assert f"zero_stage = 1, which leaves {format_number(states)} of them" in reason
+
+
+@pytest.mark.parametrize(
+    ("model", "sizes"),
+    [
+        (Models.Llama3_70B, {"tp_size": 4, "cp_size": 8}),
+        (Models.DeepSeek_V3, {"tp_size": 8, "pp_size": 2, "ep_size": 64}),
+        (Models.Mixtral_8x22B, {"pp_size": 4, "ep_size": 8}),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_advice_counts_the_replicas_of_sequences_and_experts(model, sizes):
+    plan = {"fleet": Systems.Clusters.Frontier_8K, "batch_size": 16_384, "seq_len": 8192}
+    plan |= {"model": model, "microbatch_count": 8} | sizes
+    (reason,) = DistributedSolver.solve(**plan).reasons
+    shared = DistributedSolver.solve(**plan, zero_stage=1)
+    states = shared.weights_memory + shared.gradient_memory + shared.optimizer_memory
     assert f"zero_stage = 1, which leaves {format_number(states)} of them" in reason
 
 

@@ -1,7 +1,7 @@
 """Collective communication: time from size, ranks, bandwidth and latency.
 
 `bandwidth` is what one rank can send in one direction while it receives as much in the other;
-`latency` is the time of an empty message between neighbours. Ranks are equal and nothing else
+`latency` is the time of an empty message between neighbors. Ranks are equal and nothing else
 uses the links.
 """
 
@@ -42,7 +42,7 @@ def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------
@@ -380,7 +380,7 @@ def reduce_scatter_time(
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------
@@ -413,7 +413,7 @@ def ring_all_reduce_time(
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------
@@ -521,7 +521,7 @@ def tree_all_reduce_time(
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]
-        $\alpha$, time of an empty message between neighbours.
+        $\alpha$, time of an empty message between neighbors.
 
     Returns
     -------

@@ -43,7 +43,7 @@ def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
 
 @formula
 def gathered_layer_time(layer: Value, gather: Value, overlap: Value) -> Value:
-    r"""Time of a layer whose sharded weights are gathered while the layer before it computes.
+    r"""Time of a layer with sharded weights that are gathered while the previous layer computes.
 
     The longer of the two hides part of the shorter; the rest adds up, because both compete for
     memory and for the device's units.

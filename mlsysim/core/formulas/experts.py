@@ -122,7 +122,7 @@ def expert_dispatch_time(
 def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
     r"""Devices that hold one set of a layer's experts between them.
 
-    Devices of a tensor-parallel group hold different experts, where experts are dealt out at all.
+    Devices of a tensor-parallel group hold different experts, if experts are distributed at all.
 
     $$ n_x = \max(t, e_p) $$
 
@@ -163,7 +163,7 @@ def experts_visited(experts: Value, experts_per_token: Value, tokens: Value) -> 
     Returns
     -------
     matrices : [1]
-        $g$, experts whose weights are read.
+        $g$, experts that are read.
 
     References
     ----------

@@ -187,7 +187,7 @@ def gemm_memory_time(
     weight_bytes: Value,
     activation_bytes: Value,
 ) -> Value:
-    r"""Time of the memory traffic of a matrix product whose weights are stored narrowly.
+    r"""Time of the memory traffic of a matrix product with weights in a narrow format.
 
     With few rows the weights are nearly all of it: decode streams them once per token.
 
@@ -267,7 +267,7 @@ def layer_launch_time(
     launch : [s]
         $t_{k1}$, time to launch the forward pass of a layer.
     expert_launch : [s]
-        $t_{kx}$, time to launch routing and experts, forward, in the mean over all layers.
+        $t_{kx}$, time to launch routing and experts, forward, as an average over all layers.
     elementwise_backward : [1]
         $\beta_e$, kernels of the backward pass over those of the forward pass.
     matrix_share : [1]
@@ -488,7 +488,7 @@ def step_traffic(
     bandwidth : [byte/s]
         $B$, bandwidth at which it does.
     products : [s]
-        $t_w$, time in which a layer's products would stream in a forward pass, arithmetic apart.
+        $t_w$, time in which a layer's products would stream in a forward pass, without arithmetic.
     head : [s]
         $t_v$, time in which output projection and loss would stream, in a mean stage.
     matrix_share : [1]

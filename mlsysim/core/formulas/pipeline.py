@@ -57,7 +57,7 @@ def bidirectional_bubble_time(
 
 @formula
 def chunks_in_flight(pp_size: Value, microbatch_count: Value, virtual_stages: Value) -> Value:
-    r"""Chunks of microbatches whose activations the first stage holds under interleaved 1F1B.
+    r"""Chunks of microbatches in flight on the first stage under interleaved 1F1B.
 
     Use it for $v > 1$ only: plain 1F1B holds $\min(p, m)$.
 
@@ -149,7 +149,7 @@ def interleaving_factor(pp_size: Value, virtual_stages: Value) -> Value:
 
 @formula
 def last_stage_in_flight(pp_size: Value, virtual_stages: Value, microbatch_count: Value) -> Value:
-    r"""Microbatches whose activations the last stage holds at once, in parts of its layers.
+    r"""Microbatches in flight on the last stage, as a share of its layers.
 
     The last stage runs each microbatch back as soon as it has come. When schedules are
     interleaved it holds all chunks but its last for a whole round.
@@ -180,7 +180,7 @@ def last_stage_in_flight(pp_size: Value, virtual_stages: Value, microbatch_count
 
 @formula
 def layers_per_stage(layers: Value, pp_size: Value, virtual_stages: Value) -> Value:
-    r"""Layers of the longest stage, when layers are dealt out as evenly as they go.
+    r"""Layers of the longest stage, when layers are distributed as evenly as possible.
 
     $$ L_p = v\left\lceil \frac{L}{p\,v} \right\rceil $$
 
@@ -207,7 +207,7 @@ def layers_per_stage(layers: Value, pp_size: Value, virtual_stages: Value) -> Va
 
 @formula
 def microbatches_in_flight(pp_size: Value, microbatch_count: Value) -> Value:
-    r"""Microbatches whose activations the first stage holds at once under 1F1B.
+    r"""Microbatches in flight on the first stage under 1F1B.
 
     $$ k = \min(p, m) $$
 

@@ -19,7 +19,7 @@ def checkpoint_goodput(
     r"""Share of the time in which a job with checkpoints makes progress.
 
     Failures come at a constant rate and may strike during work, checkpoint and restart. An interval
-    that fails is begun anew. The formula is exact, not an expansion.
+    that fails starts again. The formula is exact, not an expansion.
 
     $$ g = \frac{\tau}{M\,e^{R/M}\,\bigl(e^{(\tau+\delta)/M} - 1\bigr)} $$
 
@@ -30,7 +30,7 @@ def checkpoint_goodput(
     checkpoint_time : [s]
         $\delta$, time to write a checkpoint.
     restart_time : [s]
-        $R$, time from a failure until work goes on.
+        $R$, time from a failure until work resumes.
     mtbf : [s]
         $M$, mean time between failures of the fleet.
 

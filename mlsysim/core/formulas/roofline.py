@@ -176,7 +176,7 @@ def format_flops_utilization(
 
     Attention and logits stay in a wider format when the matrix products run in a narrow one. Each
     operation counts against the peak rate of the format that it runs in, so the share is at most
-    one on devices whose wide format is the faster one, too.
+    one on devices with a faster wide format, too.
 
     $$ u = \frac{1}{n\,t}\left(\frac{F - F_h}{P} + \frac{F_h}{P_h}\right) $$
 
@@ -264,7 +264,7 @@ def ridge_point(peak_rate: Value, bandwidth: Value) -> Value:
 
 @formula
 def roofline_time(compute: Value, memory: Value) -> Value:
-    r"""Time of a computation whose arithmetic and memory traffic overlap fully.
+    r"""Time of a computation with fully overlapping arithmetic and memory traffic.
 
     $$ t = \max(t_c,\; t_m) $$
 

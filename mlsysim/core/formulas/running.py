@@ -165,7 +165,7 @@ def facility_energy(it_energy: Value, pue: Value) -> Value:
 def host_power(
     node_power: Value, design_power: Value, devices_per_node: Value, host_share: Value
 ) -> Value:
-    r"""Power of a server apart from its devices: processors, memory, network, fans.
+    r"""Power of a server without its devices: processors, memory, network, fans.
 
     A part of what the server's rating leaves once its devices have their design power.
 

@@ -243,7 +243,7 @@ def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> V
     r"""Mean time that a request waits for memory, where not all in flight fit at once.
 
     By Little's law, those outside wait while that many of those inside end. In the first wave
-    the first wait for nobody, and the mean is half of it.
+    the first do not wait, and the mean is half of it.
 
     $$ t = \left(1 - \frac{1}{2w}\right)\frac{c - b}{b}\,t_s $$
 
@@ -252,7 +252,7 @@ def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> V
     sequences : [1]
         $c$, requests in flight.
     running : [1]
-        $b$, those whose keys and values fit.
+        $b$, those with keys and values that fit.
     stay : [s]
         $t_s$, time in which each of those inside ends once.
     waves : [1]

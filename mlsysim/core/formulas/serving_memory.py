@@ -1,4 +1,4 @@
-"""Memory of serving: keys and values, and the sequences that fit beside the weights."""
+"""Memory of serving: keys and values, and the sequences that fit in addition to the weights."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, floor, maximum, minimum
@@ -82,7 +82,7 @@ def kv_cache_size(
 def kv_per_device(kv_cache: Value, tp_size: Value, kv_heads: Value) -> Value:
     r"""Keys and values that one device of a tensor-parallel group holds.
 
-    Heads are dealt out whole, so a group larger than the number of key and value heads holds
+    Heads are distributed whole, so a group larger than the number of key and value heads holds
     some of them more than once.
 
     $$ M_1 = \frac{M_{kv}}{\min(t,\, k)} $$
@@ -111,7 +111,7 @@ def kv_per_device(kv_cache: Value, tp_size: Value, kv_heads: Value) -> Value:
 
 @formula
 def largest_batch(capacity: Value, weights: Value, kv_per_sequence: Value) -> Value:
-    r"""Sequences whose keys and values fit beside the weights.
+    r"""Number of sequences with keys and values that fit in addition to the weights.
 
     $$ b_{max} = \max\left(0,\; \left\lfloor\frac{M_0 - M_w}{M_1}\right\rfloor\right) $$
 

@@ -299,7 +299,8 @@ def kept_expert_width(
 ) -> Value:
     r"""Inner elements per token that a layer of experts keeps for its backward pass.
 
-    Each expert that a token visits keeps a copy of the token beside what a dense block keeps.
+    Each expert that a token visits keeps a copy of the token, in addition to what a dense block
+    keeps.
 
     $$ w_x = k_e\,(h + w\,f_x) + w\,f_s $$
 
@@ -312,7 +313,7 @@ def kept_expert_width(
     expert_ffn_dim : [1]
         $f_x$, inner width of one expert.
     shared_ffn_dim : [1]
-        $f_s$, inner width of what every token visits beside its experts.
+        $f_s$, inner width of the shared expert that every token visits.
     mlp_matrices : [1]
         $w$, matrices of an expert.
 

@@ -1,4 +1,4 @@
-"""Nouns: frozen records of devices, models, systems and infrastructure."""
+"""Catalog entries: frozen records of devices, models, systems and infrastructure."""
 
 from mlsysim.core.types.calibration import Calibration, Machine, Software
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory

@@ -93,7 +93,7 @@ class Software(Entry):
         Share of the shorter of launch and device time that is not hidden.
     exchange_overlap, tensor_overlap : float
         Share of the exchanges with experts, and of a tensor-parallel group's collectives, that
-        runs under computation.
+        overlaps with computation.
     copies_per_node : float
         1 if an exchange sends a token to each node once, 0 if to each of its experts.
     step_overhead : Quantity

@@ -1,4 +1,4 @@
-"""Constants that were fitted on runs, and bands that hold for runs like those."""
+"""Constants that were fitted to runs, and error bands for similar runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Banded", "Fitted", "Rates", "check_bands", "traffic_in"]
 
 
 def check_bands(row: Record) -> None:
-    """Refuse a band without one of its edges, or whose lower edge is above the upper one.
+    """Refuse a band with only one edge, or with its lower edge above the upper one.
 
     Raises
     ------
     ConfigError
-        If a band of the row is no interval.
+        If a band of the row is not an interval.
     """
     for item in fields(row):
         if not item.name.endswith("band_low"):
@@ -90,7 +90,7 @@ class Banded(Entry):
         check_bands(self)
 
     def in_format(self, precision: str) -> Self:
-        """Return the constants; without bands, if none of their runs computed in a format."""
+        """Return the constants, without bands if none of the runs used the format."""
         return self if precision in self.formats else self.without_bands()
 
     def without_bands(self) -> Self:

@@ -1,4 +1,4 @@
-"""Devices: what they compute, hold, move and draw."""
+"""Devices: compute, memory, links and power."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Generation = Literal[
     "tpu_v6e",
     "tpu_v7x",
 ]
-"""Generations of data center chips. All devices of one share the constants fitted to its runs."""
+"""Generations of data center chips. All devices of a generation share the constants fitted to its
+runs."""
 GENERATIONS: tuple[Generation, ...] = get_args(Generation)
 
 
@@ -66,7 +67,7 @@ class Compute(Record):
         return next(name for name in (*order, *self.precisions) if name in self.precisions)
 
     def wide_precision(self, precision: str) -> str:
-        """The format for what a narrow precision leaves wide (attention, logits)."""
+        """The format of operations that a narrow precision leaves wide (attention, logits)."""
         wanted = find_precision(precision)
         if wanted.bits >= 16:
             return wanted.name
@@ -84,13 +85,13 @@ class Compute(Record):
         Raises
         ------
         ConfigError
-            If the precision is unknown, or the device does not compute in it.
+            If the precision is unknown, or the device cannot compute in it.
         """
         name = find_precision(precision).name
         value: Quantity | None = getattr(self, name)
         if value is None:
             raise ConfigError(
-                f"precision = {shown(name)} is not one that this device computes in; it has "
+                f"precision = {shown(name)} is not supported by this device; it has "
                 f"{', '.join(self.precisions)}",
                 argument="precision",
             )

@@ -1,4 +1,4 @@
-"""Power grids, racks and datacenters."""
+"""Power grids, racks and data centers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Datacenter", "GridProfile", "Rack"]
 
 @record
 class GridProfile(Entry):
-    """A region's electricity, and what a typical facility there adds.
+    """A region's electricity, and the overhead of a typical facility there.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Rack(Entry):
 
 @record
 class Datacenter(Entry):
-    """A facility on a grid; its own PUE and WUE take the place of the grid's typical ones."""
+    """A facility on a grid; its own PUE and WUE replace the grid's typical ones."""
 
     grid: GridProfile
     pue: float = number(least=1)

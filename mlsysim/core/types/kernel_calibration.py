@@ -22,7 +22,7 @@ class ProductCalibration(Entry):
     memory_efficiency : float
         Share of the memory bandwidth that products with few rows reach.
     overhead : Quantity
-        Time of a product of no size, with the conversion of its input in narrow formats.
+        Fixed time of a product, including the conversion of its input in narrow formats.
     """
 
     precision: str
@@ -40,16 +40,16 @@ class LinkCalibration(Entry):
     link_efficiency : float
         Share of the link's bandwidth that rings and exchanges reach.
     start : Quantity
-        Time of a call on no data and without steps.
+        Time of a call without data or steps.
     hop_latency : Quantity
         Time of one step of a ring, with no data.
     segment_time : Quantity
         Fixed time of one segment of a message.
     switch_efficiency : float or None
-        Share of the link's bandwidth that reductions in the switch reach; `None` where the switch
-        does not compute.
+        Share of the link's bandwidth that reductions in the switch reach; `None` if the switch
+        cannot compute.
     switch_start : Quantity or None
-        Time of a call on no data in the switch.
+        Time of a call without data in the switch.
     """
 
     link_efficiency: float = number(most=1)

@@ -1,4 +1,4 @@
-"""Layer groups: a transformer as a sequence of equal layers, and what such a layer is made of."""
+"""Layer groups: a transformer as a sequence of equal layers, and the blocks of a layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class AttentionBlock:
-    """Attention with heads of its own for queries, and as many or fewer for keys and values."""
+    """Attention with query heads, and as many or fewer heads for keys and values."""
 
     heads: Value
     kv_heads: Value
@@ -120,7 +120,7 @@ Attention = AttentionBlock | LatentBlock
 
 @dataclass(frozen=True)
 class DenseBlock:
-    """A feed-forward block that every token passes."""
+    """A feed-forward block that processes every token."""
 
     width: Value
     matrices: Value
@@ -129,7 +129,7 @@ class DenseBlock:
 
 @dataclass(frozen=True)
 class ExpertBlock:
-    """A choice among experts, and what every token passes beside them."""
+    """Experts, from which each token takes some, and a shared part for every token."""
 
     experts: Value
     experts_per_token: Value
@@ -156,5 +156,5 @@ class LayerGroup:
     feed_forward: FeedForward
 
     def layers_before(self, layer: Value) -> Value:
-        """Return how many of these layers are among the model's first so many."""
+        """Return the number of these layers among the first layers of the model."""
         return minimum(self.count, maximum(0, layer - self.first))

@@ -48,12 +48,12 @@ class AttentionKernel(Record):
     Attributes
     ----------
     fused : float
-        1 if one kernel does it all, 0 if scores pass through memory.
+        1 if one kernel does everything, 0 if scores pass through memory.
     written_scores : float
         Share of the scores that pass through memory.
     backward : float
-        Operations of the backward pass over those of the forward pass. A fused kernel computes
-        the scores again: five products for two.
+        Operations of the backward pass divided by those of the forward pass. A fused kernel
+        computes the scores again: five products instead of two.
     """
 
     name: str

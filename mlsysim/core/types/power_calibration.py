@@ -1,4 +1,4 @@
-"""Constants that say what a device's work draws in power."""
+"""Constants for the power that a device's work draws."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ class PowerCalibration(Entry):
     Attributes
     ----------
     measured_on : str
-        Name of the device whose power was measured, as its row prints it; empty if none was.
+        Name of the measured device, as in its row; empty if no power was measured.
     constant_share : float
-        Power of a device that a program holds, clocks up, and that does nothing.
+        Power of an idle device that a program holds, with clocks up.
     compute_share : float
         Power that arithmetic at the dense peak rate would add: the energy of an operation times
-        that rate. Above what is left, the board limits the clock before the peak is reached.
+        that rate. If the sum exceeds the design power, the board limits the clock before the peak
+        is reached.
     memory_share : float
         Power that memory traffic at the full bandwidth would add: the energy of a byte times that
-        bandwidth, on-chip transport included.
+        bandwidth, including on-chip transport.
     energy_band_low, energy_band_high : float or None
         Measured over predicted energy per served token, at the tenth and the ninetieth percentile
-        of runs of models that the constants were not fitted on. `None` where no run is known.
+        of runs of models that the constants were not fitted to. `None` if no run is known.
     """
 
     measured_on: str = ""

@@ -73,7 +73,7 @@ def find_precision(name: Any, argument: str = "precision") -> Precision:
     Raises
     ------
     ConfigError
-        If there is no such precision; the message lists those there are.
+        If there is no such precision; the message lists all of them.
     """
     if isinstance(name, Precision) and name == PRECISIONS.get(name.name):
         return name

@@ -16,12 +16,12 @@ class ServingCalibration(Fitted):
     """One set of constants per device generation and serving engine.
 
     Shares are of the datasheet's figures. Each constant's source says which measurements it was
-    fitted on, or where it was taken from.
+    fitted to, or the publication that it is from.
 
     Attributes
     ----------
     engine : str
-        The software whose runs it describes.
+        The software that it describes.
     attention_efficiency : float
         Share of the 16-bit peak rate that attention reaches in a prefill.
     memory_efficiency : float
@@ -47,12 +47,12 @@ class ServingCalibration(Fitted):
     pass_tokens : int
         Prompt tokens that one pass takes in.
     kv_share : float
-        Share of the memory beside the weights that keys and values may take.
+        Share of the memory not taken by weights that keys and values may use.
     reserved_output : float
         Share of the output for which memory is set aside when a request is admitted.
     itl_band_low, itl_band_high, ttft_band_low, ttft_band_high : float or None
         Measured over predicted time, at the tenth and the ninetieth percentile of runs that the
-        constants were not fitted on. `None` where no such run is known.
+        constants were not fitted to. `None` if no such run is known.
     pass_band_low, pass_band_high : float or None
         The same for single forward passes, called as a library.
     """

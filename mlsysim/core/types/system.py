@@ -36,7 +36,7 @@ class Node(Entry):
     Attributes
     ----------
     accelerator : Accelerator
-        The device, of which there are `accelerators_per_node`.
+        The device; there are `accelerators_per_node` of them.
     scale_up : NetworkFabric
         The links between devices of one node.
     nics_per_node : int
@@ -74,7 +74,7 @@ class Fleet(Record):
     Attributes
     ----------
     node : Node
-        The server, of which there are `count`.
+        The server; there are `count` of them.
     fabric : NetworkFabric
         The network between the nodes.
     source : Source or None

@@ -29,7 +29,7 @@ __all__ = [
 
 _TOLERANCE = 0.02
 """Share by which stated parameters may differ from those of the shape's matrices. Biases, norms,
-positions, routers and rounded totals stay below 1.4 % in every row of the registry."""
+positions, routers and rounded totals stay below 1.4% in every row of the registry."""
 _COUNTED = Source(
     title="Counted from the shape",
     note="matrices and embedding tables; biases, norms, positions and routers are left out",
@@ -51,7 +51,7 @@ class Workload(Entry):
 
 @record
 class FixedShapeModel(Workload):
-    """A network whose work per sample is a constant: a CNN, an autoencoder, a recommender.
+    """A network with constant work per sample: a CNN, an autoencoder, a recommender.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class FixedShapeModel(Workload):
     dense_parameters : Quantity or None
         Parameters that every sample uses, where that is not all of them.
     gathered_parameters : Quantity
-        Parameters that one sample looks up in tables, beside the dense ones.
+        Parameters that one sample looks up in tables, in addition to the dense ones.
     input_shape : tuple of int
         Shape of one sample.
     """
@@ -122,7 +122,7 @@ class TransformerModel(Workload):
     Attributes
     ----------
     parameters : Quantity
-        All parameters that are stored, within 2 % of those of the matrices and tables that the
+        All parameters that are stored, within 2% of those of the matrices and tables that the
         shape describes; `None` counts these.
     layers, hidden_dim, heads : int
         Depth, width of the residual stream, attention heads.
@@ -133,7 +133,7 @@ class TransformerModel(Workload):
     ffn_dim : int
         Inner width of the feed-forward block.
     gated_mlp : bool
-        Whether the block has a gate (SwiGLU): three matrices in place of two.
+        Whether the block has a gate (SwiGLU): three matrices instead of two.
     vocab_size : int
         Rows of the embedding table.
     seq_len : int
@@ -264,7 +264,7 @@ class TransformerModel(Workload):
 
     @derived
     def shared_ffn_dim(self) -> int:
-        """Inner width of what every token visits beside its experts."""
+        """Inner width of the shared expert that every token visits."""
         return 0
 
     @derived
@@ -297,7 +297,7 @@ class TransformerModel(Workload):
 
 @record
 class MoETransformerModel(TransformerModel):
-    """A transformer whose feed-forward blocks are, in some layers, a choice among experts.
+    """A transformer with experts as feed-forward blocks in some layers.
 
     Attributes
     ----------
@@ -306,11 +306,11 @@ class MoETransformerModel(TransformerModel):
     expert_ffn_dim : int
         Inner width of one expert.
     shared_ffn_dim : int
-        Inner width of what every token visits beside its experts.
+        Inner width of the shared expert that every token visits.
     moe_layers : int
         Layers that have experts; the others have a block of `ffn_dim`.
     expert_biases : bool
-        Whether experts add biases, which grouped products leave to kernels of their own.
+        Whether experts add biases, which grouped products leave to separate kernels.
     """
 
     experts: int = number(whole=True)

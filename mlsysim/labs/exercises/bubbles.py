@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 from mlsysim.core.formulas import pipeline_bubble_fraction
-from mlsysim.labs.answers import CountAsked, Road
+from mlsysim.labs.answers import CountAsked, Mistake
 
 __all__ = ["MICROBATCHES"]
 
@@ -32,22 +32,22 @@ MICROBATCHES = CountAsked(
     asks="the first number of microbatches whose idle share is below a tenth",
     truth=_first,
     hint="Solve for the number of microbatches, and round up.",
-    roads=(
-        Road(
+    mistakes=(
+        Mistake(
             lambda: _first() - 1,
             "There the share is not below a tenth. Is the bound itself below?",
         ),
-        Road(
+        Mistake(
             lambda: _first(_added),
             "You took the time added, a multiple of the busy time. The idle share is a "
             "part of the whole.",
         ),
-        Road(
+        Mistake(
             lambda: _first(_added) - 1,
             "You took the time added, a multiple of the busy time. The idle share is a "
             "part of the whole.",
         ),
-        Road(
+        Mistake(
             lambda: _first(stages=9),
             "The bubble has one slot less than there are stages.",
         ),

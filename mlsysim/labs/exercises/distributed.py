@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.types import Fleet, NetworkFabric
-from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
 from mlsysim.labs.exercises.bubbles import MICROBATCHES
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedResult, DistributedSolver
@@ -89,8 +89,9 @@ _FIRST = Exercise(
             truth=lambda: (
                 "higher" if _mixed().scaling_efficiency > _solve().scaling_efficiency else "lower"
             ),
-            hint="Weigh what the stages save of the gradient all-reduce against bubble and tensor "
-            "all-reduces.",
+            hint="Compare the time that stages save in the gradient all-reduce with the bubble "
+            "and the "
+            "tensor all-reduces.",
         ),
         "feasible": ChoiceAsked(
             asks="whether it can run, `True` or `False`",
@@ -108,7 +109,7 @@ _SECOND = Exercise(
             asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
             options=("deeper", "shallower", "same"),
             truth=_deeper,
-            hint="More work comes with the same gradients. What were the stages for?",
+            hint="The work grows, but the gradients stay the same. Why were stages useful?",
         ),
         "agree": ChoiceAsked(
             asks="whether the same plan wins on both fabrics, `True` or `False`",
@@ -119,13 +120,13 @@ _SECOND = Exercise(
         "tp_size": CountAsked(
             asks="the tensor-parallel size of the winner on Ethernet",
             truth=_tensor,
-            hint="Compare plans that can run only.",
+            hint="Compare only plans that can run.",
         ),
         "pp_size": CountAsked(
             asks="the stages of the winner on Ethernet",
             truth=lambda: _stages(1024),
-            hint="Let both sizes and the microbatches run, and compare plans that can run only.",
-            roads=(Road(lambda: _stages(256), "That is the winner for 256 sequences."),),
+            hint="Search both sizes and the microbatches, and compare only plans that can run.",
+            mistakes=(Mistake(lambda: _stages(256), "That is the best plan for 256 sequences."),),
         ),
     },
 )
@@ -141,16 +142,16 @@ _SELF_CHECK = Exercise(
             truth=lambda fabric=fabric: _growth(fabric),  # type: ignore[misc]
             hint="Twice the ranks mean twice the activations in each microbatch. How much of a "
             "message crosses the network, and how much slower is that?",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda fabric=fabric: _slower_link(fabric),  # type: ignore[misc]
                     "So much less bandwidth has the network. How much of the data has to cross it?",
                 ),
-                Road(
+                Mistake(
                     lambda fabric=fabric: _growth(fabric) / 2,  # type: ignore[misc]
                     "Half as many replicas: each microbatch has more sequences than before.",
                 ),
-                Road(
+                Mistake(
                     lambda: 2.0,
                     "So much grow the activations. But a part of them crosses the network now.",
                 ),

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from mlsysim.core.types import Accelerator
-from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
 
@@ -72,16 +72,16 @@ _FIRST = Exercise(
             asks="the first batch that is compute-bound",
             truth=lambda: _first_bound(Hardware.H100),
             hint="Set the intensity equal to the ridge point at half of the peak, and round up.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: _on_paper(0),
                     "So it is on the A100, or without activations, which are traffic too.",
                 ),
-                Road(
+                Mistake(
                     lambda: _on_paper(1),
                     "Activations travel twice: each layer writes what the next one reads.",
                 ),
-                Road(
+                Mistake(
                     lambda: math.inf,
                     "At half of the peak the ridge point is half as high as on the data sheet.",
                 ),
@@ -97,12 +97,12 @@ _SECOND = Exercise(
             asks='the first batch that is compute-bound, or `"never"`',
             truth=lambda: _first_bound(Hardware.H100, 1.0),
             hint="Compare the full ridge point with the ceiling that the intensity approaches.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: _first_bound(Hardware.H100),
                     "That is at half of the peak. A perfect program has a higher ridge point.",
                 ),
-                Road(
+                Mistake(
                     lambda: _first_bound(Hardware.A100, 1.0),
                     "That is the A100's. The H100's ridge point is elsewhere.",
                 ),
@@ -117,14 +117,14 @@ _THIRD = Exercise(
         "throughput": AmountAsked(
             asks="the factor by which images per second grow",
             truth=_gain,
-            hint="What happens to the time of the arithmetic, and what to that of the traffic?",
-            roads=(
-                Road(
+            hint="How do the time of the arithmetic and the time of the traffic change?",
+            mistakes=(
+                Mistake(
                     lambda: _gain() ** 2,
                     "You multiplied two gains, and only one of them is the limit at a time.",
                 ),
-                Road(lambda: 1.0, "One of the two times is the limit. What happens to it?"),
-                Road(lambda: 1 / _gain(), "That is the factor of the time."),
+                Mistake(lambda: 1.0, "One of the two times is the limit. What happens to it?"),
+                Mistake(lambda: 1 / _gain(), "That is the factor of the time."),
             ),
         ),
         "bottleneck": ChoiceAsked(
@@ -149,13 +149,13 @@ _FOURTH = Exercise(
             unit="FLOP/B",
             tolerance=0.05,
             truth=lambda: _si(_chat(1).arithmetic_intensity),
-            hint="How many operations does a weight take part in, and of how many bytes is it?",
-            roads=(
-                Road(
+            hint="How many operations use each weight, and how many bytes does it have?",
+            mistakes=(
+                Mistake(
                     lambda: 2 * _si(_chat(1).arithmetic_intensity),
                     "A weight in fp16 has two bytes.",
                 ),
-                Road(
+                Mistake(
                     lambda: 0.5 * _si(_chat(1).arithmetic_intensity),
                     "A multiplication and an addition are two operations.",
                 ),
@@ -165,8 +165,8 @@ _FOURTH = Exercise(
             asks="the fewest users whose batch is compute-bound",
             truth=lambda: next(b for b in count(1) if _chat(b).bottleneck == "compute"),
             hint="Users share the weights: intensity grows with their number, to the ridge point.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: math.ceil(_si(Hardware.A100.ridge_point("fp16"))),
                     "Take the ridge point at half of the peak.",
                 ),
@@ -181,17 +181,18 @@ _FIFTH = Exercise(
         "efficiency": AmountAsked(
             asks="the efficiency, a share of the peak",
             truth=lambda: _fitted(256),
-            hint="The time goes as one over the efficiency. Which of the two times is longer?",
-            roads=(
-                Road(
+            hint="The time is proportional to one over the efficiency. Which of the two times is "
+            "longer?",
+            mistakes=(
+                Mistake(
                     lambda: 0.25 / _fitted(256),
                     "Upside down: it takes longer than the model says, so the share falls.",
                 ),
-                Road(
+                Mistake(
                     lambda: 2 * _fitted(256),
                     "That is the ratio of the times. The model ran at half of the peak already.",
                 ),
-                Road(lambda: _fitted(1), "That one fits batch 1."),
+                Mistake(lambda: _fitted(1), "That one fits batch 1."),
             ),
         )
     },

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core.types import Accelerator
 from mlsysim.core.units import Q_
-from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.solvers import ServingResult, ServingSolver
 
@@ -101,21 +101,22 @@ _FIRST = Exercise(
             asks="the ceiling in tokens per second, with the contexts of this page",
             unit="token/s",
             truth=lambda: _chat(batch_size=_CROWD).decode_throughput.to_base_units().magnitude,
-            hint="For a crowd the weights do not count: what does one more reader cost a step?",
-            roads=(
-                Road(
+            hint="With many users the weights hardly matter: what does one more user add to a "
+            "step?",
+            mistakes=(
+                Mistake(
                     lambda: _ceiling(2048),
                     "The context grows while the answer is written: take its mean.",
                 ),
-                Road(
+                Mistake(
                     lambda: _ceiling(2048 + 256),
                     "The context has its full length only at the end: take its mean.",
                 ),
-                Road(
+                Mistake(
                     lambda: _ceiling(2048 + 128, _MODEL.heads),
                     "Not every head has keys and values of its own.",
                 ),
-                Road(
+                Mistake(
                     lambda: _ceiling(2048 + 128, vectors=1),
                     "There is a key and a value for each head that has them.",
                 ),
@@ -132,16 +133,16 @@ _SECOND = Exercise(
             truth=lambda: (
                 math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD
             ),
-            hint="A reader brings arithmetic, and a cache that nobody shares. Compare their ratio "
+            hint="Each user adds arithmetic, and a cache that is not shared. Compare their ratio "
             "with the ridge point.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: math.ceil(
                         0.5 * Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude
                     ),
                     "That would be so if the weights were all that a step reads.",
                 ),
-                Road(
+                Mistake(
                     lambda: math.ceil(Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude),
                     "That would be so if the weights were all that a step reads.",
                 ),
@@ -157,15 +158,16 @@ _THIRD = Exercise(
             asks="the device with the most readers",
             options=tuple(device.name for device in _DEVICES),
             truth=lambda: _best().name,
-            hint="Another one has more readers within the promise. What limits each device: the "
+            hint="Another device serves more users within the limit. What limits each device: the "
             "memory, or the time in which all of it can be read?",
         ),
         "readers": CountAsked(
             asks="how many readers that is",
             truth=lambda: _readers(_best()),
-            hint="The last batch that fits and keeps the promise. Which of the two breaks first?",
-            roads=(
-                Road(
+            hint="Find the largest batch that fits and keeps the limit. Which of the two breaks "
+            "first?",
+            mistakes=(
+                Mistake(
                     lambda: _readers(_best(room=False), room=False),
                     "In time, but not in memory: do not forget what fits.",
                 ),
@@ -175,9 +177,9 @@ _THIRD = Exercise(
             asks="their tokens per second while decoding",
             unit="token/s",
             truth=lambda: _rate(_best(), _readers(_best())),
-            hint="Each of your readers gets one token in the time of a step.",
-            roads=(
-                Road(
+            hint="Each of your users gets one token per step.",
+            mistakes=(
+                Mistake(
                     lambda: _rate(_best(), _readers(_best())) / _readers(_best()),
                     "That is what one of them gets.",
                 ),
@@ -193,19 +195,19 @@ _FOURTH = Exercise(
             asks='which lets more readers in: 4-bit `"weights"` or an 8-bit `"cache"`',
             options=("weights", "cache"),
             truth=_winner,
-            hint="Which of the two fills the memory when it is full of readers?",
+            hint="Which of the two fills the memory when many users share it?",
         ),
         "readers": CountAsked(
             asks="how many readers there are then",
             truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
-            hint="Divide what the weights leave free by what a reader takes.",
-            roads=(
-                Road(_eight_k, "That is with 16 bits throughout."),
-                Road(
+            hint="Divide the memory that the weights leave free by the cache of one user.",
+            mistakes=(
+                Mistake(_eight_k, "That is with 16 bits throughout."),
+                Mistake(
                     lambda: min(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
                     "That is the other choice.",
                 ),
-                Road(
+                Mistake(
                     lambda: _eight_k(weight_precision="int4", kv_precision="fp8"),
                     "That is both at once.",
                 ),
@@ -221,10 +223,10 @@ _FIFTH = Exercise(
             asks="the length of the prompt in tokens",
             truth=_equal,
             hint="Set the arithmetic of a token's pairs equal to that of its matrices.",
-            roads=(
-                Road(lambda: _equal(1.0), "A causal model does half of the pairs."),
-                Road(lambda: _equal(0.25), "Half of the pairs, but once: look at the factors."),
-                Road(lambda: _equal(0.5, 1), "Every layer has attention."),
+            mistakes=(
+                Mistake(lambda: _equal(1.0), "A causal model does half of the pairs."),
+                Mistake(lambda: _equal(0.25), "Half of the pairs, but once: look at the factors."),
+                Mistake(lambda: _equal(0.5, 1), "Every layer has attention."),
             ),
         )
     },
@@ -237,21 +239,24 @@ _SIXTH = Exercise(
             asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
             options=("itl", "throughput"),
             truth=_differs,
-            hint="One group reads the weights once for all readers, two groups twice. Which of the "
-            "numbers has the reading of prompts in it as well?",
+            hint="One group reads the weights once for all users, two groups read them twice. "
+            "Which of the "
+            "numbers also includes prefill?",
         ),
         "faster": AmountAsked(
             asks="the factor by which tokens come faster from the group of eight",
             tolerance=0.03,
             truth=_faster,
-            hint="Solve both with 64 readers in all, and divide the times between tokens.",
-            roads=(
-                Road(lambda: 1 / _faster(), "Upside down: the group of eight is the faster one."),
-                Road(
+            hint="Solve both with 64 users in total, and divide the times between tokens.",
+            mistakes=(
+                Mistake(
+                    lambda: 1 / _faster(), "Upside down: the group of eight is the faster one."
+                ),
+                Mistake(
                     lambda: _faster() - 1,
                     "That is how much is gained: the factor is more by the whole.",
                 ),
-                Road(
+                Mistake(
                     lambda: 2.0,
                     "Half of the weights for each GPU to read, but they are not all that it reads.",
                 ),

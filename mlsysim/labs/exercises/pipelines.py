@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
 from mlsysim.registry import Models
 from mlsysim.schedules import Pass, Timeline, play, simulate_pipeline
 
@@ -115,13 +115,13 @@ _FIRST = Exercise(
             truth=lambda: _small().makespan,
             hint="Does a stage run a forward where it could run a backward, or start a backward "
             "before the next stage has ended its own?",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: _small().makespan - _small().bubble_time,
                     "So long is a stage at work. When does the last stage begin, and when does "
                     "the first one end?",
                 ),
-                Road(
+                Mistake(
                     lambda: 3 * (_small().makespan - _small().bubble_time),
                     "Stages can work at the same time, on different microbatches.",
                 ),
@@ -130,17 +130,17 @@ _FIRST = Exercise(
         "idle": CountAsked(
             asks="the ticks that each stage idles",
             truth=lambda: _small().bubble_time,
-            hint="Take a stage's work from the length of the step.",
-            roads=(
-                Road(
+            hint="Subtract a stage's work from the length of the step.",
+            mistakes=(
+                Mistake(
                     lambda: _small(backward_time=1).bubble_time,
                     "A backward takes two ticks here.",
                 ),
-                Road(
+                Mistake(
                     lambda: _small(pp_size=4).bubble_time,
                     "A stage waits for the others only, not for itself.",
                 ),
-                Road(
+                Mistake(
                     lambda: 3 * _small().bubble_time,
                     "That is what all stages idle together.",
                 ),
@@ -156,7 +156,7 @@ _SECOND = Exercise(
             asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"`',
             options=("rises", "falls", "stays"),
             truth=lambda: _waits("1f1b"),
-            hint="A longer backward makes a stage wait longer. What does it do to the work?",
+            hint="A longer backward makes a stage wait longer. How does it change the work?",
         ),
         "zb_h1": ChoiceAsked(
             asks='whether that of ZB-H1 `"rises"`, `"falls"` or `"stays"`',
@@ -173,18 +173,18 @@ _THIRD = Exercise(
         "gain": AmountAsked(
             asks="how much longer the even plan takes, as a share of the best one's time",
             truth=_dealt,
-            hint="Play all plans of 32 layers, with the output layer on the last stage.",
-            roads=(
-                Road(
+            hint="Simulate all plans of 32 layers, with the output layer on the last stage.",
+            mistakes=(
+                Mistake(
                     lambda: 1 - 1 / (1 + _dealt()),
                     "That is a share of the even plan's time. Put it over the best one's.",
                 ),
-                Road(_perfect, "Layers are dealt out whole."),
-                Road(
+                Mistake(_perfect, "Layers cannot be split."),
+                Mistake(
                     lambda: _dealt((8, 8, 9, 7)),
                     "One layer has moved. Is the last stage still the longest?",
                 ),
-                Road(
+                Mistake(
                     lambda: _dealt((8, 9, 9, 6)),
                     "The last stage is as it should be. Which of the others had better be long?",
                 ),
@@ -199,10 +199,11 @@ _FOURTH = Exercise(
         "gain": AmountAsked(
             asks="how much longer 1F1B takes, as a share of your order's time",
             truth=_won,
-            hint="Both with transfers. What is left of yours are the transfers of filling and "
-            "draining.",
-            roads=(
-                Road(
+            hint="Compare both with transfers. In yours, only the transfers of filling and "
+            "draining "
+            "remain.",
+            mistakes=(
+                Mistake(
                     lambda: 1 - 1 / (1 + _won()),
                     "That is a share of 1F1B's time. Put it over that of your order.",
                 ),
@@ -211,14 +212,14 @@ _FOURTH = Exercise(
         "in_flight": CountAsked(
             asks="the most microbatches that its first stage has to remember",
             truth=lambda: _ahead(2).peak_activations[0],
-            hint="Forwards run ahead, and then one before each backward.",
-            roads=(
-                Road(lambda: _ahead(1).peak_activations[0], "That is what 1F1B remembers."),
-                Road(
+            hint="Some forwards run ahead, and then one before each backward.",
+            mistakes=(
+                Mistake(lambda: _ahead(1).peak_activations[0], "That is the memory of 1F1B."),
+                Mistake(
                     lambda: 2 * _ahead(1).peak_activations[0],
                     "Twice as many run ahead. The one that it works on is not ahead.",
                 ),
-                Road(lambda: 32, "That is GPipe, which runs all of them ahead."),
+                Mistake(lambda: 32, "That is GPipe, which runs all of them ahead."),
             ),
         ),
     },
@@ -231,7 +232,8 @@ _SELF_CHECK = Exercise(
             asks='whether the step ends as `"soon"` as with 1F1B, `"later"`, or `"never"`',
             options=("soon", "later", "never"),
             truth=_crossed,
-            hint="Play it by hand. Note for each stage what its next pass needs, and which pass "
+            hint="Simulate it by hand. Note for each stage what its next pass needs, and which "
+            "pass "
             "of the other stage makes it.",
         )
     },

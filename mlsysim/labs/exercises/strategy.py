@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
 from mlsysim.labs.exercises import strategy_truths as found
 from mlsysim.labs.exercises.bubbles import MICROBATCHES
 
@@ -24,7 +24,7 @@ _FIRST = Exercise(
             + ", ".join(f'`"{part}"`' for part in _PARTS),
             options=_PARTS,
             truth=found.difference,
-            hint="`contrast` tells the largest part first.",
+            hint="`contrast` lists the largest part first.",
         ),
     },
 )
@@ -36,17 +36,17 @@ _SECOND = Exercise(
             asks="the highest scaling efficiency on Ethernet",
             tolerance=0.005,
             truth=lambda: found.textbook(found.ETHERNET).best.scaling_efficiency,
-            hint="Hold the levers that the textbook does not have, and let all others run.",
-            roads=(
-                Road(
+            hint="Fix the levers that the textbook model does not have, and search all others.",
+            mistakes=(
+                Mistake(
                     lambda: found.textbook(found.FAST).best.scaling_efficiency,
                     "That is the winner's on InfiniBand.",
                 ),
-                Road(
+                Mistake(
                     lambda: found.pair()[1].scaling_efficiency,
                     "That is the mixed plan of the exercise before, which does not fit.",
                 ),
-                Road(
+                Mistake(
                     lambda: found.free().best.scaling_efficiency,
                     "That plan has levers that the textbook does not have.",
                 ),
@@ -77,14 +77,14 @@ _FOURTH = Exercise(
         "tp_size": CountAsked(
             asks="the GPUs to a layer where nothing is sharded",
             truth=lambda: found.bare().parallelism.tp,
-            hint="Let `advise` try one to a layer up to a whole server.",
+            hint="Let `advise` try tensor groups from one GPU up to a whole server.",
         ),
         "pp_size": CountAsked(
             asks="the stages where nothing is sharded",
             truth=lambda: found.bare().parallelism.pp,
-            hint="How many GPUs do the states of the model fill?",
-            roads=(
-                Road(
+            hint="How many GPUs does the model's state fill?",
+            mistakes=(
+                Mistake(
                     lambda: found.sharded().parallelism.pp,
                     "That is the winner with a sharded optimizer.",
                 ),
@@ -94,13 +94,13 @@ _FOURTH = Exercise(
             asks="how much longer a token takes without a sharded optimizer, as a share",
             tolerance=0.03,
             truth=found.worth,
-            hint="Let the advisor choose anew once the optimizer is sharded.",
-            roads=(
-                Road(
+            hint="Let the advisor choose again after the optimizer is sharded.",
+            mistakes=(
+                Mistake(
                     lambda: 1 - 1 / (1 + found.worth()),
                     "That is how much less time it takes with one.",
                 ),
-                Road(
+                Mistake(
                     lambda: found.worth(found.bare(zero_stage=1, virtual_stages=None)),
                     "You let chunks in as well.",
                 ),
@@ -116,21 +116,21 @@ _FIFTH = Exercise(
             asks="the share of the step in which the GPUs wait for tensor all-reduces",
             truth=found.waits,
             hint="Divide the time of the tensor all-reduces by that of the step.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: found.waits() / (1 - found.waits()),
                     "That is over the rest of the step. Take a share of the whole.",
                 ),
-                Road(lambda: 0.8, "So the notes say. Solve it here."),
+                Mistake(lambda: 0.8, "That is the value in the notes. Solve it here."),
             ),
         ),
         "near": AmountAsked(
             asks="the same share at the latency of InfiniBand, with the bandwidth of Ethernet",
             truth=lambda: found.waits(latency=found.NDR.latency),
             hint="Change one of the two, and nothing else.",
-            roads=(
-                Road(found.waits, "That is at Ethernet's latency."),
-                Road(
+            mistakes=(
+                Mistake(found.waits, "That is at Ethernet's latency."),
+                Mistake(
                     lambda: found.waits(latency=found.NDR.latency, bandwidth=found.NDR.bandwidth),
                     "That is InfiniBand in both.",
                 ),
@@ -143,8 +143,8 @@ _FIFTH = Exercise(
             truth=found.enough,
             hint="Which other link does the ring go over? And how many ports carry it out of a "
             "server?",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: found.NODE.scale_up.bandwidth.to_base_units().magnitude,
                     "One port would have to carry that alone. A server has several.",
                 ),
@@ -160,7 +160,7 @@ _SELF_CHECK = Exercise(
             asks=f'whether {words} takes `"more"` or `"less"` of the step',
             options=("more", "less"),
             truth=lambda field=field: found.becomes(field),  # type: ignore[misc]
-            hint="What does a GPU have to do of it when the batch is spread thinner?",
+            hint="What is left of the work of each GPU when the batch is spread wider?",
         )
         for name, words, field in (
             ("arithmetic", "the arithmetic", "compute_latency"),
@@ -174,9 +174,9 @@ _SELF_CHECK = Exercise(
             tolerance=0.03,
             truth=found.dearer,
             hint="Compare the rents of the first and the last row of the table.",
-            roads=(
-                Road(lambda: 1 + found.dearer(), "That is the ratio. How much is added?"),
-                Road(
+            mistakes=(
+                Mistake(lambda: 1 + found.dearer(), "That is the ratio. How much is added?"),
+                Mistake(
                     lambda: 1 - 1 / (1 + found.dearer()),
                     "That is a share of the rent on the largest fleet.",
                 ),

@@ -8,7 +8,7 @@ from typing import Any
 from mlsysim.core.formulas import facility_energy, operational_carbon
 from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
-from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
 from mlsysim.registry import Infra, Models, Systems
 from mlsysim.solvers import DistributedSolver, SustainabilityResult, SustainabilitySolver
 
@@ -100,12 +100,12 @@ _FIRST = Exercise(
             unit="g/kWh",
             truth=lambda: _equal("total_energy"),
             hint="Set the two terms of the equation equal: the time cancels.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: _equal("it_energy"),
                     "You left out the building: the electricity is that of the servers times PUE.",
                 ),
-                Road(
+                Mistake(
                     lambda: _equal("it_energy") * Infra.Hyperscale_Quebec.pue,
                     "The building takes more electricity, not less: PUE divides here.",
                 ),
@@ -126,14 +126,14 @@ _SECOND = Exercise(
             asks="the power of a GPU",
             unit="W",
             truth=lambda: _power(1.1),
-            hint="Subtract the rows that are there, hours and tonnes, and solve for the power.",
-            roads=(
-                Road(lambda: _power(1.0), "LLaMA's rule has a PUE."),
-                Road(
+            hint="Subtract the given rows, hours and tonnes, and solve for the power.",
+            mistakes=(
+                Mistake(lambda: _power(1.0), "LLaMA's rule has a PUE."),
+                Mistake(
                     lambda: _power(1.1, rest=False),
                     "That is the mean of all: subtract the rows that are there.",
                 ),
-                Road(lambda: 400.0, "That is what the others had, and it does not add up."),
+                Mistake(lambda: 400.0, "That is the value of the others, and it does not add up."),
             ),
         )
     },
@@ -146,13 +146,14 @@ _THIRD = Exercise(
             asks="the carbon intensity from which on the new machines emit less",
             unit="g/kWh",
             truth=_pays,
-            hint="What the new machines cost in carbon, over the electricity that they save.",
-            roads=(
-                Road(
+            hint="Divide the embodied carbon of the new machines by the electricity that they "
+            "save.",
+            mistakes=(
+                Mistake(
                     lambda: _pays() - _si(_old().embodied_carbon / _saved()),
                     "The old machines' carbon is spent either way: do not subtract it.",
                 ),
-                Road(
+                Mistake(
                     lambda: _si(_new().embodied_carbon / _new().total_energy),
                     "Compare with the electricity that is saved, not with all of the new.",
                 ),
@@ -175,21 +176,21 @@ _FOURTH = Exercise(
             unit="tonne",
             truth=_saving,
             hint="Compare a month at a utilization of 0.6 with fewer days of full work.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: 0.4 * _si(_left_on().carbon_footprint),
                     "Idle devices draw less than busy ones: that part was not there to be saved.",
                 ),
-                Road(
+                Mistake(
                     lambda: 0.4 * _si(_left_on(utilization=0.6).carbon_footprint),
                     "While the servers are off nothing is drawn, and while they are on they are "
                     "busy: the month's mean does not scale so.",
                 ),
-                Road(
+                Mistake(
                     lambda: _saving("total_carbon"),
                     "The carbon of the hardware is spent, whether it runs or not.",
                 ),
-                Road(
+                Mistake(
                     lambda: _si(_left_on(duration_days=18).carbon_footprint),
                     "That is what is left, not what is saved.",
                 ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Road
+from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
 from mlsysim.labs.exercises import tensor_parallel_truths as found
 from mlsysim.registry import Models
 
@@ -15,12 +15,12 @@ _FIRST = Exercise(
             asks="how many times too often the bias is in the result",
             truth=found.too_often,
             hint="Follow one number of the bias: who adds it, and what does the sum do with that?",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: found.too_often() + 1,
                     "So often it is there. One of these should be.",
                 ),
-                Road(lambda: 0, "Each rank adds it to its term. Then the terms are added up."),
+                Mistake(lambda: 0, "Each rank adds it to its term. Then the terms are added up."),
             ),
         )
     },
@@ -38,18 +38,18 @@ _SECOND = Exercise(
         "factor": AmountAsked(
             asks="the bytes sent over those of columns first, rows second",
             truth=found.times,
-            hint="Which collectives are there, and how wide is what each of them moves?",
-            roads=(
-                Road(
+            hint="Which collectives are there, and how wide is the data of each?",
+            mistakes=(
+                Mistake(
                     lambda: found.widening() + 1,
                     "A gather is one of the two halves of an all-reduce.",
                 ),
-                Road(found.widening, "Columns of the result are spread over ranks at the end."),
-                Road(
+                Mistake(found.widening, "Columns of the result are spread over ranks at the end."),
+                Mistake(
                     lambda: found.times() - found.widening() + 1,
                     "The sum is taken before GeLU. How wide is the stream there?",
                 ),
-                Road(lambda: 1 / found.times(), "Upside down: it sends more bytes, not fewer."),
+                Mistake(lambda: 1 / found.times(), "Upside down: it sends more bytes, not fewer."),
             ),
         ),
     },
@@ -62,16 +62,16 @@ _THIRD = Exercise(
             asks="the most ranks that split no head",
             truth=found.most_ranks,
             hint="Every rank needs whole heads of each kind.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: Models.Llama3_8B.heads,
                     "So many query heads are there. What else does attention have heads of?",
                 ),
-                Road(
+                Mistake(
                     lambda: Models.Llama3_8B.heads // 2,
                     "That divides the query heads. What else does attention have heads of?",
                 ),
-                Road(
+                Mistake(
                     lambda: Models.Llama3_8B.heads // Models.Llama3_8B.kv_heads,
                     "So many queries share a head of keys and values. Must they share a rank with "
                     "all others too?",
@@ -88,19 +88,19 @@ _FOURTH = Exercise(
             asks="what both passes send in addition, as a share of what they sent before",
             truth=found.more,
             hint="Which products need the tokens of all ranks for their weight gradients? Count "
-            "collectives: all are of one size.",
-            roads=(
-                Road(
+            "collectives: all have the same size.",
+            mistakes=(
+                Mistake(
                     lambda: found.more() / (1 + found.more()),
                     "That is its share of all that is sent now.",
                 ),
-                Road(lambda: found.more() / 2, "There are two blocks in a layer."),
-                Road(
+                Mistake(lambda: found.more() / 2, "There are two blocks in a layer."),
+                Mistake(
                     lambda: 2 * found.more(),
                     "Half of it: one product of each block needs all tokens, and a gather moves "
                     "half of what an all-reduce does.",
                 ),
-                Road(
+                Mistake(
                     lambda: found.more(1),
                     "You counted the sums of the norms' and biases' gradients. A step needs them "
                     "once, a pass does not.",
@@ -125,15 +125,15 @@ _SELF_CHECK = Exercise(
             unit="B",
             truth=found.sent,
             hint="How large is the residual stream of the sequence, and how often is it summed up?",
-            roads=(
-                Road(lambda: found.sent() / 2, _HALF),
-                Road(
+            mistakes=(
+                Mistake(lambda: found.sent() / 2, _HALF),
+                Mistake(
                     lambda: 8 * found.message(),
                     "A rank keeps its own part: of each round, one part is not sent.",
                 ),
-                Road(found.message, "That is one message. How often is one sent, and how far?"),
-                Road(lambda: found.sent() / 4, "That is one of a layer's all-reduces."),
-                Road(lambda: found.LARGE.layers * found.sent(), "That is for all layers."),
+                Mistake(found.message, "That is one message. How often is one sent, and how far?"),
+                Mistake(lambda: found.sent() / 4, "That is one of a layer's all-reduces."),
+                Mistake(lambda: found.LARGE.layers * found.sent(), "That is for all layers."),
             ),
         ),
         "time": AmountAsked(
@@ -142,12 +142,12 @@ _SELF_CHECK = Exercise(
             tolerance=0.03,
             truth=found.time,
             hint="Divide the bytes by what a link carries in one direction.",
-            roads=(
-                Road(
+            mistakes=(
+                Mistake(
                     lambda: found.time() / 2,
                     f"{_HALF} Or was it the bandwidth, which data sheets give for both directions?",
                 ),
-                Road(found.all_layers, "That is for all layers."),
+                Mistake(found.all_layers, "That is for all layers."),
             ),
         ),
     },

@@ -94,7 +94,7 @@ def _answer(question: Any, full: Mapping[str, Any]) -> dict[str, str | None]:
 def restore(text: str) -> dict[str, Any]:
     """Return the state that a saved ledger holds.
 
-    Verdicts, results and the tier of the text are not believed: they follow from the state.
+    Verdicts, results and the tier in the text are ignored, because they follow from the state.
 
     Parameters
     ----------
@@ -104,20 +104,20 @@ def restore(text: str) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        If the text is no JSON, no ledger of this lab, of another format, or holds a state that no
-        student can have.
+        If the text is not JSON, not a ledger of this lab, of another format, or holds an impossible
+        state.
     """
     try:
         _check_size(text)
         found = json.loads(text)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"the ledger is damaged: it is no JSON ({error}). Take another copy, or start anew",
+            f"the ledger is damaged: it is not JSON ({error}). Use another copy, or start again",
             argument="text",
         ) from error
     if not isinstance(found, dict) or found.get("lab") != LAB:
         raise ConfigError(
-            f"this is no ledger of the lab {LAB}: take the file that the lab wrote",
+            f"this is not a ledger of the lab {LAB}: use the file that the lab wrote",
             argument="text",
         )
     if found.get("format") != FORMAT:
@@ -128,21 +128,21 @@ def restore(text: str) -> dict[str, Any]:
         )
     if "state" not in found:
         raise ConfigError(
-            "the ledger is damaged: it holds no state. Take another copy, or start anew",
+            "the ledger is damaged: it holds no state. Use another copy, or start again",
             argument="state",
         )
     state = CONTROLS.check(found["state"])
     if state.get(PREDICTION_1.id) is None and state.get(PREDICTION_2.id) is not None:
         raise ConfigError(
             f"the ledger is damaged: it answers {PREDICTION_2.id} before {PREDICTION_1.id}. Take "
-            "another copy, or start anew",
+            "another copy, or start again",
             argument=PREDICTION_2.id,
         )
     return state
 
 
 def _check_size(text: str) -> None:
-    """Refuse text that no ledger is, before the JSON reader runs out of stack on it."""
+    """Refuse text that cannot be a ledger, before the JSON reader runs out of stack."""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"longer than {MAX_CHARACTERS:,} characters")
     steps = ((char in "[{") - (char in "]}") for char in text)

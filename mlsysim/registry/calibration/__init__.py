@@ -1,1 +1,1 @@
-"""Calibrations: constants of operators, kernels and engines, fitted on published measurements."""
+"""Calibrations: constants of operators, kernels and engines, fitted to published measurements."""

@@ -1,9 +1,9 @@
-"""Calibrations of single kernels, fitted on published times of matrix products and collectives.
+"""Calibrations of single kernels, fitted to published times of matrix products and collectives.
 
-``python -m tools.calibrate_kernels`` fits the constants on the rows marked ``calibrate`` in
-``measurements/kernels.csv`` and prints them; a test holds this file to what it prints. The times
+``python -m tools.calibrate_kernels`` fits the constants to the rows marked ``calibrate`` in
+``measurements/kernels.csv`` and prints them; a test compares this file with its output. The times
 were measured by NVIDIA with cuBLAS and NCCL, one kernel after the other, on idle devices: training
-steps reach less, and have constants of their own.
+steps are slower, and have their own constants.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -154,7 +154,7 @@ class LinkCalibrations(Catalog):
         hop_latency=0.653,
         segment_time=7.37,
     )
-    """Servers of A100. The switch does not compute."""
+    """A100 servers. The switch cannot compute."""
 
     NVLink4 = _link(
         "NVLink 4, NCCL",
@@ -166,7 +166,7 @@ class LinkCalibrations(Catalog):
         switch_efficiency=0.71,
         switch_start=42.8,
     )
-    """Servers of H100 and of H200, which have the same links and switches."""
+    """H100 and H200 servers, which have the same links and switches."""
 
     NVLink5 = _link(
         "NVLink 5, NCCL",

@@ -65,20 +65,20 @@ class Machines(Catalog):
 
     A100 = _machine(
         "A100",
-        told={"gemm_efficiency": 0.755, "attention_efficiency": 0.621},
-        population={"attention_half": 478.0, "link_efficiency": 0.771, "nic_efficiency": 0.841},
+        told={"gemm_efficiency": 0.756, "attention_efficiency": 0.622},
+        population={"attention_half": 477.0, "link_efficiency": 0.771, "nic_efficiency": 0.841},
     )
     """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
 
     H100 = _machine(
         "H100",
         told={
-            "gemm_efficiency": 0.701,
-            "gemm_efficiency_fp8": 0.713,
-            "attention_efficiency": 0.355,
-            "nic_efficiency": 0.915,
+            "gemm_efficiency": 0.703,
+            "gemm_efficiency_fp8": 0.717,
+            "attention_efficiency": 0.356,
+            "nic_efficiency": 0.866,
         },
-        population={"attention_half": 636.0, "link_efficiency": 0.768},
+        population={"attention_half": 638.0, "link_efficiency": 0.774},
     )
     """H100 SXM with 80 GB, 700 W."""
 
@@ -100,7 +100,7 @@ class Machines(Catalog):
         told={"attention_efficiency": 0.522},
         population={
             "gemm_efficiency_fp8": 0.686,
-            "attention_half": 497.0,
+            "attention_half": 496.0,
             "link_efficiency": 0.77,
             "nic_efficiency": 0.851,
         },
@@ -109,29 +109,25 @@ class Machines(Catalog):
 
     B200 = _machine(
         "B200",
-        told={
-            "gemm_efficiency": 0.584,
-            "gemm_efficiency_fp8": 0.611,
-            "attention_efficiency": 0.489,
-        },
+        told={"gemm_efficiency": 0.586, "gemm_efficiency_fp8": 0.611, "attention_efficiency": 0.49},
         population={
-            "gemm_efficiency_fp4": 0.531,
-            "attention_half": 650.0,
-            "link_efficiency": 0.756,
-            "nic_efficiency": 0.841,
+            "gemm_efficiency_fp4": 0.532,
+            "attention_half": 654.0,
+            "link_efficiency": 0.755,
+            "nic_efficiency": 0.827,
         },
     )
     """B200 and GB200."""
 
     B300 = _machine(
         "B300",
-        told={"gemm_efficiency_fp8": 0.69, "attention_efficiency": 0.471},
+        told={"gemm_efficiency_fp8": 0.684, "attention_efficiency": 0.47},
         population={
-            "gemm_efficiency": 0.754,
-            "gemm_efficiency_fp4": 0.548,
-            "attention_half": 513.0,
-            "link_efficiency": 0.769,
-            "nic_efficiency": 0.855,
+            "gemm_efficiency": 0.752,
+            "gemm_efficiency_fp4": 0.547,
+            "attention_half": 514.0,
+            "link_efficiency": 0.765,
+            "nic_efficiency": 0.846,
         },
     )
     """B300 and GB300."""

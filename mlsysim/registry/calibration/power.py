@@ -1,7 +1,7 @@
-"""Calibrations of power: what operations and bytes draw, fitted on published measurements.
+"""Calibrations of power: energy of operations and bytes, fitted to published measurements.
 
-``python -m tools.calibrate_power`` fits the constants on the rows marked ``calibrate`` in
-``measurements/energy.csv`` and prints them; a test holds this file to what it prints.
+``python -m tools.calibrate_power`` fits the constants to the rows marked ``calibrate`` in
+``measurements/energy.csv`` and prints them; a test compares this file with its output.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class PowerCalibrations(Catalog):
         compute_share=1.9,
         memory_share=0.812,
     )
-    """A100: 2.4 pJ an operation in 16 bits. The constant share is on its bound, the idle one."""
+    """A100: 2.4 pJ per operation in 16 bits. The constant share is at its bound, the idle share."""
     Hopper = PowerCalibration(
         name="Hopper",
         measured_on=Hardware.H100.name,
@@ -54,7 +54,7 @@ class PowerCalibrations(Catalog):
         energy_band_low=0.891,
         energy_band_high=1.315,
     )
-    """H100: 1.0 pJ an operation in 16 bits, 136 pJ a byte, 162 W before any work."""
+    """H100: 1.0 pJ per operation in 16 bits, 136 pJ per byte, 162 W before any work."""
     Blackwell = PowerCalibration(
         name="Blackwell",
         measured_on=Hardware.B200.name,
@@ -65,7 +65,7 @@ class PowerCalibrations(Catalog):
         energy_band_low=0.977,
         energy_band_high=1.421,
     )
-    """B200: 1.1 pJ an operation in 16 bits, 120 pJ a byte, 233 W before any work."""
+    """B200: 1.1 pJ per operation in 16 bits, 120 pJ per byte, 233 W before any work."""
     Uncalibrated = PowerCalibration(
         name="Uncalibrated",
         source=_ROUND,
@@ -74,7 +74,7 @@ class PowerCalibrations(Catalog):
         compute_share=2.0,
         memory_share=0.8,
     )
-    """For devices that no measurement in our table describes: a guess."""
+    """For devices without a measurement in our table: a guess."""
 
 
 _GENERATIONS: Mapping[Generation | None, PowerCalibration] = {
@@ -85,7 +85,7 @@ _GENERATIONS: Mapping[Generation | None, PowerCalibration] = {
 
 
 def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
-    """Return the constants of a device's generation; without a band where it was not measured."""
+    """Return the constants of a device's generation, without a band if it was not measured."""
     found = _GENERATIONS.get(accelerator.generation)
     if found is None:
         return PowerCalibrations.Uncalibrated
@@ -94,7 +94,7 @@ def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
 
 @cache
 def _borrowed(found: PowerCalibration) -> PowerCalibration:
-    """Return the constants for a device of the generation whose power was not measured."""
+    """Return the constants for a device of the generation that was not measured itself."""
     return replace(
         found,
         name=f"{found.name} (no measurement to compare with)",

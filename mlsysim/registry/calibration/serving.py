@@ -1,10 +1,10 @@
-"""Calibrations of serving: constants of engines, fitted on published runs.
+"""Calibrations of serving: constants of engines, fitted to published runs.
 
 Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
-fits the constants on the rows marked ``calibrate`` in ``measurements/serving.csv`` and prints them;
-a test fits two of the rows again and compares. Constants that a row's runs cannot tell come from
-the common set below, and are marked as estimates. The two rows of libraries describe single passes,
-and are fitted by ``python -m tools.calibrate_passes`` on ``measurements/passes.csv``.
+fits the constants to the rows marked ``calibrate`` in ``measurements/serving.csv`` and prints them;
+a test fits two of the rows again and compares. Constants that a row's runs cannot determine come
+from the common set below, and are marked as estimates. The two rows of libraries describe single
+passes, and are fitted by ``python -m tools.calibrate_passes`` to ``measurements/passes.csv``.
 """
 
 from collections.abc import Mapping
@@ -102,7 +102,7 @@ def _row(
     fit: Source | None = None,
     **fitted: float,
 ) -> ServingCalibration:
-    """Complete the constants that were fitted with the common ones, and say which is which."""
+    """Complete fitted constants with the common ones, and record the source of each."""
     given = {field: value for field, (value, _) in (stated or {}).items()}
     sources = _STATED | {field: source for field, (_, source) in (stated or {}).items()}
     units = {field: unit for field, unit, plain in units_of(ServingCalibration) if not plain}
@@ -128,7 +128,7 @@ _LIBRARY = {
         Source(title="Counting", checked="2026-11-20", note="a library is called without a server"),
     )
 }
-# No pass was published in 16 bits: the products' own times tell.
+# No pass was published in 16 bits, so this uses the times of matrix products.
 _PRODUCTS = ProductCalibrations.H100_bf16
 
 
@@ -261,8 +261,8 @@ class ServingCalibrations(Catalog):
         pass_band_low=0.883,
         pass_band_high=1.288,
     )
-    """A100, single passes: BERT Base and Large, GPT-J 6B, Mistral 7B, Llama 7B in 16 bits. Products
-    reach the most that the fit allows."""
+    """A100, single passes: BERT Base and Large, GPT-J 6B, Mistral 7B, Llama 7B in 16 bits. The
+    efficiency of products is at the fit's upper bound."""
     Hopper_Library = _row(
         "Hopper, called as a library",
         "TensorRT-LLM 0.9",
@@ -276,7 +276,7 @@ class ServingCalibrations(Catalog):
     """H100 and H200, single passes: GPT-J 6B, Mistral 7B, Llama 7B in 8 bits. Too few
     for a band."""
     Uncalibrated = _row("Uncalibrated", "any", "none")
-    """For devices that no published run in our table describes: no band, and a wide guess."""
+    """For devices without a published run in our table: no band, and a rough guess."""
 
 
 _SERVING: Mapping[Generation | None, ServingCalibration] = {
@@ -296,5 +296,5 @@ def serving_calibration_for(accelerator: Accelerator) -> ServingCalibration:
 
 
 def pass_calibration_for(accelerator: Accelerator) -> ServingCalibration:
-    """Return the constants of a single forward pass: a library's where they are known."""
+    """Return the constants of a single forward pass: a library's if they are known."""
     return _PASS.get(accelerator.generation) or serving_calibration_for(accelerator)

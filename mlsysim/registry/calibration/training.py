@@ -7,6 +7,7 @@ to see how far constants carry, and prints what stands here.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mlsysim.core.catalog import Catalog
@@ -14,7 +15,7 @@ from mlsysim.core.types import Accelerator, Calibration, Machine, Software, Sour
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines, machine_for
 
-__all__ = ["Calibrations", "calibration_for", "calibration_of"]
+__all__ = ["MEASURED", "MEASURED_FORMATS", "Calibrations", "calibration_for", "calibration_of"]
 
 _UNSEEN = (0.8, 1.35)
 """Measured over predicted for systems that no run was measured on."""
@@ -45,6 +46,20 @@ def _on(
         unseen_band_low=unseen[0],
         unseen_band_high=unseen[1],
     )
+
+
+MEASURED: Mapping[str, tuple[float, float]] = {
+    "seq_len": (512, 1_048_576),
+    "devices": (2, 16_384),
+    "tp_size": (1, 16),
+    "pp_size": (1, 64),
+    "cp_size": (1, 32),
+    "ep_size": (1, 64),
+    "virtual_stages": (1, 12),
+}
+"""The least and the most that any measured run had of each."""
+MEASURED_FORMATS = ("fp16", "bf16", "fp8", "fp4")
+"""Number formats of the measured runs."""
 
 
 class Calibrations(Catalog):

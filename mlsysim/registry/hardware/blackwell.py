@@ -1,4 +1,4 @@
-"""NVIDIA's Blackwell generation: capacities are those that a program can use."""
+"""NVIDIA's Blackwell generation, with capacities that a program can use."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -102,7 +102,7 @@ class Blackwell(Catalog):
         },
     )
     """One of the two Blackwell GPUs of a GB200 superchip, a tenth faster than a B200. The processor
-    is reached over NVLink-C2C, whose rate per GPU and direction nobody publishes."""
+    is reached over NVLink-C2C, with an unpublished rate per GPU and direction."""
 
     GB300 = Accelerator(
         name="NVIDIA GB300 279GB (one GPU)",

@@ -1,4 +1,4 @@
-"""Cloud: accelerators of data centres."""
+"""Cloud: accelerators of data centers."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -40,7 +40,7 @@ class OtherMakers(Catalog):
         estimated=frozenset({"unit_price"}),
     )
     """CDNA 3, eight compute dies on one package. Seven Infinity Fabric links of 64 GB/s each lead
-    to seven peers, so that one peer alone is reached at 64 GB/s. The power is the peak."""
+    to seven peers, so the rate to a single peer is 64 GB/s. The power is the peak."""
 
     MI325X = Accelerator(
         name="AMD Instinct MI325X",
@@ -194,4 +194,4 @@ class OtherMakers(Catalog):
 
 
 class Cloud(hopper.Hopper, blackwell.Blackwell, OtherMakers):
-    """Accelerators of data centres."""
+    """Accelerators of data centers."""

@@ -1,4 +1,4 @@
-"""Edge: modules and boxes beside a sensor."""
+"""Edge: modules and boxes next to a sensor."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -8,7 +8,7 @@ from mlsysim.registry.sources import launches
 
 
 class Edge(Catalog):
-    """Modules and boxes beside a sensor."""
+    """Modules and boxes next to a sensor."""
 
     Jetson_Orin_NX = Accelerator(
         name="NVIDIA Jetson Orin NX 16GB",
@@ -58,7 +58,7 @@ class Edge(Catalog):
         },
         estimated=frozenset({"memory", "release_year", "tdp"}),
     )
-    """A small PC whose vision processor computes in fp16. Memory and power are those assumed of
+    """A small PC whose vision processor computes in fp16. Memory and power are assumptions about
     the PC: one channel of DDR4 at 3,200 MT/s, a 15 W processor."""
 
     Generic_Server = Accelerator(
@@ -74,4 +74,4 @@ class Edge(Catalog):
         source=src.ASSUMPTION,
         estimated=frozenset({"compute", "memory", "release_year", "tdp"}),
     )
-    """No product: a server without an accelerator, in round numbers, for exercises."""
+    """Not a product: a server without an accelerator, in round numbers, for exercises."""

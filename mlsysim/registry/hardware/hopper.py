@@ -62,7 +62,7 @@ class Hopper(Catalog):
         },
         estimated=frozenset({"unit_price"}),
     )
-    """Inference card (Turing) that lives on slot power; PCIe 3.0 x16, no NVLink."""
+    """Inference card (Turing) that needs only slot power; PCIe 3.0 x16, no NVLink."""
 
     A100_40GB = Accelerator(
         name="NVIDIA A100 SXM4 40GB",

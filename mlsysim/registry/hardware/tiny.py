@@ -1,4 +1,4 @@
-"""Tiny: microcontrollers, whose memory is on-chip SRAM in binary kilobytes."""
+"""Tiny: microcontrollers, with on-chip SRAM in binary kilobytes."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -25,7 +25,7 @@ class Tiny(Catalog):
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
     """Two cores at 240 MHz. Peak by counting: 16 int8 products, or one fp32 product with its sum,
-    or 16 bytes, a clock and core. No kernel sustains all of them at once. Radio off."""
+    or 16 bytes per clock and core. No kernel sustains all of them at once. Radio off."""
 
     Himax_WE_I_Plus = Accelerator(
         name="Himax WE-I Plus (HX6537-A)",
@@ -42,5 +42,6 @@ class Tiny(Catalog):
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "tdp"}),
     )
-    """One signal processor at 400 MHz. Peak by counting: two int8 products and eight bytes a clock.
+    """One signal processor at 400 MHz. Peak by counting: two int8 products and eight bytes per
+    clock.
     """

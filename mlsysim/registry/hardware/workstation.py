@@ -1,4 +1,4 @@
-"""Workstation: machines that one person develops on."""
+"""Workstation: machines for one developer."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -8,7 +8,7 @@ from mlsysim.registry.sources import hardware as src
 
 
 class Workstation(Catalog):
-    """Machines that one person develops on."""
+    """Machines for one developer."""
 
     MacBook_M3_Max = Accelerator(
         name="Apple MacBook Pro M3 Max 128GB",

@@ -1,7 +1,7 @@
 """Models: shapes, parameters and work per sample.
 
-Parameters of transformers are counted from the shape, biases, norms and position tables
-included, and compared with the published total in the source's note. Operations of the other
+Parameters of transformers are counted from the shape, including biases, norms and position
+tables, and compared with the published total in the source's note. Operations of the other
 models count each multiply-accumulate as two. Activations are the outputs of convolutions and
 linear layers; norms and activation functions are taken as fused into them. Input shapes put
 channels first.

@@ -79,8 +79,8 @@ class Language(Llama):
         expert_ffn_dim=43_008,
         moe_layers=120,
     )
-    """Reported, never published. Sixteen experts of which each token visits two: the reported 280e9
-    active parameters, and the reported 1.8e12 in all. There is no dense block: `ffn_dim` repeats
+    """Reported, but never published. Sixteen experts, two per token: the reported 280e9 active
+    parameters, and the reported 1.8e12 in total. There is no dense block: `ffn_dim` repeats
     the width of an expert."""
 
     BERT_Base = TransformerModel(
@@ -133,7 +133,7 @@ class Language(Llama):
         vocab_size=151_936,
         seq_len=4096,
     )
-    """The largest dense Qwen3. Its heads are wider together than the residual stream."""
+    """The largest dense Qwen3. All heads together are wider than the residual stream."""
 
     Nemotron4_340B = TransformerModel(
         name="Nemotron-4 340B",

@@ -1,4 +1,4 @@
-"""Llama: Meta's models without experts."""
+"""Llama: Meta's dense models."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import TransformerModel

@@ -1,4 +1,4 @@
-"""Mixtures of experts: of many feed-forward blocks in a layer, each token visits a few.
+"""Mixtures of experts: each token visits a few of the many feed-forward blocks in a layer.
 
 `parameters` counts all experts. Routers, norms and biases are in it; what a token visits follows
 from the shape.
@@ -34,7 +34,7 @@ class MoE(Catalog):
         expert_ffn_dim=14_336,
         moe_layers=32,
     )
-    """Eight experts of which each token visits two; every layer has them. There is no dense block:
+    """Eight experts in every layer; each token visits two. There is no dense block:
     `ffn_dim` repeats the width of an expert. Trained on contexts of 32k tokens."""
 
     Mixtral_8x22B = MoETransformerModel(
@@ -78,8 +78,8 @@ class MoE(Catalog):
         expert_ffn_dim=768,
         moe_layers=48,
     )
-    """128 small experts, eight per token. Heads are wider together than the residual stream. The
-    file names a dense width, 6,144, that no layer uses."""
+    """128 small experts, eight per token. All heads together are wider than the residual stream.
+    The file names a dense width, 6,144, that no layer uses."""
 
     Qwen3_235B_A22B = MoETransformerModel(
         name="Qwen3 235B-A22B",

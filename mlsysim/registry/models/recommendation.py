@@ -1,4 +1,4 @@
-"""Recommendation: models whose parameters are tables."""
+"""Recommendation: models with large embedding tables."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import FixedShapeModel
@@ -9,7 +9,7 @@ __all__ = ["Recommendation"]
 
 
 class Recommendation(Catalog):
-    """Recommenders, whose parameters are tables that a sample hardly touches."""
+    """Recommenders. Most parameters are in tables, and a sample reads few of them."""
 
     DLRM = FixedShapeModel(
         name="DLRM",

@@ -29,7 +29,7 @@ class Tiny(Catalog):
         activations_per_sample=Q_(2_277_914, "count"),
         input_shape=(3, 224, 224),
     )
-    """Person detection: is anybody in the picture?"""
+    """Person detection: is a person in the picture?"""
 
     AnomalyDetector = FixedShapeModel(
         name="Anomaly detector",
@@ -39,4 +39,4 @@ class Tiny(Catalog):
         activations_per_sample=Q_(1672, "count"),
         input_shape=(640,),
     )
-    """Machine sounds: an autoencoder that fails to reproduce what it never heard."""
+    """Machine sounds: an autoencoder that cannot reproduce unfamiliar sounds."""

@@ -13,7 +13,7 @@ ASSUMPTION = Source(
     note="no publication states the number; the row's comment says how it was chosen",
 )
 
-# NVIDIA data-centre GPUs
+# NVIDIA data center GPUs
 
 NVIDIA_AMPERE = Source(
     title="NVIDIA Ampere Architecture In-Depth",
@@ -197,7 +197,7 @@ ML_ENGINEERING_PCIE = Source(
     note="generation and lanes; rows hold the nominal rate per direction, 64 GB/s for 5.0 x16",
 )
 
-# AMD and Google data-centre devices
+# AMD and Google data center devices
 
 AMD_MI300 = Source(
     title="AMD Instinct MI300 series microarchitecture",

@@ -8,6 +8,7 @@ __all__ = [
     "HGX_H100_CARBON",
     "IDLE_POWER",
     "LLAMA3",
+    "LLAMA3_STORAGE",
     "MAINTENANCE",
     "MODEL_CARDS",
     "NODE_POWER",
@@ -78,6 +79,14 @@ LLAMA3 = Source(
     checked=_CHECKED,
     note="466 interruptions in a snapshot of 54 days, 47 of them planned. Read as reported by "
     "DatacenterDynamics. Of the 419 others, 148 were faulty GPUs and 72 their memory.",
+)
+LLAMA3_STORAGE = Source(
+    title="Llama Team (2024), The Llama 3 Herd of Models",
+    url="https://arxiv.org/abs/2407.21783",
+    locator="section 3.3.1, storage",
+    checked="2026-11-22",
+    note="2 TB/s sustained (7 TB/s peak), for up to 16,384 GPUs of a job. Read as summarized by "
+    "others.",
 )
 RESEARCH_CLUSTERS = Source(
     title="Kokolis et al. (2025), Revisiting Reliability in Large-Scale ML Research Clusters",

@@ -37,7 +37,7 @@ ETHERNET = Source(
     locator="introduction",
     checked=_CHECKED,
     note="Nominal rate of the standard (IEEE 802.3ba, 802.3ae), each direction of a "
-    "full-duplex link. Frames and headers take a few per cent of it.",
+    "full-duplex link. Frames and headers take a few percent of it.",
 )
 KERNEL_LATENCY = Source(
     title="WWT, The Basics of High Performance Networking",

@@ -27,7 +27,7 @@ def operator_pass(i: PassInputs) -> dict[str, Any]:
     layer_time = layer.products.time + layer.attention + layer.elementwise + c.prompt_overhead
     latency = layers * layer_time + logits.time
 
-    # The same operators, by what they wait for
+    # The same operators, by what limits them
     arithmetic = layers * (layer.products.compute + layer.attention) + logits.compute
     traffic = layers * (layer.products.memory + layer.elementwise) + logits.memory
     overhead = layers * c.prompt_overhead

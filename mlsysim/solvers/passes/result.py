@@ -14,48 +14,48 @@ class SingleNodeResult(Result):
     """Answer of `SingleNodeSolver`: one forward pass of a batch on one device."""
 
     latency: Quantity = quantity("ms")
-    """Time of the pass. From operators: the sum of all of them, each of which waits for arithmetic
-    or memory. By the textbook: the longer of `compute_time` and `memory_time`."""
+    """Time of the pass. Operator-level model: the sum of all operators, each limited by arithmetic
+    or memory. Textbook model: the longer of `compute_time` and `memory_time`."""
     latency_low: Quantity | None = quantity("ms")
     """Lower edge of the band that holds four of five comparable passes; `None` if none is known."""
     latency_high: Quantity | None = quantity("ms")
     """Upper edge of that band."""
     calibration: str
-    """Whose constants were used."""
+    """The calibration used."""
     throughput: Quantity = quantity("sample/s")
-    """Samples per second when one batch follows the other."""
+    """Samples per second when batches run back to back."""
     bottleneck: str
-    """What takes the most time: ``"compute"``, ``"memory"``, or ``"overhead"``, which operators
-    alone have."""
+    """What takes the most time: ``"compute"``, ``"memory"``, or, in the operator-level model only,
+    ``"overhead"``."""
     compute_time: Quantity = quantity("ms")
     """Time of the arithmetic alone."""
     memory_time: Quantity = quantity("ms")
     """Time of the memory traffic alone."""
     overhead_time: Quantity | None = quantity("ms")
-    """Fixed time of the layers, which neither operations nor bytes explain: kernels launched, tiles
-    half filled. `None` in the textbook's model, which has none."""
+    """Fixed time of the layers that neither operations nor bytes explain: kernel launches, partly
+    filled tiles. `None` in the textbook model, which has none."""
     flops: Quantity = quantity("TFLOP")
     """Operations of the pass."""
     bytes_moved: Quantity = quantity("GB")
-    """Memory traffic of the pass. By the textbook, a transformer reads its weights and writes its
-    keys and values, and no more."""
+    """Memory traffic of the pass. In the textbook model, a transformer only reads its weights and
+    writes its keys and values."""
     arithmetic_intensity: Quantity = quantity("flop/byte")
     """Operations per byte moved."""
     ridge_point: Quantity = quantity("flop/byte")
-    """Intensity at which the device's arithmetic and memory balance, at the shares of their rates
-    that are reached."""
+    """Intensity at which the device's arithmetic and memory balance, at the efficiencies
+    reached."""
     mfu: float = number()
-    """Share of the dense peak rate that the pass uses, each operation against the peak rate of the
-    format that it runs in."""
+    """Share of the dense peak rate that the pass uses. Each operation counts at the peak rate of
+    its number format."""
     mbu: float = number()
-    """Model bandwidth utilization: `bytes_moved` over what the device's bandwidth allows."""
+    """Model bandwidth utilization: `bytes_moved` divided by what the device's bandwidth allows."""
     device_power: Quantity | None = quantity("W")
-    """Mean power of the device during the pass, from its operations and its memory traffic, while
-    one pass follows the other; `None` without a design power."""
+    """Mean power of the device during the pass, from its operations and its memory traffic,
+    with passes back to back; `None` without a design power."""
     power_utilization: float | None = number()
-    """Place of that power between idle (0) and design power (1)."""
+    """Position of that power between idle (0) and design power (1)."""
     power_calibration: str
-    """Whose constants of power were used, and whether any measurement stands behind them."""
+    """The power calibration used, and whether any measurement supports it."""
     energy: Quantity | None = quantity("J")
     """Energy of the pass: `device_power` times `latency`. `None` without a design power."""
     memory: Quantity = quantity("GB")
@@ -63,6 +63,6 @@ class SingleNodeResult(Result):
     memory_capacity: Quantity = quantity("GB")
     """Memory that the device has."""
     feasible: bool
-    """Whether it fits the device."""
+    """Whether it fits in the device's memory."""
     reasons: tuple[str, ...]
     """Why it is not feasible; empty if it is."""

@@ -1,4 +1,4 @@
-"""How long does one device take for a forward pass, and what limits it?"""
+"""How long does a forward pass take on one device, and what limits it?"""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["SingleNodeSolver"]
 
 
 class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
-    """How long does one device take for a forward pass, and what limits it?
+    """How long does a forward pass take on one device, and what limits it?
 
     A transformer is timed operator by operator: matrix products by their shapes, attention,
     element-wise traffic, logits, and a fixed time per layer, with the constants of a calibration.
-    With `efficiency` given, and for models of fixed shape, of which only totals are known, it is
-    the textbook's roofline: arithmetic at that share of the peak rate, memory traffic at the
-    datasheet's bandwidth, the two overlapped fully.
+    With `efficiency`, and for models of fixed shape, for which only totals are known, it is the
+    textbook roofline: arithmetic at that share of the peak rate, memory traffic at the datasheet's
+    bandwidth, fully overlapped.
     """
 
     inputs = PassInputs
@@ -72,7 +72,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
         efficiency
             Share of the dense peak rate that the arithmetic reaches: the textbook's one constant.
             `None` times every operator of a transformer instead, with a calibration's constants;
-            a model of fixed shape has no operators to time, and gets the textbook's value, one
+            a model of fixed shape has no operators to time and takes the textbook's value, one
             half.
         seq_len
             Tokens per sequence; `None` takes the model's training length. For transformers only.
@@ -80,8 +80,8 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
             Constants for the operators; `None` takes those fitted for the device. For transformers
             only.
         power_calibration
-            Constants of what operations and bytes draw in power; `None` takes those fitted for the
-            device's generation.
+            Constants for the power that operations and memory traffic draw; `None` takes those
+            fitted for the device's generation.
 
         Returns
         -------
@@ -91,7 +91,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
         Raises
         ------
         ConfigError
-            If an argument is out of range, or the device does not compute in `precision`.
+            If an argument is out of range, or the device cannot compute in `precision`.
 
         Examples
         --------
@@ -113,7 +113,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
 
     @classmethod
     def check(cls, inputs: PassInputs) -> None:
-        """Refuse formats that the device does not compute in, and what the model does not have."""
+        """Refuse formats in which the device cannot compute, and arguments for other models."""
         inputs.hardware.compute.rate(inputs.precision.name)
         if isinstance(inputs.model, TransformerModel):
             return
@@ -128,14 +128,14 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
 
     @classmethod
     def model(cls, inputs: PassInputs) -> Model[PassInputs]:
-        """Choose operators, or the textbook's model for a share or a fixed shape."""
+        """Choose operators, or the textbook's model for an efficiency or a fixed shape."""
         if isinstance(inputs.model, FixedShapeModel):
             return fixed_shape_pass
         return operator_pass if inputs.efficiency is None else transformer_pass
 
     @classmethod
     def rest(cls, values: Mapping[str, Any], inputs: PassInputs) -> dict[str, Callable[[], Any]]:
-        """Add the reasons, and whose constants were used."""
+        """Add the reasons and the names of the calibrations."""
         return {
             "calibration": lambda: _basis(values, inputs),
             "power_calibration": lambda: inputs.power_calibration.name,
@@ -159,7 +159,7 @@ _NO_OPERATORS = "operators are not known, only their totals"
 
 
 def _basis(values: Mapping[str, Any], inputs: PassInputs) -> str:
-    """Say whose constants were used, and whether anything is known of their error."""
+    """Name the calibration used, and say whether its error is known."""
     if inputs.efficiency is not None:
         return "textbook: one efficiency"
     if isinstance(inputs.model, FixedShapeModel):

@@ -14,7 +14,7 @@ __all__ = ["fixed_shape_pass", "transformer_pass"]
 
 
 def fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
-    """Time a forward pass of a network of fixed shape, of which only totals are known."""
+    """Time a forward pass of a network of fixed shape, from its totals."""
     network, each = i.network, i.precision.bytes_per_element
     traffic = f.fixed_shape_traffic(
         first_known(network.dense_parameters, network.parameters),
@@ -30,8 +30,8 @@ def fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
 def transformer_pass(i: PassInputs) -> dict[str, Any]:
     """Time a forward pass of a transformer over whole sequences (a prefill).
 
-    Weights are read, keys and values written. Activations are left out: with few tokens they are
-    small beside the weights; with many, the arithmetic takes longer than their traffic.
+    Weights are read, and keys and values written. Activations are not counted: with few tokens they
+    are small compared with the weights; with many, the arithmetic takes longer than their traffic.
     """
     model, each = i.transformer, i.precision.bytes_per_element
     tokens = i.batch_size * i.seq_len
@@ -43,7 +43,7 @@ def transformer_pass(i: PassInputs) -> dict[str, Any]:
 
 
 def _roofline(i: PassInputs, flops: Value, traffic: Value, memory: Value) -> dict[str, Any]:
-    """Return the answer for so many operations and so much traffic."""
+    """Return the answer for the operations and the traffic of a pass."""
     bandwidth, capacity = i.hardware.memory.bandwidth, i.hardware.memory.capacity
     compute_time = f.compute_time(flops, i.peak_rate, i.share)
     memory_time = f.memory_time(traffic, bandwidth)

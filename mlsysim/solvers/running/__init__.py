@@ -1,1 +1,1 @@
-"""What do a fleet's energy, carbon, water and money come to?"""
+"""How much energy, carbon, water and money does a fleet use?"""

@@ -1,4 +1,4 @@
-"""What does a fleet cost, bought or rented, and what does a token cost on it?"""
+"""What does a fleet cost, bought or rented, and what does a token cost?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["EconomicsResult", "EconomicsSolver"]
 class EconomicsResult(Result):
     """Answer of `EconomicsSolver`: what a fleet costs, bought or rented.
 
-    `None` stands where a price or a throughput that the figure needs was not given.
+    A field is `None` if a price or a throughput that it needs was not given.
     """
 
     capex: Quantity | None = quantity("USD")
@@ -37,15 +37,15 @@ class EconomicsResult(Result):
     total_opex: Quantity | None = quantity("USD")
     """Electricity and maintenance."""
     tco: Quantity | None = quantity("USD")
-    """Total cost of ownership: the whole purchase price and the operation of this time."""
+    """Total cost of ownership: the whole purchase price, and operation for this time."""
     capex_share: Quantity | None = quantity("USD")
-    """Part of the purchase price that falls to this time: time over service life."""
+    """Part of the purchase price for this time: time divided by service life."""
     period_cost: Quantity | None = quantity("USD")
-    """What this time costs: `capex_share` and `total_opex`."""
+    """Cost of this time: `capex_share` plus `total_opex`."""
     cost_per_device_hour: Quantity | None = quantity("USD/h")
-    """`period_cost` per device and hour: to be compared with a rent."""
+    """`period_cost` per device and hour, to compare with renting."""
     rental_cost: Quantity | None = quantity("USD")
-    """Rent of all devices for this time, everything included."""
+    """Rent of all devices for this time, including everything."""
     cost_per_token: Quantity | None = quantity("USD/Mtoken")
     """`period_cost` per token."""
     rental_cost_per_token: Quantity | None = quantity("USD/Mtoken")
@@ -53,11 +53,11 @@ class EconomicsResult(Result):
     training_time: Quantity | None = quantity("day")
     """Time of a run over `training_tokens`."""
     training_cost: Quantity | None = quantity("USD")
-    """Cost of that run on the fleet as owned."""
+    """Cost of that run if the fleet is owned."""
     rental_training_cost: Quantity | None = quantity("USD")
-    """Cost of that run on the fleet as rented."""
+    """Cost of that run if the fleet is rented."""
     device_hours: Quantity = quantity("h")
-    """Time of all devices together."""
+    """Total time of all devices."""
     it_energy: Quantity = quantity("kWh")
     """Energy of the servers."""
     total_energy: Quantity = quantity("kWh")
@@ -67,7 +67,7 @@ class EconomicsResult(Result):
     device_power: Quantity = quantity("W")
     """Mean power of one device."""
     host_power: Quantity = quantity("W")
-    """Power of one server apart from its devices."""
+    """Power of one server without its devices."""
     pue: float = number()
     """Power usage effectiveness: facility energy over IT energy."""
 
@@ -84,7 +84,7 @@ class EconomicsResult(Result):
 
 
 class EconomicsInputs(RunningInputs):
-    """What the cost of a fleet depends on. NaN stands where a price or a rate was not given."""
+    """What the cost of a fleet depends on. NaN means that a price or a rate was not given."""
 
     kwh_price: Value = default(lambda i: i.ownership.kwh_price)
     grid: GridProfile | None
@@ -96,12 +96,12 @@ class EconomicsInputs(RunningInputs):
 
 
 def fleet_cost(i: EconomicsInputs) -> dict[str, Any]:
-    """Return the cost of a fleet over a time, bought or rented."""
+    """Return the cost of a fleet over a period, bought or rented."""
     energy, duration = energy_of(i), i.duration_days
     device_hours = i.devices * duration
     tokens = i.token_throughput * duration
 
-    # Bought: the whole price (tco), and the part of it that falls to this time (period_cost).
+    # Bought: the whole price (tco), and its share for this time (period_cost).
     capex = i.fleet.count * i.unit_price
     electricity = i.kwh_price * energy.total_energy
     maintenance = i.maintenance_rate * capex * duration
@@ -110,7 +110,7 @@ def fleet_cost(i: EconomicsInputs) -> dict[str, Any]:
     period_cost = f.ownership_cost(share, operation)
     cost_per_token = period_cost / tokens
 
-    # Rented: electricity, maintenance and building are in the rent.
+    # Rented: the rent includes electricity, maintenance and building.
     rent = i.rental_price * device_hours
     rent_per_token = rent / tokens
     return {
@@ -134,7 +134,7 @@ def fleet_cost(i: EconomicsInputs) -> dict[str, Any]:
 
 
 class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
-    """What does a fleet cost, bought or rented, and what does a token cost on it?
+    """What does a fleet cost, bought or rented, and what does a token cost?
 
     Bought: servers, electricity and maintenance. Rented: a price per device and hour. Network,
     building, staff, capital and resale are not counted.
@@ -171,7 +171,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         token_throughput: Annotated[float | Quantity | None, Amount(unit="1/s", plain=True)] = None,
         training_tokens: Annotated[float | None, Amount(unit="token", plain=True)] = None,
     ) -> EconomicsResult:
-        """Sum up what the fleet costs over a time.
+        """Sum up the cost of the fleet over a period.
 
         Parameters
         ----------
@@ -180,19 +180,19 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         duration_days
             Time in days, or a quantity of time.
         kwh_price
-            Price of electricity in USD per kWh. `None` takes what industry in the United States
-            pays on average, wherever the fleet stands.
+            Price of electricity in USD per kWh. `None` takes the average industrial price in the
+            United States, wherever the fleet is.
         datacenter
             The facility, for its PUE.
         grid
-            Where no facility is given: the region whose typical PUE counts. `None` takes the
-            United States.
+            Region that sets a typical PUE if no `datacenter` is given. `None` takes the United
+            States.
         utilization
-            Where the devices stand between idle (0) and their design power (1): a guess, or the
+            Position of the devices' power between idle (0) and design power (1): a guess, or the
             `power_utilization` of a training step or a serving engine. `None` takes 1.
         host_power
-            Power of one server apart from its devices. `None` takes a share of what the server's
-            rated power leaves for it, as measured on one.
+            Power of one server without its devices. `None` takes the measured share of the part of
+            the server's rated power that is not for devices.
         unit_price
             Price of one server with its devices, in USD; `None` takes that of `fleet.node`.
         maintenance_rate
@@ -204,7 +204,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         token_throughput
             Tokens that the whole fleet processes, per second.
         training_tokens
-            Tokens of a training run that is to be priced; needs `token_throughput`.
+            Tokens of a training run to price; needs `token_throughput`.
 
         Returns
         -------
@@ -215,13 +215,13 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         ------
         ConfigError
             If an argument is out of range, if neither a purchase price nor a rent is known, or
-            if nothing tells the power of the servers.
+            if the power of the servers is not known.
 
         Notes
         -----
-        `tco` holds the whole purchase price, however short the time. What the time itself costs,
-        with the part of the price that falls to it, is `period_cost`; costs per hour and per
-        token are shares of that.
+        `tco` holds the whole purchase price, however short the period. The cost of the period
+        itself, with its share of the price, is `period_cost`; costs per hour and per token are
+        shares of that.
 
         Examples
         --------
@@ -238,7 +238,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> EconomicsInputs:
-        """Check every argument, and that there are prices enough for an answer."""
+        """Check every argument, and that the prices are enough for an answer."""
         inputs = super().admit(given)
         place = inputs.datacenter or inputs.grid or Infra.Grids.US_Avg
         check_power(inputs)
@@ -253,7 +253,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
 
     @classmethod
     def model(cls, inputs: EconomicsInputs) -> Model[EconomicsInputs]:
-        """There is one model for all."""
+        """Return the only model."""
         return fleet_cost
 
 

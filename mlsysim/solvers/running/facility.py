@@ -1,4 +1,4 @@
-"""What the questions of running a fleet share: its place, and the power that it draws."""
+"""What energy, carbon and cost share: the fleet's location, and the power that it draws."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RunningInputs(Inputs):
     datacenter: Datacenter
     utilization: Value = default(lambda i: i.power_draw.utilization)
     host_power: Value
-    """NaN where it follows from the server's rated power."""
+    """NaN means that it follows from the server's rated power."""
     service_life: Value = default(lambda i: i.ownership.service_life)
     power_draw: PowerDraw = default(lambda i: POWER_DRAW)
     ownership: Ownership = default(lambda i: OWNERSHIP)
@@ -40,7 +40,7 @@ class Energy:
 
     it_energy: Value
     total_energy: Value
-    """With what the facility takes besides."""
+    """Including the facility's overhead."""
     it_power: Value
     device_power: Value
     host_power: Value
@@ -69,7 +69,7 @@ def energy_of(i: RunningInputs) -> Energy:
 
 
 def as_datacenter(place: Datacenter | GridProfile) -> Datacenter:
-    """Return the place itself, or a typical facility on the grid that it is."""
+    """Return the data center itself, or a typical one on the given grid."""
     if isinstance(place, Datacenter):
         return place
     fields = ("pue", "wue")
@@ -85,12 +85,12 @@ def as_datacenter(place: Datacenter | GridProfile) -> Datacenter:
 
 
 def check_power(inputs: RunningInputs) -> None:
-    """Refuse a fleet whose power no figure tells.
+    """Raise if the fleet's power is unknown.
 
     Raises
     ------
     ConfigError
-        If the design power of its devices is not known, or nothing tells the power of the host.
+        If the design power of its devices or the power of the host is not known.
     """
     node = inputs.fleet.node
     if node.accelerator.tdp is None:

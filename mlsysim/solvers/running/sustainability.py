@@ -1,4 +1,4 @@
-"""What do a fleet's energy, carbon and water come to?"""
+"""How much energy, carbon and water does a fleet use?"""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class SustainabilityResult(Result):
     total_energy: Quantity = quantity("kWh")
     """Energy of the facility: the servers' times PUE."""
     carbon_footprint: Quantity = quantity("kg")
-    """Greenhouse gas of the electricity, as CO2 equivalent; the hardware's is not in it."""
+    """Greenhouse gas of the electricity, as CO2 equivalent, without the hardware's share."""
     embodied_carbon: Quantity | None = quantity("kg")
-    """Greenhouse gas of making the hardware: the share of this time in its service life; `None`
-    where no figure is known."""
+    """Greenhouse gas of making the hardware, in proportion to this share of its service life;
+    `None` where no figure is known."""
     total_carbon: Quantity | None = quantity("kg")
     """Electricity and hardware together; `None` where the hardware's part is not known."""
     water_usage: Quantity = quantity("L")
@@ -43,7 +43,7 @@ class SustainabilityResult(Result):
     device_power: Quantity = quantity("W")
     """Mean power of one device."""
     host_power: Quantity = quantity("W")
-    """Power of one server apart from its devices."""
+    """Power of one server without its devices."""
     pue: float = number()
     """Power usage effectiveness: facility energy over IT energy."""
     carbon_intensity: Quantity = quantity("g/kWh")
@@ -64,8 +64,7 @@ class SustainabilityResult(Result):
 class SustainabilityInputs(RunningInputs):
     """What energy, carbon and water of a fleet depend on."""
 
-    # A device that stands alone is no server: no figure for servers holds for it, and it has no
-    # host.
+    # A standalone device is not a server, so server figures do not apply, and it has no host.
     device_carbon: Value = default(
         lambda i: where(i.alone, math.nan * i.embodied.device, i.embodied.device)
     )
@@ -74,7 +73,7 @@ class SustainabilityInputs(RunningInputs):
 
     @property
     def alone(self) -> Value:
-        """Whether the servers are nothing but their devices."""
+        """Whether the servers consist of their devices only."""
         node = self.fleet.node
         power: Value = node.power
         design_power: Value = node.accelerator.tdp
@@ -101,11 +100,11 @@ def fleet_footprint(i: SustainabilityInputs) -> dict[str, Any]:
 
 
 class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
-    """What do a fleet's energy, carbon and water come to?
+    """How much energy, carbon and water does a fleet use?
 
-    Power between idle and design power in proportion to utilization, plus the rest of the server;
-    PUE for the facility; the grid's carbon intensity for the electricity; WUE for water on site;
-    and the share of the hardware's own carbon that falls to the time.
+    Device power rises from idle to design power in proportion to utilization, and the rest of the
+    server adds to it. PUE covers the facility, the grid's carbon intensity the electricity, and
+    WUE the water on site. The hardware's embodied carbon counts in proportion to the time.
     """
 
     inputs = SustainabilityInputs
@@ -140,21 +139,21 @@ class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
         duration_days
             Time in days, or a quantity of time.
         datacenter
-            The facility; or a grid, which stands for a typical facility of its region.
+            The data center, or a grid, which implies a typical data center of its region.
         utilization
-            Where the devices stand between idle (0) and their design power (1): a guess, or the
+            Position of the devices' power between idle (0) and design power (1): a guess, or the
             `power_utilization` of a training step or a serving engine, predicted from its work.
             `None` takes 1, as model cards do: an upper bound.
         host_power
-            Power of one server apart from its devices. `None` takes a share of what the server's
+            Power of one server without its devices. `None` takes a share of what the server's
             rated power leaves for it, as measured on one.
         device_carbon
             CO2 equivalent of making one device, in kg. `None` takes the H100's for the devices of
-            a server. For a device that stands alone, such as a laptop or a microcontroller, nobody
-            knows, and neither `embodied_carbon` nor `total_carbon` is known.
+            a server. For a standalone device, such as a laptop or a microcontroller, there is no
+            figure, and neither `embodied_carbon` nor `total_carbon` is known.
         host_carbon
             CO2 equivalent of making a server without its devices, in kg. `None` takes that of a
-            server for eight GPUs, and nothing for a device that stands alone.
+            server for eight GPUs, and zero for a standalone device.
         service_life
             Time over which the carbon of making the hardware is spread; `None` takes five years.
 
@@ -166,12 +165,12 @@ class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
         Raises
         ------
         ConfigError
-            If an argument is out of range, or nothing tells the power of the servers.
+            If an argument is out of range, or the power of the servers is not known.
 
         Notes
         -----
-        Carbon is location-based: contracts for green electricity change nothing. Water is what
-        the site consumes; power plants are not counted.
+        Carbon is location-based, so contracts for green electricity do not change it. Water is
+        what the site consumes, without the power plants.
 
         Examples
         --------
@@ -195,7 +194,7 @@ class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
 
     @classmethod
     def model(cls, inputs: SustainabilityInputs) -> Model[SustainabilityInputs]:
-        """There is one model for all."""
+        """Return the only model."""
         return fleet_footprint
 
     @classmethod

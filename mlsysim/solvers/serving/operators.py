@@ -26,7 +26,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     def kv_of(tokens: Value) -> Value:
         return _own_cache(i, kv_cache(model, tokens, i.kv_precision.bytes_per_element))
 
-    # Memory, and the sequences that it lets run at once
+    # Memory, and the sequences that fit at once
     capacity = i.device.memory.capacity
     weights = model.parameters * weight_bytes
     own_weights = weights / i.tp_size
@@ -37,13 +37,13 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     budget = f.kv_budget(capacity, own_weights, c.kv_share)
     running = maximum(1, minimum(i.batch_size, f.largest_batch(budget, own_weights, reserved)))
 
-    # One prompt, and one decode step, each with the device to itself
+    # One prompt and one decode step, each alone on the device
     alone = _prefill(i, d, 1)
     mean_context = f.mean_context(i.seq_len, i.output_len)
     step = _decode(i, d, running, mean_context)
     decode = step.time
 
-    # Both at once. Without an output nothing ends, so all requests arrive together.
+    # Both together. Without output no request ends, so all requests arrive together.
     waves = where(i.output_len > 0, i.waves, 1)
     together = f.arrivals_together(running, i.output_len, i.arrivals)
     ended = f.arrivals_together(running, i.output_len, 1)
@@ -53,7 +53,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     prefills = running * prefill
     most = f.prompts_per_pass(c.pass_tokens, i.seq_len, running)
     first = f.burst_prefill_time(prefill, running, most)
-    # Requests of one token never decode: each waits until all others have been read once.
+    # Requests for one token never decode: each waits until all others are prefilled.
     later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
     read = f.mean_over_waves(first, later, waves)
     interference = where(
@@ -116,7 +116,7 @@ class _Pass:
     traffic: Value
     """Bytes that a device moves through its memory."""
     bottleneck: Any
-    """What its products and its attention wait for."""
+    """What limits its products and its attention."""
 
 
 def _all_reduces(i: ServingInputs, tokens: Value) -> Value:
@@ -132,7 +132,7 @@ def _all_reduces(i: ServingInputs, tokens: Value) -> Value:
 
 
 def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
-    """Return the pass in which so many prompts are read together."""
+    """Return the pass that prefills a number of prompts together."""
     model, layers = i.model, i.model.layers
     tokens = prompts * i.seq_len
     layer = inference_layer(d, model, tokens, i.seq_len, model.attended_fraction, i.tp_size)
@@ -145,7 +145,7 @@ def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
         + i.calibration.prompt_overhead
     )
     arithmetic = layer.products.compute + layer.attention
-    # The product that makes keys and values writes them: no other time goes to the cache.
+    # The product that makes keys and values also writes them to the cache, at no extra time.
     streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
     return _Pass(
         time=layers * layer_time + logits.time,
@@ -155,7 +155,7 @@ def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
 
 
 def _decode(i: ServingInputs, d: Device, sequences: Value, context: Value) -> _Pass:
-    """Return the pass in which each sequence gets a token, after so many tokens on average."""
+    """Return the pass that gives each sequence a token, at an average context length."""
     c, model, layers = i.calibration, i.model, i.model.layers
     a = model.attention
     layer = inference_layer(d, model, sequences, context, 1, i.tp_size, a.decode_dim)
@@ -185,7 +185,7 @@ def _decode(i: ServingInputs, d: Device, sequences: Value, context: Value) -> _P
 def _power(
     i: ServingInputs, sequences: Value, context: Value, cycle: Value, traffic: Value
 ) -> dict[str, Value]:
-    """Return power and energy, from the work and the time of one batch, prompts included."""
+    """Return power and energy from the work and the time of one batch, including prompts."""
     c = i.conventions.flops_per_mac
     prompt = token_flops(i.model, i.seq_len, c)
     a = i.model.attention

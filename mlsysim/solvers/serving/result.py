@@ -14,39 +14,39 @@ class ServingResult(Result):
     """Answer of `ServingSolver`: a language model on one device or one tensor-parallel group."""
 
     ttft: Quantity = quantity("ms")
-    """Time to first token that clients see on average, with `batch_size` requests in flight. Under
-    an `efficiency`: the prefill of all prompts of the batch at once, with nothing queued."""
+    """Mean time to first token that clients see, with `batch_size` requests in flight. With
+    `efficiency`: the prefill of all prompts of the batch at once, without a queue."""
     ttft_low: Quantity | None = quantity("ms")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
     ttft_high: Quantity | None = quantity("ms")
     """Upper edge of that band."""
     itl: Quantity = quantity("ms")
-    """Inter-token latency that clients see on average: a decode step at its mean context, and the
-    prefills of other requests that hold it up. Under an `efficiency`: the step alone."""
+    """Mean inter-token latency that clients see: a decode step at its mean context, and the
+    prefills of other requests that delay it. With `efficiency`: the step alone."""
     itl_low: Quantity | None = quantity("ms")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
     itl_high: Quantity | None = quantity("ms")
     """Upper edge of that band."""
     calibration: str
-    """Whose constants were used."""
+    """The calibration used."""
     latency: Quantity = quantity("ms")
     """Time from a request to the last token of its answer."""
     prefill_latency: Quantity = quantity("ms")
-    """Prefill of one prompt that has the device to itself; under an `efficiency`, of the batch."""
+    """Prefill of one prompt that has the device to itself; with `efficiency`, of the batch."""
     decode_latency: Quantity = quantity("ms")
-    """One decode step with no prefill beside it."""
+    """One decode step, without a concurrent prefill."""
     ttft_bottleneck: str
-    """What the prefill waits for: ``"compute"`` or ``"memory"``."""
+    """What limits the prefill: ``"compute"`` or ``"memory"``."""
     itl_bottleneck: str
-    """What a decode step waits for: ``"compute"`` or ``"memory"``."""
+    """What limits a decode step: ``"compute"`` or ``"memory"``."""
     decode_throughput: Quantity = quantity("token/s")
     """Tokens per second while all sequences decode and none is prefilled."""
     request_throughput: Quantity = quantity("1/s")
-    """Requests per second under continuous batching, prefills included."""
+    """Requests per second under continuous batching, including prefills."""
     output_throughput: Quantity = quantity("token/s")
-    """Generated tokens per second under continuous batching, prefills included."""
+    """Generated tokens per second under continuous batching, including prefills."""
     energy_per_token: Quantity | None = quantity("J")
-    """Energy of all devices per generated token, prefills included, hosts apart; `None` without a
+    """Energy of all devices per generated token, including prefills but not hosts; `None` without a
     design power."""
     energy_per_token_low: Quantity | None = quantity("J")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
@@ -56,16 +56,16 @@ class ServingResult(Result):
     """Mean power of one device under continuous batching, from its operations and its memory
     traffic."""
     power_utilization: float | None = number()
-    """Place of that power between idle (0) and design power (1)."""
+    """Position of that power between idle (0) and design power (1)."""
     power_calibration: str
-    """Whose constants of power were used, and whether any measurement stands behind them."""
+    """The power calibration used, and whether any measurement supports it."""
     hfu: float = number()
-    """Hardware FLOPs utilization under continuous batching, each operation against the peak rate of
-    the format that it runs in."""
+    """Hardware FLOPs utilization under continuous batching. Each operation counts at the peak rate
+    of its number format."""
     mbu: float = number()
-    """Model bandwidth utilization: memory traffic over what a device's bandwidth allows."""
+    """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows."""
     running_batch_size: int = number(whole=True)
-    """Sequences that are decoded at once; the others in flight wait for memory."""
+    """Sequences that decode together; the other requests in flight wait for memory."""
     model_weights_size: Quantity = quantity("GB")
     """Weights of the whole model."""
     kv_cache_size: Quantity = quantity("GB")
@@ -75,7 +75,7 @@ class ServingResult(Result):
     memory_capacity: Quantity = quantity("GB")
     """Memory that each device has."""
     memory_utilization: float = number()
-    """Memory needed over memory there; above 1 it does not fit."""
+    """Memory needed divided by memory capacity; above 1 it does not fit."""
     max_batch_size: int = number(whole=True)
     """Most sequences of this length that fit."""
     max_seq_len: int = number(whole=True)

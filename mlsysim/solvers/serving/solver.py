@@ -1,4 +1,4 @@
-"""How fast does a device, or a node, answer prompts, and how many fit at once?"""
+"""How fast does a device or a node answer prompts, and how many requests fit at once?"""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ __all__ = ["ServingSolver"]
 
 
 class ServingSolver(Solver[ServingInputs, ServingResult]):
-    """How fast does a device, or a node, answer prompts, and how many fit at once?
+    """How fast does a device or a node answer prompts, and how many requests fit at once?
 
-    Prefill reads a prompt in one pass: much arithmetic per byte. Decode makes one token per
-    sequence and pass, and for it reads all keys and values and all weights, of experts those that
-    its tokens visit: few operations per byte. By default every operator is timed with the
-    constants of a serving engine, and requests are batched continuously: as one ends, the next is
-    read while the others go on. With `efficiency` given, each pass is one roofline, arithmetic at
+    Prefill reads a prompt in one pass, with many operations per byte. Each decode pass makes one
+    token per sequence and reads all keys and values and all weights (only the visited experts), so
+    it does few operations per byte. By default every operator is timed with the constants of a
+    serving engine, and requests are batched continuously: when one ends, the next is prefilled
+    while the others keep decoding. With `efficiency`, each pass is one roofline, with arithmetic at
     that share of the peak rate and memory at the datasheet's bandwidth, and the batch is static:
-    all prompts are read at once, then decoded.
+    all prompts are prefilled together, then decoded.
     """
 
     inputs = ServingInputs
@@ -67,22 +67,23 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
         ] = None,
     ) -> ServingResult:
-        """Time prefill and decode of requests in flight, and weigh their memory.
+        """Time prefill and decode of the requests in flight, and compute their memory.
 
         Parameters
         ----------
         model
-            A transformer that generates.
+            A transformer that generates text.
         hardware
             A device; or a node, for tensor parallelism.
         seq_len
             Tokens of each prompt.
         output_len
             Tokens generated for each prompt. The decode step is timed at the mean context,
-            `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 nothing
-            ends: all prompts arrive at once, and no prefill holds up a decode.
+            `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 there is
+            no decode: all prompts arrive at once, and no prefill delays a decode step.
         batch_size
-            Requests in flight: clients that send the next request when the last is answered.
+            Requests in flight: clients that send the next request as soon as the last one is
+            answered.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
@@ -92,18 +93,17 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         tp_size
             Devices of the node that share each layer.
         waves
-            Requests that each client sends in turn. All clients start at once, so that the first
-            ones queue; `None` is a run so long that the start does not matter.
+            Requests that each client sends, one after the other. All clients start at once, so the
+            first requests queue; `None` is a run so long that the start does not matter.
         arrivals
-            Requests that arrive together once the start is over: 1 where clients are
-            independent.
+            Requests that arrive together after the start: 1 if clients are independent.
         efficiency
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those of TensorRT-LLM, or what was fitted.
         power_calibration
-            Constants of power; `None` takes those fitted for the device's generation.
+            Constants for power; `None` takes those fitted for the device's generation.
 
         Returns
         -------
@@ -115,13 +115,13 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         ConfigError
             If an argument is out of range, or the model does not generate.
         ParallelismError
-            If `tp_size` does not divide the heads, or is more than the node has devices.
+            If `tp_size` does not divide the heads, or exceeds the number of devices.
 
         Notes
         -----
-        Requests that do not all fit still get times: those that fit run, and the others wait;
-        `feasible` is then False, with the `reasons`. With more memory more of them run. Under a
-        steady load (`waves` is `None`), throughput then rises, latency falls, and the time between
+        If the requests do not all fit, those that fit run and the others wait. The result still has
+        times, with `feasible` False and the `reasons`. With more memory more of them run: under a
+        steady load (`waves` is `None`), throughput rises, latency falls, and the time between
         tokens grows; with a few `waves`, latency may rise as well.
 
         Examples
@@ -150,22 +150,22 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
 
     @classmethod
     def check(cls, inputs: ServingInputs) -> None:
-        """Refuse formats that the device does not compute in, and models that do not generate."""
+        """Refuse formats in which the device cannot compute, and models that do not generate."""
         _check_rate(inputs)
         if not inputs.model.causal:
             raise ConfigError(
-                f"model = {inputs.model.name} reads whole texts and generates none; time its "
+                f"model = {inputs.model.name} encodes text but does not generate any; time its "
                 "forward pass with SingleNodeSolver",
                 argument="model",
             )
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> ServingInputs:
-        """Check every argument, and that they agree with each other."""
+        """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
         if isinstance(inputs.model, MoETransformerModel):
-            # No published run in our table serves a mixture of experts.
+            # Our table has no published run that serves a mixture of experts.
             constants = constants.without_bands()
         return inputs.but(calibration=constants)
 
@@ -191,7 +191,7 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
     advice = (
         f"at most {values['max_batch_size']:.0f} such sequences fit"
         if values["max_batch_size"] >= 1
-        else "not one such sequence fits: store weights more narrowly, shorten the "
+        else "not even one such sequence fits: store weights in a narrower format, shorten the "
         "context, or raise tp_size"
     )
     if (running := int(values["running_batch_size"])) < inputs.batch_size:
@@ -210,12 +210,12 @@ def _basis(values: Mapping[str, Any], inputs: ServingInputs) -> str:
 
 
 def _check_rate(inputs: ServingInputs) -> None:
-    """Refuse a format that the device only stores, and say which argument is for that."""
+    """Refuse a format that the device can only store, and name the arguments for that."""
     try:
         inputs.device.compute.rate(inputs.precision.name)
     except ConfigError as fault:
         fault.message += (
-            "; to store weights or the cache in a format that it does not compute in, pass "
+            "; to store weights or the cache in a format in which it cannot compute, pass "
             "weight_precision= or kv_precision="
         )
         raise

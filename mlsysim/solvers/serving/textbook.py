@@ -15,7 +15,7 @@ __all__ = ["serve_textbook"]
 
 
 def serve_textbook(i: ServingInputs) -> dict[str, Any]:
-    """Read a batch of prompts at once, then decode them token by token."""
+    """Prefill a batch of prompts at once, then decode token by token."""
     model, per_mac = i.model, i.conventions.flops_per_mac
     prompt = token_flops(model, i.seq_len, per_mac)
 
@@ -23,7 +23,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         whole = kv_cache(model, tokens, i.kv_precision.bytes_per_element)
         return f.kv_per_device(whole, i.tp_size, model.attention.cached_heads)
 
-    # Memory, when the last token is made: all weights, visited or not
+    # Memory when the last token is made: all weights, visited or not
     capacity = i.device.memory.capacity
     weights = model.parameters * i.weight_precision.bytes_per_element
     own_weights = weights / i.tp_size
@@ -39,7 +39,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         i.seq_len,
     )
 
-    # Decode: one token for each sequence, at the context that is there on average
+    # Decode: one token for each sequence, at the mean context
     mean_context = f.mean_context(i.seq_len, i.output_len)
     a = model.attention
     score = f.attention_score_flops(model.layers, a.heads, a.decode_dim, mean_context, 1, per_mac)
@@ -80,7 +80,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Pass:
-    """A pass: its whole time, all its operations, a device's traffic, and what it waits for."""
+    """A pass: its time, all its operations, a device's traffic, and its bottleneck."""
 
     time: Value
     flops: Value
@@ -89,7 +89,7 @@ class _Pass:
 
 
 def _pass(i: ServingInputs, flops: Value, own_cache: Value, tokens_each: Value) -> _Pass:
-    """Return a pass in which each sequence has so many tokens."""
+    """Return a pass with a number of tokens per sequence."""
     arithmetic = f.compute_time(flops / i.tp_size, i.peak_rate, i.efficiency)
     read = parameters_read(i.model, i.batch_size * tokens_each)
     traffic = read * i.weight_precision.bytes_per_element / i.tp_size + own_cache

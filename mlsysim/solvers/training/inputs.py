@@ -1,10 +1,10 @@
-"""What a training step depends on, and which sizes make no sense."""
+"""What a training step depends on, and which sizes contradict each other."""
 
 from __future__ import annotations
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
-from mlsysim.core.inputs import Inputs, default
+from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, first_known, gcd, where
 from mlsysim.core.types import (
     Accelerator,
@@ -14,31 +14,26 @@ from mlsysim.core.types import (
     Fleet,
     Loss,
     Optimizer,
-    PowerCalibration,
     Precision,
     Recompute,
     Schedule,
     TransformerModel,
-    find_precision,
 )
 from mlsysim.core.types.fitted import traffic_in
 from mlsysim.core.types.layers import LatentBlock
-from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.training import calibration_for
-from mlsysim.registry.conventions import CONVENTIONS, Conventions
-from mlsysim.registry.operations import POWER_DRAW, PowerDraw
 from mlsysim.solvers.base import Rule
+from mlsysim.solvers.device import DeviceInputs
 
 __all__ = ["RULES", "TrainingInputs"]
 
 
-class TrainingInputs(Inputs):
+class TrainingInputs(DeviceInputs):
     """What a training step depends on: arguments of `DistributedSolver.solve`, and constants."""
 
     model: TransformerModel
     fleet: Fleet
     batch_size: Value
-    precision: Precision
     tp_size: Value
     pp_size: Value
     microbatch_count: Value
@@ -81,18 +76,11 @@ class TrainingInputs(Inputs):
     seq_len: Value = default(lambda i: i.model.seq_len)
     efficiency: Value
     calibration: Calibration = default(lambda i: calibration_for(i.device))
-    power_calibration: PowerCalibration = default(lambda i: power_calibration_for(i.device))
-    conventions: Conventions = default(lambda i: CONVENTIONS)
-    power_draw: PowerDraw = default(lambda i: POWER_DRAW)
-    wide_precision: Precision = default(
-        lambda i: find_precision(i.device.compute.wide_precision(i.precision.name))
-    )
-    """Format of what narrow products leave wide: attention and logits."""
     dispatch_precision: Precision = default(lambda i: i.wide_precision)
 
     @property
     def device(self) -> Accelerator:
-        """The device of which the fleet has many."""
+        """The device that the fleet is made of."""
         return self.fleet.node.accelerator
 
     @property
@@ -114,16 +102,6 @@ class TrainingInputs(Inputs):
     def swap_size(self) -> Value:
         """Devices that swap positions for heads: all that share a sequence, some, or one."""
         return where(self.cp_kind.by_heads > 0, self.cp_size, self.ulysses_size)
-
-    @derived
-    def peak_rate(self) -> Value:
-        """Dense peak rate of a device, in the format of the products."""
-        return self.device.compute.rate(self.precision.name)
-
-    @derived
-    def wide_peak_rate(self) -> Value:
-        """Dense peak rate of a device, in the format of attention and logits."""
-        return self.device.compute.rate(self.wide_precision.name)
 
     @derived
     def gemm_efficiency(self) -> Value:

@@ -1,4 +1,4 @@
-"""What a training step sends, and over which links of the groups that share it."""
+"""Communication of a training step, and the links that carry it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Link:
 
 @dataclass(frozen=True)
 class DeviceLinks:
-    """The links of a device: to those of its node, and its share of the network's ports."""
+    """A device's links: to the others in its node, and its share of the network ports."""
 
     local: Link
     remote: Link
@@ -99,8 +99,8 @@ def tensor_all_reduce_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Va
 def all_reduces(i: TrainingInputs, w: Work) -> Value:
     """Return the tensor-parallel all-reduces of a mean layer.
 
-    Half of them belong to attention, half to the feed-forward block. Where the ranks hold different
-    experts, whole ones, no sum is left to the latter: tokens are exchanged instead.
+    Half of them belong to attention, half to the feed-forward block. Where ranks hold different
+    whole experts, the latter half is not needed: tokens are exchanged instead.
     """
     each = i.recompute.all_reduces_per_layer
     parts = []
@@ -172,7 +172,7 @@ def context_times(
 def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
     """Return the time in which stages hand activations on and gradients back.
 
-    With more than one node, some pair of neighbouring stages sits on two; the slowest decides.
+    With more than one node, some pair of neighboring stages sits on two; the slowest decides.
     """
     several = i.fleet.count > 1
     transfer = f.point_to_point_time(

@@ -1,4 +1,4 @@
-"""Memory of the device that a training step fills most: states, activations, working memory."""
+"""Memory of the fullest device in a training step: states, activations, working memory."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class _Layer:
     """A layer of a group, on one device."""
 
     common: Value
-    """Parameters of its matrices, experts apart."""
+    """Parameters of its matrices, excluding experts."""
     experts: Value
     """Parameters of its experts."""
     buffered: Value
-    """Parameters whose gradients have a buffer of their own: one of each shape."""
+    """Parameters that need their own gradient buffer: one per shape."""
     kept: Value
     """Activations that it keeps of one microbatch."""
     whole: Value
@@ -52,7 +52,7 @@ class _Stage:
     tables: Value
     output_tables: Value
     in_flight: Value
-    """Microbatches whose activations it holds, in parts of its layers."""
+    """Microbatches in flight, as a share of its layers."""
 
 
 def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _working(
     held: list[tuple[Value, _Layer]],
     parameters: Value,
 ) -> Value:
-    """Return what the backward pass holds for a while, at the higher of its two peaks.
+    """Return the temporary memory of the backward pass, at the higher of its two peaks.
 
     It begins with the logits, and then goes through the layers. Gradients are accumulated in place,
     but each product writes its own first, into buffers that are made once per shape
@@ -306,7 +306,7 @@ def _working(
 
 
 def _layer_peak(i: TrainingInputs, w: Work, layer: _Layer) -> Value:
-    """Return gradients of activations, and what is computed again, in one layer's backward pass."""
+    """Return gradients of activations and recomputed activations in one layer's backward pass."""
     widths = layer.gradient_width / i.tp_size + i.model.hidden_dim
     gradients = i.precision.training_bytes * w.own_tokens * widths
     return gradients + (layer.whole - layer.kept) + _visiting(i, w)

@@ -1,4 +1,4 @@
-"""A training step from its operators: every product, collective and launch, and what they hide."""
+"""A training step from its operators: every product, collective and launch, and their overlap."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     given, i = i, in_mean_layer(i)
     d, links, s = _device(i), _links(i), i.calibration.software
     w = training_work(i)
-    # What replicas send while they compute: a lever of the caller's, or as the calibration has it
+    # How much of the replicas' communication overlaps: the caller's choice, or the calibration's
     gather_overlap, gradient_overlap, plain_overlap = (
         first_known(i.gradient_overlap, fitted)
         for fitted in (s.gather_overlap, s.gradient_overlap, s.plain_overlap)
@@ -144,12 +144,12 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     def whole(per_layer: Value) -> Value:
         return count * layers * per_layer
 
-    # What gathers add to a layer
+    # Time that gathers add to a layer
     waiting = maximum(0 * gathers, gathers - layer_time) + (1 - gather_overlap) * minimum(
         layer_time, gathers
     )
     exposed = Times(
-        data=where(by_layer, whole(waiting), 0 * waiting) + once,
+        data=where(by_layer, whole(waiting) + once, once),
         tensor=whole(tensor),
         pipeline=transfer,
         context=whole(context),
@@ -245,7 +245,7 @@ def _links(i: TrainingInputs) -> DeviceLinks:
 
 @dataclass(frozen=True)
 class _Layer:
-    """A mean layer on one microbatch, forward, backward and again, without communication."""
+    """A mean layer on one microbatch: forward, backward and recomputed, without communication."""
 
     time: Value
     forward: Value
@@ -257,7 +257,7 @@ class _Layer:
     streamed: Value
     """The part of its time that only streams through memory."""
     products: Value
-    """The time in which its products would stream, forward."""
+    """The time in which the forward products would stream."""
 
 
 def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Layer:
@@ -354,9 +354,9 @@ def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) ->
 
 
 def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
-    """Return the time of the whole step on one device that holds it all, and needs no microbatches.
+    """Return the time of the whole step on one device with unlimited memory and no microbatches.
 
-    Every operator has all its rows at once, so that no fleet is faster than its devices.
+    Every operator gets all its rows at once, so no fleet can beat the sum of its devices.
     """
     one = i.but(
         tp_size=1,

@@ -1,18 +1,22 @@
-"""Why a training step cannot run, and what would let it."""
+"""Why a training step cannot run, and what to change."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.core.units import format_number
+from mlsysim.core.units import dress, format_number
+from mlsysim.registry.calibration.machines import Machines, machine_for
+from mlsysim.registry.calibration.training import MEASURED, MEASURED_FORMATS
 from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.memory import training_memory
+from mlsysim.solvers.training.work import training_work
 
-__all__ = ["reasons"]
+__all__ = ["outside", "reasons"]
 
 
 def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
-    """Say what a configuration lacks, by how much, and what to change."""
+    """Return what a configuration lacks, by how much, and what to change."""
     found = []
     if not values["fits_memory"]:
         need, have = values["memory"], values["memory_capacity"]
@@ -30,16 +34,32 @@ def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
     return found
 
 
+def outside(i: TrainingInputs) -> list[str]:
+    """Say where a plan lies outside everything that was measured."""
+    found = []
+    for name, (least, most) in MEASURED.items():
+        value = getattr(i, name)
+        if value < least:
+            found.append(f"{name} = {value:,} is below {least:,}, the least of any measured run")
+        elif value > most:
+            found.append(f"{name} = {value:,} is above {most:,}, the most of any measured run")
+    if i.precision.name not in MEASURED_FORMATS:
+        found.append(f"no measured run computed in {i.precision.name}")
+    if machine_for(i.device.generation, i.device.name) is Machines.Uncalibrated:
+        found.append(f"no run was measured on {i.device.name}")
+    return found
+
+
 def _memory_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
-    """Say what would make the step fit: less state per device, or fewer activations."""
+    """Return what would make the step fit: less state per device, or fewer activations."""
     capacity = values["memory_capacity"]
     states = values["weights_memory"] + values["gradient_memory"] + values["optimizer_memory"]
     if states <= capacity:
-        return "the states fit, the activations do not: " + _activation_advice(values, i)
+        return "the states fit, but the activations do not: " + _activation_advice(values, i)
     split = i.tp_size * i.pp_size
     share = (states / capacity).to("").magnitude
     split_more = f"tp_size x pp_size above {split * share:.1f} (now {split})"
-    stage, left = _sharding(values, i)
+    stage, left = _sharding(i)
     if stage is None:
         return f"weights, gradients and optimizer alone need {split_more}"
     return (
@@ -48,20 +68,19 @@ def _memory_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
     )
 
 
-def _sharding(values: Mapping[str, Any], i: TrainingInputs) -> tuple[int | None, Any]:
+def _sharding(i: TrainingInputs) -> tuple[int | None, Any]:
     """Return the first ZeRO stage at which the states fit, and what is left of them."""
-    replicas, now = i.shard_size or values["dp_size"], i.zero_stage
-    held = [values[f"{name}_memory"] for name in ("optimizer", "gradient", "weights")]
-    for stage in range(now + 1, 4):
-        held[stage - 1] = held[stage - 1] / replicas
-        left = held[0] + held[1] + held[2]
-        if left <= values["memory_capacity"]:
-            return stage, left
+    for stage in range(i.zero_stage + 1, 4):
+        plain = i.but(zero_stage=stage).plain()
+        held = training_memory(plain, training_work(plain))
+        left = held["weights_memory"] + held["gradient_memory"] + held["optimizer_memory"]
+        if left <= held["memory_capacity"]:
+            return stage, dress(left, "GB")
     return None, None
 
 
 def _activation_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
-    """Name the levers that are not pulled yet."""
+    """Name the options that are not used yet."""
     levers = []
     if values["microbatch_size"] > 1:
         levers.append("more microbatches")

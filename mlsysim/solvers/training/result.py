@@ -11,12 +11,12 @@ __all__ = ["DeviceStep", "DistributedResult", "Parallelism"]
 
 @record
 class DeviceStep(Result):
-    """What one device does in a step, apart from communication."""
+    """The work of one device in a step, without communication."""
 
     latency: Quantity = quantity("s")
     """Time of its arithmetic."""
     flops: Quantity = quantity("TFLOP")
-    """Its operations, recomputed ones included."""
+    """Its operations, including recomputed ones."""
     memory: Quantity = quantity("GB")
     """Memory it needs."""
 
@@ -34,7 +34,8 @@ class Parallelism(Result):
     cp: int = 1
     """Devices that share each sequence."""
     ep: int = 1
-    """Devices over which experts are dealt out; among those of the replicas, so no factor."""
+    """Devices over which experts are distributed. They are among the replicas' devices, so this is
+    not another factor."""
 
 
 @record
@@ -42,8 +43,8 @@ class DistributedResult(Result):
     """Answer of `DistributedSolver`: one training step on a fleet."""
 
     step_latency_total: Quantity = quantity("s")
-    """Time of the step: compute, communication and bubble, and under an `efficiency` nothing else.
-    From operators, the update of the parameters and waits for the host come on top."""
+    """Time of the step: compute, communication and bubble. The operator-level model adds the
+    parameter update, waits for kernel launches, and a fixed time."""
     step_latency_low: Quantity | None = quantity("s")
     """Lower edge of the band that holds four of five comparable runs; `None` if none is known.
     `band` says which of the two bands below it is."""
@@ -61,50 +62,49 @@ class DistributedResult(Result):
     step_latency_unseen_high: Quantity | None = quantity("s")
     """Upper edge of that band."""
     calibration: str
-    """Whose constants were used, and whether any run stands behind the band."""
+    """The calibration used, and whether any measured run supports the band."""
     effective_throughput: Quantity = quantity("sample/s")
     """Sequences per second: batch over step time."""
     token_throughput: Quantity = quantity("token/s")
     """Tokens per second."""
     scaling_efficiency: float = number()
-    """Time one device of unlimited memory would need, which has no use for microbatches, over the
-    device time that is spent; at most 1."""
+    """Time that one device with unlimited memory would need without microbatches, divided by the
+    total device time spent; at most 1."""
     mfu: float = number()
-    """Model FLOPs utilization: the model's own operations over what the devices could do, each
-    operation against the peak rate of the format that it runs in."""
+    """Model FLOPs utilization: the model's own operations divided by what the devices could do.
+    Each operation counts at the peak rate of its number format."""
     hfu: float = number()
     """Hardware FLOPs utilization: recomputed operations count as well."""
     energy_per_step: Quantity | None = quantity("kJ")
-    """Energy of all devices in the step, hosts apart; `None` without a design power."""
+    """Energy of all devices in the step, excluding hosts; `None` without a design power."""
     energy_per_token: Quantity | None = quantity("J")
-    """Energy of all devices per token, hosts apart."""
+    """Energy of all devices per token, excluding hosts."""
     device_power: Quantity | None = quantity("W")
     """Mean power of one device, from its operations and its memory traffic."""
     power_utilization: float | None = number()
-    """Place of that power between idle (0) and design power (1)."""
+    """Position of that power between idle (0) and design power (1)."""
     power_calibration: str
-    """Whose constants of power were used, and whether any measurement stands behind them."""
+    """The power calibration used, and whether any measurement supports it."""
     mbu: float | None = number()
-    """Model bandwidth utilization: memory traffic over what a device's bandwidth allows. `None`
-    under an `efficiency`, which counts no traffic."""
+    """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows.
+    `None` with `efficiency`, which counts no traffic."""
     compute_latency: Quantity = quantity("s")
     """Arithmetic of the busiest device."""
     communication_latency: Quantity = quantity("s")
     """All communication of a device that computation does not hide. It falls where there is more
     computation to hide it, as with longer sequences."""
     hidden_communication_latency: Quantity = quantity("s")
-    """Communication that runs under computation; none under an `efficiency`."""
+    """Communication that overlaps with computation; none with `efficiency`."""
     dp_communication_latency: Quantity = quantity("s")
-    """Gradients reduced between the replicas, and weights gathered from them, as far as nothing
-    hides it."""
+    """Exposed time to reduce gradients between replicas and to gather sharded weights."""
     tp_communication_latency: Quantity = quantity("s")
-    """Activation all-reduces within the tensor-parallel groups, as far as nothing hides them."""
+    """Exposed time of activation all-reduces within the tensor-parallel groups."""
     pp_communication_latency: Quantity = quantity("s")
     """Activations and gradients handed between pipeline stages."""
     cp_communication_latency: Quantity = quantity("s")
     """Waiting for keys and values of the ranks that share a sequence."""
     ep_communication_latency: Quantity = quantity("s")
-    """Tokens sent to their experts and back, as far as nothing hides them."""
+    """Exposed time to send tokens to their experts and back."""
     pipeline_bubble_latency: Quantity = quantity("s")
     """Time that filling and draining the pipeline adds."""
     optimizer_latency: Quantity = quantity("s")
@@ -117,7 +117,7 @@ class DistributedResult(Result):
     model_flops: Quantity = quantity("TFLOP")
     """The model's operations per step, on all devices."""
     device_flops: Quantity = quantity("TFLOP")
-    """Operations of the busiest device, recomputed ones included."""
+    """Operations of the busiest device, including recomputed ones."""
     dp_size: int = number(whole=True)
     """Data-parallel replicas."""
     microbatch_size: float = number()
@@ -133,18 +133,20 @@ class DistributedResult(Result):
     activation_memory: Quantity = quantity("GB")
     """Part of it for activations that are kept for the backward pass."""
     working_memory: Quantity = quantity("GB")
-    """Part of it for what comes and goes: logits, gradients of activations, buffers of weight
-    gradients, recomputed and gathered layers."""
+    """Part of it for temporary data: logits, gradients of activations, buffers of weight gradients,
+    recomputed and gathered layers."""
     memory_capacity: Quantity = quantity("GB")
     """Memory that a step may use: the `usable_memory` of what a device reports."""
     fits_memory: bool
-    """Whether the memory suffices."""
+    """Whether the step fits in memory."""
     whole_microbatches: bool
     """Whether the batch divides into whole microbatches."""
     feasible: bool
-    """Whether such a step can run."""
+    """Whether the step can run."""
     reasons: tuple[str, ...]
     """Why it cannot; empty if it can."""
+    outside: tuple[str, ...]
+    """Where the plan lies outside everything that was measured: its band says less there."""
     parallelism: Parallelism
     """The sizes of the groups."""
     node_performance: DeviceStep

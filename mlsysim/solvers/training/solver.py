@@ -1,4 +1,4 @@
-"""How long does a training step take on a fleet, and what does the fleet lose?"""
+"""How long does a training step take on a fleet, and where does the time go?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mlsysim.solvers.arguments import (
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.training.inputs import RULES, TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
-from mlsysim.solvers.training.reasons import reasons
+from mlsysim.solvers.training.reasons import outside, reasons
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training.textbook import textbook_step
 
@@ -42,7 +42,7 @@ TRAINING_PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 
 class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
-    """How long does a training step take on a fleet, and what does the fleet lose?
+    """How long does a training step take on a fleet, and where does the time go?
 
     Tensor, context, expert, data and pipeline parallelism, placed in this order from the inside
     out. By default every operator of a layer is timed: matrix products, attention, element-wise
@@ -171,7 +171,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         sequence_parallel
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
-            Activations that are computed again rather than kept: ``"none"``, ``"selective"``
+            Activations that are recomputed rather than kept: ``"none"``, ``"selective"``
             (attention scores, as fused attention does), ``"norms"``, ``"swiglu"`` (nonlinearities
             of the feed-forward blocks), ``"mla_up"`` (heads of latent attention), any of these four
             joined in this order, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
@@ -197,12 +197,12 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             Format of the gradients; `None` takes `precision`, but scatters those that are sharded
             layer by layer as the calibration's software does.
         gradient_compression
-            Bytes of gradients over bytes that replicas send of them, indices of selected values
-            included: 1 sends all, 4 a quarter. Sums stay sums, as in PowerSGD; neither the time
-            to compress nor what it does to learning is counted.
+            Bytes of gradients divided by the bytes that replicas send for them, including indices
+            of selected values: 1 sends all, 4 a quarter. Compressed gradients can still be summed,
+            as in PowerSGD. Neither the time to compress nor the effect on convergence is counted.
         gradient_overlap
-            Share of what the replicas exchange that runs under computation, as far as there is
-            enough of it: 0 nothing, 1 all. `None` takes the calibration's.
+            Share of the replicas' communication that can overlap with computation, if there is
+            enough computation: 0 none, 1 all. `None` takes the calibration's value.
         seq_len
             Tokens per sequence; `None` takes the model's training length.
         efficiency
@@ -210,10 +210,10 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those fitted for the device and for the
-            software that the plan tells of: sharded or not, in eight bits or more.
+            software that the plan implies: sharded or not, in eight bits or more.
         power_calibration
-            Constants of what operations and bytes draw in power; `None` takes those fitted for the
-            device's generation.
+            Constants for the power that operations and memory traffic draw; `None` takes those
+            fitted for the device's generation.
 
         Returns
         -------
@@ -229,7 +229,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
         Notes
         -----
-        A configuration that does not fit the memory, or whose batch does not divide into whole
+        A configuration that does not fit in memory, or a batch that does not divide into whole
         microbatches, still returns its times, with `feasible` False and the `reasons`.
 
         Examples
@@ -253,7 +253,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
     @classmethod
     def check(cls, inputs: TrainingInputs) -> None:
-        """Refuse formats that cannot train, or that the device does not compute in."""
+        """Refuse formats that cannot train, or in which the device cannot compute."""
         precision = inputs.precision.name
         if precision not in TRAINING_PRECISIONS:
             raise ConfigError(
@@ -272,7 +272,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> TrainingInputs:
-        """Check every argument, and that they agree with each other."""
+        """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
 
@@ -291,6 +291,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             "band": lambda: inputs.calibration.basis if values.get("step_latency_low") else "",
             "power_calibration": lambda: inputs.power_calibration.name,
             "reasons": lambda: tuple(reasons(values, inputs)),
+            "outside": lambda: tuple(outside(inputs)),
             "parallelism": lambda: Parallelism(
                 dp=values["dp_size"],
                 tp=inputs.tp_size,

@@ -1,4 +1,4 @@
-"""A training step at a constant efficiency, in which nothing overlaps: the textbook's account."""
+"""A training step at a constant efficiency without overlap: the textbook model."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
 
 
 def _links(i: TrainingInputs) -> DeviceLinks:
-    """Return the links as their datasheets have them."""
+    """Return the links with their datasheet values."""
     node, fabric = i.fleet.node, i.fleet.fabric
     return DeviceLinks(
         local=Link(node.scale_up.bandwidth, node.scale_up.latency),

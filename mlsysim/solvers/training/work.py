@@ -161,7 +161,7 @@ class Work:
     expert_shards: Value
     """The same for those of experts."""
     own_common: Value
-    """Parameters on one device, experts apart."""
+    """Parameters on one device, excluding experts."""
     own_experts: Value
     """Parameters of experts on one device."""
     trained_common: Value

@@ -1,0 +1,537 @@
+"""Calibrations of one cluster, as records and as files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from mlsysim.config.document import Document, document_of
+from mlsysim.config.faults import KeyPath, refusal
+from mlsysim.config.parts import kind_of
+from mlsysim.config.yaml_reader import read_yaml
+from mlsysim.config.yaml_writer import write_yaml
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import Record, number, plain_data, record, units_of
+from mlsysim.core.files import printable, read_bytes, write_text
+from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Calibration, Machine, Software, Source
+from mlsysim.core.units import Quantity
+from mlsysim.scenario.amounts import read_amount
+
+__all__ = [
+    "ClusterCalibration",
+    "FittedFactor",
+    "NextRun",
+    "RefusedRow",
+    "UsedRow",
+    "assemble",
+    "load_calibration",
+]
+
+FORMAT = 1
+_KEYS = (
+    "format",
+    "mlsysim",
+    "name",
+    "device",
+    "base",
+    "band",
+    "unseen_band",
+    "formats",
+    "factors",
+    "rows",
+    "refused",
+    "next_run",
+    "machine",
+    "software",
+)
+MAX_BYTES = 256 * 1024
+_OPEN = 0.9
+"""Share of the prior's spread above which the runs have not told a constant."""
+
+
+@record
+class FittedFactor(Record):
+    """What a constant was multiplied by.
+
+    Attributes
+    ----------
+    name : str
+        The constant, a field of `Machine` or of `Software`.
+    factor : float
+        Its value over that of the base.
+    uncertainty : float
+        Standard deviation of the factor's logarithm, given the runs.
+    prior : float
+        The same before any run was seen.
+    """
+
+    name: str
+    factor: float = number()
+    uncertainty: float = number(zero=True)
+    prior: float = number()
+
+    @property
+    def identified(self) -> bool:
+        """Whether the runs told anything about it."""
+        return self.uncertainty <= _OPEN * self.prior
+
+
+@record
+class UsedRow(Record):
+    """A run that the constants were fitted to.
+
+    Attributes
+    ----------
+    id : str
+        Identifier of the row.
+    measured : float
+        Time of a step, in seconds.
+    before, after : float
+        What the model predicted with the base's constants, and what it does with these.
+    """
+
+    id: str
+    measured: float = number()
+    before: float = number()
+    after: float = number()
+
+
+@record
+class RefusedRow(Record):
+    """A row that was left out.
+
+    Attributes
+    ----------
+    id : str
+        Identifier of the row.
+    reason : str
+        Why, and what to change.
+    """
+
+    id: str
+    reason: str
+
+
+@record
+class NextRun(Record):
+    """The single run that would narrow the band most.
+
+    Attributes
+    ----------
+    like : str
+        Identifier of the row that it is like.
+    changes : Mapping[str, object]
+        Arguments of `DistributedSolver.solve` that differ; ``nodes`` is the count of the fleet.
+    band_low, band_high : float
+        The band once it is measured.
+    """
+
+    like: str
+    changes: Mapping[str, Any]
+    band_low: float = number()
+    band_high: float = number()
+
+    def __str__(self) -> str:
+        changes = ", ".join(f"{name} = {value}" for name, value in self.changes.items())
+        return f"like {printable(self.like)}, with {changes}"
+
+
+@record
+class ClusterCalibration(Calibration):
+    """Constants that were drawn toward the runs of one cluster, by `calibrate`.
+
+    A `Calibration` like those of the registry: pass it as ``calibration=``.
+
+    Attributes
+    ----------
+    device : str
+        The device that the runs used.
+    base_machine, base_software : str
+        Names of the constants that the fit started from.
+    made_with : str
+        Version of the package that fitted it. Another version may model a step differently:
+        calibrate again, from the same rows.
+    factors : tuple of FittedFactor
+        What each constant was multiplied by, and how sure that is.
+    rows : tuple of UsedRow
+        The runs it was fitted to.
+    refused : tuple of RefusedRow
+        The rows that were left out, with reasons.
+    next_run : NextRun or None
+        What to measure next.
+    """
+
+    device: str = ""
+    base_machine: str = ""
+    base_software: str = ""
+    made_with: str = ""
+    factors: tuple[FittedFactor, ...] = ()
+    rows: tuple[UsedRow, ...] = ()
+    refused: tuple[RefusedRow, ...] = ()
+    next_run: NextRun | None = None
+
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """Constants that the runs could not tell: they are near those of the base."""
+        return tuple(each.name for each in self.factors if not each.identified)
+
+    def errors(self) -> tuple[float, float]:
+        """Return the mean absolute error over the rows in percent, before and after."""
+
+        def mean(predicted: str) -> float:
+            each = [abs(float(getattr(row, predicted)) / row.measured - 1) for row in self.rows]
+            return 100 * sum(each) / len(each)
+
+        return mean("before"), mean("after")
+
+    def table(self) -> Table:
+        """Return the factors as a table, with the constants' uncertainty in percent."""
+        return Table(
+            {
+                "constant": Column([each.name for each in self.factors]),
+                "factor": Column([each.factor for each in self.factors]),
+                "uncertainty": Column([100 * each.uncertainty for each in self.factors], "%"),
+                "before": Column([100 * each.prior for each in self.factors], "%"),
+            },
+            limit=None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the calibration as plain data, as it is in a file."""
+        data = {
+            "format": FORMAT,
+            "mlsysim": self.made_with,
+            "name": self.name,
+            "device": self.device,
+            "base": {"machine": self.base_machine, "software": self.base_software},
+            "band": {"low": self.family_band_low, "high": self.family_band_high},
+            "unseen_band": {"low": self.unseen_band_low, "high": self.unseen_band_high},
+            "formats": list(self.formats),
+            "factors": {
+                each.name: {
+                    "factor": each.factor,
+                    "uncertainty": each.uncertainty,
+                    "prior": each.prior,
+                }
+                for each in self.factors
+            },
+            "rows": [
+                {
+                    "id": row.id,
+                    "measured": row.measured,
+                    "before": row.before,
+                    "after": row.after,
+                }
+                for row in self.rows
+            ],
+            "refused": [{"id": row.id, "reason": row.reason} for row in self.refused],
+            "next_run": None,
+            "machine": written(self.machine),
+            "software": {"release": self.software.release} | written(self.software),
+        }
+        if self.next_run is not None:
+            data["next_run"] = {
+                "like": self.next_run.like,
+                "changes": plain_data(self.next_run.changes),
+                "band": {"low": self.next_run.band_low, "high": self.next_run.band_high},
+            }
+        return data
+
+    def to_yaml(self) -> str:
+        """Return the calibration as YAML, which `load_calibration` reads from a file."""
+        return write_yaml(self.to_dict())
+
+    def save(self, path: str | Path) -> None:
+        """Write the calibration to a YAML file, which `load_calibration` reads.
+
+        Parameters
+        ----------
+        path
+            A file that ends in ``.yaml`` or ``.yml``; one that is there is replaced.
+
+        Raises
+        ------
+        ConfigError
+            If the name has another ending, or the file cannot be written.
+        """
+        place = _yaml_path(path)
+        try:
+            write_text(place, self.to_yaml())
+        except (OSError, ValueError) as fault:
+            raise ConfigError(
+                f"path = {shown(path)} cannot be written: {fault}", argument="path"
+            ) from fault
+
+    def __str__(self) -> str:
+        before, after = self.errors()
+        runs = "run" if len(self.rows) == 1 else "runs"
+        lines = [
+            f"{printable(self.name)}: {self.device}, calibrated on {len(self.rows)} {runs}",
+            f"started from: {self.base_machine}, {self.base_software}",
+            f"mean error on these runs: {before:.1f}% before, {after:.1f}% after",
+            f"band: {self.family_band_low:.3g} to {self.family_band_high:.3g} times the prediction",
+            "",
+            str(self.table()),
+        ]
+        if self.unidentified:
+            lines += ["", f"not identified by these runs: {', '.join(self.unidentified)}"]
+        if self.next_run is not None:
+            low, high = self.next_run.band_low, self.next_run.band_high
+            lines += ["", f"measure next: {self.next_run} (band: {low:.3g} to {high:.3g})"]
+        if self.refused:
+            lines += ["", f"{len(self.refused)} refused:"]
+            lines += [f"  {printable(row.id)}: {printable(row.reason)}" for row in self.refused]
+        return "\n".join(lines)
+
+
+def load_calibration(path: str | Path) -> ClusterCalibration:
+    """Read a calibration that `calibrate` made and `ClusterCalibration.save` wrote.
+
+    Parameters
+    ----------
+    path
+        A file that ends in ``.yaml`` or ``.yml``.
+
+    Returns
+    -------
+    ClusterCalibration
+        The same constants, to pass as ``calibration=``.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, has another format, or says anything that makes no sense.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from mlsysim import calibrate, load_calibration
+    >>> run = dict(
+    ...     id="first",
+    ...     model="Llama3_8B",
+    ...     hardware="H100",
+    ...     n_gpus=8,
+    ...     global_batch=16,
+    ...     seq_len=8192,
+    ...     zero_stage=3,
+    ...     flash_attention=1,
+    ...     step_time_s=3.2,
+    ... )
+    >>> ours = calibrate([run], name="ours")
+    >>> file = Path(mkdtemp()) / "ours.yaml"
+    >>> ours.save(file)
+    >>> load_calibration(file) == ours
+    True
+    """
+    place = _yaml_path(path)
+    try:
+        text = read_bytes(place, MAX_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{place.name} is not UTF-8 text", argument="path") from None
+    return _made(read_yaml(text, place.name))
+
+
+def assemble(data: Mapping[str, Any]) -> ClusterCalibration:
+    """Return the calibration that plain data describes, marked as made by this version."""
+    # The package that this module is in: importing it by name would turn the layers around.
+    own = sys.modules[__name__.partition(".")[0]].__version__
+    marks = {"format": FORMAT, "mlsysim": own, "next_run": None}
+    return _made(document_of(marks | dict(data)))
+
+
+def written(row: Machine | Software) -> dict[str, Any]:
+    """Return a record's numbers: plain ones as they are, others as text with their unit."""
+    found: dict[str, Any] = {}
+    for name, unit, plain in units_of(type(row)):
+        value = getattr(row, name)
+        found[name] = value if plain else f"{value.to(unit).magnitude:.6g} {unit}"
+    return found
+
+
+def _yaml_path(path: Any) -> Path:
+    if not isinstance(path, (str, PathLike)) or Path(path).suffix.lower() not in (".yaml", ".yml"):
+        raise ConfigError(
+            f"path = {shown(path)} is not the name of a YAML file: give one that ends in .yaml",
+            argument="path",
+        )
+    return Path(path)
+
+
+def _made(document: Document) -> ClusterCalibration:
+    """Make the record that a document describes, or refuse the document."""
+    if document.faults:
+        raise refusal(document.faults)
+    data = document.data
+    stated = data.get("format") if isinstance(data, Mapping) else None
+    if stated != FORMAT:
+        found = "no format" if stated is None else f"format {shown(stated)}"
+        raise document.stop(
+            f"has {found}, and this version reads format {FORMAT} of calibrations: give a file "
+            "that `mlsysim calibrate` wrote, or calibrate again from the runs",
+            path=("format",),
+        )
+    try:
+        return ClusterCalibration(**_arguments(_Part(document, (), data)))
+    except ConfigError as fault:
+        if getattr(fault, "faults", ()):  # refused with its place already
+            raise
+        raise document.stop(fault.message) from None
+
+
+def _arguments(top: _Part) -> dict[str, Any]:
+    """Return the arguments of the record."""
+    top.only(*_KEYS)
+    base, band, unseen = (top.part(key) for key in ("base", "band", "unseen_band"))
+    factors = [
+        FittedFactor(name=each.name, **each.numbers("factor", "uncertainty", "prior"))
+        for each in top.part("factors").parts()
+    ]
+    rows = [
+        UsedRow(id=each.text("id"), **each.numbers("measured", "before", "after"))
+        for each in top.parts("rows")
+    ]
+    refused = [
+        RefusedRow(id=each.text("id"), reason=each.text("reason")) for each in top.parts("refused")
+    ]
+    if not rows:
+        raise top.refusal("rows", "is empty: a calibration has at least one run")
+    following = None
+    if top.has("next_run"):
+        part = top.part("next_run")
+        reached = part.part("band").numbers("low", "high")
+        following = NextRun(
+            like=part.text("like"),
+            changes=part.part("changes").data,
+            band_low=reached["low"],
+            band_high=reached["high"],
+        )
+    name, made_with = top.text("name"), top.text("mlsysim")
+    machine, software = base.text("machine"), base.text("software")
+    source = Source(
+        title=f"Calibrated on runs of {name}",
+        locator=f"rows: {len(rows)}; mlsysim {made_with}",
+        note=f"started from {machine}, {software}",
+    )
+    told = frozenset(each.name for each in factors if each.identified)
+    own: dict[str, Any] = {"name": name, "source": source}
+    return own | {
+        "machine": Machine(**own, **_record(Machine, top.part("machine"), told)),
+        "software": Software(
+            **own,
+            release=top.part("software").text("release"),
+            **_record(Software, top.part("software"), told),
+        ),
+        "formats": tuple(top.texts("formats")),
+        "family_band_low": band.number("low"),
+        "family_band_high": band.number("high"),
+        # Constants that no run was compared with have no such band.
+        "unseen_band_low": unseen.number("low") if unseen.has("low") else None,
+        "unseen_band_high": unseen.number("high") if unseen.has("high") else None,
+        "device": top.text("device"),
+        "base_machine": machine,
+        "base_software": software,
+        "made_with": made_with,
+        "factors": tuple(factors),
+        "rows": tuple(rows),
+        "refused": tuple(refused),
+        "next_run": following,
+    }
+
+
+def _record(kind: type[Machine | Software], part: _Part, told: frozenset[str]) -> dict[str, Any]:
+    """Return the numbers of a record, and mark those that no run told as estimates."""
+    units = {name: (unit, plain) for name, unit, plain in units_of(kind)}
+    part.only(*units, *(["release"] if kind is Software else []))
+    numbers = {
+        name: part.number(name) if plain else part.amount(name, unit)
+        for name, (unit, plain) in units.items()
+    }
+    return numbers | {"estimated": frozenset(units) - told}
+
+
+class _Part:
+    """A mapping in a document, and where it stands. What is not as expected is an error."""
+
+    def __init__(self, document: Document, path: KeyPath, data: Any) -> None:
+        self._document, self._path = document, path
+        if not isinstance(data, Mapping):
+            raise self._refusal(path, f"is {kind_of(data)}: write keys and values")
+        self.data = data
+
+    @property
+    def name(self) -> str:
+        """The last key on the way to it."""
+        return str(self._path[-1])
+
+    def only(self, *keys: str) -> None:
+        """Refuse keys that are unknown or missing."""
+        for key in self.data:
+            if key not in keys:
+                raise self.refusal(key, f"unknown key; known: {', '.join(keys)}")
+        for key in keys:
+            self._value(key)
+
+    def has(self, key: str) -> bool:
+        """Tell whether a key has a value."""
+        return self._value(key) is not None
+
+    def part(self, key: str) -> _Part:
+        """Return the mapping below a key."""
+        return _Part(self._document, (*self._path, key), self._value(key))
+
+    def parts(self, key: str | None = None) -> list[_Part]:
+        """Return the mappings in the list below a key; without one, those below all keys."""
+        if key is None:
+            return [self.part(each) for each in self.data]
+        path, items = (*self._path, key), self._items(key)
+        return [_Part(self._document, (*path, place), each) for place, each in enumerate(items)]
+
+    def texts(self, key: str) -> list[str]:
+        """Return the texts in the list below a key."""
+        return [str(each) for each in self._items(key)]
+
+    def text(self, key: str) -> str:
+        """Return the text below a key."""
+        value = self._value(key)
+        if not isinstance(value, str):
+            raise self.refusal(key, f"is {kind_of(value)}: write text")
+        return value
+
+    def number(self, key: str) -> float:
+        """Return the number below a key."""
+        value = self._value(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refusal(key, f"is {kind_of(value)}: write a number")
+        return float(value)
+
+    def numbers(self, *keys: str) -> dict[str, float]:
+        """Return the numbers below several keys."""
+        return {key: self.number(key) for key in keys}
+
+    def amount(self, key: str, unit: str) -> Quantity:
+        """Return the quantity below a key."""
+        amount: Quantity = read_amount(self.text(key), unit, key)
+        return amount
+
+    def _items(self, key: str) -> list[Any]:
+        value = self._value(key)
+        if not isinstance(value, list):
+            raise self.refusal(key, f"is {kind_of(value)}: write a list")
+        return value
+
+    def _value(self, key: str) -> Any:
+        if key not in self.data:
+            raise self.refusal(key, "is missing")
+        return self.data[key]
+
+    def refusal(self, key: str, message: str) -> ConfigError:
+        """Compose the error for what is below a key."""
+        return self._refusal((*self._path, key), message)
+
+    def _refusal(self, path: KeyPath, message: str) -> ConfigError:
+        return self._document.stop(message, self._document.line_of(path), path)

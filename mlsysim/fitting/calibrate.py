@@ -1,0 +1,219 @@
+"""Draw published constants toward the runs of one cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlsysim.config.cluster import ClusterCalibration, assemble
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import units_of
+from mlsysim.core.types import Calibration, Machine, Software
+from mlsysim.fitting.constants import amounts, constants_of
+from mlsysim.fitting.outliers import fit_without_outliers
+from mlsysim.fitting.posterior import Posterior, log_times
+from mlsysim.fitting.proposals import Pool, pool_of
+from mlsysim.fitting.runs import Run, base_of, check_alike, runs_of
+from mlsysim.scenario.names import find_entry
+from mlsysim.validation.rows import Row
+from mlsysim.validation.validate import rows_of
+
+__all__ = ["MAX_ROWS", "calibrate"]
+
+MAX_ROWS = 300
+"""More rows are refused: a cluster is known after twenty."""
+_LONGEST = 300
+"""Characters of an identifier or of a reason in the artifact."""
+
+
+def calibrate(
+    source: str | Path | Iterable[Row | Mapping[str, Any]] | Any,
+    *,
+    base: Calibration | str | None = None,
+    name: str | None = None,
+) -> ClusterCalibration:
+    """Fit the constants of training to measured steps of one cluster.
+
+    Published constants are drawn toward the runs, each by as much as machines and frameworks
+    differ in it. Three runs are enough for most plans, and one already helps.
+
+    Parameters
+    ----------
+    source
+        A CSV file with a head, one measured run a row; or rows that were read, such as those of
+        `csv.DictReader` or a pandas DataFrame. The columns are those of `validate` for training.
+    base
+        Constants to start from: a calibration, or its name in `Calibrations`. `None` takes those
+        that the device and the group of the rows choose.
+    name
+        What to call the cluster; `None` takes the name of the file.
+
+    Returns
+    -------
+    ClusterCalibration
+        Constants to pass as ``calibration=``, with the uncertainty of each, the band of
+        predictions, the rows that were refused with reasons, and which run to measure next.
+
+    Raises
+    ------
+    ConfigError
+        If `source` cannot be read, has runs of several devices, or has no row that can be used.
+
+    Notes
+    -----
+    The factors on the constants are the most probable ones. Before any run is seen, their
+    logarithms are normal around zero with the spread of the fitted population; the logarithm of
+    measured over predicted time is normal with a spread of 6%, and beyond that its tails are those
+    of an exponential. Their uncertainty is that of the normal distribution with the same curvature
+    (Laplace's approximation). The band holds four of five runs of the plans measured and of those
+    next to them; it is wider where the runs agree less with each other than the model expects.
+
+    A row is refused if a cell is missing or wrong, if its arithmetic would need more than the peak
+    rate, or if it is far slower than the other runs explain.
+
+    Examples
+    --------
+    >>> import mlsysim
+    >>> runs = [
+    ...     dict(
+    ...         id="short",
+    ...         model="Llama3_8B",
+    ...         hardware="H100",
+    ...         n_gpus=8,
+    ...         global_batch=16,
+    ...         seq_len=8192,
+    ...         zero_stage=3,
+    ...         flash_attention=1,
+    ...         step_time_s=3.2,
+    ...     ),
+    ...     dict(
+    ...         id="typo",
+    ...         model="Llama3_8B",
+    ...         hardware="H100",
+    ...         n_gpus=8,
+    ...         global_batch=16,
+    ...         seq_len=8192,
+    ...         zero_stage=3,
+    ...         flash_attention=1,
+    ...         step_time_s=0.32,
+    ...     ),
+    ... ]
+    >>> ours = mlsysim.calibrate(runs, name="ours")
+    >>> [row.id for row in ours.rows], [row.id for row in ours.refused]
+    (['short'], ['typo'])
+    >>> row = ours.rows[0]
+    >>> abs(row.after - row.measured) < abs(row.before - row.measured)
+    True
+    """
+    given = find_entry(base, (Calibration,), "base") if isinstance(base, str) else base
+    if given is not None and not isinstance(given, Calibration):
+        raise ConfigError(
+            f"base = {shown(base)} is not a Calibration: pass one such as "
+            "Calibrations.H100_Megatron, or its name",
+            argument="base",
+        )
+    rows = rows_of(source)
+    if len(rows) > MAX_ROWS:
+        raise ConfigError(
+            f"source has {len(rows)} rows: give at most {MAX_ROWS}, such as three to twenty of "
+            "different plans",
+            argument="source",
+        )
+    runs, refused = runs_of(rows, given)
+    if not runs:
+        reasons = "; ".join(f"{row}: {reason}" for row, reason in refused[:3])
+        more = f"; and {len(refused) - 3} more" if len(refused) > 3 else ""
+        raise ConfigError(
+            f"source has no run to calibrate with ({reasons}{more})"
+            if refused
+            else "source = [] holds no measurements",
+            argument="source",
+        )
+    check_alike(runs, given)
+    base = base_of(runs) if given is None else given
+    constants = constants_of(base, [run.admitted for run in runs])
+    kept, found, slow = fit_without_outliers(runs, constants, base)
+    return assemble(
+        _artifact(
+            name or (Path(source).stem if isinstance(source, str | Path) else "cluster"),
+            base,
+            kept,
+            found,
+            pool_of(kept, found),
+            [*refused, *slow],
+        )
+    )
+
+
+def _artifact(
+    name: str,
+    base: Calibration,
+    runs: Sequence[Run],
+    found: Posterior,
+    pool: Pool,
+    refused: Sequence[tuple[str, str]],
+) -> dict[str, Any]:
+    """Compose the artifact as plain data, with the digits that are worth keeping."""
+    after = log_times(runs, found.constants, found.logs[None])[:, 0]
+    data: dict[str, Any] = {
+        "name": name,
+        "device": runs[0].admitted.device.name,
+        "base": {"machine": base.machine.name, "software": base.software.name},
+        "band": _band(pool.half_band),
+        "unseen_band": {"low": base.unseen_band_low, "high": base.unseen_band_high},
+        "formats": list(base.formats),
+        "factors": {
+            constant.name: {
+                "factor": _short(math.exp(log)),
+                "uncertainty": _short(constant.spread * share),
+                "prior": _short(constant.spread),
+            }
+            for constant, log, share in zip(
+                found.constants, found.logs, found.shrinkage, strict=True
+            )
+        },
+        "rows": [
+            {
+                "id": run.id[:_LONGEST],
+                "measured": _short(run.measured),
+                "before": _short(run.predicted),
+                "after": _short(math.exp(log)),
+            }
+            for run, log in zip(runs, after, strict=True)
+        ],
+        "refused": [{"id": row[:_LONGEST], "reason": reason[:_LONGEST]} for row, reason in refused],
+    }
+    if pool.best is not None:
+        data["next_run"] = {
+            "like": pool.best.like[:_LONGEST],
+            "changes": pool.best.changes,
+            "band": _band(pool.best.half_band),
+        }
+    factors: dict[str, dict[str, float]] = {"machine": {}, "software": {}}
+    for constant, log in zip(found.constants, found.logs, strict=True):
+        factors[constant.part] |= dict.fromkeys(constant.fields, math.exp(log))
+    data["machine"] = _multiplied(base.machine, factors["machine"])
+    data["software"] = {"release": base.software.release} | _multiplied(
+        base.software, factors["software"]
+    )
+    return data
+
+
+def _multiplied(row: Machine | Software, factors: Mapping[str, float]) -> dict[str, Any]:
+    """Return a record's numbers times factors: plain ones as they are, others with their unit."""
+    units = {field: unit for field, unit, plain in units_of(type(row)) if not plain}
+    found: dict[str, Any] = {}
+    for field, value in amounts(row).items():
+        number = float(f"{value * factors.get(field, 1.0):.6g}")
+        found[field] = f"{number:.6g} {units[field]}" if field in units else number
+    return found
+
+
+def _band(half: float) -> dict[str, float]:
+    return {"low": _short(math.exp(-half)), "high": _short(math.exp(half))}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -1,0 +1,133 @@
+"""The constants that runs of one cluster may move, and inputs with other values of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.fields import units_of
+from mlsysim.core.forms import replaced
+from mlsysim.core.types import Calibration
+from mlsysim.registry.calibration.priors import PRIORS
+from mlsysim.solvers.training.inputs import TrainingInputs
+
+__all__ = ["Constant", "Floats", "amounts", "changed", "constants_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One factor, and the fields that it multiplies.
+
+    Attributes
+    ----------
+    name : str
+        The first of its fields.
+    part : {"machine", "software"}
+        The record that has them.
+    fields : tuple of str
+        What the factor multiplies.
+    spread : float
+        Standard deviation of its logarithm before any run is seen.
+    """
+
+    name: str
+    part: str
+    fields: tuple[str, ...]
+    spread: float
+
+    def edges(self, calibration: Calibration) -> tuple[float, float]:
+        """Return the least and the most that the factor's logarithm can be, from a base."""
+        values = amounts(getattr(calibration, self.part))
+        known = PRIORS[self.part]
+        low, high = -math.inf, math.inf
+        for field in self.fields:
+            if values[field] > 0:
+                _, _, least, most = known.get(field, known[self.name])
+                low = max(low, math.log(least / values[field]))
+                high = min(high, math.log(most / values[field]))
+        # A base beyond the edges stays where it is.
+        return min(low, 0.0), max(high, 0.0)
+
+
+def _constant(part: str, *fields: str, speed: str = "") -> Constant:
+    """Declare a constant; `speed` is a framework's share of it, which runs cannot separate."""
+    own = PRIORS[part][fields[0]][1]
+    return Constant(
+        fields[0], part, fields, math.hypot(own, PRIORS["software"][speed][1] if speed else 0)
+    )
+
+
+_CONSTANTS = (
+    _constant(
+        "machine",
+        "gemm_efficiency",
+        "gemm_efficiency_fp8",
+        "gemm_efficiency_fp4",
+        speed="gemm_speed",
+    ),
+    _constant("machine", "attention_efficiency", speed="attention_speed"),
+    _constant("machine", "link_efficiency"),
+    _constant("machine", "nic_efficiency"),
+    _constant("software", "hidden_bytes"),
+    _constant("software", "cast_bytes"),
+    _constant("software", "score_bytes"),
+    _constant("software", "collective_overhead"),
+    _constant("software", "gather_overlap"),
+    _constant("software", "gradient_overlap", "plain_overlap"),
+    _constant("software", "tensor_overlap"),
+    _constant("software", "layer_launch"),
+    _constant("software", "expert_launch"),
+    _constant("software", "expert_efficiency"),
+    _constant("software", "routing_bytes"),
+    _constant("software", "exchange_overlap"),
+    _constant("software", "step_overhead"),
+)
+_OF_EXPERTS = {"expert_launch", "expert_efficiency", "routing_bytes", "exchange_overlap"}
+
+
+def constants_of(base: Calibration, runs: Iterable[TrainingInputs]) -> tuple[Constant, ...]:
+    """Return the constants that apply to a cluster's runs, whether or not the runs can move them.
+
+    Those of experts need a model with experts, conversion a narrow format, and scores attention
+    that is not fused. A constant of zero is switched off.
+    """
+    runs = tuple(runs)
+    absent = set()
+    if not any(i.model.moe_layers > 0 for i in runs):
+        absent |= _OF_EXPERTS
+    if not any(i.precision.bits < 16 for i in runs):
+        absent.add("cast_bytes")
+    if all(i.attention.fused for i in runs):
+        absent.add("score_bytes")
+    return tuple(
+        constant
+        for constant in _CONSTANTS
+        if constant.name not in absent
+        and any(amounts(getattr(base, constant.part))[field] > 0 for field in constant.fields)
+    )
+
+
+def amounts(row: Any) -> dict[str, float]:
+    """Return a record's numbers in the units that its class declares."""
+    return {
+        field: getattr(row, field) if plain else getattr(row, field).to(unit).magnitude
+        for field, unit, plain in units_of(type(row))
+    }
+
+
+def changed(i: TrainingInputs, constants: Sequence[Constant], logs: Floats) -> TrainingInputs:
+    """Return plain inputs with constants times factors: one row of logarithms for each answer."""
+    made: dict[str, dict[str, Any]] = {"machine": {}, "software": {}}
+    for constant, column in zip(constants, logs.T, strict=True):
+        held = getattr(i.calibration, constant.part)
+        for field in constant.fields:
+            made[constant.part][field] = getattr(held, field) * np.exp(column)
+    parts = {part: replaced(getattr(i.calibration, part), **made[part]) for part in made}
+    return i.but(calibration=replaced(i.calibration, **parts))

@@ -1,0 +1,150 @@
+"""Measured runs of one cluster: rows that a fit can use, and why it cannot use the others."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, MLSysError, shown
+from mlsysim.core.fields import units_of
+from mlsysim.core.types import Calibration, Software
+from mlsysim.solvers import DistributedSolver
+from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.operators import operator_step
+from mlsysim.validation import training
+from mlsysim.validation.rows import Row, Skip
+
+__all__ = ["Run", "base_of", "check_alike", "run_of", "runs_of"]
+
+_DEFAULTS = {
+    name: item.default
+    for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured run.
+
+    Attributes
+    ----------
+    id : str
+        Identifier of its row.
+    arguments : dict
+        Arguments of `DistributedSolver.solve`.
+    admitted : TrainingInputs
+        The same as the model's inputs.
+    plain : TrainingInputs
+        Their plain form.
+    measured : float
+        Time of a step in seconds; NaN for a run that is only planned.
+    predicted : float
+        The same with the base's constants.
+    busy : float
+        Share of the peak rate that the device reaches in this prediction.
+    """
+
+    id: str
+    arguments: dict[str, Any]
+    admitted: TrainingInputs
+    plain: TrainingInputs
+    measured: float
+    predicted: float
+    busy: float
+
+
+def run_of(name: str, arguments: dict[str, Any], measured: float) -> Run:
+    """Return a run; its arguments have to be valid.
+
+    Raises
+    ------
+    ConfigError
+        If they are not.
+    """
+    admitted = DistributedSolver.admit(_DEFAULTS | arguments)
+    for fault in DistributedSolver.faults(admitted):
+        raise fault
+    plain = admitted.plain()
+    outputs = operator_step(plain.but())
+    predicted, busy = outputs["step_latency_total"], max(outputs["mfu"], outputs["hfu"])
+    return Run(name, arguments, admitted, plain, measured, float(predicted), float(busy))
+
+
+def runs_of(
+    rows: Sequence[Row], base: Calibration | None
+) -> tuple[list[Run], list[tuple[str, str]]]:
+    """Return the usable runs, and for every other row its identifier and a reason."""
+    runs: list[Run] = []
+    refused: list[tuple[str, str]] = []
+    for row in rows:
+        try:
+            runs.append(_run(row, base))
+        except (Skip, MLSysError) as fault:
+            refused.append((row.name, str(fault)))
+        except ArithmeticError as fault:
+            refused.append((row.name, f"the numbers of this row are out of range: {fault}"))
+    return runs, refused
+
+
+def _run(row: Row, base: Calibration | None) -> Run:
+    if row.fault:
+        raise Skip(row.fault)
+    measured = training.measured(row)
+    run = run_of(row.name, training.arguments(row, base), measured)
+    share = run.busy * run.predicted / measured
+    if share > 1:
+        raise Skip(
+            f"step_time_s = {measured:g} is faster than the device can be: its arithmetic alone "
+            f"would need {share:.0%} of the peak rate; check the batch size, the number of "
+            "devices and the time"
+        )
+    return run
+
+
+def check_alike(runs: Sequence[Run], base: Calibration | None) -> None:
+    """Refuse runs that cannot share one record of constants.
+
+    Raises
+    ------
+    ConfigError
+        If they are of several devices, or of several frameworks and no base is given.
+    """
+    _check_one([run.admitted.device.name for run in runs], "device", "calibrate each on its own")
+    if base is None:
+        _check_one(
+            [run.admitted.calibration.software.release for run in runs],
+            "framework",
+            "calibrate each on its own, or name the constants to start from with base=",
+        )
+
+
+def _check_one(names: list[str], what: str, way_out: str) -> None:
+    known = sorted(set(names))
+    if len(known) > 1:
+        raise ConfigError(
+            f"source has runs of {len(known)} {what}s ({shown(', '.join(known))}): {way_out}",
+            argument="source",
+        )
+
+
+def base_of(runs: Sequence[Run]) -> Calibration:
+    """Return the one calibration of all runs.
+
+    Recipes switch off some of what their framework does, such as launches. A run's own columns
+    switch it off again, so the common record has it on.
+    """
+    found = [run.admitted.calibration for run in runs]
+    first = found[0]
+    on: dict[str, Any] = {}
+    for field, _, _ in units_of(Software):
+        on[field] = max((getattr(each.software, field) for each in found), key=float_of)
+    if all(on[field] == getattr(first.software, field) for field in on):
+        return first
+    return replace(first, software=replace(first.software, **on))
+
+
+def float_of(value: Any) -> float:
+    """Return the size of a quantity or a number, to compare with others of its unit."""
+    return float(getattr(value, "magnitude", value))

@@ -1,0 +1,41 @@
+"""What questions about working devices depend on: number formats and rates."""
+
+from __future__ import annotations
+
+from mlsysim.core.fields import derived
+from mlsysim.core.inputs import Inputs, default
+from mlsysim.core.numeric import Value
+from mlsysim.core.types import Accelerator, PowerCalibration, Precision, find_precision
+from mlsysim.registry.calibration.power import power_calibration_for
+from mlsysim.registry.conventions import CONVENTIONS, Conventions
+from mlsysim.registry.operations import POWER_DRAW, PowerDraw
+
+__all__ = ["DeviceInputs"]
+
+
+class DeviceInputs(Inputs):
+    """Inputs of a question whose devices compute and draw power."""
+
+    precision: Precision
+    power_calibration: PowerCalibration = default(lambda i: power_calibration_for(i.device))
+    conventions: Conventions = default(lambda i: CONVENTIONS)
+    power_draw: PowerDraw = default(lambda i: POWER_DRAW)
+    wide_precision: Precision = default(
+        lambda i: find_precision(i.device.compute.wide_precision(i.precision.name))
+    )
+    """Format of what narrow products leave wide: attention and logits."""
+
+    @property
+    def device(self) -> Accelerator:
+        """One device; all of them are alike."""
+        raise NotImplementedError
+
+    @derived
+    def peak_rate(self) -> Value:
+        """Dense peak rate of a device, in the format of the products."""
+        return self.device.compute.rate(self.precision.name)
+
+    @derived
+    def wide_peak_rate(self) -> Value:
+        """Dense peak rate of a device, in the format of attention and logits."""
+        return self.device.compute.rate(self.wide_precision.name)

@@ -1,0 +1,78 @@
+"""A tornado plot: the inputs that an answer depends on most, as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.planner import Sensitivity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_sensitivity"]
+
+_LESS, _MORE = "#5a9a73", "#c43716"
+"""Colors of figures.mplstyle, for inputs that lower the answer and for those that raise it."""
+
+
+def plot_sensitivity(
+    sensitivity: Sensitivity, *, most: int = 12, ax: Axes | None = None
+) -> tuple[Figure, Axes]:
+    """Draw the elasticities of an answer as bars, the strongest on top.
+
+    A bar to the right means that more of the input raises the answer, a bar to the left that it
+    lowers it. Inputs that the answer follows in steps have no bar.
+
+    Parameters
+    ----------
+    sensitivity
+        What `sensitivity` returned.
+    most
+        Inputs to show.
+    ax
+        Axes to draw on; `None` makes a new figure.
+
+    Returns
+    -------
+    figure, axes
+        The matplotlib objects, to be changed or saved.
+
+    Raises
+    ------
+    ConfigError
+        If `sensitivity` is not one, or `most` is not a whole number of one or more.
+    """
+    if not isinstance(sensitivity, Sensitivity):
+        raise ConfigError(
+            f"sensitivity = {shown(sensitivity)} is not a Sensitivity; pass what sensitivity() "
+            "returned",
+            argument="sensitivity",
+        )
+    if not isinstance(most, int) or most < 1:
+        raise ConfigError(
+            f"most = {shown(most)} is out of range: give a whole number of 1 or more",
+            argument="most",
+        )
+    import matplotlib.pyplot as plt
+
+    rows = [
+        (row["input"], row["elasticity"])
+        for row in sensitivity
+        if row["elasticity"] and "steps" not in row["note"]
+    ][:most]
+    if ax is None:
+        size = plt.rcParams["figure.figsize"][0], 1.2 + 0.32 * len(rows)
+        _, ax = plt.subplots(figsize=size, layout="constrained")
+    colors = [_MORE if value > 0 else _LESS for _, value in rows]
+    ax.barh(range(len(rows)), [value for _, value in rows], color=colors, height=0.7)
+    ax.axvline(0, color="0.5", lw=1)
+    ax.set(
+        ylim=(len(rows) - 0.5, -0.5) if rows else (0.5, -0.5),
+        xlabel="Elasticity (% per %)",
+        title=sensitivity.field,
+    )
+    ax.set_yticks(range(len(rows)), [".".join(name.split(".")[-2:]) for name, _ in rows])
+    figure: Any = ax.get_figure()
+    return figure, ax

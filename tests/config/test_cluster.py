@@ -1,0 +1,183 @@
+"""Calibrations as files: the same constants come back, and a damaged file says what is wrong."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import yaml
+
+import mlsysim
+from mlsysim import ClusterCalibration, ConfigError, DistributedSolver, Models, Systems
+from mlsysim.config.cluster import MAX_BYTES
+
+RUNS = [
+    {
+        "id": "first, of two",
+        "model": "Llama3_8B",
+        "hardware": "H100",
+        "n_gpus": 8,
+        "global_batch": 16,
+        "seq_len": 8192,
+        "zero_stage": 3,
+        "flash_attention": 1,
+        "step_time_s": 1.81,
+    },
+    {
+        "id": "12",
+        "model": "Llama3_8B",
+        "hardware": "H100",
+        "n_gpus": 32,
+        "global_batch": 64,
+        "seq_len": 2048,
+        "zero_stage": 3,
+        "flash_attention": 1,
+        "step_time_s": 0.62,
+    },
+    {"id": "=no time", "model": "Llama3_8B", "hardware": "H100", "n_gpus": 8, "global_batch": 16},
+]
+PLAN = {
+    "model": Models.Llama3_70B,
+    "fleet": Systems.Clusters.Research_256,
+    "batch_size": 256,
+    "tp_size": 8,
+    "microbatch_count": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def ours() -> ClusterCalibration:
+    return mlsysim.calibrate(RUNS, name="ours")
+
+
+@pytest.fixture
+def file(ours, tmp_path):
+    ours.save(tmp_path / "ours.yaml")
+    return tmp_path / "ours.yaml"
+
+
+def test_what_is_read_is_what_was_written(ours, file):
+    read = mlsysim.load_calibration(file)
+    assert isinstance(read, ClusterCalibration)
+    assert read == ours
+    assert read.to_yaml() == ours.to_yaml() == file.read_text(encoding="utf-8")
+    mine, its = (DistributedSolver.solve(calibration=each, **PLAN) for each in (ours, read))
+    assert mine.step_latency_total == its.step_latency_total
+    assert mine.step_latency_low == its.step_latency_low
+
+
+def test_the_file_is_plain_and_small(ours, file):
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert data == ours.to_dict()
+    assert data["mlsysim"] == mlsysim.__version__
+    assert [row["id"] for row in data["rows"]] == ["first, of two", "12"]
+    assert [row["id"] for row in data["refused"]] == ["=no time"]
+    assert file.stat().st_size < 8000
+
+
+def test_it_is_a_calibration_like_those_of_the_registry(ours):
+    result = DistributedSolver.solve(calibration=ours, **PLAN)
+    assert result.calibration == "ours"
+    assert result.band == "family"
+    low, high = (
+        edge / result.step_latency_total
+        for edge in (result.step_latency_low, result.step_latency_high)
+    )
+    assert low.to("").magnitude == pytest.approx(ours.family_band_low)
+    assert high.to("").magnitude == pytest.approx(ours.family_band_high)
+    swept = mlsysim.sweep(DistributedSolver, **PLAN | {"calibration": ours, "zero_stage": [1, 3]})
+    assert swept["step_latency_total"][0] == DistributedSolver.solve(
+        calibration=ours, zero_stage=1, **PLAN
+    ).step_latency_total.to_base_units().to(swept["step_latency_total"].units)
+    sources = {str(item.source) for item in result.explain("step_latency_total").inputs}
+    assert any("ours" in source for source in sources)
+    assert pickle.loads(pickle.dumps(ours)) == ours
+
+
+def test_what_no_run_told_is_an_estimate(ours):
+    assert "gemm_efficiency" not in ours.unidentified
+    assert not ours.machine.is_estimated("gemm_efficiency")
+    for name in ours.unidentified:
+        part = ours.machine if hasattr(ours.machine, name) else ours.software
+        assert part.is_estimated(name)
+    assert ours.software.is_estimated("loss_bytes")
+
+
+def test_the_report_names_everything(ours):
+    text = str(ours)
+    for word in ("first", "12", "=no time", *ours.unidentified, ours.base_software):
+        assert word in text or word in ("first", "12")
+    table = ours.table()
+    assert len(table) == len(ours.factors)
+
+
+DAMAGED = {
+    "another format": (("format",), 2, "format"),
+    "no format": (("format",), None, "format"),
+    "a key too many": (("more",), 1, "more"),
+    "a key missing": (("rows",), KeyError, "rows"),
+    "a word for a number": (("machine", "gemm_efficiency"), "high", "gemm_efficiency"),
+    "a share above one": (("machine", "link_efficiency"), 1.5, "link_efficiency"),
+    "a number without unit": (("software", "layer_launch"), 3, "layer_launch"),
+    "a wrong dimension": (("software", "layer_launch"), "3 byte", "layer_launch"),
+    "a constant missing": (("software", "step_overhead"), KeyError, "step_overhead"),
+    "an unknown constant": (("software", "magic"), 1.0, "magic"),
+    "a negative factor": (("factors", "gemm_efficiency", "factor"), -1.0, "factor"),
+    "a factor that is a list": (("factors", "gemm_efficiency"), [1], "gemm_efficiency"),
+    "an inverted band": (("band", "low"), 9.0, "band_low"),
+    "no rows": (("rows",), [], "rows"),
+    "rows that are no list": (("rows",), "many", "rows"),
+    "an unknown number format": (("formats",), ["fp7"], "formats"),
+    "a name that is a number": (("name",), 5, "name"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "word"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_says_what_is_wrong(file, path, value, word):
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    part = data
+    for key in path[:-1]:
+        part = part[key]
+    if value is KeyError:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = value
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    with pytest.raises(ConfigError, match=word) as caught:
+        mlsysim.load_calibration(file)
+    assert "ours.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"- 1\n",
+        b"format: 1\nname: !!python/object/apply:os.system [true]\n",
+        b"format: 1\nformat: 1\n",
+        b"format: &a 1\nname: *a\n",
+        b"{" * 5000,
+        b"\xff\xfe\x00",
+        b"x: " + b"y" * MAX_BYTES,
+        b"format: 1\x00\n",
+    ],
+    ids=["empty", "list", "tag", "twice", "alias", "deep", "binary", "huge", "null"],
+)
+def test_what_is_no_calibration_is_refused(tmp_path, content):
+    place = tmp_path / "x.yaml"
+    place.write_bytes(content)
+    with pytest.raises(ConfigError):
+        mlsysim.load_calibration(place)
+
+
+@pytest.mark.parametrize("path", ["ours.json", 5, "missing.yaml"])
+def test_a_path_that_is_none_is_refused(path):
+    with pytest.raises(ConfigError):
+        mlsysim.load_calibration(path)
+
+
+def test_a_file_that_cannot_be_written_is_an_error(ours, tmp_path):
+    for path in (tmp_path / "ours.txt", tmp_path / "nowhere" / "ours.yaml"):
+        with pytest.raises(ConfigError) as caught:
+            ours.save(path)
+        assert caught.value.argument == "path"

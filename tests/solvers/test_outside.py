@@ -1,0 +1,68 @@
+"""A result says where its plan lies outside everything that was measured."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from mlsysim import DistributedSolver, Hardware, MLSysError, Models, Systems
+from mlsysim.core.types import Fleet, Node
+from mlsysim.registry.calibration.training import MEASURED, MEASURED_FORMATS
+from mlsysim.validation import training
+from mlsysim.validation.rows import Skip, read_rows
+
+DEFAULTS = {
+    name: item.default
+    for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
+}
+RUNS = Path(__file__).parents[2] / "measurements/training.csv"
+
+
+def solve(device=Hardware.H100, **plan):
+    usual = Systems.DGX_H100
+    node = Node(
+        name="node",
+        source=usual.source,
+        accelerator=device,
+        accelerators_per_node=8,
+        scale_up=usual.scale_up,
+        nics_per_node=8,
+    )
+    fleet = Fleet(name="fleet", node=node, count=8, fabric=Systems.InfiniBand_NDR)
+    plan = {"precision": "bf16", "batch_size": 64, "zero_stage": 3, "seq_len": 8192} | plan
+    return DistributedSolver.solve(model=Models.Llama3_8B, fleet=fleet, **plan)
+
+
+def test_a_plan_like_the_measured_ones_lies_inside():
+    assert solve().outside == ()
+
+
+@pytest.mark.parametrize(
+    ("plan", "word"),
+    [
+        ({"seq_len": 2_097_152, "batch_size": 8}, "seq_len"),
+        ({"seq_len": 256}, "seq_len"),
+        ({"cp_size": 64, "seq_len": 131_072}, "cp_size"),
+        ({"precision": "tf32"}, "tf32"),
+        ({"device": Hardware.V100, "precision": "fp16"}, "V100"),
+    ],
+)
+def test_a_plan_outside_names_what_nobody_measured(plan, word):
+    (sentence,) = solve(**plan).outside
+    assert word in sentence
+
+
+def test_the_edges_are_those_of_the_measured_runs():
+    seen = {name: set() for name in MEASURED}
+    formats = set()
+    for row in read_rows(RUNS):
+        try:
+            training.measured(row)
+            inputs = DistributedSolver.admit(DEFAULTS | training.arguments(row))
+        except (Skip, MLSysError):
+            continue
+        formats.add(inputs.precision.name)
+        for name, values in seen.items():
+            values.add(getattr(inputs, name))
+    assert {name: (min(values), max(values)) for name, values in seen.items()} == dict(MEASURED)
+    assert formats == set(MEASURED_FORMATS)
