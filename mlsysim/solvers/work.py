@@ -12,6 +12,8 @@ from mlsysim.core.types.layers import DenseBlock, ExpertBlock, FeedForward, Late
 __all__ = [
     "TokenFlops",
     "attention_parameters",
+    "attention_sides",
+    "block_sides",
     "expert_parameters",
     "inner_width",
     "kv_cache",
@@ -71,6 +73,21 @@ def attention_parameters(model: TransformerModel) -> Value:
             a.value_dim,
         )
     return f.attention_parameters(model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
+
+
+def attention_sides(model: TransformerModel) -> Value:
+    """Return both sides of all matrices of one layer's attention."""
+    a, h = model.attention, model.hidden_dim
+    if isinstance(a, LatentBlock):
+        queries = h + 2 * a.query_rank + a.heads * a.key_dim
+        keys_and_values = h + a.latent_width + a.kv_rank + a.heads * (a.nope_dim + a.value_dim)
+        return queries + keys_and_values + a.width + h
+    return 4 * h + 2 * a.width + 2 * a.kv_heads * a.head_dim
+
+
+def block_sides(model: TransformerModel, block: FeedForward, width: Value) -> Value:
+    """Return both sides of the matrices of a feed-forward block so wide."""
+    return block.matrices * (model.hidden_dim + width)
 
 
 def inner_width(block: FeedForward) -> Value:

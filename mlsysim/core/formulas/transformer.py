@@ -8,10 +8,12 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value
 
 __all__ = [
+    "adapter_parameters",
     "attention_parameters",
     "attention_score_flops",
     "embedding_parameters",
     "forward_flops",
+    "frozen_flops",
     "latent_attention_parameters",
     "logit_flops",
     "matrix_flops",
@@ -20,6 +22,32 @@ __all__ = [
     "training_flops",
     "transformer_parameters",
 ]
+
+
+@formula
+def adapter_parameters(rank: Value, sides: Value) -> Value:
+    r"""Parameters of low-rank adapters, two thin matrices for each matrix that stays as it is.
+
+    $$ N_r = r \sum_j (m_j + n_j) $$
+
+    Parameters
+    ----------
+    rank : [1]
+        $r$, rank of the adapters.
+    sides : [1]
+        $\sum_j (m_j + n_j)$, both sides of all matrices that have one.
+
+    Returns
+    -------
+    parameters : [param]
+        $N_r$, parameters of the adapters.
+
+    References
+    ----------
+    Hu et al. (2021), LoRA: Low-Rank Adaptation of Large Language Models, section 4.1,
+    https://arxiv.org/abs/2106.09685
+    """
+    return rank * sides
 
 
 @formula
@@ -339,6 +367,39 @@ def recomputed_flops(
     https://arxiv.org/abs/2307.08691
     """
     return tokens * (matrix_share * matrix + score_share * score)
+
+
+@formula
+def frozen_flops(tokens: Value, matrix: Value, logit: Value, adapters: Value) -> Value:
+    r"""Operations that a step saves whose weights are frozen, net of those of its adapters.
+
+    A product with frozen weights has one gradient, that of its input: four operations per parameter
+    and token instead of six.
+
+    $$ F_s = D\,(f_w + f_v - 3 f_r) $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $D$, tokens in the batch.
+    matrix : [flop]
+        $f_w$, forward operations per token in weight matrices.
+    logit : [flop]
+        $f_v$, forward operations per token in the output projection.
+    adapters : [flop]
+        $f_r$, forward operations per token in adapters.
+
+    Returns
+    -------
+    flops : [flop]
+        $F_s$, operations.
+
+    References
+    ----------
+    Counting; adapters as in Hu et al. (2021), LoRA: Low-Rank Adaptation of Large Language Models,
+    section 4, https://arxiv.org/abs/2106.09685
+    """
+    return tokens * (matrix + logit - 3 * adapters)
 
 
 @formula

@@ -62,6 +62,8 @@ class TrainingInputs(DeviceInputs):
     recompute_layers: Value
     """NaN where all layers recompute."""
     optimizer: Optimizer
+    lora_rank: Value
+    """NaN where all parameters are trained."""
     attention: AttentionKernel
     loss: Loss
     usable_memory: Value
@@ -85,6 +87,16 @@ class TrainingInputs(DeviceInputs):
     def devices(self) -> Value:
         """Devices of the fleet."""
         return self.fleet.count * self.fleet.node.accelerators_per_node
+
+    @property
+    def frozen(self) -> Value:
+        """1 if only adapters are trained, else 0."""
+        return where(self.lora_rank == self.lora_rank, 1, 0)
+
+    @property
+    def adapter_rank(self) -> Value:
+        """Rank of the adapters; 0 without any."""
+        return first_known(self.lora_rank, 0)
 
     @property
     def swap_size(self) -> Value:

@@ -224,6 +224,7 @@ class _Replicas:
     """Devices with the same parameters, in groups that share out what is sharded."""
 
     parameters: Value
+    trained: Value
     ranks: Value
     shards: Value
     stride: Value
@@ -233,9 +234,10 @@ def _replicas(i: TrainingInputs, w: Work) -> tuple[_Replicas, _Replicas]:
     """Return the replicas of what all tokens pass, and of experts: one where there are none."""
     some = i.model.moe_layers > 0
     return (
-        _Replicas(w.own_common, w.replicas, w.shards, i.tp_size),
+        _Replicas(w.own_common, w.trained_common, w.replicas, w.shards, i.tp_size),
         _Replicas(
             w.own_experts,
+            w.trained_experts,
             where(some, w.expert_replicas, 1),
             where(some, w.expert_shards, 1),
             w.expert_group,
@@ -258,7 +260,7 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
             layer * i.precision.training_bytes, group.shards, way.bandwidth, way.latency
         )
         scatter = f.reduce_scatter_time(
-            layer * gradient_bytes / i.gradient_compression,
+            group.trained / w.stage_layers * gradient_bytes / i.gradient_compression,
             group.shards,
             way.bandwidth,
             way.latency,
@@ -278,7 +280,7 @@ def step_exchanges(
     gradients, weights = [], []
     for group in _replicas(i, w):
         way = ring(i, links, group.shards, group.stride)
-        size = group.parameters * gradient_bytes / i.gradient_compression
+        size = group.trained * gradient_bytes / i.gradient_compression
         scatter = f.reduce_scatter_time(size, group.shards, way.bandwidth, way.latency)
         between = all_reduce_time(
             i,
@@ -288,7 +290,7 @@ def step_exchanges(
             group.stride * group.shards,
         )
         gather = f.all_gather_time(
-            group.parameters * i.precision.training_bytes,
+            group.trained * i.precision.training_bytes,
             group.shards,
             way.bandwidth,
             way.latency,

@@ -9,7 +9,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
 from mlsysim.core.types.layers import DenseBlock, LatentBlock, LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.training.work import Work, recomputed_share
+from mlsysim.solvers.training.work import Work, adapters_of, recomputed_share
 from mlsysim.solvers.work import attention_parameters, expert_parameters, inner_width, sum_of
 
 __all__ = ["training_memory"]
@@ -221,18 +221,31 @@ def _held(
     common = (in_layers + stage.tables * model.table) / i.tp_size
     experts = sum_of([count * layer.experts for count, layer in held]) / w.expert_group
 
-    def share(zero_stage: int) -> Value:
+    def share(zero_stage: int, common: Value, experts: Value) -> Value:
         # Experts have fewer replicas than the rest.
         sharded = i.zero_stage >= zero_stage
         return common / where(sharded, w.shards, 1) + experts / where(sharded, w.expert_shards, 1)
 
     each, rules = i.precision.training_bytes, i.conventions
-    weights = share(3) * each
-    gradients = share(2) * i.gradient_precision.training_bytes
-    tables = stage.tables * model.table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
+    adapters = adapters_of(i)
+    adapted = [
+        sum_of([count * part for count, (_, part) in zip(stage.layers, parts, strict=True)])
+        for parts in (adapters.common, adapters.experts)
+    ]
+    full = 1 - i.frozen
+
+    def own_adapters(zero_stage: int) -> Value:
+        return share(zero_stage, adapted[0] / i.tp_size, adapted[1] / w.expert_group)
+
+    def trained(zero_stage: int) -> Value:
+        return full * share(zero_stage, common, experts) + own_adapters(zero_stage)
+
+    weights = (share(3, common, experts) + own_adapters(3)) * each
+    gradients = trained(2) * i.gradient_precision.training_bytes
+    tables = full * stage.tables * model.table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
     state = i.optimizer
     optimizer = f.optimizer_state_size(
-        share(1) - tables, each, state.state_bytes, rules.master_bytes
+        trained(1) - tables, each, state.state_bytes, rules.master_bytes
     ) + f.optimizer_state_size(tables, each, state.table_bytes, rules.master_bytes)
     some = recomputed_share(i, sum_of(stage.layers))
     activations = stage.in_flight * sum_of(
@@ -265,7 +278,12 @@ def _working(
     """
     each = i.precision.training_bytes
     shapes = sum_of([minimum(1, count) * layer.buffered for count, layer in held])
-    buffers = (model.attention + shapes + stage.output_tables * model.table) / i.tp_size * each
+    buffers = (
+        (1 - i.frozen)
+        * (model.attention + shapes + stage.output_tables * model.table)
+        / i.tp_size
+        * each
+    )
     # Sharded weights are there whole in the layer in use, and in the next, gathered meanwhile, or
     # in all layers if they are kept from the forward pass to the backward pass.
     layers = maximum(1, sum_of(stage.layers))

@@ -27,6 +27,7 @@ from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import (
     Times,
     Work,
+    adapters_of,
     answer,
     bubble_time,
     in_mean_layer,
@@ -86,7 +87,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     loss = f.memory_time(
         f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, s.loss_bytes), d.memory
     )
-    head_time = 3 * logits.time + loss  # a product has two gradients of its own size
+    head_time = (3 - i.frozen) * logits.time + loss  # a product has gradients of its own size
     # The longest stage sets the pace, or the last one with the head.
     both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
     last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
@@ -103,7 +104,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         f.pipeline_fill_time(whole_model, busiest, i.virtual_stages),
         busiest,
         layers * layer.forward + head_share * logits.time,
-        layers * layer.weights + head_share * logits.time,
+        layers * layer.weights + head_share * (1 - i.frozen) * logits.time,
     )
     transfer = stage_transfer_time(i, w, links)
 
@@ -120,7 +121,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     exposed_reduction = f.covered_time(reduction, overlap, cover * (2 + again) / (3 + again))
     exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
     once = exposed_reduction + exposed_weights
-    updated = w.own_common / w.shards + w.own_experts / w.expert_shards
+    updated = w.trained_common / w.shards + w.trained_experts / w.expert_shards
     # The two copies of a stage share the update where replicas do.
     updated = updated / where(i.zero_stage >= 1, 1 + i.schedule.bidirectional, 1)
     # The constant was fitted to runs with Adam.
@@ -306,11 +307,15 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
     passes = 1 + s.elementwise_backward
     streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
     streamed = streamed + streams_again
+    # Frozen weights have no gradients; their adapters have both.
+    visited = mean_over(i.model, [each for _, each in adapters_of(i).visited])
+    adapter_time = d.flops_per_mac * tokens * visited / i.tp_size / d.product
+    layer_time = layer_time - i.frozen * one.products.time + 3 * adapter_time
     forward_time = one.products.time + one.attention + score + one.elementwise
     return _Layer(
         time=layer_time,
         forward=forward_time,
-        weights=one.products.time,  # as many operations as the forward pass
+        weights=(1 - i.frozen) * one.products.time,  # as many operations as the forward pass
         attention=one.attention,
         streamed=streamed,
         products=one.products.memory,
@@ -373,4 +378,4 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
         d.memory,
     )
     layer = _layer(one, d, w.tokens, i.batch_size)
-    return one.model.layers * layer.time + 3 * logits.time + loss
+    return one.model.layers * layer.time + (3 - i.frozen) * logits.time + loss

@@ -113,7 +113,7 @@ class DistributedResult(Result):
     """Waits for the host that launches kernels, and the fixed time of a step; none under an
     `efficiency`."""
     bubble_fraction: float = number()
-    """Idle share of the pipeline's time."""
+    """Idle share of the pipeline's time. With 1F1B and GPipe, that of equal stages."""
     model_flops: Quantity = quantity("TFLOP")
     """The model's operations per step, on all devices."""
     device_flops: Quantity = quantity("TFLOP")

@@ -85,6 +85,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
         recompute_layers: Annotated[int | None, Whole()] = None,
         optimizer: Annotated[str, Choice(options=OPTIMIZERS)] = "adamw",
+        lora_rank: Annotated[int | None, Whole()] = None,
         attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
         loss: Annotated[str, Choice(options=LOSSES)] = "unfused",
         usable_memory: Annotated[float, Share()] = 0.92,
@@ -180,6 +181,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         optimizer
             ``"adamw"``, ``"adamw_8bit"``, ``"muon"``, ``"adafactor"`` (without momentum) or
             ``"sgd"`` (with momentum): what it keeps, moves and computes per parameter.
+        lora_rank
+            Rank of the adapters of all matrices in the layers, which alone are trained (LoRA);
+            `None` trains all parameters.
         attention
             ``"fused"`` (FlashAttention) or ``"unfused"``.
         loss

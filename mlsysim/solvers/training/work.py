@@ -11,12 +11,21 @@ from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, wh
 from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.work import expert_parameters, latent_up_parameters, sum_of, token_flops
+from mlsysim.solvers.work import (
+    attention_sides,
+    block_sides,
+    expert_parameters,
+    latent_up_parameters,
+    sum_of,
+    token_flops,
+)
 
 __all__ = [
+    "Adapters",
     "Layout",
     "Times",
     "Work",
+    "adapters_of",
     "answer",
     "bubble_time",
     "in_mean_layer",
@@ -81,6 +90,38 @@ def in_mean_layer(i: TrainingInputs) -> TrainingInputs:
 
 
 @dataclass(frozen=True)
+class Adapters:
+    """Parameters of adapters, per layer of each group: (layers, parameters)."""
+
+    common: list[tuple[Value, Value]]
+    """Experts apart."""
+    experts: list[tuple[Value, Value]]
+    visited: list[tuple[Value, Value]]
+    """Those that a token passes."""
+
+
+def adapters_of(i: TrainingInputs) -> Adapters:
+    """Return the adapters of a model's matrices; none where all parameters are trained."""
+    model, rank = i.model, i.adapter_rank
+    found = Adapters([], [], [])
+    for group in model.groups:
+        block, sides = group.feed_forward, attention_sides(model)
+        if isinstance(block, ExpertBlock):
+            expert = f.adapter_parameters(rank, block_sides(model, block, block.width))
+            some = minimum(1, block.shared_width)
+            sides = sides + some * block_sides(model, block, block.shared_width)
+            common = f.adapter_parameters(rank, sides)
+            found.experts.append((group.count, block.experts * expert))
+            found.visited.append((group.count, common + block.experts_per_token * expert))
+        else:
+            common = f.adapter_parameters(rank, sides + block_sides(model, block, block.width))
+            found.experts.append((group.count, 0 * common))
+            found.visited.append((group.count, common))
+        found.common.append((group.count, common))
+    return found
+
+
+@dataclass(frozen=True)
 class Work:
     """What both models of a training step start from."""
 
@@ -123,6 +164,10 @@ class Work:
     """Parameters on one device, excluding experts."""
     own_experts: Value
     """Parameters of experts on one device."""
+    trained_common: Value
+    """Those of them that are trained, experts apart."""
+    trained_experts: Value
+    """The same of experts."""
 
 
 def training_work(i: TrainingInputs) -> Work:
@@ -141,6 +186,11 @@ def training_work(i: TrainingInputs) -> Work:
     # A fused kernel never keeps the scores, so it does the same whatever is said of them.
     scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
+    adapters = adapters_of(i)
+    visited = sum_of([count * each for count, each in adapters.visited])
+    model_flops = model_flops - i.frozen * f.frozen_flops(
+        tokens, each.matrix, each.logit, i.conventions.flops_per_mac * visited
+    )
     repeated_flops = f.recomputed_flops(
         tokens, each.matrix, each.score, again.matrix_share, scores_again
     )
@@ -150,6 +200,7 @@ def training_work(i: TrainingInputs) -> Work:
     repeated_flops = repeated_flops + tokens * again.latent_share * heads_again
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
+    wide_model_flops = wide_model_flops - i.frozen * tokens * each.logit
     experts = expert_parameters(model)
     passes = 3 + again.matrix_share
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
@@ -157,6 +208,14 @@ def training_work(i: TrainingInputs) -> Work:
     copies = 1 + i.schedule.bidirectional  # a stage and its mirror image
     replicas = dp_size * i.cp_size
     shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
+    own_common = copies * imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size)
+    own_experts = copies * imbalance * experts / (i.pp_size * group)
+    # Adapters are spread as the matrices are that they belong to.
+    own_adapters = [
+        copies * imbalance * sum_of([count * part for count, part in parts]) / i.pp_size
+        for parts in (adapters.common, adapters.experts)
+    ]
+    full = 1 - i.frozen
     return Work(
         dp_size=dp_size,
         replicas=replicas,
@@ -180,8 +239,10 @@ def training_work(i: TrainingInputs) -> Work:
         expert_replicas=f.data_parallel_size(i.devices, group, i.pp_size, 1),
         shards=shards,
         expert_shards=maximum(1, shards * i.tp_size / group),
-        own_common=copies * imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size),
-        own_experts=copies * imbalance * experts / (i.pp_size * group),
+        own_common=own_common,
+        own_experts=own_experts,
+        trained_common=full * own_common + own_adapters[0] / i.tp_size,
+        trained_experts=full * own_experts + own_adapters[1] / group,
     )
 
 
@@ -287,7 +348,11 @@ def answer(
         "pipeline_bubble_latency": bubble,
         "optimizer_latency": update,
         "launch_latency": host,
-        "bubble_fraction": bubble / (busy + bubble),
+        "bubble_fraction": where(
+            i.schedule.split_backward > 0,
+            bubble / (busy + bubble),
+            f.pipeline_bubble_fraction(i.pp_size, i.microbatch_count, i.virtual_stages),
+        ),
         "model_flops": w.model_flops,
         "device_flops": w.device_flops,
         "dp_size": w.dp_size,
