@@ -168,7 +168,8 @@ def model_named(row: Row) -> TransformerModel:
     Skip
         If there is none, or it is not a transformer.
     """
-    text = re.sub(r" \(.*\)$", "", row.text("model"))
+    # Adapters on a model, and a remark about it, leave its shape what it is.
+    text = re.sub(r" LoRA\b.*$| \(.*\)$", "", row.text("model"))
     known = {_plain(name): name for name in Models.names()}
     found = _MODELS.get(text) or known.get(_plain(text))
     if found is None:

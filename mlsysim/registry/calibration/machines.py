@@ -65,31 +65,31 @@ class Machines(Catalog):
 
     A100 = _machine(
         "A100",
-        told={"gemm_efficiency": 0.756, "attention_efficiency": 0.622},
-        population={"attention_half": 477.0, "link_efficiency": 0.771, "nic_efficiency": 0.841},
+        told={"gemm_efficiency": 0.754, "attention_efficiency": 0.615},
+        population={"attention_half": 481.0, "link_efficiency": 0.772, "nic_efficiency": 0.839},
     )
     """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
 
     H100 = _machine(
         "H100",
         told={
-            "gemm_efficiency": 0.703,
-            "gemm_efficiency_fp8": 0.717,
-            "attention_efficiency": 0.356,
-            "nic_efficiency": 0.866,
+            "gemm_efficiency": 0.691,
+            "gemm_efficiency_fp8": 0.736,
+            "attention_efficiency": 0.353,
+            "nic_efficiency": 0.901,
         },
-        population={"attention_half": 638.0, "link_efficiency": 0.774},
+        population={"attention_half": 642.0, "link_efficiency": 0.766},
     )
     """H100 SXM with 80 GB, 700 W."""
 
     H100_HBM2e = _machine(
         "H100 with HBM2e, 500 W",
-        told={"attention_efficiency": 0.386},
+        told={"attention_efficiency": 0.382},
         population={
-            "gemm_efficiency": 0.719,
-            "gemm_efficiency_fp8": 0.692,
-            "attention_half": 522.0,
-            "link_efficiency": 0.763,
+            "gemm_efficiency": 0.718,
+            "gemm_efficiency_fp8": 0.688,
+            "attention_half": 523.0,
+            "link_efficiency": 0.762,
             "nic_efficiency": 0.901,
         },
     )
@@ -97,48 +97,48 @@ class Machines(Catalog):
 
     H200 = _machine(
         "H200",
-        told={"attention_efficiency": 0.522},
+        told={"attention_efficiency": 0.483},
         population={
-            "gemm_efficiency_fp8": 0.686,
-            "attention_half": 496.0,
-            "link_efficiency": 0.77,
-            "nic_efficiency": 0.851,
+            "gemm_efficiency_fp8": 0.66,
+            "attention_half": 514.0,
+            "link_efficiency": 0.767,
+            "nic_efficiency": 0.854,
         },
     )
     """H200 SXM."""
 
     B200 = _machine(
         "B200",
-        told={"gemm_efficiency": 0.586, "gemm_efficiency_fp8": 0.611, "attention_efficiency": 0.49},
-        population={
-            "gemm_efficiency_fp4": 0.532,
-            "attention_half": 654.0,
-            "link_efficiency": 0.755,
-            "nic_efficiency": 0.827,
+        told={
+            "gemm_efficiency": 0.586,
+            "gemm_efficiency_fp8": 0.614,
+            "gemm_efficiency_fp4": 0.534,
+            "attention_efficiency": 0.495,
         },
+        population={"attention_half": 673.0, "link_efficiency": 0.757, "nic_efficiency": 0.834},
     )
     """B200 and GB200."""
 
     B300 = _machine(
         "B300",
-        told={"gemm_efficiency_fp8": 0.684, "attention_efficiency": 0.47},
+        told={"gemm_efficiency_fp8": 0.693, "attention_efficiency": 0.52},
         population={
-            "gemm_efficiency": 0.752,
-            "gemm_efficiency_fp4": 0.547,
-            "attention_half": 514.0,
+            "gemm_efficiency": 0.75,
+            "gemm_efficiency_fp4": 0.551,
+            "attention_half": 484.0,
             "link_efficiency": 0.765,
-            "nic_efficiency": 0.846,
+            "nic_efficiency": 0.845,
         },
     )
     """B300 and GB300."""
 
     MI300X = _machine(
         "MI300X",
-        told={"attention_efficiency": 0.222},
+        told={"attention_efficiency": 0.179},
         population={
-            "gemm_efficiency_fp8": 0.658,
-            "attention_half": 581.0,
-            "link_efficiency": 0.765,
+            "gemm_efficiency_fp8": 0.63,
+            "attention_half": 622.0,
+            "link_efficiency": 0.766,
             "nic_efficiency": 0.85,
         },
     )
