@@ -39,7 +39,15 @@ from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.work import training_work
 from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
-from tools.calibration_fits import FAMILIES, FORMATS, SCALES, SWITCHED, told
+from tools.calibration_fits import (
+    FAMILIES,
+    FORMATS,
+    LIMITED,
+    LIMITED_SPREAD,
+    SCALES,
+    SWITCHED,
+    told,
+)
 from tools.stacks import Stack
 
 Floats = NDArray[np.float64]
@@ -184,6 +192,9 @@ def free(runs: Runs) -> dict[Key, tuple[float, float, float, float]]:
                 ending = field.removeprefix("gemm_efficiency")
                 if ending not in FORMATS or (bits == FORMATS[ending]).any():
                     found[owner, field] = prior
+                    if ending in FORMATS and owner in LIMITED:
+                        expected, _, least, most = prior
+                        found[owner, field] = (expected, LIMITED_SPREAD, least, most)
     return found
 
 

@@ -13,6 +13,10 @@ SWITCHED = {"layer_launch", "expert_launch", "exchange_overlap", "tensor_overlap
 """Constants that a recipe can switch off: its runs have zero of them."""
 FORMATS = {"": 16, "_fp8": 8, "_fp4": 4}
 """Bits of the formats, by the ending of the products' constants."""
+LIMITED = ("H100_HBM2e", "B200_Limited")
+"""Machines under a limit of power: how far it lowers their clocks is not published, so what their
+products reach of the datasheet may lie far from what others do."""
+LIMITED_SPREAD = 0.3
 FAMILIES: dict[str, tuple[str, ...]] = {
     "Selene A100": ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5"),
     "vTrain multi-node A100": ("vtrain_multi",),

@@ -64,6 +64,12 @@ def advise(
     capacity_factor: float = 1,
     exchange_overlap: float | None = None,
     tensor_overlap: float | None = None,
+    first_stage_layers: int | None = None,
+    last_stage_layers: int | None = None,
+    recompute_layers: int | None = None,
+    optimizer: str = "adamw",
+    lora_rank: int | None = None,
+    loss: str = "unfused",
     attention: str = "fused",
     gradient_precision: str | None = None,
     gradient_compression: float = 1,
@@ -107,7 +113,8 @@ def advise(
     tp_size, pp_size, cp_size, ep_size
         Ranks that share a layer, stages, ranks that share a sequence, ranks that share experts.
     microbatch_count, virtual_stages, schedule
-        How the pipeline is run.
+        How the pipeline is run. Of schedules, ``"1f1b"`` and ``"gpipe"`` are searched, which most
+        frameworks run; others if they are given.
     zero_stage
         What is sharded over the replicas, 0 to 3.
     sequence_parallel
@@ -119,6 +126,8 @@ def advise(
         searched, and plans that do not go with them are left out.
     expert_nodes, dispatch_precision, capacity_factor, exchange_overlap, tensor_overlap
         How tokens travel to experts, and what runs under computation, likewise.
+    first_stage_layers, last_stage_layers, recompute_layers, optimizer, lora_rank, loss
+        Uneven stages, and what is recomputed and trained, likewise.
     attention
         ``"fused"`` or ``"unfused"``.
     gradient_precision, gradient_compression, gradient_overlap
@@ -214,8 +223,9 @@ def advise(
             )
     for name, value in fixed.items():
         found = DistributedSolver.parameters[name].admit(name, value)
-        if name in ("attention", "cp_kind"):
+        if name in ("attention", "cp_kind", "loss", "optimizer"):
             fixed[name] = found.name  # an option of the same name is the same
+    fixed["usable_memory"] = 1.0  # what is to stay free is `memory_reserve`
     admitted = {
         name: EconomicsSolver.parameters[name].admit(name, value)
         for name, value in economics.items()

@@ -120,9 +120,10 @@ class Search:
         )
         self.searched += len(found)
         valid = np.asarray(found["valid"], dtype=bool)
-        capacity = shared["fleet"].node.accelerator.memory.si("capacity")
         memory = np.asarray(found["memory"].to("byte").magnitude)
         fits = np.asarray(found["feasible"], dtype=bool)
+        held = shared["fleet"].node.accelerator.memory
+        capacity = (held.capacity if held.reported is None else held.reported).to("byte").magnitude
         runs = fits & (memory <= capacity - self.reserve(capacity))
         if (tight := fits & ~runs).any():
             self.tight += int(tight.sum())

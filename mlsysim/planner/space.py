@@ -32,6 +32,9 @@ LEVERS = (
 )
 """Arguments of `DistributedSolver` that are searched if the caller leaves them out."""
 
+_COMMON = ("1f1b", "gpipe")
+"""Schedules that most frameworks run: others are searched if the caller asks for them."""
+
 
 def layouts(
     model: TransformerModel,
@@ -102,7 +105,7 @@ def by_words(
     # Fused attention never keeps the scores, so "none" and "selective" are the same plan.
     words = ["selective", "full"] if attention == "fused" else ["none", "selective", "full"]
     stages = [int(stage) for stage in given.get("zero_stage") or range(4)]
-    for schedule in given.get("schedule") or SCHEDULES:
+    for schedule in given.get("schedule") or _COMMON:
         layout = _kept(rows, _in_schedule(rows, schedule, free="schedule" not in given))
         for parallel in given.get("sequence_parallel") or (False, True):
             # Alone, a rank of a tensor group has nothing to share; alone, a replica neither.
@@ -130,7 +133,7 @@ def _in_schedule(rows: Rows, name: str, free: bool) -> Any:
     able = np.ones(len(rows["tp_size"]), dtype=bool)
     if schedule.all_forward_first:
         able &= rows["virtual_stages"] == 1
-    if free and name != next(iter(SCHEDULES)):
+    if free and name != _COMMON[0]:
         # Without a pipeline, or with one microbatch, there is nothing to put in order.
         able &= (rows["pp_size"] > 1) & (rows["microbatch_count"] > 1)
     return able

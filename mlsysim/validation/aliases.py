@@ -45,7 +45,8 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "H200_NVL": ("H200-NVL-141GB",),
     "H20": ("H20-SXM-96GB",),
     "H800": ("H800-SXM", "H800-SXM-80GB", "H800-SXM5-80GB"),
-    "B200": ("B200-SXM", "B200-180GB", "B200-SXM-180GB", "DGX-B200", "B200-SXM (power limited)"),
+    "B200": ("B200-SXM", "B200-180GB", "B200-SXM-180GB", "DGX-B200"),
+    "B200_Limited": ("B200-SXM (power limited)",),
     "B300": ("B300-SXM", "B300-SXM-270GB", "DGX-B300"),
     "GB200": (
         "GB200-SXM",
@@ -79,6 +80,7 @@ _MODELS = {
 }
 
 _SERVERS: Mapping[str, Node] = {
+    Hardware.B200_Limited.name: replace(Systems.DGX_B200, accelerator=Hardware.B200_Limited),
     Hardware.A100_40GB.name: replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB),
     **{
         node.accelerator.name: node

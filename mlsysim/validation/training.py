@@ -260,10 +260,21 @@ def arguments(row: Row, calibration: Calibration | None = None) -> dict[str, Any
         "microbatch_count": count,
         "virtual_stages": virtual,
         "sequence_parallel": bool(row.number("sequence_parallel") or 0),
-        "recompute": row.word("recompute", RECOMPUTE, "none"),
+        "recompute": _recompute(row),
         "attention": "fused" if fused else "unfused",
         "lora_rank": _RANK if "LoRA" in row.text("model") or "lora" in row.group else None,
     }
+
+
+def _recompute(row: Row) -> str:
+    """Return what a run recomputes.
+
+    In torchtitan, selective means by operator: of a layer, it keeps attention's output and about
+    half of the products' outputs, and computes what lies between them again.
+    """
+    stated = row.word("recompute", RECOMPUTE, "none")
+    by_operator = stated == "selective" and row.group.startswith("torchtitan")
+    return "selective+norms+swiglu" if by_operator else stated
 
 
 _RANK = 16

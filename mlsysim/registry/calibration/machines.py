@@ -65,8 +65,8 @@ class Machines(Catalog):
 
     A100 = _machine(
         "A100",
-        told={"gemm_efficiency": 0.754, "attention_efficiency": 0.615},
-        population={"attention_half": 481.0, "link_efficiency": 0.772, "nic_efficiency": 0.839},
+        told={"gemm_efficiency": 0.753, "attention_efficiency": 0.619},
+        population={"attention_half": 481.0, "link_efficiency": 0.773, "nic_efficiency": 0.84},
     )
     """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
 
@@ -74,22 +74,21 @@ class Machines(Catalog):
         "H100",
         told={
             "gemm_efficiency": 0.691,
-            "gemm_efficiency_fp8": 0.736,
-            "attention_efficiency": 0.353,
-            "nic_efficiency": 0.901,
+            "gemm_efficiency_fp8": 0.738,
+            "attention_efficiency": 0.355,
+            "nic_efficiency": 0.9,
         },
-        population={"attention_half": 642.0, "link_efficiency": 0.766},
+        population={"attention_half": 640.0, "link_efficiency": 0.766},
     )
     """H100 SXM with 80 GB, 700 W."""
 
     H100_HBM2e = _machine(
         "H100 with HBM2e, 500 W",
-        told={"attention_efficiency": 0.382},
+        told={"gemm_efficiency": 0.581, "gemm_efficiency_fp8": 0.705},
         population={
-            "gemm_efficiency": 0.718,
-            "gemm_efficiency_fp8": 0.688,
-            "attention_half": 523.0,
-            "link_efficiency": 0.762,
+            "attention_efficiency": 0.402,
+            "attention_half": 518.0,
+            "link_efficiency": 0.764,
             "nic_efficiency": 0.901,
         },
     )
@@ -97,10 +96,10 @@ class Machines(Catalog):
 
     H200 = _machine(
         "H200",
-        told={"attention_efficiency": 0.483},
+        told={"attention_efficiency": 0.488},
         population={
-            "gemm_efficiency_fp8": 0.66,
-            "attention_half": 514.0,
+            "gemm_efficiency_fp8": 0.662,
+            "attention_half": 513.0,
             "link_efficiency": 0.767,
             "nic_efficiency": 0.854,
         },
@@ -111,21 +110,34 @@ class Machines(Catalog):
         "B200",
         told={
             "gemm_efficiency": 0.586,
-            "gemm_efficiency_fp8": 0.614,
+            "gemm_efficiency_fp8": 0.618,
             "gemm_efficiency_fp4": 0.534,
-            "attention_efficiency": 0.495,
+            "attention_efficiency": 0.502,
         },
-        population={"attention_half": 673.0, "link_efficiency": 0.757, "nic_efficiency": 0.834},
+        population={"attention_half": 659.0, "link_efficiency": 0.758, "nic_efficiency": 0.834},
     )
     """B200 and GB200."""
 
+    B200_Limited = _machine(
+        "B200, power limited",
+        told={},
+        population={
+            "gemm_efficiency_fp8": 0.586,
+            "attention_efficiency": 0.451,
+            "attention_half": 508.0,
+            "link_efficiency": 0.768,
+            "nic_efficiency": 0.85,
+        },
+    )
+    """B200 under a limit of power."""
+
     B300 = _machine(
         "B300",
-        told={"gemm_efficiency_fp8": 0.693, "attention_efficiency": 0.52},
+        told={"gemm_efficiency_fp8": 0.694, "attention_efficiency": 0.526},
         population={
             "gemm_efficiency": 0.75,
             "gemm_efficiency_fp4": 0.551,
-            "attention_half": 484.0,
+            "attention_half": 481.0,
             "link_efficiency": 0.765,
             "nic_efficiency": 0.845,
         },
@@ -137,7 +149,7 @@ class Machines(Catalog):
         told={"attention_efficiency": 0.179},
         population={
             "gemm_efficiency_fp8": 0.63,
-            "attention_half": 622.0,
+            "attention_half": 621.0,
             "link_efficiency": 0.766,
             "nic_efficiency": 0.85,
         },
@@ -182,6 +194,7 @@ _DEVICES: Mapping[str, Machine] = {
     "Google TPU7x (Ironwood)": Machines.TPUv7x,
     "NVIDIA H100 SXM5 96GB HBM2e": Machines.H100_HBM2e,
     "NVIDIA H200 SXM 141GB": Machines.H200,
+    "NVIDIA B200 SXM 180GB (power limited)": Machines.B200_Limited,
     "NVIDIA B300 SXM 270GB": Machines.B300,
     "NVIDIA GB300 279GB (one GPU)": Machines.B300,
 }

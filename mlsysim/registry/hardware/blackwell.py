@@ -1,5 +1,7 @@
 """NVIDIA's Blackwell generation, with capacities that a program can use."""
 
+from dataclasses import replace
+
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
@@ -73,6 +75,14 @@ class Blackwell(Catalog):
     )
     """Blackwell Ultra in an HGX or DGX server: more memory and fp4, at the cost of int8 and fp64.
     270 GB usable of the 288 GB announced."""
+
+    B200_Limited = replace(
+        B200,
+        name="NVIDIA B200 SXM 180GB (power limited)",
+        estimated=B200.estimated | {"compute", "tdp"},
+    )
+    """A B200 whose power is limited, to how much is not published (runs of torchao): its rates and
+    its power are at most the B200's."""
 
     GB200 = Accelerator(
         name="NVIDIA GB200 186GB (one GPU)",
