@@ -52,7 +52,7 @@ from tools.stacks import Stack
 
 Floats = NDArray[np.float64]
 FOLDS = 5
-WEIGHT = 0.35
+WEIGHT = 0.2
 """Families with more runs count more, but less than by their number: runs are not independent."""
 TOLD = 0.85
 """What is left of a constant's spread where runs are said to tell it."""

@@ -65,8 +65,8 @@ class Machines(Catalog):
 
     A100 = _machine(
         "A100",
-        told={"gemm_efficiency": 0.753, "attention_efficiency": 0.619},
-        population={"attention_half": 481.0, "link_efficiency": 0.773, "nic_efficiency": 0.84},
+        told={"gemm_efficiency": 0.773, "attention_efficiency": 0.669, "nic_efficiency": 0.836},
+        population={"attention_half": 465.0, "link_efficiency": 0.769},
     )
     """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
 
@@ -74,47 +74,42 @@ class Machines(Catalog):
         "H100",
         told={
             "gemm_efficiency": 0.691,
-            "gemm_efficiency_fp8": 0.738,
-            "attention_efficiency": 0.355,
-            "nic_efficiency": 0.9,
+            "gemm_efficiency_fp8": 0.76,
+            "attention_efficiency": 0.378,
+            "nic_efficiency": 0.895,
         },
-        population={"attention_half": 640.0, "link_efficiency": 0.766},
+        population={"attention_half": 711.0, "link_efficiency": 0.763},
     )
     """H100 SXM with 80 GB, 700 W."""
 
     H100_HBM2e = _machine(
         "H100 with HBM2e, 500 W",
-        told={"gemm_efficiency": 0.581, "gemm_efficiency_fp8": 0.705},
-        population={
-            "attention_efficiency": 0.402,
-            "attention_half": 518.0,
-            "link_efficiency": 0.764,
-            "nic_efficiency": 0.901,
+        told={
+            "gemm_efficiency": 0.563,
+            "gemm_efficiency_fp8": 0.774,
+            "attention_efficiency": 0.336,
         },
+        population={"attention_half": 535.0, "link_efficiency": 0.762, "nic_efficiency": 0.944},
     )
     """H100 SXM with 96 GB of slower memory and less power, as torchtitan's runs had it."""
 
     H200 = _machine(
         "H200",
-        told={"attention_efficiency": 0.488},
-        population={
-            "gemm_efficiency_fp8": 0.662,
-            "attention_half": 513.0,
-            "link_efficiency": 0.767,
-            "nic_efficiency": 0.854,
-        },
+        told={"gemm_efficiency_fp8": 0.659, "attention_efficiency": 0.492},
+        population={"attention_half": 522.0, "link_efficiency": 0.766, "nic_efficiency": 0.856},
     )
     """H200 SXM."""
 
     B200 = _machine(
         "B200",
         told={
-            "gemm_efficiency": 0.586,
-            "gemm_efficiency_fp8": 0.618,
-            "gemm_efficiency_fp4": 0.534,
-            "attention_efficiency": 0.502,
+            "gemm_efficiency": 0.578,
+            "gemm_efficiency_fp8": 0.614,
+            "gemm_efficiency_fp4": 0.518,
+            "attention_efficiency": 0.53,
+            "attention_half": 776.0,
         },
-        population={"attention_half": 659.0, "link_efficiency": 0.758, "nic_efficiency": 0.834},
+        population={"link_efficiency": 0.749, "nic_efficiency": 0.808},
     )
     """B200 and GB200."""
 
@@ -122,9 +117,9 @@ class Machines(Catalog):
         "B200, power limited",
         told={},
         population={
-            "gemm_efficiency_fp8": 0.586,
-            "attention_efficiency": 0.451,
-            "attention_half": 508.0,
+            "gemm_efficiency_fp8": 0.513,
+            "attention_efficiency": 0.418,
+            "attention_half": 515.0,
             "link_efficiency": 0.768,
             "nic_efficiency": 0.85,
         },
@@ -133,24 +128,27 @@ class Machines(Catalog):
 
     B300 = _machine(
         "B300",
-        told={"gemm_efficiency_fp8": 0.694, "attention_efficiency": 0.526},
+        told={
+            "gemm_efficiency_fp8": 0.704,
+            "gemm_efficiency_fp4": 0.525,
+            "attention_efficiency": 0.56,
+        },
         population={
-            "gemm_efficiency": 0.75,
-            "gemm_efficiency_fp4": 0.551,
-            "attention_half": 481.0,
-            "link_efficiency": 0.765,
-            "nic_efficiency": 0.845,
+            "gemm_efficiency": 0.747,
+            "attention_half": 457.0,
+            "link_efficiency": 0.76,
+            "nic_efficiency": 0.834,
         },
     )
     """B300 and GB300."""
 
     MI300X = _machine(
         "MI300X",
-        told={"attention_efficiency": 0.179},
+        told={"attention_efficiency": 0.169},
         population={
-            "gemm_efficiency_fp8": 0.63,
-            "attention_half": 621.0,
-            "link_efficiency": 0.766,
+            "gemm_efficiency_fp8": 0.617,
+            "attention_half": 646.0,
+            "link_efficiency": 0.768,
             "nic_efficiency": 0.85,
         },
     )
@@ -161,23 +159,18 @@ class Machines(Catalog):
 
     TPUv6e = _machine(
         "TPU v6e",
-        told={"gemm_efficiency": 0.688},
-        population={
-            "attention_efficiency": 0.425,
-            "attention_half": 515.0,
-            "link_efficiency": 0.764,
-            "nic_efficiency": 0.85,
-        },
+        told={"gemm_efficiency": 0.68, "attention_efficiency": 0.425},
+        population={"attention_half": 515.0, "link_efficiency": 0.763, "nic_efficiency": 0.85},
     )
     """Google TPU v6e, Trillium."""
 
     TPUv7x = _machine(
         "TPU7x",
-        told={"gemm_efficiency": 0.727, "attention_efficiency": 0.528},
+        told={"gemm_efficiency": 0.725, "attention_efficiency": 0.541},
         population={
-            "gemm_efficiency_fp8": 0.683,
-            "attention_half": 517.0,
-            "link_efficiency": 0.756,
+            "gemm_efficiency_fp8": 0.69,
+            "attention_half": 520.0,
+            "link_efficiency": 0.753,
             "nic_efficiency": 0.85,
         },
     )
