@@ -30,6 +30,7 @@ from scipy.stats import t
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.forms import replaced
 from mlsysim.core.types import Calibration
+from mlsysim.registry.calibration.families import FAMILIES, family_of
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.priors import PRIORS, SPREAD
@@ -40,13 +41,11 @@ from mlsysim.solvers.training.work import training_work
 from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
 from tools.calibration_fits import (
-    FAMILIES,
     FORMATS,
     LIMITED,
     LIMITED_SPREAD,
     SCALES,
     SWITCHED,
-    told,
 )
 from tools.stacks import Stack
 
@@ -149,7 +148,7 @@ def load(*splits: str) -> Runs:
         path = DATA / f"{table}.csv"
         for row in read_rows(path) if path.exists() else ():
             split = row.text("split")
-            if split not in splits or not told(row.group):
+            if split not in splits or family_of(row.group) is None:
                 continue
             try:
                 inputs = DistributedSolver.admit(DEFAULTS | kind.arguments(row))

@@ -34,12 +34,13 @@ from mlsysim.fitting.outliers import fit_without_outliers
 from mlsysim.fitting.posterior import log_times
 from mlsysim.fitting.proposals import pool_of
 from mlsysim.fitting.runs import Run, base_of, float_of, run_of, runs_of
+from mlsysim.registry.calibration.families import FAMILIES, family_of
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
 from mlsysim.validation.aliases import find_accelerator
 from mlsysim.validation.rows import Row, read_rows
 from tools.calibrate import DATA, free, load, solve
-from tools.calibration_fits import FAMILIES, SWITCHED
+from tools.calibration_fits import SWITCHED
 
 FEWEST, DRAWN = 8, 3
 TARGET = DATA / "three_runs.csv"
@@ -62,12 +63,12 @@ class Score:
 
 def families() -> Iterator[tuple[str, str, list[Row]]]:
     """Yield the rows of each family on each device."""
-    of_group = {group: name for name, groups in FAMILIES.items() for group in groups}
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in read_rows(DATA / "training.csv"):
         device = find_accelerator(row.text("hardware"))
-        if row.text("split") == "calibrate" and row.group in of_group and device is not None:
-            found[of_group[row.group], device.name].append(row)
+        family = family_of(row.group)
+        if row.text("split") == "calibrate" and family is not None and device is not None:
+            found[family, device.name].append(row)
     for (family, name), rows in sorted(found.items()):
         yield family, name, rows
 

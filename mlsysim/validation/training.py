@@ -21,6 +21,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry import Systems
+from mlsysim.registry.calibration.families import family_of
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import machine_for
 from mlsysim.registry.calibration.training import calibration_for, calibration_of
@@ -278,7 +279,7 @@ def _recompute(row: Row) -> str:
 
 
 _RANK = 16
-"""Rank of the adapters of MLPerf's fine-tuning; other tables do not state it, and it hardly counts."""
+"""Rank of the adapters of MLPerf's fine-tuning. Other tables do not state it; it hardly counts."""
 _WIDEST = 64
 """The most devices over which any row states that its experts are spread."""
 
@@ -295,13 +296,18 @@ def _spread(row: Row, model: TransformerModel, devices: int) -> int:
 
 
 def _calibration(row: Row, given: Calibration | None) -> Calibration:
-    """Return the constants given, or those of a run's device and the software of its labels."""
+    """Return the constants given, or those of a run's device and the software of its labels.
+
+    The band of the latter is that of the family only for runs of a group that they were fitted to.
+    """
     known = given
     if known is None:
         device, software = accelerator_named(row.text("hardware")), software_of(row)
         known = calibration_for(device)
         if software is not None:
             known = calibration_of(machine_for(device.generation, device.name), software)
+        if known.basis == "family" and family_of(row.group) is None:
+            known = replace(known, basis="unseen")
     changes = _switched(row, known.software)
     return replace(known, software=replace(known.software, **changes)) if changes else known
 

@@ -15,6 +15,7 @@ import pytest
 from mlsysim import Hardware
 from mlsysim.core.errors import ConfigError
 from mlsysim.fitting.runs import float_of
+from mlsysim.registry.calibration.families import FAMILIES
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.training import Calibrations, calibration_for
@@ -23,7 +24,7 @@ from mlsysim.validation.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "measurements/training.csv"
-FAMILIES = ROOT / "measurements/families.csv"
+LEFT_OUT = ROOT / "measurements/families.csv"
 SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
 BOUNDS = {
     SELENE: 4,
@@ -156,7 +157,7 @@ def test_a_band_of_few_runs_lies_further_out():
 def families() -> dict[str, np.ndarray]:
     """Measured, predicted and constant-MFU times of each family, and whether they are kept."""
     found: dict[str, list[list[float]]] = {}
-    for row in csv.DictReader(FAMILIES.read_text(encoding="utf-8").splitlines()):
+    for row in csv.DictReader(LEFT_OUT.read_text(encoding="utf-8").splitlines()):
         times = [float(row[name]) for name in ("measured_s", "predicted_s", "constant_mfu_s")]
         found.setdefault(row["family"], []).append([*times, row["split"] == "check"])
     return {name: np.array(rows) for name, rows in found.items()}
@@ -165,11 +166,10 @@ def families() -> dict[str, np.ndarray]:
 def test_the_band_of_unseen_systems_is_what_families_left_out_tell():
     pytest.importorskip("scipy")
     from tools.calibrate import band
-    from tools.calibration_fits import FAMILIES as NAMES
 
     found = families()
     assert len(found) >= 20
-    assert set(found) <= set(NAMES)
+    assert set(found) <= set(FAMILIES)
     edges = band([m[kept == 0] / p[kept == 0] for m, p, _, kept in (r.T for r in found.values())])
     row = Calibrations.Uncalibrated.but()
     usual = calibration_for(Hardware.H100)
