@@ -67,6 +67,7 @@ KEPT = {  # devices with constants of their own, and those that share a generati
     "H200": Machines.H200,
     "B200": Machines.B200,
     "GB200": Machines.B200,
+    "B200_Limited": Machines.B200_Limited,
     "B300": Machines.B300,
     "GB300": Machines.B300,
     "MI300X": Machines.MI300X,

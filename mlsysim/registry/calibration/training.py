@@ -63,17 +63,20 @@ MEASURED_FORMATS = ("fp16", "bf16", "fp8", "fp4")
 
 
 class Calibrations(Catalog):
-    """Machines with software on which published runs were measured."""
+    """Machines with software; where eight published runs or more were measured, with their band."""
 
-    A100_Megatron = _on(Machines.A100, Frameworks.Megatron_2021, (0.9, 1.1))
-    A100_FSDP = _on(Machines.A100, Frameworks.FSDP_2023, (0.9, 1.1))
-    H100_FSDP = _on(Machines.H100, Frameworks.FSDP_2023, (0.9, 1.1))
-    H100_Megatron = _on(Machines.H100, Frameworks.Megatron_Core, (0.9, 1.1))
-    H100_FSDP2 = _on(Machines.H100, Frameworks.FSDP2, (0.9, 1.1))
-    B200_Megatron = _on(Machines.B200, Frameworks.Megatron_Core, (0.9, 1.1))
-    B200_Graphs = _on(Machines.B200, Frameworks.Megatron_Core_Graphs, (0.9, 1.1))
-    B200_Untuned = _on(Machines.B200, Frameworks.Megatron_LM_2025, (0.9, 1.1))
-    B300_Megatron = _on(Machines.B300, Frameworks.Megatron_Core, (0.9, 1.1))
+    A100_Megatron = _on(Machines.A100, Frameworks.Megatron_2021, (0.887, 1.118))
+    A100_FSDP = _on(Machines.A100, Frameworks.FSDP_2023, (0.918, 1.085))
+    H100_FSDP = _on(Machines.H100, Frameworks.FSDP_2023, (0.959, 1.07))
+    H100_Megatron = _on(Machines.H100, Frameworks.Megatron_Core, (0.845, 1.122))
+    H100_FSDP2 = _on(Machines.H100, Frameworks.FSDP2_Compiled)
+    H100_HBM2e_FSDP2 = _on(Machines.H100_HBM2e, Frameworks.FSDP2_Compiled, (0.766, 1.28))
+    H200_Megatron = _on(Machines.H200, Frameworks.Megatron_Core, (0.932, 1.533))
+    B200_Megatron = _on(Machines.B200, Frameworks.Megatron_Core, (0.888, 1.16))
+    B200_Graphs = _on(Machines.B200, Frameworks.Megatron_Core_Graphs, (0.888, 1.16))
+    B200_Untuned = _on(Machines.B200, Frameworks.Megatron_LM_2025, (0.947, 1.224))
+    B300_Megatron = _on(Machines.B300, Frameworks.Megatron_Core, (0.889, 1.245))
+    TPUv7x_MaxText = _on(Machines.TPUv7x, Frameworks.MaxText, (0.805, 1.258))
     Uncalibrated = _on(Machines.Uncalibrated, Frameworks.Megatron_Core)
 
 
