@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mlsysim import Calibrations, Fleet, Models, Systems
 from mlsysim.core.units import Q_
 
@@ -60,7 +62,40 @@ PLAN = {
     "calibration": CONSTANTS,
 }
 PARAMETERS = 70_553_706_496
+"""Those of the model, norms included."""
+MATRICES = 80 * (2 * 8192 * 128 * 72 + 3 * 8192 * 28_672)
+"""Those of the matrices in its layers."""
 
+# Parameters of a layer's attention, blocks, expert and router, and of a table
+ATTENTION, DENSE = 2 * 4096 * 128 * (32 + 8), 3 * 4096 * 24_576
+EXPERT, SHARED, ROUTER = 3 * 4096 * 3584, 3 * 4096 * 4096, 4096 * 32
+TABLE = 32_000 * 4096
+EXPERTS = 24 * 32 * EXPERT
+COMMON = 32 * ATTENTION + 8 * DENSE + 24 * (SHARED + ROUTER) + 2 * TABLE
+
+# Eight dense layers and 24 with experts, on 64 devices: 16 replicas of two stages of two devices.
+# Each holds two of 32 experts, so that the experts of a layer fill two servers.
+MIXED = replace(
+    Models.Mixtral_8x7B,
+    name="mixed",
+    ffn_dim=24_576,
+    moe_layers=24,
+    experts=32,
+    experts_per_token=4,
+    expert_ffn_dim=3584,
+    shared_ffn_dim=4096,
+    expert_biases=True,
+    parameters=Q_(COMMON + EXPERTS, "param"),
+)
+MIXED_PLAN = PLAN | {
+    "model": MIXED,
+    "fleet": replace(PLAN["fleet"], count=8),
+    "batch_size": 128,
+    "tp_size": 2,
+    "pp_size": 2,
+    "ep_size": 16,
+    "microbatch_count": 4,
+}
 PEAK, PEAK_FP8, HBM = 989.4e12, 1978.9e12, 3.35e12
 PRODUCT, STREAM = 0.95 * 0.8 * PEAK, 0.75 * HBM
 LINK, LINK_LATENCY = 0.71 * 450e9, 0.6e-6

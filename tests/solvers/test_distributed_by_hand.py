@@ -1,4 +1,4 @@
-"""A training step from its operators, written out: an account on paper next to the solver's."""
+"""A training step from its operators on paper, next to the solver's."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.solvers.paper import (
     HBM,
     LINK,
     LINK_LATENCY,
+    MATRICES,
     PARAMETERS,
     PEAK,
     PEAK_FP8,
@@ -30,8 +31,6 @@ from tests.solvers.paper import (
     together,
 )
 
-MATRICES = 80 * (2 * 8192 * 128 * 72 + 3 * 8192 * 28_672)
-"""Parameters in the layers of Llama 3 70B."""
 SCORES = 80 * 4 * 8192 * 2048 / 2
 """Operations per token in its attention, forward."""
 LOGITS = 2 * 128_256 * 8192
@@ -125,9 +124,7 @@ def test_a_step_by_hand(recompute, again, zero_stage, microbatches):
 
 def test_small_gradients_climb_a_tree():
     """Of eight servers: three levels up and down, where a ring makes 14 hops."""
-    r = DistributedSolver.solve(
-        **PLAN, zero_stage=0, gradient_overlap=0, gradient_compression=4000
-    )
+    r = DistributedSolver.solve(**PLAN, zero_stage=0, gradient_overlap=0, gradient_compression=4000)
     size = 2 * PARAMETERS / 32 / 4000
     tree, ring = 2 * size / (0.92 * PORT) + 2 * 3 * PORT_LATENCY, 2 * collective(size)
     assert tree < ring
@@ -215,9 +212,10 @@ def test_a_swap_of_heads_leaves_sequences_whole(kind, length):
 
 
 def test_gradients_of_weights_fill_the_bubble():
-    """ZB-H1: three stages without a head are waited for, and their gradients of weights are put off.
+    """ZB-H1: the last stage waits for three others, which have no head.
 
-    As long as these take, three are put off to where the last stage would idle.
+    They put off gradients of weights, so it waits for the rest of each pass only, and meanwhile
+    does three of its own that it has put off.
     """
     r = DistributedSolver.solve(**PLAN, zero_stage=0, schedule="zb-h1")
     tokens = 2 * 2048

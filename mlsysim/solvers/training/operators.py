@@ -221,8 +221,7 @@ def _device(i: TrainingInputs) -> Device:
         wide_rate=i.wide_peak_rate,
         attention_efficiency=where(
             i.attention.fused > 0,
-            s.attention_speed
-            * f.attention_share(length, m.attention_efficiency, m.attention_half),
+            s.attention_speed * f.attention_share(length, m.attention_efficiency, m.attention_half),
             i.wide_gemm_efficiency,
         ),
         memory=m.memory_efficiency * i.device.memory.bandwidth,
