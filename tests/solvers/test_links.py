@@ -111,11 +111,11 @@ def test_a_ring_of_keys_and_values_has_one_port_between_nodes():
 
 
 def test_each_pass_hides_keys_and_values_under_its_own_attention():
-    c = Calibrations.H100_Megatron.machine
+    c, software = Calibrations.H100_Megatron.machine, Calibrations.H100_Megatron.software
     round_time = 15 * (KV / (c.nic_efficiency * NDR) + FAR)  # 0.740 ms
     # Half of 4 s^2 h operations, a sixteenth of them here. Under the last block nothing travels.
     share = c.attention_efficiency * 512 / (512 + c.attention_half)  # of 8,192 / 16 tokens
-    rate = share * NODE.accelerator.compute.si("fp16")
+    rate = share * software.attention_speed * NODE.accelerator.compute.si("fp16")
     attention = 2 * 8192**2 * 4096 / 16 / rate * 15 / 16
     backward = 2.5 / c.attention_backward * attention
     wait = max(0, round_time - attention) + max(0, 2 * round_time - backward)
