@@ -22,7 +22,7 @@ from mlsysim import (
     Systems,
 )
 from mlsysim.core.fields import ReadOnlyMapping, Record
-from mlsysim.core.forms import plain_form
+from mlsysim.core.forms import contents, plain_form
 from mlsysim.core.types import ATTENTION, PRECISIONS, RECOMPUTE, SCHEDULES
 from mlsysim.core.units import fixed
 from mlsysim.registry import calibration
@@ -172,4 +172,5 @@ def test_what_is_worked_out_from_a_row_is_not_pickled(row):
     again = pickle.loads(before)
     assert again == row
     assert vars(again).keys() == vars(copy.copy(row)).keys()
-    assert plain_form(again).__dict__.keys() == plain_form(row).__dict__.keys()
+    # The form of a row that others have used may hold values that were worked out from it.
+    assert dict(contents(plain_form(again))).keys() == dict(contents(plain_form(row))).keys()

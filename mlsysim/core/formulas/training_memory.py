@@ -46,7 +46,7 @@ def activation_memory_per_layer(
 
     $$ M_l = T\left(\frac{h\,(4e + 2\delta\,e_m)}{t_s}
        + \frac{e\,(w_a + w_c + w_f)}{t}
-       + \frac{a\,((1-\phi)\,\kappa\,s\,(2e + \delta\,e_m) + \phi\,e_s)}{t}\right) $$
+       + \frac{a\,((1-\phi)\,\kappa\,s\,(e + \delta\,(e + e_m)) + \phi\,e_s)}{t}\right) $$
 
     For the GPT block ($w_a = 4h$, $w_f = 8h$, $e = 2$ and $e_m = 1$ byte, $\phi = 0$) this is the
     paper's $s b h\,(10 + 24/t + 5 a s / (h t))$, and $s b h\,(34 + 5 a s / h)$ on one
@@ -103,7 +103,9 @@ def activation_memory_per_layer(
     masks = dropout * mask_bytes
     norms = hidden_dim * (4 * bytes_per_element + 2 * masks) / sequence_shards
     inner = bytes_per_element * (attention_width + copied_width + kept_width) / tp_size
-    scores = (1 - fused_attention) * kept_scores * seq_len * (2 * bytes_per_element + masks)
+    # The softmax's output, and where elements of it are dropped, the rest of it and the mask
+    each = bytes_per_element + dropout * (bytes_per_element + mask_bytes)
+    scores = (1 - fused_attention) * kept_scores * seq_len * each
     statistics = fused_attention * statistic_bytes
     return tokens * (norms + inner + heads * (scores + statistics) / tp_size)
 

@@ -197,7 +197,9 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     most = minimum(nodes, first_known(i.expert_nodes, nodes))
     back = i.capacity_factor * w.hidden_state / w.sequence_shards
     out = back * i.dispatch_precision.bytes_per_element / i.precision.training_bytes
-    latency = (near - 1) * links.local.latency + (i.ep_size - near) * links.remote.latency
+    # A device sends to all others, or to one in each of the other nodes, which passes tokens on.
+    others = where(by_node, nodes - 1, i.ep_size - near)
+    latency = (near - 1) * links.local.latency + others * links.remote.latency
     exchanges = []
     for group in i.model.groups:
         block = group.feed_forward

@@ -99,12 +99,15 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     head_time = head_share * head_time
     busiest = layers * per_layer + head_time
     passes = count * busiest
+    # The busiest stage waits for the passes through the others.
+    others = maximum(1, i.pp_size - 1)
+    layers_there, head_there = (i.model.layers - layers) / others, (1 - head_share) / others
     bubble = bubble_time(
         i,
         f.pipeline_fill_time(whole_model, busiest, i.virtual_stages),
-        busiest,
-        layers * layer.forward + head_share * logits.time,
-        layers * layer.weights + head_share * (1 - i.frozen) * logits.time,
+        (whole_model - busiest) / others,
+        layers_there * layer.forward + head_there * logits.time,
+        layers_there * layer.weights + head_there * (1 - i.frozen) * logits.time,
     )
     transfer = stage_transfer_time(i, w, links)
 
@@ -178,7 +181,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         w,
         training_memory(given, w),
         step=step,
-        alone=_alone(i, d, w),
+        alone=_alone(i, w),
         compute=count * (layers * layer.time + head_time),
         exposed=exposed,
         every=every,
@@ -210,14 +213,15 @@ def _device(i: TrainingInputs) -> Device:
     """Return what a device reaches with the calibration's constants."""
     m, s = i.calibration.machine, i.calibration.software
     each = i.precision.training_bytes
+    # Devices that swap positions for heads attend to more of each sequence, with fewer heads.
+    length = i.seq_len * i.swap_size / i.cp_size
     return Device(
         product=i.gemm_efficiency * i.peak_rate,
         head=i.wide_gemm_efficiency * i.wide_peak_rate,
         wide_rate=i.wide_peak_rate,
         attention_efficiency=where(
             i.attention.fused > 0,
-            s.attention_speed
-            * f.attention_share(i.seq_len / i.cp_size, m.attention_efficiency, m.attention_half),
+            s.attention_speed * f.attention_share(length, m.attention_efficiency, m.attention_half),
             i.wide_gemm_efficiency,
         ),
         memory=m.memory_efficiency * i.device.memory.bandwidth,
@@ -353,13 +357,15 @@ def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) ->
     )
 
 
-def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
+def _alone(i: TrainingInputs, w: Work) -> Value:
     """Return the time of the whole step on one device with unlimited memory and no microbatches.
 
     Every operator gets all its rows at once, so no fleet can beat the sum of its devices.
     """
     one = i.but(
         tp_size=1,
+        cp_size=1,
+        ulysses_size=1,
         ep_size=1,
         capacity_factor=1,
         sequence_parallel=0,
@@ -372,6 +378,7 @@ def _alone(i: TrainingInputs, d: Device, w: Work) -> Value:
             latent_share=0,
         ),
     )
+    d = _device(one)  # attention over whole sequences reaches a higher rate
     logits = head(d, one.model, w.tokens, 1)
     loss = f.memory_time(
         f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.software.loss_bytes),

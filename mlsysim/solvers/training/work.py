@@ -264,7 +264,8 @@ def bubble_time(
     """Return the time in which stages idle.
 
     `filling` is the bubble where each pass waits for the stages before it. `busy` is the time of a
-    microbatch in a stage, `forward` its forward pass and `weights` its gradients of weights.
+    microbatch in a mean stage among those that the busiest one waits for, `forward` its forward
+    pass there and `weights` its gradients of weights.
     """
     split = f.split_backward_bubble_time(
         forward, busy - forward - weights, weights, i.pp_size, i.microbatch_count

@@ -61,21 +61,29 @@ def test_two_that_overlap_take_between_the_longer_and_both(one, other, part):
 
 
 def test_keys_and_values_go_round_three_times_and_again():
-    # Forward, backward with their gradients; attention covers what it can of each.
-    assert f.uncovered_time(5, 2, 0) == 3 * 3
-    assert f.uncovered_time(5, 2, 1) == 4 * 3
-    assert f.uncovered_time(5, 7, 1) == 0
+    # Forward, 2 of 5 are covered. Backward, keys, values and their gradients go round in 10, and
+    # attention covers 2.5 times as much of that as forward.
+    assert f.uncovered_time(5, 2, 2.5, 0) == 3 + 5
+    assert f.uncovered_time(5, 2, 2.5, 1) == 3 + 3 + 5
+    # 4.5 cover all but a half forward, and all backward.
+    assert f.uncovered_time(5, 4.5, 2.5, 0) == 0.5
+    assert f.uncovered_time(5, 7, 2.5, 1) == 0
+    assert f.uncovered_time(5, 0, 2.5, 0) == 15
     # Each of four ranks passes its part on three times.
     assert f.context_exchange_time(100, 4, 10, 0.5) == 3 * 10.5
     assert f.context_exchange_time(100, 1, 10, 0.5) == 0
 
 
 def test_shards_are_gathered_and_scattered():
-    assert f.shard_traffic_time(3, 2, 1.5) == 10.5
-    # Of what replicas send, the weights among it are not compressed.
-    assert f.compressed_size(80, 4, 0) == 20
-    assert f.compressed_size(80, 4, 0.5) == 10 + 40
-    assert f.compressed_size(80, 1, 0.5) == 80
+    # Two gathers of 3 and a scatter of 1.5; with sharded gradients alone, only the scatter.
+    assert f.shard_traffic_time(3, 2, 1.5) == 7.5
+    assert f.shard_traffic_time(3, 0, 1.5) == 1.5
+
+
+def test_attention_speeds_up_with_the_sequence():
+    assert f.attention_share(600, 0.5, 600) == 0.25
+    assert f.attention_share(5400, 0.5, 600) == 0.45
+    assert f.attention_share(600, 0.5, 0) == 0.5
 
 
 def test_a_collective_in_one_shot_moves_what_a_ring_does():

@@ -1,0 +1,161 @@
+"""A training step of a mixture of experts on paper, next to the solver's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsysim import DistributedSolver
+from tests.solvers.paper import (
+    ATTENTION_BACKWARD,
+    COMMON,
+    CONSTANTS,
+    EXPERTS,
+    LINK,
+    LINK_LATENCY,
+    MIXED,
+    MIXED_PLAN,
+    PORT,
+    PORT_LATENCY,
+    PRODUCT,
+    STREAM,
+    attention,
+    exposed,
+    product,
+    seconds,
+    together,
+)
+
+TOKENS = 2 * 2048
+HIDDEN = 2 * TOKENS * 4096
+
+
+def block(rows, width, **given):
+    """The products of a feed-forward block with a gate."""
+    return product(rows, 4096, 2 * width, **given)[0] + product(rows, width, 4096, **given)[0]
+
+
+def own_work(again, capacity=1.0):
+    """A mean layer on the busiest device, without communication."""
+    # Each token is four rows for its experts; the two devices of a group deal with half each.
+    rows = capacity * 4 * TOKENS / 2
+    routed = block(rows, 3584, rate=0.65 * PRODUCT, matrices=2)
+    feed_forward = (8 * block(TOKENS, 24_576 / 2) + 24 * (routed + block(TOKENS, 4096 / 2))) / 32
+    projections = product(TOKENS, 4096, 48 * 128 / 2)[0] + product(TOKENS, 2048, 4096)[0]
+    widths = (8 * 24_576 + 24 * (4 * 3584 + 4096)) / 32
+    moved = TOKENS * (20 * 4096 / 2 + 5 * 2 * widths / 2) + 24 / 32 * rows * 4096 * (8 + 33)
+    return (
+        (3 + again) * (projections + feed_forward)
+        + (1 + ATTENTION_BACKWARD + again) * attention(TOKENS, 2048, 32 * 128 / 2)
+        + (2.5 + again) * moved / STREAM
+    )
+
+
+def exchanges(again, per_node=False, capacity=1.0, outward=1.0):
+    """Exchanges of a mean layer: out and back, forward and backward, and again if recomputed.
+
+    `outward` is the share of its bytes in which a token goes out.
+    """
+    # By expert: of four copies two leave the server, and 7/16 of four go to other devices of it.
+    # By node: the other server gets one unless all four experts are here, with a chance of 1/16.
+    # There and here, 7/8 of four are passed on to other devices.
+    leaving, staying = (15 / 16, 3.5) if per_node else (2, 1.75)
+    # Seven devices are in the own server; in the other, eight have experts, and one has a port for
+    # what is passed on there.
+    start = 7 * LINK_LATENCY + (1 if per_node else 8) * PORT_LATENCY
+    sent = capacity * HIDDEN / 2  # the other device of the group sends the other half
+    out, back = (
+        max(leaving * size / PORT, staying * size / LINK) + start for size in (outward * sent, sent)
+    )
+    return 24 / 32 * (2 + again) * (out + back)
+
+
+def ring(size, per_node, nodes):
+    """A gather or a scatter through all ports of the servers that devices of a group share."""
+    ranks = per_node * nodes
+    hops = (ranks - nodes) * LINK_LATENCY + (nodes - 1) * PORT_LATENCY
+    return (ranks - 1) / ranks * size / min(LINK, per_node * PORT) + hops
+
+
+@pytest.mark.parametrize("zero_stage", [0, 1, 2, 3])
+@pytest.mark.parametrize(("recompute", "again"), [("none", 0), ("full", 1)])
+@pytest.mark.parametrize(("per_node", "compression"), [(0, 1), (1, 4)])
+def test_a_step_with_experts_by_hand(per_node, compression, recompute, again, zero_stage):
+    r = DistributedSolver.solve(
+        **MIXED_PLAN | {"calibration": CONSTANTS.but(copies_per_node=per_node)},
+        gradient_compression=compression,
+        recompute=recompute,
+        zero_stage=zero_stage,
+    )
+    own = own_work(again)
+    # A scatter and a gather after each half of a layer: shared experts are split by tensor.
+    sums = (4 + 2 * again) * (2 * (HIDDEN / 2 / LINK + LINK_LATENCY) + 50e-6)
+    shown = exposed(sums, 0.25, own)
+    sent = exchanges(again, per_node)
+    waiting = exposed(sent, 0.15, own - (sums - shown))
+    launch = (2.5 + again) * (0.92e-3 + 24 / 32 * 2.1e-3)
+    busy = together(own + shown + waiting, launch, 0.8)
+
+    # What all tokens pass has 16 replicas, four to a server. Experts have two, on two servers.
+    # Gradients are compressed, weights are not.
+    common, experts = COMMON / 4, EXPERTS / 32
+
+    def everywhere(bytes_each, layers=1):
+        sizes = (bytes_each * part / layers for part in (common, experts))
+        return ring(next(sizes), 4, 4) + ring(next(sizes), 1, 2)
+
+    gathered, scattered = everywhere(2, 16), everywhere(2 * 1.9 / compression, 16)
+    shards = {2: scattered, 3: scattered + 2 * gathered}.get(zero_stage, 0)
+    each = together(busy, shards, 0.35)
+
+    logits = 3 * product(TOKENS, 4096, 32_000 / 2)[0] + TOKENS * 32_000 * 31 / 2 / STREAM
+    pace, bubble = 16 * each + logits, 16 * each
+    transfer = 2 * 4 * (HIDDEN / 2 / PORT + PORT_LATENCY)
+    forward, backward = 1 / (3 + again), (2 + again) / (3 + again)
+    gradients, weights = everywhere(2 / compression), everywhere(2)
+    once = {
+        0: exposed(2 * gradients, 0.3, backward * pace),
+        1: exposed(gradients, 0.85, backward * pace) + exposed(weights, 0.85, forward * pace),
+        2: exposed(weights, 0.35, forward * 16 * max(0, busy - shards)),
+        3: 0,
+    }[zero_stage]
+    held = common / 16 + experts / 2 if zero_stage else common + experts
+    update = 28 * held / STREAM
+    step = 4 * pace + bubble + transfer + once + update + 6e-3
+
+    for field, expected in {
+        "compute_latency": 4 * (16 * own + logits),
+        "tp_communication_latency": 64 * shown,
+        "ep_communication_latency": 64 * waiting,
+        "dp_communication_latency": 64 * (each - busy) + once,
+        "pipeline_bubble_latency": bubble,
+        "optimizer_latency": update,
+        "launch_latency": 64 * (busy - own - shown - waiting) + 6e-3,
+        "step_latency_total": step,
+    }.items():
+        assert seconds(r, field) == pytest.approx(expected), field
+
+
+@pytest.mark.parametrize("nodes", [None, 2])
+def test_levers_of_the_exchange_by_hand(nodes):
+    """Tokens go out in 8 bits and come back in 16; the busiest device has a quarter more of them.
+
+    A limit on nodes, even one of all nodes, means that a token is sent to each of them once.
+    """
+    levers = {"capacity_factor": 1.25, "dispatch_precision": "fp8", "exchange_overlap": 0.4}
+    r = DistributedSolver.solve(**MIXED_PLAN, recompute="full", expert_nodes=nodes, **levers)
+    own = own_work(1, capacity=1.25)
+    sums = 6 * (2 * (HIDDEN / 2 / LINK + LINK_LATENCY) + 50e-6)
+    sent = exchanges(1, per_node=nodes is not None, capacity=1.25, outward=0.5)
+    waiting = exposed(sent, 0.4, own - (sums - exposed(sums, 0.25, own)))
+    assert seconds(r, "ep_communication_latency") == pytest.approx(64 * waiting)
+
+
+@pytest.mark.parametrize(("shared", "sums"), [(0, (8 * 4 + 24 * 2) / 32), (4096, 4)])
+def test_whole_experts_leave_attention_to_sum(shared, sums):
+    """Where each device has experts of its own, and no shared one is split, half are left."""
+    model = replace(MIXED, shared_ffn_dim=shared, parameters=None)
+    r = DistributedSolver.solve(**MIXED_PLAN | {"model": model}, tensor_overlap=0)
+    each = 2 * (HIDDEN / 2 / LINK + LINK_LATENCY) + 50e-6
+    assert seconds(r, "tp_communication_latency") == pytest.approx(64 * sums * each)
