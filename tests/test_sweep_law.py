@@ -6,6 +6,7 @@ import inspect
 import math
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 
 from mlsysim import (
     Q_,
-    Calibrations,
     ConfigError,
     DistributedSolver,
     EconomicsSolver,
@@ -46,6 +46,7 @@ STEP = {
     "precision": "bf16",
     "tp_size": 8,
 }
+OLDER = replace(STEP["fleet"], name="256 A100", node=Systems.DGX_A100)
 
 
 @given(data=st.data())
@@ -84,16 +85,17 @@ def test_a_broken_law_ends_the_long_run(monkeypatch, capsys):
 @pytest.mark.parametrize("how", ["product", "zip"])
 @pytest.mark.parametrize("make", [list, tuple, np.array], ids=lambda make: make.__name__)
 def test_constants_are_those_of_the_row(how, make):
-    """Plans with ZeRO stage 2 or 3 have constants of their own."""
-    stages = [0, 1, 2, 3, 2]
-    table = sweep(DistributedSolver, how=how, zero_stage=make(stages), **STEP)
-    answers = [DistributedSolver.solve(zero_stage=stage, **STEP) for stage in stages]
+    """Each row has the constants of its own device."""
+    fleets = [Systems.Clusters.Research_256, OLDER, Systems.Clusters.Research_256]
+    plan = {name: value for name, value in STEP.items() if name != "fleet"}
+    table = sweep(DistributedSolver, how=how, fleet=make(fleets), **plan)
+    answers = [DistributedSolver.solve(fleet=fleet, **plan) for fleet in fleets]
     times = [answer.step_latency_total.magnitude for answer in answers]
     assert table["step_latency_total"].magnitude.tolist() == times
-    named = DistributedSolver.solve(zero_stage=2, calibration=Calibrations.H100_FSDP, **STEP)
-    assert times[2] == named.step_latency_total.magnitude
-    assert [table.result(row).calibration for row in range(5)] == [a.calibration for a in answers]
-    assert answers[2].calibration == Calibrations.H100_FSDP.name != answers[0].calibration
+    found = [table.result(row) for row in range(3)]
+    assert [each.calibration for each in found] == [each.calibration for each in answers]
+    assert [each.band for each in found] == ["unseen"] * 3
+    assert answers[0].calibration != answers[1].calibration
 
 
 def test_a_server_with_fewer_devices_keeps_the_rows_that_it_can_run():

@@ -29,6 +29,8 @@ _SKIPPED = frozenset(
     (
         "calibration",
         "power_calibration",
+        "band",
+        "outside",
         "reasons",
         "region_name",
         "parallelism",

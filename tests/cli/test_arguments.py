@@ -14,6 +14,7 @@ from mlsysim.cli.app import app
 from mlsysim.cli.arguments import flag, signature_of
 from mlsysim.cli.options import Asking, choices
 from mlsysim.cli.questions import QUESTIONS
+from mlsysim.core.types import SCHEDULES
 from mlsysim.planner import advise
 from mlsysim.solvers.arguments import Amount, Noun
 
@@ -141,17 +142,17 @@ def test_names_are_completed():
     assert "--batch-size" in completed("solve", "training", word="--ba")
     asked = ("solve", "training")
     assert completed(*asked, "--model", word="Llama3_7") == {"Llama3_70B"}
-    assert completed(*asked, "--schedule") == {"1f1b", "gpipe"}
+    assert completed(*asked, "--schedule") == set(SCHEDULES)
     assert completed(*asked, "--sequence-parallel") == {"true", "false"}
     assert completed(*asked, "--precision", word="bf") == {"bf16"}
     assert completed(*asked, "--batch-size") == set()
-    assert completed("sweep", "inference", "--hardware", word="A100,H100") == {"A100,H100"}
+    assert completed("sweep", "inference", "--hardware", word="A100,H100_P") == {"A100,H100_PCIe"}
     assert completed("advise", "--goal", word="c") == {"cost", "carbon"}
 
 
 def test_catalogs_rows_and_scenarios_are_completed():
     assert completed("zoo", word="hard") == {"hardware"}
-    assert completed("zoo", "hardware", word="H100") == {"H100"}
+    assert completed("zoo", "hardware", word="H100_P") == {"H100_PCIe"}
     assert completed("zoo", "no_such_catalog") == set()
     assert completed("evaluate", word="Smart") == {"Smart_Doorbell"}
     assert "advise" in completed("no_such_command")  # and no error

@@ -29,7 +29,7 @@ COMMANDS = {
     "evaluate": ["evaluate", "Smart_Doorbell"],
     "validate": ["validate", "measurements/energy.csv"],
     "advise": ["advise", *LLAMA, *SMALL],
-    "diagnose": ["diagnose", *LLAMA, "--tp-size", "8"],
+    "diagnose": ["diagnose", *LLAMA, "--tp-size", "8", "--pp-size", "8"],
     "contrast": ["contrast", *LLAMA, "--tp-size", "8", "--against", "tp_size=4"],
 }
 
