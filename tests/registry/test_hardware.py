@@ -14,8 +14,8 @@ ROWS = dict(Hardware.items())
 TIERS = {
     "Cloud": {
         "V100", "T4", "A100", "A100_40GB", "H100", "H100_HBM2e", "H100_PCIe", "H200", "H200_NVL",
-        "H20", "H800", "B200", "B200_Limited", "B300", "GB200", "GB300", "MI300X", "MI325X", "MI350X",
-        "MI355X", "TPUv4", "TPUv5p", "TPUv6e", "TPUv7x",
+        "H20", "H800", "B200", "B200_Limited", "B300", "GB200", "GB300", "MI300X", "MI325X",
+        "MI350X", "MI355X", "TPUv4", "TPUv5p", "TPUv6e", "TPUv7x",
     },
     "Workstation": {"MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M4_Max"},
     "Mobile": {"iPhone_15_Pro", "Pixel_8", "Snapdragon_8_Gen_3"},
@@ -145,9 +145,9 @@ GENERATION = {
     "V100": "volta", "T4": "turing", "A100_40GB": "ampere", "A100": "ampere", "H100": "hopper",
     "H100_HBM2e": "hopper", "H100_PCIe": "hopper", "H200": "hopper", "H200_NVL": "hopper",
     "H20": "hopper", "H800": "hopper", "B200": "blackwell", "B300": "blackwell",
-    "B200_Limited": "blackwell", "GB200": "blackwell", "GB300": "blackwell",
-    "MI300X": "cdna3", "MI325X": "cdna3", "MI350X": "cdna4", "MI355X": "cdna4", "TPUv4": "tpu_v4", "TPUv5p": "tpu_v5p",
-    "TPUv6e": "tpu_v6e", "TPUv7x": "tpu_v7x",
+    "B200_Limited": "blackwell", "GB200": "blackwell", "GB300": "blackwell", "MI300X": "cdna3",
+    "MI325X": "cdna3", "MI350X": "cdna4", "MI355X": "cdna4", "TPUv4": "tpu_v4",
+    "TPUv5p": "tpu_v5p", "TPUv6e": "tpu_v6e", "TPUv7x": "tpu_v7x",
 }  # fmt: skip
 
 
