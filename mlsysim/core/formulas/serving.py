@@ -11,6 +11,7 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, floor, maximum, minimum
 
 __all__ = [
+    "admission_wait",
     "arrivals_together",
     "burst_prefill_time",
     "continuous_batching_rate",
@@ -23,6 +24,45 @@ __all__ = [
     "prompts_per_pass",
     "request_time",
 ]
+
+
+@formula
+def admission_wait(
+    decode_step: Value, sequences: Value, steps: Value, output_len: Value
+) -> Value:
+    r"""Time from a request's arrival until the engine admits it to a pass.
+
+    An engine admits requests between passes, and it launches passes ahead of time. A request that
+    finds others decoding waits for the rest of the running step and for the steps that are already
+    launched; a request that is alone finds the engine idle. Requests without decode steps do not
+    wait here: their queue is made of prefills.
+
+    $$ t = \min(q,\, \max(o - 1,\, 0))\;\min(1,\, b - 1)\;t_d $$
+
+    Parameters
+    ----------
+    decode_step : [s]
+        $t_d$, time of a decode step.
+    sequences : [1]
+        $b$, sequences in flight.
+    steps : [1]
+        $q$, decode steps that pass before the engine admits a request.
+    output_len : [token]
+        $o$, tokens generated per request.
+
+    Returns
+    -------
+    time : [s]
+        $t$, wait before the prefill.
+
+    References
+    ----------
+    Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative Models,
+    section 3.1, https://www.usenix.org/conference/osdi22/presentation/yu: a new request joins after
+    the iteration that is running.
+    """
+    others = minimum(1, sequences - 1)
+    return minimum(steps, maximum(output_len - 1, 0)) * others * decode_step
 
 
 @formula
@@ -106,7 +146,7 @@ def continuous_batching_rate(
     decode_step : [s]
         $t_d$, time of a decode step.
     prefill : [s]
-        $t_p$, time of the prefill of $b$ prompts, with the fixed time of a request.
+        $t_p$, time of the prefill of $b$ prompts, and the wait to be admitted.
 
     Returns
     -------
