@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
 from mlsysim.solvers.inference import inference_device, inference_layer
 from mlsysim.solvers.layer import Device, head
 from mlsysim.solvers.power import flops_share
@@ -27,7 +27,8 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
 
     # Memory, and the sequences that fit at once. Of what weights and workspace leave, the engine
     # keeps a share free, so a byte of keys and values takes a little more than a byte.
-    capacity = i.device.memory.capacity
+    chip = i.device.memory
+    capacity = first_known(chip.reported, chip.capacity)
     weights = stored_weights(model, i.weight_precision)
     held = weights / i.tp_size + _workspace(i)
     context = i.seq_len + i.output_len
