@@ -32,12 +32,13 @@ def admission_wait(
 ) -> Value:
     r"""Time from a request's arrival until the engine admits it to a pass.
 
-    An engine admits requests between passes, and it launches passes ahead of time. A request that
-    finds others decoding waits for the rest of the running step and for the steps that are already
-    launched; a request that is alone finds the engine idle. Requests without decode steps do not
-    wait here: their queue is made of prefills.
+    An engine admits requests between passes, and it launches passes ahead of time. So a request
+    waits for the rest of the step that is running and for those already launched. A request that
+    has the engine to itself does not wait: it sees the engine as the other $b - 1$ leave it, and
+    their load is the share $1 - 1/b$ of the whole. Requests without decode steps do not wait here,
+    because their queue is made of prefills.
 
-    $$ t = \min(q,\, \max(o - 1,\, 0))\;\min(1,\, b - 1)\;t_d $$
+    $$ t = \min(q,\, \max(o - 1,\, 0))\left(1 - \frac{1}{b}\right)t_d $$
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def admission_wait(
     sequences : [1]
         $b$, sequences in flight.
     steps : [1]
-        $q$, decode steps that pass before the engine admits a request.
+        $q$, decode steps that pass before a busy engine admits a request.
     output_len : [token]
         $o$, tokens generated per request.
 
@@ -59,10 +60,11 @@ def admission_wait(
     ----------
     Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative Models,
     section 3.1, https://www.usenix.org/conference/osdi22/presentation/yu: a new request joins after
-    the iteration that is running.
+    the iteration that is running. What an arriving request sees: Reiser and Lavenberg (1980),
+    Mean-Value Analysis of Closed Multichain Queuing Networks,
+    https://doi.org/10.1145/322186.322195, with Schweitzer's approximation.
     """
-    others = minimum(1, sequences - 1)
-    return minimum(steps, maximum(output_len - 1, 0)) * others * decode_step
+    return minimum(steps, maximum(output_len - 1, 0)) * (1 - 1 / sequences) * decode_step
 
 
 @formula
