@@ -27,9 +27,7 @@ __all__ = [
 
 
 @formula
-def admission_wait(
-    decode_step: Value, sequences: Value, steps: Value, output_len: Value
-) -> Value:
+def admission_wait(decode_step: Value, sequences: Value, steps: Value, output_len: Value) -> Value:
     r"""Time from a request's arrival until the engine admits it to a pass.
 
     An engine admits requests between passes, and it launches passes ahead of time. So a request
