@@ -4,7 +4,8 @@ A fixed number of clients each send a request, wait for the answer and send the 
 is another request's end. Prompts and outputs have one length each. So arrivals spread out by
 themselves: a prompt that was read after another also ends after it, and its successor finds the
 prefill free. What queues is the start, when all clients send at once, and requests that end
-together because they were prefilled together.
+together because they were prefilled together. Apart from that, a request waits only until a busy
+engine admits it.
 """
 
 from mlsysim.core.formula import formula

@@ -200,7 +200,8 @@ def stored_weights(
     r"""Bytes of a model's weights, in the format that they are stored in.
 
     Checkpoints in 8 and 4 bits hold the matrices of the layers in that format, with a scale for
-    each block of weights. Embeddings and output projection stay in 16 bits.
+    each block of weights. Embeddings and output projection stay in 16 bits: so it is in AWQ, GPTQ,
+    NVFP4, MXFP4 and FP8 checkpoints, but not in files of llama.cpp.
 
     $$ M_w = (N - N_e)\,(e + e_s) + N_e\,e_2 $$
 
