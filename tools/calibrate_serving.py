@@ -45,7 +45,7 @@ CONSTANTS: dict[str, tuple[float, float, float]] = {
     "all_reduce_overhead": (4e-6, 0.5e-6, 30e-6),
     "prompt_overhead": (100e-6, 1e-6, 1000e-6),
     "sequence_overhead": (8e-6, 0.5e-6, 60e-6),
-    "request_overhead": (20e-3, 1e-3, 100e-3),
+    "admission_steps": (1.5, 0.5, 5),
 }
 PULL = 0.3
 """Weight of a constant's distance from its start, so that what rows cannot tell stays there. Three
@@ -68,7 +68,7 @@ LOADED = (
     "attention_efficiency",
     "prompt_overhead",
     "sequence_overhead",
-    "request_overhead",
+    "admission_steps",
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value
-from mlsysim.core.types import TransformerModel
+from mlsysim.core.types import Precision, TransformerModel
 from mlsysim.core.types.layers import DenseBlock, ExpertBlock, FeedForward, LatentBlock
 
 __all__ = [
@@ -18,8 +18,10 @@ __all__ = [
     "inner_width",
     "kv_cache",
     "latent_up_parameters",
-    "parameters_read",
+    "stored_bytes",
+    "stored_weights",
     "token_flops",
+    "weights_read",
 ]
 
 
@@ -134,15 +136,33 @@ def expert_parameters(model: TransformerModel) -> Value:
     return sum_of(found) if found else model.moe_layers * model.parameters
 
 
-def parameters_read(model: TransformerModel, tokens: Value) -> Value:
-    """Return the parameters that a pass over a number of tokens reads."""
-    read = model.parameters
+def stored_bytes(stored: Precision) -> Value:
+    """Return the bytes of one weight of a layer, with its share of scale factors."""
+    return stored.bytes_per_element + stored.scale_bytes
+
+
+def stored_weights(model: TransformerModel, stored: Precision) -> Value:
+    """Return the bytes of all weights; embeddings and output stay in 16 bits or more."""
+    embeddings = f.embedding_parameters(model.vocab_size, model.hidden_dim, model.embedding_tables)
+    return f.stored_weights(
+        model.parameters,
+        embeddings,
+        stored.bytes_per_element,
+        stored.scale_bytes,
+        stored.training_bytes,
+    )
+
+
+def weights_read(model: TransformerModel, stored: Precision, tokens: Value) -> Value:
+    """Return the bytes of the weights that a pass over a number of tokens reads."""
+    read = stored_weights(model, stored)
     for group in model.groups:
         block = group.feed_forward
         if isinstance(block, ExpertBlock):
             visited = f.experts_visited(block.experts, block.experts_per_token, tokens)
             expert = f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
-            read = read - group.count * (block.experts - visited) * expert
+            idle = group.count * (block.experts - visited) * expert
+            read = read - idle * stored_bytes(stored)
     return read
 
 

@@ -112,14 +112,15 @@ def _clients(row: Row, device: Accelerator) -> tuple[int | None, int]:
     The source does not say, but in the `calibrate` rows we can compare the time to first token with
     that of one prefill. It grows with the number of clients as if each sent ten requests, but with
     SGLang on the H100 as if each sent one. In the runs of 2025, which name engines with their
-    version, it stays at a few prefills even with few clients, as if requests came in groups.
+    version, it stays at a few prefills even with few clients, as if requests came in groups. NIM
+    was measured with clients that each wait for their own answer.
     """
     engine = row.text("engine").lower()
     if row.text("quantity").startswith("max"):
         return None, 1
     if "sglang" in engine and device is Hardware.H100:
         return 1, 1
-    return 10, 1 if engine in ("trtllm", "vllm") else 5
+    return 10, 1 if engine in ("trtllm", "vllm") or engine.startswith("nim") else 5
 
 
 def arguments(row: Row) -> dict[str, Any]:

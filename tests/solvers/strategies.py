@@ -139,7 +139,9 @@ def faster(system, factor):
 
 def larger(system, factor):
     memory = device_of(system).memory
-    return with_device(system, memory=replace(memory, capacity=memory.capacity * factor))
+    reported = None if memory.reported is None else memory.reported * factor
+    more = replace(memory, capacity=memory.capacity * factor, reported=reported)
+    return with_device(system, memory=more)
 
 
 shares = st.sampled_from([None, None, None, 0.3, 1.0])
@@ -170,7 +172,7 @@ def loads(draw):
         "kv_precision": draw(st.sampled_from([None, *PRECISIONS])),
         "batch_size": draw(st.integers(1, 2048)),
         "seq_len": 2 ** draw(st.integers(0, 17)),
-        "output_len": draw(st.sampled_from([1, 2, 3]) | st.integers(1, 4096)),
+        "output_len": draw(st.sampled_from([0, 1, 2, 3]) | st.integers(0, 4096)),
         "tp_size": draw(st.sampled_from([1, 2, 8])) if isinstance(hardware, Node) else 1,
         "arrivals": draw(st.sampled_from([1, 1, 5, 100])),
         "efficiency": draw(shares),

@@ -96,7 +96,9 @@ def test_a_server_keeps_the_short_vector(name):
     model = Models[name]
     assert kv_cache(model, 1, 2) == 2 * 61 * 576
     r, split = (
-        ServingSolver.solve(model=model, hardware=Systems.DGX_H100, seq_len=8192, tp_size=n)
+        ServingSolver.solve(
+            model=model, hardware=Systems.DGX_H100, seq_len=8192, tp_size=n, efficiency=0.5
+        )
         for n in (1, 8)
     )
     cache = r.kv_cache_size.to("byte").magnitude

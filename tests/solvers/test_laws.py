@@ -16,7 +16,6 @@ from mlsysim import (
     SingleNodeSolver,
 )
 from mlsysim.core.formulas import format_flops_utilization, interference_time
-from mlsysim.core.units import Q_
 from tests.solvers.strategies import faster, larger, loads, passes, si, solved, steps
 
 some = settings(max_examples=80, deadline=None)
@@ -37,10 +36,8 @@ def test_requests_in_flight_are_rate_times_latency(load):
 
 
 def test_answers_of_one_token_wait_for_all_other_prompts():
-    """Prompts fill a pass each, so eight clients have 8 answers in 50 ms and 8 prefills."""
-    constants = replace(
-        ServingCalibrations.Uncalibrated, request_overhead=Q_(50, "ms"), pass_tokens=1024
-    )
+    """Prompts fill a pass each, so eight clients have 8 answers in 8 prefills."""
+    constants = replace(ServingCalibrations.Uncalibrated, pass_tokens=1024)
     r = ServingSolver.solve(
         model=LLAMA,
         hardware=Hardware.H100,
@@ -49,7 +46,7 @@ def test_answers_of_one_token_wait_for_all_other_prompts():
         batch_size=8,
         calibration=constants,
     )
-    cycle = 0.05 + 8 * si(r.prefill_latency)
+    cycle = 8 * si(r.prefill_latency)
     assert si(r.request_throughput) == pytest.approx(8 / cycle)
     assert si(r.ttft) == pytest.approx(cycle)
     assert r.latency == r.ttft
@@ -146,10 +143,8 @@ def test_memory_makes_no_server_slower(load):
 
 def test_a_burst_is_read_in_the_same_time_with_any_memory():
     """Eight prompts, a pass each, arrive at once: the k-th is read after k prefills."""
-    constants = replace(
-        ServingCalibrations.Uncalibrated, request_overhead=Q_(0, "ms"), pass_tokens=1024
-    )
-    for capacity in (16.8, 80):
+    constants = replace(ServingCalibrations.Uncalibrated, pass_tokens=1024)
+    for capacity in (16, 80):
         device = larger(Hardware.H100, capacity / 80)
         r = ServingSolver.solve(
             model=LLAMA,
@@ -157,6 +152,7 @@ def test_a_burst_is_read_in_the_same_time_with_any_memory():
             seq_len=1024,
             batch_size=8,
             output_len=0,
+            waves=1,
             calibration=constants,
         )
         assert (r.running_batch_size < 8) == (capacity < 80)

@@ -27,7 +27,7 @@ CONSTANTS = replace(
     all_reduce_overhead=Q_(9, "us"),
     prompt_overhead=Q_(11, "us"),
     sequence_overhead=Q_(13, "us"),
-    request_overhead=Q_(17, "ms"),
+    admission_steps=2.5,
 )
 MODEL, WEIGHTS = Models.Llama3_8B, 2 * Models.Llama3_8B.parameters.to("param").magnitude
 LOAD = {
@@ -39,6 +39,10 @@ LOAD = {
     "output_len": 101,
 }
 PEAK, BANDWIDTH, STREAM = 989.4e12, 3.35e12, 0.75 * 3.35e12
+REPORTED = 81_559 * 2**20
+# Of a pass of 2,500 tokens on one of two devices, in 16 bits: the stream and its normalized copy;
+# gate, input and product of half of the feed-forward block.
+WORKSPACE = 2500 * (2 * 4096 + 3 * 14_336 / 2) * 2
 # Of one token on one of two devices, in all layers: keys and values of 8 heads of 128, 16 bits.
 KV = 32 * 2 * 8 * 128 * 2 / 2
 MATRICES = 32 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14_336)
@@ -97,8 +101,9 @@ def test_a_loaded_server_by_hand(arrivals, batch):
     r = ServingSolver.solve(
         **LOAD, batch_size=batch, waves=10, arrivals=arrivals, calibration=CONSTANTS
     )
-    # Nine tenths of what the weights leave is for sequences, that half of their output is kept for.
-    budget = 0.9 * (80e9 - WEIGHTS / 2)
+    # Nine tenths of what weights and workspace leave is for sequences, that half of their output is
+    # kept for.
+    budget = 0.9 * (REPORTED - WEIGHTS / 2 - WORKSPACE)
     running = min(batch, budget // ((1000 + 0.5 * 101) * KV))
     assert r.running_batch_size == running
     assert (running < batch) == (batch == 2000)
@@ -113,10 +118,12 @@ def test_a_loaded_server_by_hand(arrivals, batch):
     read = burst / 10 + 0.9 * later
     step, moved = decode(running)
     itl = step + (running * one - read) / 100
-    cycle = 100 * step + 17e-3 + running * one
+    # A request waits for two and a half steps of the others.
+    admission = 2.5 * (1 - 1 / running) * step
+    cycle = 100 * step + admission + running * one
     # A tenth of the run is the first wave, for half of whose stay the rest has waited.
     wait = (1 - 1 / 20) * (batch - running) / running * cycle
-    ttft = 17e-3 + read + wait
+    ttft = admission + read + wait
     rate = running / cycle
     assert seconds(r.prefill_latency) == pytest.approx(prefill(1)[0])
     assert seconds(r.decode_latency) == pytest.approx(step)
@@ -140,17 +147,17 @@ def test_requests_of_one_token_wait_until_all_are_read():
         **LOAD | {"output_len": 1}, batch_size=8, waves=10, calibration=CONSTANTS
     )
     # Each pass reads the two prompts that fit: the first wave comes in four, and later ones too.
+    # Nothing is decoded, so nothing else holds a request up.
     one = prefill(2)[0] / 2
     first = (8 + 2) / 2 * one
-    assert seconds(r.ttft) == pytest.approx(17e-3 + first / 10 + 0.9 * 8 * one)
+    assert seconds(r.ttft) == pytest.approx(first / 10 + 0.9 * 8 * one)
     assert r.latency == r.ttft
-    assert r.request_throughput.to("1/s").magnitude == pytest.approx(8 / (17e-3 + 8 * one))
+    assert r.request_throughput.to("1/s").magnitude == pytest.approx(8 / (8 * one))
 
 
 @pytest.mark.parametrize("batch", [1, 64])
-@pytest.mark.parametrize("efficiency", [None, 0.4])
-def test_memory_of_a_server_by_hand(batch, efficiency):
-    r = ServingSolver.solve(**LOAD, batch_size=batch, efficiency=efficiency)
+def test_memory_of_the_textbooks_server_by_hand(batch):
+    r = ServingSolver.solve(**LOAD, batch_size=batch, efficiency=0.4)
     assert size(r.model_weights_size) == WEIGHTS
     assert size(r.kv_cache_size) == batch * 1101 * 2 * KV
     held = WEIGHTS / 2 + batch * 1101 * KV
@@ -159,6 +166,61 @@ def test_memory_of_a_server_by_hand(batch, efficiency):
     left = 80e9 - WEIGHTS / 2
     assert r.max_batch_size == left // (1101 * KV)
     assert r.max_seq_len == left // (batch * KV)
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_memory_of_an_engine_by_hand(batch):
+    r = ServingSolver.solve(**LOAD, batch_size=batch, calibration=CONSTANTS)
+    held = WEIGHTS / 2 + WORKSPACE
+    assert size(r.memory_capacity) == REPORTED
+    assert size(r.kv_cache_size) == batch * 1101 * 2 * KV
+    # The engine keeps a tenth of the rest free.
+    assert size(r.total_memory_required) == pytest.approx(held + batch * 1101 * KV / 0.9)
+    room = 0.9 * (REPORTED - held)
+    assert r.max_batch_size == room // (1101 * KV)
+    assert r.max_seq_len == room // (batch * KV)
+
+
+def test_what_is_feasible_is_what_runs():
+    """At the edge: the most sequences that fit all run, and one more neither fits nor runs."""
+    constants = replace(CONSTANTS, reserved_output=1.0)
+    load = LOAD | {"tp_size": 1, "calibration": constants}
+    most = ServingSolver.solve(**load).max_batch_size
+    edge, beyond = (ServingSolver.solve(**load, batch_size=most + k) for k in (0, 1))
+    assert (edge.feasible, edge.running_batch_size) == (True, most)
+    assert (beyond.feasible, beyond.running_batch_size) == (False, most)
+
+
+# Bytes: matrices of the layers and norms, embeddings and output, of Llama 3 8B.
+INNER, TABLES = 8_030_261_248 - 2 * 128_256 * 4096, 2 * 128_256 * 4096
+
+
+@pytest.mark.parametrize(
+    ("stored", "each"),
+    [
+        ("bf16", 2),
+        ("fp8", 1),
+        ("fp4", 0.5 + 1 / 16),  # a byte for 16 weights
+        ("mxfp4", 0.5 + 1 / 32),  # a byte for 32 weights
+        ("int4", 0.5 + 2.5 / 128),  # a scale of 2 bytes and a zero point of a half for 128 weights
+    ],
+)
+@pytest.mark.parametrize("efficiency", [None, 0.4])
+def test_embeddings_and_output_stay_in_16_bits(stored, each, efficiency):
+    r = ServingSolver.solve(**LOAD, weight_precision=stored, efficiency=efficiency)
+    assert size(r.model_weights_size) == pytest.approx(INNER * each + TABLES * 2)
+
+
+@pytest.mark.parametrize(
+    ("stored", "gigabytes"),
+    [
+        ("int4", 4.68 + 1.05),  # hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4, both files
+        ("fp8", 5.00 + 4.08),  # nvidia/Llama-3.1-8B-Instruct-FP8, both files
+    ],
+)
+def test_weights_have_the_size_of_published_checkpoints(stored, gigabytes):
+    r = ServingSolver.solve(**LOAD, weight_precision=stored)
+    assert size(r.model_weights_size) / 1e9 == pytest.approx(gigabytes, abs=0.01)
 
 
 @pytest.mark.parametrize("batch", [1, 64])

@@ -18,7 +18,7 @@ DATA = ROOT / "measurements/serving.csv"
 # Mean and median absolute error in percent.
 BOUNDS = {
     "measured TPOT": (7, 6),
-    "measured TTFT": (27, 18),
+    "measured TTFT": (22, 16),
     "max output throughput": (9, 6),
     "decode rate": (16, 16),
 }

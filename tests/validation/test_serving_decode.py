@@ -47,7 +47,8 @@ class Arithmetic:
 
     def __init__(self, row: dict[str, str]) -> None:
         self.memory, self.link, fp16, fp8 = DEVICES[row["hardware"]]
-        self.weight_bytes = BYTES.get(row["weight_precision"], 0.5)
+        # Four bits, and two and a half bytes of scale and zero point for 128 weights.
+        self.weight_bytes = BYTES.get(row["weight_precision"], 0.5 + 2.5 / 128)
         narrow = row["weight_precision"].startswith("fp8")
         self.kv_bytes, self.activation_bytes = (1, 1) if narrow else (2, 2)
         self.rate = 0.5 * (fp8 if narrow else fp16)
@@ -59,6 +60,8 @@ class Arithmetic:
         attention = 2 * self.hidden * self.head * (self.heads + self.kv_heads)
         self.matrix = 2 * self.layers * (attention + matrices * self.hidden * int(row["ffn"]))
         self.logit = 2 * self.hidden * int(row["vocab"] or 50_257)
+        # A gated block has two tables of embeddings, the older one of 13B shares one. In 16 bits.
+        self.tables = (matrices - 1) * self.logit / 2
         self.prompt, self.output = int(row["isl"] or 1), int(row["osl"] or 200)
         self.batch, self.devices = int(row["concurrency"]), int(row["tp"])
 
@@ -66,7 +69,9 @@ class Arithmetic:
         """Bytes of weights, keys and values on one device."""
         cache = 2 * self.layers * self.kv_heads * self.head * tokens_each * self.kv_bytes
         shared = min(self.devices, self.kv_heads)
-        return self.parameters * self.weight_bytes / self.devices + self.batch * cache / shared
+        inner = self.parameters - self.tables
+        weights = inner * self.weight_bytes + 2 * self.tables
+        return weights / self.devices + self.batch * cache / shared
 
     def time(self, flops: float, context: float, tokens_each: int) -> float:
         """Seconds of a pass: arithmetic beside memory, then the all-reduces."""
@@ -207,7 +212,11 @@ def test_keys_and_values_of_opt_13b() -> None:
 def test_keys_and_values_of_a_70b_model_on_eight_gpus() -> None:
     """16K tokens of a Llama 70B are 5 GiB, and 640 MiB on each of eight GPUs."""
     found = ServingSolver.solve(
-        model=Models.Llama3_70B, hardware=Systems.Nodes.DGX_H100, seq_len=16_384, tp_size=8
+        model=Models.Llama3_70B,
+        hardware=Systems.Nodes.DGX_H100,
+        seq_len=16_384,
+        tp_size=8,
+        efficiency=0.5,
     )
     assert found.kv_cache_size.to("GiB").magnitude == 5
     weights = found.model_weights_size / 8

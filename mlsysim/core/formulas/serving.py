@@ -4,13 +4,15 @@ A fixed number of clients each send a request, wait for the answer and send the 
 is another request's end. Prompts and outputs have one length each. So arrivals spread out by
 themselves: a prompt that was read after another also ends after it, and its successor finds the
 prefill free. What queues is the start, when all clients send at once, and requests that end
-together because they were prefilled together.
+together because they were prefilled together. Apart from that, a request waits only until a busy
+engine admits it.
 """
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, floor, maximum, minimum
 
 __all__ = [
+    "admission_wait",
     "arrivals_together",
     "burst_prefill_time",
     "continuous_batching_rate",
@@ -23,6 +25,45 @@ __all__ = [
     "prompts_per_pass",
     "request_time",
 ]
+
+
+@formula
+def admission_wait(decode_step: Value, sequences: Value, steps: Value, output_len: Value) -> Value:
+    r"""Time from a request's arrival until the engine admits it to a pass.
+
+    An engine admits requests between passes, and it launches passes ahead of time. So a request
+    waits for the rest of the step that is running and for those already launched. A request that
+    has the engine to itself does not wait: it sees the engine as the other $b - 1$ leave it, and
+    their load is the share $1 - 1/b$ of the whole. Requests without decode steps do not wait here,
+    because their queue is made of prefills.
+
+    $$ t = \min(q,\, \max(o - 1,\, 0))\left(1 - \frac{1}{b}\right)t_d $$
+
+    Parameters
+    ----------
+    decode_step : [s]
+        $t_d$, time of a decode step.
+    sequences : [1]
+        $b$, sequences in flight.
+    steps : [1]
+        $q$, decode steps that pass before a busy engine admits a request.
+    output_len : [token]
+        $o$, tokens generated per request.
+
+    Returns
+    -------
+    time : [s]
+        $t$, wait before the prefill.
+
+    References
+    ----------
+    Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative Models,
+    section 3.1, https://www.usenix.org/conference/osdi22/presentation/yu: a new request joins after
+    the iteration that is running. What an arriving request sees: Reiser and Lavenberg (1980),
+    Mean-Value Analysis of Closed Multichain Queuing Networks,
+    https://doi.org/10.1145/322186.322195, with Schweitzer's approximation.
+    """
+    return minimum(steps, maximum(output_len - 1, 0)) * (1 - 1 / sequences) * decode_step
 
 
 @formula
@@ -106,7 +147,7 @@ def continuous_batching_rate(
     decode_step : [s]
         $t_d$, time of a decode step.
     prefill : [s]
-        $t_p$, time of the prefill of $b$ prompts, with the fixed time of a request.
+        $t_p$, time of the prefill of $b$ prompts, and the wait to be admitted.
 
     Returns
     -------

@@ -4,40 +4,13 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, floor, maximum, minimum
 
 __all__ = [
-    "kv_budget",
     "kv_cache_size",
     "kv_per_device",
     "largest_batch",
     "longest_context",
+    "pass_workspace",
+    "stored_weights",
 ]
-
-
-@formula
-def kv_budget(capacity: Value, weights: Value, share: Value) -> Value:
-    r"""Memory that an engine lets weights, keys and values take.
-
-    $$ M_1 = \phi\,M_0 + (1 - \phi)\,M_w $$
-
-    Parameters
-    ----------
-    capacity : [byte]
-        $M_0$, memory of a device.
-    weights : [byte]
-        $M_w$, weights on it.
-    share : [1]
-        $\phi$, share of the rest, $M_0 - M_w$, that keys and values may take.
-
-    Returns
-    -------
-    size : [byte]
-        $M_1$, bytes.
-
-    References
-    ----------
-    Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with
-    PagedAttention, section 4.2, https://arxiv.org/abs/2309.06180
-    """
-    return share * capacity + (1 - share) * weights
 
 
 @formula
@@ -167,3 +140,94 @@ def longest_context(
     PagedAttention, section 1, https://arxiv.org/abs/2309.06180
     """
     return maximum(0, floor((capacity - weights) / (sequences * kv_per_token)))
+
+
+@formula
+def pass_workspace(
+    tokens: Value,
+    hidden_dim: Value,
+    attention_width: Value,
+    ffn_width: Value,
+    tp_size: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Memory that an engine sets aside for the activations of its largest pass.
+
+    The residual stream and its normalized copy are on every device. The tensors inside of a block
+    are split. Attention's and the feed-forward block's do not exist at the same time, and neither
+    do the logits, which are made when both are free again.
+
+    $$ M_a = C \left(2h + \frac{\max(w_a,\, w_f)}{t}\right) e $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $C$, tokens of the largest pass.
+    hidden_dim : [1]
+        $h$, width of the residual stream.
+    attention_width : [1]
+        $w_a$, width of queries, keys, values and output of all heads together.
+    ffn_width : [1]
+        $w_f$, width of all tensors inside of the feed-forward block: gate, input and product.
+    tp_size : [1]
+        $t$, devices that share each layer.
+    bytes_per_element : [byte]
+        $e$, bytes of one element.
+
+    Returns
+    -------
+    size : [byte]
+        $M_a$, bytes on one device.
+
+    References
+    ----------
+    Counting; that engines measure their largest pass before they set memory aside for keys and
+    values is in the documentation of TensorRT-LLM, Memory Usage of TensorRT-LLM,
+    https://nvidia.github.io/TensorRT-LLM/reference/memory.html
+    """
+    split = maximum(attention_width, ffn_width) / tp_size
+    return tokens * (2 * hidden_dim + split) * bytes_per_element
+
+
+@formula
+def stored_weights(
+    parameters: Value,
+    embeddings: Value,
+    bytes_per_weight: Value,
+    scale_bytes: Value,
+    wide_bytes: Value,
+) -> Value:
+    r"""Bytes of a model's weights, in the format that they are stored in.
+
+    Checkpoints in 8 and 4 bits hold the matrices of the layers in that format, with a scale for
+    each block of weights. Embeddings and output projection stay in 16 bits: so it is in AWQ, GPTQ,
+    NVFP4, MXFP4 and FP8 checkpoints, but not in files of llama.cpp.
+
+    $$ M_w = (N - N_e)\,(e + e_s) + N_e\,e_2 $$
+
+    Parameters
+    ----------
+    parameters : [param]
+        $N$, parameters of the model.
+    embeddings : [param]
+        $N_e$, those of the embedding and the output projection.
+    bytes_per_weight : [byte]
+        $e$, bytes of a weight.
+    scale_bytes : [byte]
+        $e_s$, bytes of scale factors per weight.
+    wide_bytes : [byte]
+        $e_2$, bytes of an element of the embeddings.
+
+    Returns
+    -------
+    size : [byte]
+        $M_w$, bytes.
+
+    References
+    ----------
+    Lin et al. (2024), AWQ: Activation-aware Weight Quantization for LLM Compression and
+    Acceleration, https://arxiv.org/abs/2306.00978; Llama 3.1 8B in 4 bits has 5.73 GB,
+    https://huggingface.co/hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4/tree/main
+    """
+    inner = parameters - embeddings
+    return inner * (bytes_per_weight + scale_bytes) + embeddings * wide_bytes

@@ -46,6 +46,7 @@ class Compute(Record):
     fp8: Quantity | None = quantity("TFLOP/s", default=None)
     int8: Quantity | None = quantity("TFLOP/s", default=None)
     fp4: Quantity | None = quantity("TFLOP/s", default=None)
+    mxfp4: Quantity | None = quantity("TFLOP/s", default=None)
     int4: Quantity | None = quantity("TFLOP/s", default=None)
 
     def __post_init__(self) -> None:

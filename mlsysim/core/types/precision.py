@@ -24,6 +24,9 @@ class Precision(Record):
         Bits per element in memory.
     bytes_per_element : Quantity
         Memory per element.
+    scale_bytes : Quantity
+        Scale factors per weight that checkpoints store with it; formats of 8 bits and more have too
+        few to count.
     training_bytes : Quantity
         Memory per weight, gradient and activation in training, where narrower formats than 16
         bits serve the products alone.
@@ -32,14 +35,16 @@ class Precision(Record):
     name: str
     bits: int = number(whole=True)
     bytes_per_element: Quantity = quantity("byte")
+    scale_bytes: Quantity = quantity("byte", zero=True)
     training_bytes: Quantity = quantity("byte")
 
 
-def _precision(name: str, bits: int) -> Precision:
+def _precision(name: str, bits: int, scale_bytes: float = 0) -> Precision:
     return Precision(
         name=name,
         bits=bits,
         bytes_per_element=Q_(bits / 8, "byte"),
+        scale_bytes=Q_(scale_bytes, "byte"),
         training_bytes=Q_(max(bits, 16) / 8, "byte"),
     )
 
@@ -54,8 +59,14 @@ PRECISIONS: Mapping[str, Precision] = ReadOnlyMapping(
         "bf16": _precision("bf16", 16),
         "fp8": _precision("fp8", 8),
         "int8": _precision("int8", 8),
-        "fp4": _precision("fp4", 4),
-        "int4": _precision("int4", 4),
+        # NVFP4: a scale in FP8 for 16 weights (Alvarez et al., 2025, Introducing NVFP4,
+        # https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/).
+        "fp4": _precision("fp4", 4, 1 / 16),
+        # A scale of one byte for 32 weights (OCP Microscaling Formats Specification 1.0, table 1,
+        # https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf).
+        "mxfp4": _precision("mxfp4", 4, 1 / 32),
+        # AWQ and GPTQ: a scale in 16 bits and a zero point in 4 for 128 weights.
+        "int4": _precision("int4", 4, 2.5 / 128),
     }
 )
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.numeric import Value
 from mlsysim.core.types.fitted import Fitted
-from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.units import Quantity
 
 __all__ = ["ServingCalibration"]
@@ -40,14 +38,13 @@ class ServingCalibration(Fitted):
         a graph, half-filled tiles.
     sequence_overhead : Quantity
         Time that a decode step takes per sequence on the host: scheduling, sampling, writing out.
-    request_overhead : Quantity
-        Time to the first token that is neither queue nor prefill: the server, tokenization.
-    scale_bytes : Quantity
-        Scale factors that 4-bit formats store, per weight.
+    admission_steps : float
+        Decode steps that pass before a request that finds others decoding is admitted: the rest of
+        the running step, and steps that are launched ahead.
     pass_tokens : int
-        Prompt tokens that one pass takes in.
+        Prompt tokens that one pass takes in. Activations of such a pass are the workspace.
     kv_share : float
-        Share of the memory not taken by weights that keys and values may use.
+        Share of the memory not taken by weights and workspace that keys and values may use.
     reserved_output : float
         Share of the output for which memory is set aside when a request is admitted.
     itl_band_low, itl_band_high, ttft_band_low, ttft_band_high : float or None
@@ -66,8 +63,7 @@ class ServingCalibration(Fitted):
     all_reduce_overhead: Quantity = quantity("us", zero=True)
     prompt_overhead: Quantity = quantity("us", zero=True)
     sequence_overhead: Quantity = quantity("us", zero=True)
-    request_overhead: Quantity = quantity("ms", zero=True)
-    scale_bytes: Quantity = quantity("byte", zero=True)
+    admission_steps: float = number(zero=True)
     pass_tokens: int = number(whole=True)
     kv_share: float = number(most=1)
     reserved_output: float = number(most=1)
@@ -77,7 +73,3 @@ class ServingCalibration(Fitted):
     ttft_band_high: float | None = number(default=None)
     pass_band_low: float | None = number(default=None)
     pass_band_high: float | None = number(default=None)
-
-    def scale(self, precision: str) -> Value:
-        """Bytes of scale that each weight has in a number format."""
-        return self.scale_bytes if PRECISIONS[precision].bits == 4 else 0 * self.scale_bytes

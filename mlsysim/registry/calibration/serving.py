@@ -32,13 +32,6 @@ _COUNTED = Source(
     "result, rotation of queries, copy of attention's output; per element of the inner width: gate "
     "and input read, their product written",
 )
-_NVFP4 = Source(
-    title="Alvarez et al. (2025), Introducing NVFP4 for Efficient and Accurate Low-Precision "
-    "Inference",
-    url="https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/",
-    locator="one FP8 scale per block of 16 values",
-    checked="2026-11-20",
-)
 _DEFAULTS = Source(
     title="TensorRT-LLM documentation, Performance Tuning Guide, Useful Runtime Options",
     url="https://nvidia.github.io/TensorRT-LLM/performance/performance-tuning-guide/useful-runtime-flags.html",
@@ -63,7 +56,8 @@ _PASSES = Source(
     checked="2026-11-20",
     note="measurements/passes.csv; check rows were not seen",
 )
-# Layer, collective, prompt and sequence times in microseconds, requests in milliseconds.
+# Layer, collective, prompt and sequence times in microseconds. Steps before admission: half of the
+# running step, and one that is launched ahead.
 _CONSTANTS: dict[str, float] = {
     "gemm_efficiency": 0.7,
     "gemm_efficiency_fp8": 0.6,
@@ -76,10 +70,9 @@ _CONSTANTS: dict[str, float] = {
     "all_reduce_overhead": 4.0,
     "prompt_overhead": 100.0,
     "sequence_overhead": 8.0,
-    "request_overhead": 20.0,
+    "admission_steps": 1.5,
     "hidden_bytes": 24.0,
     "ffn_bytes": 3.0,
-    "scale_bytes": 1 / 16,
     "pass_tokens": 8192,
     "kv_share": 0.9,
     "reserved_output": 1.0,
@@ -87,7 +80,6 @@ _CONSTANTS: dict[str, float] = {
 _STATED = {
     "hidden_bytes": _COUNTED,
     "ffn_bytes": _COUNTED,
-    "scale_bytes": _NVFP4,
     "pass_tokens": _DEFAULTS,
     "kv_share": _DEFAULTS,
     "reserved_output": _DEFAULTS,
@@ -123,7 +115,7 @@ def _row(
 
 _GROWING = {"reserved_output": (0.5, _PAGED)}
 _LIBRARY = {
-    "request_overhead": (
+    "admission_steps": (
         0.0,
         Source(title="Counting", checked="2026-11-20", note="a library is called without a server"),
     )
@@ -140,19 +132,19 @@ class ServingCalibrations(Catalog):
         "TensorRT-LLM 1.0 to 1.2",
         "TensorRT-LLM on H100 and H200",
         gemm_efficiency=0.85,
-        gemm_efficiency_fp8=0.635,
-        memory_efficiency=0.93,
+        gemm_efficiency_fp8=0.68,
+        memory_efficiency=0.911,
         kv_efficiency=0.9,
-        layer_overhead=50.8,
-        all_reduce_overhead=4.29,
-        attention_efficiency=0.44,
-        prompt_overhead=239.0,
-        sequence_overhead=4.92,
-        request_overhead=61.6,
-        itl_band_low=0.894,
-        itl_band_high=1.114,
-        ttft_band_low=0.705,
-        ttft_band_high=2.152,
+        layer_overhead=51.6,
+        all_reduce_overhead=4.18,
+        attention_efficiency=0.368,
+        prompt_overhead=342.0,
+        sequence_overhead=4.25,
+        admission_steps=4.41,
+        itl_band_low=0.862,
+        itl_band_high=1.098,
+        ttft_band_low=0.732,
+        ttft_band_high=2.404,
     )
     """H100 and H200: Llama 8B, 70B and 405B, Qwen 32B, in 8 and 16 bits."""
     Hopper_vLLM = _row(
@@ -160,19 +152,19 @@ class ServingCalibrations(Catalog):
         "vLLM, April 2026",
         "vLLM on H100 and H200",
         _GROWING,
-        gemm_efficiency_fp8=0.587,
+        gemm_efficiency_fp8=0.611,
         memory_efficiency=0.93,
-        kv_efficiency=0.454,
-        layer_overhead=63.9,
-        all_reduce_overhead=4.05,
-        attention_efficiency=0.492,
-        prompt_overhead=89.5,
-        sequence_overhead=8.55,
-        request_overhead=16.8,
-        itl_band_low=0.952,
-        itl_band_high=1.092,
-        ttft_band_low=0.883,
-        ttft_band_high=1.081,
+        kv_efficiency=0.449,
+        layer_overhead=64.0,
+        all_reduce_overhead=4.08,
+        attention_efficiency=0.467,
+        prompt_overhead=96.9,
+        sequence_overhead=8.53,
+        admission_steps=1.51,
+        itl_band_low=0.955,
+        itl_band_high=1.089,
+        ttft_band_low=0.894,
+        ttft_band_high=1.113,
     )
     """H100 and H200: Llama 70B in 8 bits. Keys and values in 8 bits are read at half speed."""
     Hopper_SGLang = _row(
@@ -181,39 +173,39 @@ class ServingCalibrations(Catalog):
         "SGLang on H100 and H200",
         _GROWING,
         gemm_efficiency=0.85,
-        gemm_efficiency_fp8=0.4,
+        gemm_efficiency_fp8=0.416,
         memory_efficiency=0.93,
-        kv_efficiency=0.578,
-        layer_overhead=42.8,
-        all_reduce_overhead=3.93,
+        kv_efficiency=0.572,
+        layer_overhead=47.8,
+        all_reduce_overhead=3.97,
         attention_efficiency=0.454,
-        prompt_overhead=105.0,
-        sequence_overhead=15.2,
-        request_overhead=50.0,
-        itl_band_low=0.811,
-        itl_band_high=1.149,
-        ttft_band_low=0.825,
-        ttft_band_high=5.377,
+        prompt_overhead=99.4,
+        sequence_overhead=17.0,
+        admission_steps=5.0,
+        itl_band_low=0.826,
+        itl_band_high=1.126,
+        ttft_band_low=0.838,
+        ttft_band_high=5.207,
     )
     """H100 and H200: Qwen 32B in 16 bits, Llama 8B in 8."""
     Blackwell_TensorRT = _row(
         "Blackwell, TensorRT-LLM",
         "TensorRT-LLM 1.0 to 1.3",
         "TensorRT-LLM on B200 and GB200",
-        gemm_efficiency_fp8=0.551,
-        gemm_efficiency_fp4=0.452,
-        memory_efficiency=0.93,
-        kv_efficiency=0.669,
-        layer_overhead=55.0,
-        all_reduce_overhead=3.42,
-        attention_efficiency=0.556,
-        prompt_overhead=176.0,
-        sequence_overhead=7.43,
-        request_overhead=25.8,
-        itl_band_low=0.897,
-        itl_band_high=1.118,
-        ttft_band_low=0.765,
-        ttft_band_high=2.354,
+        gemm_efficiency_fp8=0.595,
+        gemm_efficiency_fp4=0.47,
+        memory_efficiency=0.926,
+        kv_efficiency=0.685,
+        layer_overhead=54.9,
+        all_reduce_overhead=3.43,
+        attention_efficiency=0.498,
+        prompt_overhead=234.0,
+        sequence_overhead=7.32,
+        admission_steps=2.35,
+        itl_band_low=0.895,
+        itl_band_high=1.119,
+        ttft_band_low=0.790,
+        ttft_band_high=2.331,
     )
     """B200 and GB200: Llama 70B and 405B, Qwen 32B, in 4 and 8 bits."""
     Blackwell_vLLM = _row(
@@ -221,20 +213,20 @@ class ServingCalibrations(Catalog):
         "vLLM, April 2026",
         "vLLM on B200",
         _GROWING,
-        gemm_efficiency_fp8=0.576,
-        gemm_efficiency_fp4=0.557,
-        memory_efficiency=0.846,
-        kv_efficiency=0.728,
-        layer_overhead=61.1,
-        all_reduce_overhead=3.97,
-        attention_efficiency=0.215,
-        prompt_overhead=255.0,
-        sequence_overhead=9.1,
-        request_overhead=33.7,
-        itl_band_low=0.935,
-        itl_band_high=1.104,
-        ttft_band_low=0.842,
-        ttft_band_high=1.369,
+        gemm_efficiency_fp8=0.61,
+        gemm_efficiency_fp4=0.586,
+        memory_efficiency=0.852,
+        kv_efficiency=0.747,
+        layer_overhead=60.6,
+        all_reduce_overhead=4.01,
+        attention_efficiency=0.204,
+        prompt_overhead=402.0,
+        sequence_overhead=8.77,
+        admission_steps=1.57,
+        itl_band_low=0.936,
+        itl_band_high=1.090,
+        ttft_band_low=0.806,
+        ttft_band_high=1.301,
     )
     """B200: Llama 70B in 4 and 8 bits."""
     Ampere = _row(
@@ -243,9 +235,9 @@ class ServingCalibrations(Catalog):
         "gpt-fast and FasterTransformer on A100",
         _LIBRARY,
         gemm_efficiency=0.698,
-        memory_efficiency=0.84,
-        layer_overhead=83.4,
-        all_reduce_overhead=4.19,
+        memory_efficiency=0.848,
+        layer_overhead=86.5,
+        all_reduce_overhead=4.15,
     )
     """A100, one sequence at a time: Llama 2 7B and 70B, a GPT of 13B. Too few runs for a band."""
     Ampere_Library = _row(

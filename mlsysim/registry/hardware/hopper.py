@@ -195,7 +195,9 @@ class Hopper(Catalog):
         release_year=2024,
         generation="hopper",
         compute=H100.compute,
-        memory=Memory(capacity=Q_(141, "GB"), bandwidth=Q_(4.8, "TB/s")),
+        memory=Memory(
+            capacity=Q_(141, "GB"), bandwidth=Q_(4.8, "TB/s"), reported=Q_(143_771, "MiB")
+        ),
         tdp=Q_(700, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
@@ -204,6 +206,7 @@ class Hopper(Catalog):
         field_sources={
             "release_year": launches.H200,
             "compute": src.H100_LOCKWOOD,
+            "memory.reported": src.H200_REPORTED_MEMORY,
             "memory.bandwidth": src.ML_ENGINEERING_MEMORY,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
             "unit_price": src.STREET_PRICES,

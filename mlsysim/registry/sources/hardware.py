@@ -35,6 +35,13 @@ REPORTED_MEMORY = Source(
     checked="2026-11-22",
     note="H100: 81559MiB, A100 80GB: 81920MiB, A100 40GB: 40960MiB",
 )
+H200_REPORTED_MEMORY = Source(
+    title="Jonathon Belotti, Why does an NVIDIA H100 80GB card offer 85.52 GB?",
+    url="https://thundergolfer.com/blog/nvidia-gpu-memory-capacity",
+    locator="table of sizes that nvidia-smi reports",
+    checked="2026-11-22",
+    note="H200: 143,771 MiB; H100: 81,559 MiB",
+)
 B200_REPORTED_MEMORY = Source(
     title="TensorRT-LLM, issue 10278: a printout of nvidia-smi on eight B200",
     url="https://github.com/NVIDIA/TensorRT-LLM/issues/10278",

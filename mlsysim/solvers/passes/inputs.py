@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.types import (
@@ -63,8 +62,3 @@ class PassInputs(InferenceInputs):
     def ffn_bytes(self) -> Value:
         """The same per element of the feed-forward block's inner width."""
         return self.calibration.ffn_bytes
-
-    @derived
-    def scale_bytes(self) -> Value:
-        """Bytes of scale per stored weight."""
-        return self.calibration.scale(self.precision.name)

@@ -11,7 +11,7 @@ from mlsysim.solvers.layer import head
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.power import pass_power
 from mlsysim.solvers.power import flops_share
-from mlsysim.solvers.work import kv_cache, token_flops
+from mlsysim.solvers.work import kv_cache, stored_bytes, stored_weights, token_flops
 
 __all__ = ["operator_pass"]
 
@@ -19,8 +19,7 @@ __all__ = ["operator_pass"]
 def operator_pass(i: PassInputs) -> dict[str, Any]:
     """Time a forward pass over whole sequences, operator by operator."""
     model, layers, c = i.transformer, i.transformer.layers, i.calibration
-    weight_bytes = i.precision.bytes_per_element + i.scale_bytes
-    d = inference_device(i, weight_bytes, i.precision.training_bytes)
+    d = inference_device(i, stored_bytes(i.precision), i.precision.training_bytes)
     tokens = i.batch_size * i.seq_len
     layer = inference_layer(d, model, tokens, i.seq_len, model.attended_fraction, 1)
     logits = head(d, model, tokens, 1)
@@ -39,7 +38,7 @@ def operator_pass(i: PassInputs) -> dict[str, Any]:
     moved = d.memory * traffic
     mfu = flops_share(i, flops, wide_flops, latency, devices=1)
     capacity = i.hardware.memory.capacity
-    memory = model.parameters * weight_bytes + kv_cache(
+    memory = stored_weights(model, i.precision) + kv_cache(
         model, tokens, i.precision.bytes_per_element
     )
     return {

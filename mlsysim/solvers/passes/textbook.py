@@ -8,7 +8,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, where
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.power import pass_power
-from mlsysim.solvers.work import kv_cache, parameters_read, token_flops
+from mlsysim.solvers.work import kv_cache, stored_weights, token_flops, weights_read
 
 __all__ = ["fixed_shape_pass", "transformer_pass"]
 
@@ -38,8 +38,8 @@ def transformer_pass(i: PassInputs) -> dict[str, Any]:
     work = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
     flops = f.forward_flops(tokens, work.matrix, work.score, work.logit)
     cache = kv_cache(model, tokens, each)
-    traffic = parameters_read(model, tokens) * each + cache
-    return _roofline(i, flops, traffic, model.parameters * each + cache)
+    traffic = weights_read(model, i.precision, tokens) + cache
+    return _roofline(i, flops, traffic, stored_weights(model, i.precision) + cache)
 
 
 def _roofline(i: PassInputs, flops: Value, traffic: Value, memory: Value) -> dict[str, Any]:

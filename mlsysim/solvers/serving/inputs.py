@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from mlsysim.core.errors import ParallelismError
-from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import (
@@ -53,11 +52,6 @@ class ServingInputs(InferenceInputs):
     def links(self) -> NetworkFabric | None:
         """The links between the devices of a node; a single device has none."""
         return self.hardware.scale_up if isinstance(self.hardware, Node) else None
-
-    @derived
-    def scale_bytes(self) -> Value:
-        """Bytes of scale per stored weight."""
-        return self.calibration.scale(self.weight_precision.name)
 
 
 RULES: tuple[Rule[ServingInputs], ...] = (

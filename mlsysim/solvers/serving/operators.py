@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
 from mlsysim.solvers.inference import inference_device, inference_layer
 from mlsysim.solvers.layer import Device, head
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
-from mlsysim.solvers.work import kv_cache, token_flops
+from mlsysim.solvers.work import inner_width, kv_cache, stored_bytes, stored_weights, token_flops
 
 __all__ = ["serve_operators"]
 
@@ -20,22 +20,22 @@ __all__ = ["serve_operators"]
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
     """Serve requests by continuous batching, timed operator by operator."""
     c, model = i.calibration, i.model
-    weight_bytes = i.weight_precision.bytes_per_element + i.scale_bytes
-    d = inference_device(i, weight_bytes, i.precision.training_bytes)
+    d = inference_device(i, stored_bytes(i.weight_precision), i.precision.training_bytes)
 
     def kv_of(tokens: Value) -> Value:
         return _own_cache(i, kv_cache(model, tokens, i.kv_precision.bytes_per_element))
 
-    # Memory, and the sequences that fit at once
-    capacity = i.device.memory.capacity
-    weights = model.parameters * weight_bytes
-    own_weights = weights / i.tp_size
+    # Memory, and the sequences that fit at once. Of what weights and workspace leave, the engine
+    # keeps a share free, so a byte of keys and values takes a little more than a byte.
+    chip = i.device.memory
+    capacity = first_known(chip.reported, chip.capacity)
+    weights = stored_weights(model, i.weight_precision)
+    held = weights / i.tp_size + _workspace(i)
     context = i.seq_len + i.output_len
     cache = kv_cache(model, i.batch_size * context, i.kv_precision.bytes_per_element)
-    memory = own_weights + _own_cache(i, cache)
-    reserved = kv_of(i.seq_len + c.reserved_output * i.output_len)
-    budget = f.kv_budget(capacity, own_weights, c.kv_share)
-    running = maximum(1, minimum(i.batch_size, f.largest_batch(budget, own_weights, reserved)))
+    memory = held + _own_cache(i, cache) / c.kv_share
+    reserved = kv_of(i.seq_len + c.reserved_output * i.output_len) / c.kv_share
+    running = maximum(1, minimum(i.batch_size, f.largest_batch(capacity, held, reserved)))
 
     # One prompt and one decode step, each alone on the device
     alone = _prefill(i, d, 1)
@@ -43,8 +43,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     step = _decode(i, d, running, mean_context)
     decode = step.time
 
-    # Both together. Without output no request ends, so all requests arrive together.
-    waves = where(i.output_len > 0, i.waves, 1)
+    # Both together
     together = f.arrivals_together(running, i.output_len, i.arrivals)
     ended = f.arrivals_together(running, i.output_len, 1)
     prompts = f.prompts_per_pass(c.pass_tokens, i.seq_len, ended)
@@ -55,16 +54,17 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     first = f.burst_prefill_time(prefill, running, most)
     # Requests for one token never decode: each waits until all others are prefilled.
     later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
-    read = f.mean_over_waves(first, later, waves)
+    read = f.mean_over_waves(first, later, i.waves)
     interference = where(
         i.output_len > 1, f.interference_time(prefill, running, read, i.output_len), 0 * prefill
     )
     itl = decode + interference
-    once = c.request_overhead + prefills
+    admission = f.admission_wait(decode, running, c.admission_steps, i.output_len)
+    once = admission + prefills
     decodes = maximum(i.output_len - 1, 0)
     cycle = decodes * decode + once
-    wait = f.place_wait(i.batch_size, running, cycle, waves)
-    ttft = c.request_overhead + read + wait
+    wait = f.place_wait(i.batch_size, running, cycle, i.waves)
+    ttft = admission + read + wait
     request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
     energy = _power(
         i,
@@ -97,8 +97,8 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "total_memory_required": memory,
         "memory_capacity": capacity,
         "memory_utilization": memory / capacity,
-        "max_batch_size": f.largest_batch(capacity, own_weights, kv_of(context)),
-        "max_seq_len": f.longest_context(capacity, own_weights, kv_of(1), i.batch_size),
+        "max_batch_size": f.largest_batch(capacity, held, kv_of(context) / c.kv_share),
+        "max_seq_len": f.longest_context(capacity, held, kv_of(1) / c.kv_share, i.batch_size),
         "feasible": memory <= capacity,
     }
 
@@ -106,6 +106,23 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
 def _own_cache(i: ServingInputs, cache: Value) -> Value:
     """Return the keys and values that one device holds."""
     return f.kv_per_device(cache, i.tp_size, i.model.attention.cached_heads)
+
+
+def _workspace(i: ServingInputs) -> Value:
+    """Return the memory that one device keeps for the activations of the largest pass."""
+    a, widest = i.model.attention, 0
+    for group in i.model.groups:
+        block = group.feed_forward
+        width = where(group.count > 0, block.matrices * inner_width(block), 0)
+        widest = maximum(widest, width)
+    return f.pass_workspace(
+        i.calibration.pass_tokens,
+        i.model.hidden_dim,
+        2 * a.head_dim * (a.heads + a.kv_heads),
+        widest,
+        i.tp_size,
+        i.precision.training_bytes,
+    )
 
 
 @dataclass(frozen=True)

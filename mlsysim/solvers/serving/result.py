@@ -71,9 +71,11 @@ class ServingResult(Result):
     kv_cache_size: Quantity = quantity("GB")
     """Keys and values of all sequences at full length, in the whole model."""
     total_memory_required: Quantity = quantity("GB")
-    """Memory that each device needs: its share of weights, keys and values."""
+    """Memory that each device needs: its share of weights, keys and values. Without `efficiency`,
+    also the activations of the largest pass and the share that the engine keeps free."""
     memory_capacity: Quantity = quantity("GB")
-    """Memory that each device has."""
+    """Memory that each device has: by its datasheet with `efficiency`, else what the driver
+    reports, where that is known."""
     memory_utilization: float = number()
     """Memory needed divided by memory capacity; above 1 it does not fit."""
     max_batch_size: int = number(whole=True)
@@ -81,6 +83,6 @@ class ServingResult(Result):
     max_seq_len: int = number(whole=True)
     """Most tokens, prompt and output together, that each sequence of this batch may hold."""
     feasible: bool
-    """Whether weights, keys and values fit."""
+    """Whether all that the memory has to hold fits."""
     reasons: tuple[str, ...]
     """Why they do not; empty if they do."""

@@ -79,22 +79,25 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             Tokens of each prompt.
         output_len
             Tokens generated for each prompt. The decode step is timed at the mean context,
-            `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 there is
-            no decode: all prompts arrive at once, and no prefill delays a decode step.
+            `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 or 1
+            there is no decode, as in classification: each prompt waits for those before it.
         batch_size
             Requests in flight: clients that send the next request as soon as the last one is
             answered.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
-            Format in which weights are stored; `None` takes `precision`.
+            Format in which weights are stored; `None` takes `precision`. Narrow formats hold the
+            layers' matrices and their scales, in ``"fp4"`` those of NVFP4, in ``"int4"`` of AWQ;
+            embeddings and output projection keep 16 bits.
         kv_precision
             Format in which keys and values are stored; `None` takes `precision`.
         tp_size
             Devices of the node that share each layer.
         waves
             Requests that each client sends, one after the other. All clients start at once, so the
-            first requests queue; `None` is a run so long that the start does not matter.
+            first requests queue; `None` is a run so long that the start does not matter. Only then
+            are requests in flight equal to rate times latency for every length of the output.
         arrivals
             Requests that arrive together after the start: 1 if clients are independent.
         efficiency
@@ -131,7 +134,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         >>> r.itl_bottleneck
         'memory'
         >>> print(f"{r.itl.to('ms'):.2f}")
-        6.54 ms
+        6.67 ms
         >>> busy = ServingSolver.solve(
         ...     model=Models.Llama3_8B,
         ...     hardware=Hardware.H100,
@@ -140,7 +143,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         ...     batch_size=64,
         ... )
         >>> print(f"{busy.decode_latency.to('ms'):.1f}, with prefills {busy.itl.to('ms'):.1f}")
-        13.0 ms, with prefills 25.0 ms
+        13.1 ms, with prefills 26.0 ms
 
         References
         ----------

@@ -9,7 +9,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
-from mlsysim.solvers.work import kv_cache, parameters_read, token_flops
+from mlsysim.solvers.work import kv_cache, stored_weights, token_flops, weights_read
 
 __all__ = ["serve_textbook"]
 
@@ -25,7 +25,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
 
     # Memory when the last token is made: all weights, visited or not
     capacity = i.device.memory.capacity
-    weights = model.parameters * i.weight_precision.bytes_per_element
+    weights = stored_weights(model, i.weight_precision)
     own_weights = weights / i.tp_size
     context = i.seq_len + i.output_len
     memory = own_weights + kv_of(i.batch_size * context)
@@ -91,8 +91,8 @@ class _Pass:
 def _pass(i: ServingInputs, flops: Value, own_cache: Value, tokens_each: Value) -> _Pass:
     """Return a pass with a number of tokens per sequence."""
     arithmetic = f.compute_time(flops / i.tp_size, i.peak_rate, i.efficiency)
-    read = parameters_read(i.model, i.batch_size * tokens_each)
-    traffic = read * i.weight_precision.bytes_per_element / i.tp_size + own_cache
+    read = weights_read(i.model, i.weight_precision, i.batch_size * tokens_each)
+    traffic = read / i.tp_size + own_cache
     memory = f.memory_time(traffic, i.device.memory.bandwidth)
     return _Pass(
         time=f.roofline_time(arithmetic, memory) + _all_reduces(i, tokens_each),

@@ -30,10 +30,24 @@ def test_whole_sequences_fit_or_do_not():
     assert f.longest_context(80, 90, 0.1, 4) == 0
 
 
-def test_a_share_of_what_weights_leave_is_for_sequences():
-    assert f.kv_budget(80, 16, 1) == 80
-    assert f.kv_budget(80, 16, 0) == 16
-    assert f.kv_budget(80, 16, 0.75) == 16 + 48
+def test_a_workspace_holds_the_wider_block():
+    # 8,192 tokens of Llama 3 8B in 16 bits: 2 x 4096 of the stream, 3 x 14,336 in the block.
+    assert f.pass_workspace(8192, 4096, 2 * 128 * 40, 3 * 14_336, 1, 2) == 838_860_800
+    # On two devices, the block is half as wide, and the stream is not.
+    assert f.pass_workspace(8192, 4096, 10_240, 43_008, 2, 2) == 8192 * (8192 + 21_504) * 2
+    assert f.pass_workspace(1, 1, 9, 3, 1, 1) == 2 + 9
+
+
+def test_weights_of_a_checkpoint():
+    assert f.stored_weights(100, 20, 0.5, 0.25, 2) == 80 * 0.75 + 40
+
+
+def test_a_request_is_admitted_after_the_steps_that_are_launched():
+    # Alone: at once. With three others: three quarters of one and a half steps of 10, or of all.
+    assert f.admission_wait(10, 1, 1.5, 100) == 0
+    assert f.admission_wait(10, 4, 1.5, 100) == 0.75 * 15
+    assert f.admission_wait(10, 4, 1.5, 2) == 0.75 * 10
+    assert f.admission_wait(10, 4, 1.5, 1) == f.admission_wait(10, 4, 1.5, 0) == 0
 
 
 def test_operations_of_a_prompt_and_of_a_step():
