@@ -124,7 +124,6 @@ _FIFTH = Exercise(
             truth=lambda: found.waits(latency=found.NDR.latency),
             hint="Change one of the two, and nothing else.",
             mistakes=(
-                Mistake(found.waits, "That is at Ethernet's latency."),
                 Mistake(
                     lambda: found.waits(latency=found.NDR.latency, bandwidth=found.NDR.bandwidth),
                     "That is InfiniBand in both.",
