@@ -94,7 +94,7 @@ def test_other_wrong_answers_get_a_hint(exercise, name):
         wrong = [option for option in part.options if option != part.truth()]
     else:
         truth = part.truth()
-        wrong = [5 * truth + 7, truth / 3] if math.isfinite(truth) else [10**7]
+        wrong = [37 * truth or 7, truth / 3] if math.isfinite(truth) else [10**7]
         wrong = [
             round(value) if isinstance(part, CountAsked) else value for value in wrong if value
         ]

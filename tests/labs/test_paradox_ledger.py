@@ -90,15 +90,15 @@ def test_what_a_ledger_claims_is_not_believed():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "damaged: it is no JSON"),
-        ("{", "damaged: it is no JSON"),
-        (None, "damaged: it is no JSON"),
-        ("[]", "no ledger of the lab parallelism_paradox"),
-        ('{"lab": "another"}', "no ledger of the lab"),
+        ("", "damaged: it is not JSON"),
+        ("{", "damaged: it is not JSON"),
+        (None, "damaged: it is not JSON"),
+        ("[]", "not a ledger of the lab parallelism_paradox"),
+        ('{"lab": "another"}', "not a ledger of the lab"),
         ('{"lab": "parallelism_paradox"}', "format = None of the ledger is not 1"),
         ('{"lab": "parallelism_paradox", "format": 2}', "format = 2"),
         ('{"lab": "parallelism_paradox", "format": 1}', "holds no state"),
-        ('{"lab": "parallelism_paradox", "format": 1, "state": 3}', "state = 3 is no mapping"),
+        ('{"lab": "parallelism_paradox", "format": 1, "state": 3}', "state = 3 is not a mapping"),
         (
             '{"lab": "parallelism_paradox", "format": 1, "state": {"gpus": 9}}',
             "gpus = 9 is out of range",

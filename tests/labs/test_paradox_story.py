@@ -100,8 +100,8 @@ def test_the_batch_of_each_gpu_held_the_fall_ends_after_the_first_server():
     assert max(rest) - min(rest) < 0.1 * first
 
 
-def test_overlap_is_an_estimate_and_never_hides_more_than_there_is():
-    assert "gradient_overlap" in scaling.HIDING.software.estimated
+def test_overlap_never_hides_more_than_there_is():
+    assert 0 < scaling.HIDING.software.gradient_overlap < 1
     waits, hides = scaling.solve(MAIL), scaling.solve(dataclasses.replace(MAIL, hides=True))
     assert hides.mfu > waits.mfu
     hidden = waits.dp_communication_latency - hides.dp_communication_latency
@@ -187,7 +187,7 @@ def test_some_designs_do_better_as_the_closing_says():
     accepted = [one for one in found if one.accepted]
     right = best("balanced").result.mfu
     assert 0 < sum(one.result.mfu > right for one in accepted) < 10
-    assert max(one.result.mfu for one in accepted) < right + 0.02
+    assert max(one.result.mfu for one in accepted) < 1.08 * right
     assert all(one.result.mfu >= TARGET_MFU for one in accepted)
     assert all(one.result.bubble_fraction <= BUBBLE_CEILING for one in accepted)
     kinds = {failure for one in found for failure in one.failures}

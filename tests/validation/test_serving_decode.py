@@ -1,4 +1,4 @@
-"""Decode against published measurements: the error that docs/concepts/accuracy.qmd states.
+"""Decode against published measurements: the error that docs/concepts/accuracy-serving.qmd states.
 
 The times are worked out here once more, in plain numbers and without the package, so that page and
 solver are held by arithmetic that neither of them shares.
@@ -19,7 +19,7 @@ from mlsysim import Hardware, Models, ServingSolver, Systems
 from tests.conftest import ROOT
 from tools.pages.pages import Cell, read_page
 
-PAGE = Path("docs/concepts/accuracy.qmd")
+PAGE = Path("docs/concepts/accuracy-serving.qmd")
 with (ROOT / "measurements/serving_decode.csv").open(encoding="utf-8") as file:
     ROWS = list(csv.DictReader(file))
 LOADED = [row for row in ROWS if row["group"] == "nvidia_silicon_sample_dense_agg"]

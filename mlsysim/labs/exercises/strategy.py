@@ -36,7 +36,7 @@ _SECOND = Exercise(
             asks="the highest scaling efficiency on Ethernet",
             tolerance=0.005,
             truth=lambda: found.textbook(found.ETHERNET).best.scaling_efficiency,
-            hint="Fix the levers that the textbook model does not have, and search all others.",
+            hint="Fix the levers that the exercise leaves out, and search all others.",
             mistakes=(
                 Mistake(
                     lambda: found.textbook(found.FAST).best.scaling_efficiency,
@@ -59,12 +59,11 @@ _SECOND = Exercise(
             hint="Compare the sizes of the two winners.",
         ),
         "loss": ChoiceAsked(
-            asks="how much more time the other network's choice takes at most: "
+            asks="how much more time the second-best plan takes on Ethernet: "
             + ", ".join(f'`"{loss}"`' for loss in found.LOSSES),
             options=found.LOSSES,
-            truth=found.swapped,
-            hint="Solve the winner of one network on the other, and `contrast` it with the winner "
-            "there.",
+            truth=found.runner_up,
+            hint="The plans of the advice are sorted. Compare the first two.",
         ),
     },
 )
@@ -75,7 +74,7 @@ _FOURTH = Exercise(
     "strategy-4",
     {
         "tp_size": CountAsked(
-            asks="the GPUs to a layer where nothing is sharded",
+            asks="the tensor-parallel size where nothing is sharded",
             truth=lambda: found.bare().parallelism.tp,
             hint="Let `advise` try tensor groups from one GPU up to a whole server.",
         ),
@@ -99,10 +98,6 @@ _FOURTH = Exercise(
                 Mistake(
                     lambda: 1 - 1 / (1 + found.worth()),
                     "That is how much less time it takes with one.",
-                ),
-                Mistake(
-                    lambda: found.worth(found.bare(zero_stage=1, virtual_stages=None)),
-                    "You let chunks in as well.",
                 ),
             ),
         ),
@@ -129,7 +124,6 @@ _FIFTH = Exercise(
             truth=lambda: found.waits(latency=found.NDR.latency),
             hint="Change one of the two, and nothing else.",
             mistakes=(
-                Mistake(found.waits, "That is at Ethernet's latency."),
                 Mistake(
                     lambda: found.waits(latency=found.NDR.latency, bandwidth=found.NDR.bandwidth),
                     "That is InfiniBand in both.",

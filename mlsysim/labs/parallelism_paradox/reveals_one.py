@@ -109,6 +109,8 @@ def _overlap() -> str:
     now = solve(dataclasses.replace(MAIL, hides=True))
     few = MAIL.on(STORY[1])
     some = solve(dataclasses.replace(few, hides=True))
+    estimated = "gradient_overlap" in HIDING.software.estimated
+    guess = " and marks this value as an estimate" if estimated else ", fitted to published runs"
     return (
         f"On {STORY[1]} GPUs the MFU rises from {_mfu(solve(few))} to {_mfu(some)}, and on "
         f"{MAIL.gpus} GPUs from {_mfu(_large())} to {_mfu(now)}. The gain on {MAIL.gpus} is "
@@ -118,7 +120,7 @@ def _overlap() -> str:
         "(The gradient sums hide behind the backward pass; the updated weights, "
         "which are gathered afterward, hide behind the next forward pass.) How much a framework "
         "hides when there is enough compute must be measured. The package assumes "
-        f"{percent(HIDING.software.gradient_overlap, 0)} and marks this value as an estimate."
+        f"{percent(HIDING.software.gradient_overlap, 0)}{guess}."
     )
 
 

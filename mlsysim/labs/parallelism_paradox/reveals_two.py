@@ -112,7 +112,7 @@ def _every_layer() -> str:
     first, second = _PAIR
     return (
         "Each layer and microbatch needs four all-reduces, two forward and two backward. Within a "
-        "server, most of their time is hidden behind the layer's matrix products: TP "
+        "server, part of their time is hidden behind the layer's matrix products: TP "
         f"{first.tp} × PP {first.pp} waits {_wait(first, inside)} per layer and microbatch. Across "
         f"two servers, nothing hides them: TP {second.tp} × PP {second.pp}, with as many GPUs per "
         f"replica, waits {_wait(second, across)}. The MFU falls from {percent(inside.mfu)} to "
