@@ -201,6 +201,22 @@ def test_a_shared_sequence_by_hand(recompute, again):
     assert r.scaling_efficiency == pytest.approx(alone / (256 * step))
 
 
+def test_what_hides_keys_and_values_hides_no_other_communication():
+    """Collectives on slow links could hide altogether, and take longer than what is left."""
+    plan = PLAN | {"batch_size": 32, "pp_size": 1, "cp_size": 8, "microbatch_count": 2}
+    slow = CONSTANTS.but(link_efficiency=0.3)
+    r = DistributedSolver.solve(
+        **plan | {"calibration": slow}, zero_stage=0, recompute="none", tensor_overlap=1
+    )
+    tokens = 4 * 2048 / 8
+    own, _ = layer(tokens, length=256)
+    sums = 4 * (2 * (7 / 8 * 2 * tokens * 8192 / (0.3 * 450e9) + 7 * LINK_LATENCY) + 50e-6)
+    trip = 7 * (2 * 128 * tokens * 2 / PORT + PORT_LATENCY)
+    hidden = 3 * trip - seconds(r, "cp_communication_latency") / 160
+    assert 0 < own - hidden < sums
+    assert seconds(r, "tp_communication_latency") == pytest.approx(160 * (sums - (own - hidden)))
+
+
 @pytest.mark.parametrize(("kind", "length"), [("ring", 256), ("ulysses", 2048)])
 def test_a_swap_of_heads_leaves_sequences_whole(kind, length):
     """Of eight devices, each attends with an eighth of the heads, or to an eighth of the tokens."""

@@ -52,7 +52,7 @@ def own_work(again, capacity=1.0):
     )
 
 
-def exchanges(again, per_node=False, capacity=1.0, outward=1.0):
+def exchanges(again, per_node=False, capacity=1.0, outward=1.0, link=LINK, port=PORT):
     """Exchanges of a mean layer: out and back, forward and backward, and again if recomputed.
 
     `outward` is the share of its bytes in which a token goes out.
@@ -66,7 +66,7 @@ def exchanges(again, per_node=False, capacity=1.0, outward=1.0):
     start = 7 * LINK_LATENCY + (1 if per_node else 8) * PORT_LATENCY
     sent = capacity * HIDDEN / 2  # the other device of the group sends the other half
     out, back = (
-        max(leaving * size / PORT, staying * size / LINK) + start for size in (outward * sent, sent)
+        max(leaving * size / port, staying * size / link) + start for size in (outward * sent, sent)
     )
     return 24 / 32 * (2 + again) * (out + back)
 
@@ -150,6 +150,32 @@ def test_levers_of_the_exchange_by_hand(nodes):
     sent = exchanges(1, per_node=nodes is not None, capacity=1.25, outward=0.5)
     waiting = exposed(sent, 0.4, own - (sums - exposed(sums, 0.25, own)))
     assert seconds(r, "ep_communication_latency") == pytest.approx(64 * waiting)
+
+
+@pytest.mark.parametrize("per_node", [False, True])
+def test_copies_within_a_node_take_their_time(per_node):
+    """On links of a twentieth of their bandwidth they take longer than those that leave."""
+    slow = CONSTANTS.but(link_efficiency=0.05, copies_per_node=float(per_node))
+    r = DistributedSolver.solve(
+        **MIXED_PLAN | {"calibration": slow}, recompute="none", exchange_overlap=0
+    )
+    sent = exchanges(0, per_node, link=0.05 * 450e9)
+    assert sent > exchanges(0, per_node)
+    assert seconds(r, "ep_communication_latency") == pytest.approx(64 * sent)
+
+
+def test_what_hides_collectives_hides_no_exchange():
+    """Exchanges over slow ports could hide altogether, and take longer than what is left."""
+    slow = CONSTANTS.but(nic_efficiency=0.1)
+    r = DistributedSolver.solve(
+        **MIXED_PLAN | {"calibration": slow}, recompute="none", exchange_overlap=1, tensor_overlap=1
+    )
+    # A layer hides all of its collectives first.
+    left = own_work(0) - 4 * (2 * (HIDDEN / 2 / LINK + LINK_LATENCY) + 50e-6)
+    sent = exchanges(0, port=0.1 * 50e9)
+    assert 0 < left < sent
+    assert seconds(r, "tp_communication_latency") == 0
+    assert seconds(r, "ep_communication_latency") == pytest.approx(64 * (sent - left))
 
 
 @pytest.mark.parametrize(("shared", "sums"), [(0, (8 * 4 + 24 * 2) / 32), (4096, 4)])

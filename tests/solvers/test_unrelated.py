@@ -60,8 +60,9 @@ MOVES = [
     (DENSE, {"gradient_overlap": 0.1}, {"dp"}),
     (DENSE, {"tensor_overlap": 0.1}, PASS | {"tp"}),
     (DENSE, {"cp_kind": "all_gather"}, PASS | {"cp", "working"}),
-    (DENSE, {"cp_kind": "ulysses"}, PASS | {"cp", "activation", "working"}),
-    (DENSE, {"ulysses_size": 2}, PASS | {"cp", "activation", "working"}),
+    # Devices that swap heads attend to longer parts of sequences, at a higher rate.
+    (DENSE, {"cp_kind": "ulysses"}, PASS | {"compute", "cp", "activation", "working"}),
+    (DENSE, {"ulysses_size": 2}, PASS | {"compute", "cp", "activation", "working"}),
     (DENSE, {"optimizer": "muon"}, {"optimizer"}),
     (DENSE, {"lora_rank": 16}, PASS | STATES | {"compute", "optimizer"}),
     (DENSE, {"loss": "fused"}, {"working"}),
