@@ -182,7 +182,8 @@ def test_longer_sequences_send_no_less(call):
         si(r.communication_latency) + si(r.hidden_communication_latency) for r in (short, long)
     )
     assert more >= fewer * (1 - 1e-12)
-    assert si(long.step_latency_total) >= si(short.step_latency_total)
+    # Where an exchange hides all computation, both are equal to the last digits.
+    assert si(long.step_latency_total) >= si(short.step_latency_total) * (1 - 1e-12)
     assert si(short.hidden_communication_latency) >= 0
     if call["efficiency"] is not None:
         assert si(short.hidden_communication_latency) == 0
