@@ -187,7 +187,9 @@ class ServingCalibrations(Catalog):
         ttft_band_low=0.838,
         ttft_band_high=5.207,
     )
-    """H100 and H200: Qwen 32B in 16 bits, Llama 8B in 8."""
+    """H100 and H200: Qwen 32B in 16 bits, Llama 8B in 8. The steps before admission are at the
+    fit's upper bound: these runs have hundreds of clients, and waits that the model does not
+    explain."""
     Blackwell_TensorRT = _row(
         "Blackwell, TensorRT-LLM",
         "TensorRT-LLM 1.0 to 1.3",
