@@ -58,10 +58,9 @@ def admission_wait(decode_step: Value, sequences: Value, steps: Value, output_le
     References
     ----------
     Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative Models,
-    section 3.1, https://www.usenix.org/conference/osdi22/presentation/yu: a new request joins after
-    the iteration that is running. What an arriving request sees: Reiser and Lavenberg (1980),
-    Mean-Value Analysis of Closed Multichain Queuing Networks,
-    https://doi.org/10.1145/322186.322195, with Schweitzer's approximation.
+    section 3.1, https://www.usenix.org/conference/osdi22/presentation/yu; Reiser and Lavenberg
+    (1980), Mean-Value Analysis of Closed Multichain Queuing Networks,
+    https://doi.org/10.1145/322186.322195
     """
     return minimum(steps, maximum(output_len - 1, 0)) * (1 - 1 / sequences) * decode_step
 
