@@ -215,7 +215,7 @@ def test_a_reserve_keeps_memory_free():
     assert tight.plans["memory"].to("GB").magnitude.max() <= 85.521 - 20
     assert len(tight.plans) < len(advise(**JOB).plans)
     assert tight.tight > 0
-    share = advise(**JOB, memory_reserve=0.25)
+    share = advise(**JOB, memory_reserve=20 / 85.520809984)
     assert share.best == tight.best
     assert len(share.plans) == len(tight.plans)
 

@@ -40,6 +40,11 @@ MEGATRON_2021 = {
 MEGATRON_2022 = {"cp_size": 1, "zero_stage": 0, "schedule": "1f1b"}
 MEGATRON_CORE = {"zero_stage": [0, 1], "schedule": "1f1b"}
 FSDP = {"tp_size": 1, "pp_size": 1, "cp_size": 1, "zero_stage": [2, 3]}
+HAI_LLM = {
+    "zero_stage": [0, 1],
+    "schedule": ["1f1b", "dualpipe"],
+    "recompute": ["selective", "selective+norms+mla_up", "full"],
+}
 TORCHTITAN = {"zero_stage": 3, "schedule": "1f1b"}
 TORCHTITAN_1D = TORCHTITAN | FSDP
 
@@ -170,9 +175,17 @@ PLANS = [
     Plan("Nemotron-4 340B on 6,144 H100", MEGATRON_CORE, "nemotron4_340b_6144"),
     Plan(
         "DeepSeek-V3 on 2,048 H800",
-        MEGATRON_CORE,
+        HAI_LLM,
         job=DEEPSEEK,
-        stated={"tp_size": 1, "pp_size": 16, "ep_size": 64, "cp_size": 1, "zero_stage": 1},
+        stated={
+            "tp_size": 1,
+            "pp_size": 16,
+            "ep_size": 64,
+            "cp_size": 1,
+            "zero_stage": 1,
+            "schedule": "dualpipe",
+            "recompute": "selective+norms+mla_up",
+        },
     ),
     Plan(
         "MLPerf 405B on 8,192 H100", MEGATRON_CORE, "mlp50_405b_NVIDIA_eos-dfw_n1024_ngc25.01_nemo"
@@ -203,10 +216,6 @@ PLANS = [
     Plan("GPT-3 175B on 128 H100 (NeMo)", MEGATRON_CORE, "nemo2407_gpt3_175b_128"),
     Plan("Nemotron 22B on 64 H100 (NeMo)", MEGATRON_CORE, "nemo2407_nem22_64"),
 ]
-_MEMORY = (
-    "its published layout needs 80.5 GB without recomputation, and the model counts 80 GB of "
-    "memory where the device has 80 GiB; with a little more it would be within 5 % of the best"
-)
 _TRANSFERS = (
     "the model does not hide what interleaved stages send each other, as Megatron-Core does, and "
     "charges the output projection to one stage of few layers: fewer stages seem {gain} faster"
@@ -214,19 +223,16 @@ _TRANSFERS = (
 EXCEPTIONS: dict[str, str] = {
     "GPT 18B on 256 A100": "Table 1 follows one recipe for all sizes, tensor groups of 8 before "
     "any pipeline; the model gains 19 % from groups of 2 and two interleaved stages",
+    "GPT 1T on 3,072 A100": "the model gains 10.03 % from 32 interleaved stages instead of 64",
     "GPT 175B on 768 A100": "Table 2 compares one layout with ZeRO-3; the model gains 10 % from "
     "tensor groups of 4 with larger microbatches",
-    "Llama 3 405B at 8k on 16,384 H100": _MEMORY,
-    "Llama 3 405B at 8k on 8,192 H100": _MEMORY,
-    "Llama 3 405B at 131k on 16,384 H100": _MEMORY,
-    "DeepSeek-V3 on 2,048 H800": "recomputes norms and up-projections alone, and runs DualPipe; "
-    "the model recomputes whole layers, and needs that to fit",
+    "DeepSeek-V3 on 2,048 H800": "spreads experts over 64 devices, so that each receives enough "
+    "tokens although they are not balanced; the model's are, and it gains 11 % from groups of 4",
     "torchtitan 405B on 512 H100": "compares schedules at 8 stages with full recomputation; the "
     "model would use 64 stages and recompute nothing. Of plans with full recomputation and at "
     "most 16 stages it is within 10 % of the best",
     "torchtitan 70B on 256 H100": "demonstrates asynchronous tensor parallelism; the model finds "
     "sharding alone 15 % faster",
-    "Llama 3 70B on 64 H100 (Megatron-Bridge)": _TRANSFERS.format(gain="11 %"),
     "Nemotron 22B on 64 H100 (NeMo)": _TRANSFERS.format(gain="45 %"),
 }
 """Plans that the model thinks improvable by more than a tenth, or that do not fit, and why."""
@@ -255,7 +261,7 @@ def compared(plan: Plan) -> tuple[float, dict[str, Any]]:
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_a_published_plan_is_feasible_and_near_the_best(plan, request):
     if plan.name in EXCEPTIONS:
-        request.applymarker(pytest.mark.xfail(reason=EXCEPTIONS[plan.name], strict=False))
+        request.applymarker(pytest.mark.xfail(reason=EXCEPTIONS[plan.name], strict=True))
     ratio, changes = compared(plan)
     assert ratio <= 1 + NEAR, changes
 
