@@ -240,7 +240,8 @@ def test_bad_input_exits_with_2_and_says_what_to_do(words, said):
 def test_every_solver_is_a_question():
     from mlsysim.solvers.base import Solver
 
-    assert set(QUESTIONS.values()) == set(Solver.__subclasses__())
+    ours = {each for each in Solver.__subclasses__() if each.__module__.startswith("mlsysim.")}
+    assert set(QUESTIONS.values()) == ours
 
 
 @pytest.mark.parametrize("name", Calibrations.names())

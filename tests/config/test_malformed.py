@@ -21,10 +21,10 @@ SECONDS = 1.0
 
 def refused(text: str, kind: str) -> ConfigError:
     """Return the error for a text, which must come soon."""
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ConfigError) as caught:
         SimulationConfig.from_text(text, kind=kind)
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
     str(caught.value).encode()  # the message itself can be printed
     assert caught.value.faults
     return caught.value
@@ -172,7 +172,7 @@ def test_a_circle_is_refused():
 
 def settled(made) -> None:
     """Read, and if it can be read, write, read again and evaluate."""
-    start = time.perf_counter()
+    start = time.process_time()
     refusal = None
     try:
         config = made()
@@ -181,7 +181,7 @@ def settled(made) -> None:
     if refusal is not None:
         assert refusal.faults
         str(refusal).encode()
-        assert time.perf_counter() - start < SECONDS
+        assert time.process_time() - start < SECONDS
         return
     assert SimulationConfig.from_text(config.to_yaml()) == config
     assert SimulationConfig.from_dict(config.to_dict()) == config

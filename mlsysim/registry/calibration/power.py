@@ -40,8 +40,8 @@ class PowerCalibrations(Catalog):
         measured_on=Hardware.A100_40GB.name,
         source=_fitted(9, "Llama 3.1 8B and 70B on A100, vLLM of 2024"),
         constant_share=0.1,
-        compute_share=1.9,
-        memory_share=0.812,
+        compute_share=1.91,
+        memory_share=0.81,
     )
     """A100: 2.4 pJ per operation in 16 bits. The constant share is at its bound, the idle share."""
     Hopper = PowerCalibration(
@@ -51,8 +51,8 @@ class PowerCalibrations(Catalog):
         constant_share=0.232,
         compute_share=1.44,
         memory_share=0.652,
-        energy_band_low=0.891,
-        energy_band_high=1.315,
+        energy_band_low=0.890,
+        energy_band_high=1.312,
     )
     """H100: 1.0 pJ per operation in 16 bits, 136 pJ per byte, 162 W before any work."""
     Blackwell = PowerCalibration(
@@ -61,9 +61,9 @@ class PowerCalibrations(Catalog):
         source=_fitted(30, "Llama 3.1 8B and 70B, Qwen3 32B on B200, vLLM of 2025"),
         constant_share=0.233,
         compute_share=2.37,
-        memory_share=0.959,
-        energy_band_low=0.977,
-        energy_band_high=1.421,
+        memory_share=0.96,
+        energy_band_low=0.881,
+        energy_band_high=1.386,
     )
     """B200: 1.1 pJ per operation in 16 bits, 120 pJ per byte, 233 W before any work."""
     Uncalibrated = PowerCalibration(
