@@ -6,7 +6,7 @@ fewer, or else a hundred that are drawn with a fixed seed. Writes ``measurements
 Rows marked ``check`` are never read.
 
 A user's cluster is one that the registry's constants were not fitted to, so each family starts from
-constants that are fitted without it. That takes a minute per family; ``--registry`` starts from the
+constants that are fitted without it. That takes minutes; ``--registry`` starts from the
 registry instead, and writes nothing.
 """
 
@@ -74,6 +74,12 @@ def families() -> Iterator[tuple[str, str, list[Row]]]:
 
 
 @cache
+def _fitted() -> dict[tuple[str, str], float]:
+    """Return constants that are fitted to all families: those of all but one are not far away."""
+    return solve(load("calibrate"))
+
+
+@cache
 def _fitted_without(family: str) -> dict[tuple[str, str], float]:
     """Return constants that are fitted to the other families; what these cannot tell is the prior.
 
@@ -81,7 +87,7 @@ def _fitted_without(family: str) -> dict[tuple[str, str], float]:
     """
     every = load("calibrate")
     own = np.isin(every.group.astype(str), FAMILIES[family])
-    fitted = solve(every.take(~own))
+    fitted = solve(every.take(~own), _fitted())
     unknown = {key: prior for key, (prior, *_) in free(every.take(own)).items()}
     return unknown | fitted
 
