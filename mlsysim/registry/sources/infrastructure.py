@@ -1,6 +1,7 @@
 """Publications that the rows of `mlsysim.registry.infrastructure` cite."""
 
 from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import ECOLOGITS_METHOD
 
 __all__ = [
     "EMBER_2023",
@@ -17,13 +18,12 @@ __all__ = [
     "WATER_PACT",
 ]
 
-_CHECKED = "2026-11-20"
 
 EMBER_2023 = Source(
     title="Our World in Data, Carbon intensity of electricity generation (Ember)",
     url="https://ourworldindata.org/grapher/carbon-intensity-electricity",
     locator="2023",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Life cycle, CO2 equivalent, generation within the country. Read from the copy in "
     "CodeCarbon (global_energy_mix.json). A later edition, copied in EcoLogits, has 30.8 "
     "(Norway), 615 (Poland) and 384 (United States). Smokestacks alone, United States 2022: "
@@ -33,7 +33,7 @@ GOOGLE_MONTREAL = Source(
     title="Google Cloud, region-carbon-info",
     url="https://github.com/GoogleCloudPlatform/region-carbon-info/blob/main/data/yearly/2020.csv",
     locator="northamerica-northeast1 (Montréal), 2020",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Life cycle. Operation alone is 0 to 5.5 g/kWh, depending on the year and on imports "
     "(the same tables, 2021 to 2024).",
 )
@@ -42,7 +42,7 @@ LBNL_2024 = Source(
     "Report",
     url="https://eta-publications.lbl.gov/sites/default/files/2024-12/lbnl-2024-united-states-data-center-energy-usage-report.pdf",
     locator="p. 48 and national averages, 2023",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Averages of all data centers of the United States in 2023: PUE 1.40, water on site "
     "just over 0.36 L/kWh. Read as quoted by others; the report itself was not at hand.",
 )
@@ -50,7 +50,7 @@ UPTIME_2025 = Source(
     title="Uptime Institute, Global Data Center Survey 2025",
     url="https://intelligence.uptimeinstitute.com/resource/uptime-institute-global-data-center-survey-2025",
     locator="weighted average annual PUE: 1.54",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="The world's average, little changed since 2019 (1.56 in 2024). Read as quoted by the "
     "trade press.",
 )
@@ -58,48 +58,48 @@ WATER_PACT = Source(
     title="Climate Neutral Data Centre Pact, target for water",
     url="https://www.climateneutraldatacentre.net",
     locator="0.4 L/kWh",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="A European target for new facilities, not a measurement.",
 )
 MICROSOFT_SWEDEN = Source(
     title="Microsoft, energy use and sustainability at the Sweden datacenters",
     url="https://local.microsoft.com/blog/understanding-energy-use-and-sustainability-investments-at-the-sweden-datacenters/",
     locator="design PUE",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="A design value at full load: 1.16.",
 )
 MICROSOFT_SWEDEN_WATER = Source(
     title="EcoLogits, methodology: LLM inference",
-    url="https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md",
+    url=ECOLOGITS_METHOD,
     locator="Data center configuration, Microsoft in Sweden",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="0.09 L/kWh.",
 )
 GOOGLE_PUE = Source(
     title="EcoLogits, methodology: LLM inference",
-    url="https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md",
+    url=ECOLOGITS_METHOD,
     locator="Data center configuration, Google",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="Google's fleet: PUE 1.09, 0.99 L/kWh.",
 )
 META_DATACENTERS = Source(
     title="Meta, Sustainability: data centers",
     url="https://sustainability.fb.com/data-centers/",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Buildings completed in 2021: PUE 1.09, 0.26 L/kWh.",
 )
 RACK_DENSITY = Source(
     title="Factryze, DLC and watts per rack",
     url="https://factryze.ai/scale-atlas/power/dlc-watts-per-rack",
     locator="the four rack power tiers",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="5 to 10 kW is customary; air can carry away about 30 kW.",
 )
 NVL72_RACK = Source(
     title="Introl, GB200 NVL72 deployment",
     url="https://introl.com/blog/gb200-nvl72-deployment-72-gpu-liquid-cooled",
     locator="introduction",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="72 GPUs, 120 kW.",
 )
 LIQUID_COOLING = Source(
@@ -107,7 +107,7 @@ LIQUID_COOLING = Source(
     "Efficient Data Center, NREL/PR-2C00-70433",
     url="https://readkong.com/page/dcdm1-lessons-learned-from-the-world-s-most-energy-5016333",
     locator="Lessons learned: trailing twelve-month average PUE of 1.04",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="The best that was measured, with warm water and without chillers. 1.15 is assumed: no "
     "survey separates facilities by the cooling of their racks.",
 )

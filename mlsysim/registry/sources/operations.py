@@ -1,6 +1,7 @@
 """Publications that the rows of `mlsysim.registry.operations` cite."""
 
 from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import ECOLOGITS_METHOD
 
 __all__ = [
     "ECOLOGITS",
@@ -15,13 +16,12 @@ __all__ = [
     "RESEARCH_CLUSTERS",
 ]
 
-_CHECKED = "2026-11-20"
 
 MODEL_CARDS = Source(
     title="Touvron et al. (2023), LLaMA",
     url="https://arxiv.org/abs/2302.13971",
     locator="section 6 and Table 15",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Energy as device-hours times design power times PUE: every device at its limit all "
     "the time. The model cards of Llama 2 and 3.1 count so too. An upper bound.",
 )
@@ -29,7 +29,7 @@ IDLE_POWER = Source(
     title="SerialAlice, GPU Energy Benchmark",
     url="http://api.serialalice.pt/alice-benchmark",
     locator="H200: 80.3 W idle",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="11% of the 700 W of an H200. Public logs of an idle H100 (70 W) and A100 (58 W) give 10 "
     "and 15%. The makers publish no figure; a tenth is used.",
 )
@@ -37,7 +37,7 @@ NODE_POWER = Source(
     title="Latif et al. (2025), Single-Node Power Demand During AI Training",
     url="https://arxiv.org/abs/2412.08602",
     locator="abstract",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="An H100 server rated at 10.2 kW drew 8.4 kW at most, its GPUs near full utilization. "
     "The eight GPUs are 5.6 kW of the rating: the rest drew 2.8 kW of its 4.6 kW, or 61%.",
 )
@@ -45,15 +45,15 @@ HGX_H100_CARBON = Source(
     title="NVIDIA, Product Carbon Footprint summary for HGX H100",
     url="https://images.nvidia.com/aem-dam/Solutions/documents/HGX-H100-PCF-Summary.pdf",
     locator="cradle to gate",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="1,312 kg for a baseboard of eight GPUs, its switches and heat sinks: 164 kg a GPU. Read "
     "as quoted by others. Boavizta puts an A100 at 143 kg.",
 )
 ECOLOGITS = Source(
     title="EcoLogits, methodology: LLM inference",
-    url="https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md",
+    url=ECOLOGITS_METHOD,
     locator="Embodied impacts",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="3,000 kg for a server of eight A100 without its GPUs (BoaviztAPI, p4de.24xlarge), "
     "spread over five years. The cloud companies write servers off in five to six years.",
 )
@@ -61,7 +61,7 @@ EIA_2023 = Source(
     title="U.S. Energy Information Administration, price of electricity to industry (Statista)",
     url="https://www.statista.com/statistics/190680/us-industrial-consumer-price-estimates-for-retail-electricity-since-1970/",
     locator="2023: 8.06 cents per kWh",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="The average of the United States, which is no region's own price.",
 )
 MAINTENANCE = Source(
@@ -69,14 +69,14 @@ MAINTENANCE = Source(
     "Facilities",
     url="https://icl.utk.edu/ctwatch/quarterly/articles/2006/05/designing-and-supporting-high-end-computational-facilities/2/index.html",
     locator="annual maintenance costs",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="4 to 8% of the purchase price a year, at supercomputing centers. 5% is assumed.",
 )
 LLAMA3 = Source(
     title="Llama Team (2024), The Llama 3 Herd of Models",
     url="https://arxiv.org/abs/2407.21783",
     locator="section 3.3.4 and Table 5",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="466 interruptions in a snapshot of 54 days, 47 of them planned. Read as reported by "
     "DatacenterDynamics. Of the 419 others, 148 were faulty GPUs and 72 their memory.",
 )
@@ -92,6 +92,6 @@ RESEARCH_CLUSTERS = Source(
     title="Kokolis et al. (2025), Revisiting Reliability in Large-Scale ML Research Clusters",
     url="https://arxiv.org/abs/2410.21680",
     locator="restart overhead u0: 5 to 20 minutes",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Read as quoted by others. The geometric mean of the range is used.",
 )

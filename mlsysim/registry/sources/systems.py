@@ -1,6 +1,11 @@
 """Publications that the rows of `mlsysim.registry.systems` cite."""
 
 from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import (
+    BEKMAN_ACCELERATORS,
+    BEKMAN_NETWORK,
+    NCCL_TUNING_FILE,
+)
 
 __all__ = [
     "AMD_LINKS",
@@ -28,14 +33,12 @@ __all__ = [
     "TIER_BUDGETS",
 ]
 
-_CHECKED = "2026-11-20"
-_CHECKED_2 = "2026-11-22"
 
 ETHERNET = Source(
     title="Wikipedia, 100 Gigabit Ethernet",
     url="https://en.wikipedia.org/wiki/100_Gigabit_Ethernet",
     locator="introduction",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Nominal rate of the standard (IEEE 802.3ba, 802.3ae), each direction of a "
     "full-duplex link. Frames and headers take a few percent of it.",
 )
@@ -43,7 +46,7 @@ KERNEL_LATENCY = Source(
     title="WWT, The Basics of High Performance Networking",
     url="https://www.wwt.com/article/the-basics-of-high-performance-networking",
     locator="The components of HPN",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Kernel to kernel, around 50 us, of which the switch takes less than 0.3 us: sockets "
     "over TCP. RoCE bypasses the kernel and comes close to InfiniBand; use "
     "dataclasses.replace() for it.",
@@ -52,14 +55,14 @@ INFINIBAND = Source(
     title="AI Infrastructure Index, networking and interconnects",
     url="https://alpha-one-index.github.io/ai-infra-index/specs/networking-interconnects.html",
     locator="table 'InfiniBand', column '4x typical'",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Nominal rate of one four-lane port, each direction.",
 )
 NCCL_TUNING = Source(
     title="NCCL, tuning constants",
-    url="https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc",
+    url=NCCL_TUNING_FILE,
     locator="ncclTunerConstantsDefaults.hwLatencies, ring, protocol LL",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="The step latency of small messages that the library itself plans with: 0.6 us over "
     "NVLink, 2.7 us over the network, whatever its generation. Its protocol for large "
     "messages plans with 3.4 and 14 us. The first edition used 0.5 us, and 7 (HDR) or 5 us (NDR).",
@@ -68,7 +71,7 @@ NVLINK = Source(
     title="Wikipedia, NVLink",
     url="https://en.wikipedia.org/wiki/NVLink",
     locator="Principle",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="25 GB/s per link and direction; 12 links on A100, 18 on H100. Data sheets print both "
     "directions together: 600 and 900 GB/s.",
 )
@@ -76,7 +79,7 @@ DGX_H100_REFERENCE = Source(
     title="NVIDIA DGX BasePOD reference architecture",
     url="https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/latest/core-components.html",
     locator="NVIDIA DGX H200 and H100 Systems",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Eight GPUs; four OSFP ports that serve eight single-port ConnectX-7, up to 400 Gb/s "
     "InfiniBand or Ethernet each. Two more dual-port cards serve storage and are not counted.",
 )
@@ -84,32 +87,31 @@ DGX_H100_POWER = Source(
     title="Latif et al. (2025), Single-Node Power Demand During AI Training",
     url="https://arxiv.org/abs/2412.08602",
     locator="abstract",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="The maker's rating of a server of eight H100; 8.4 kW at most were measured.",
 )
 DGX_H100_PRICE = Source(
     title="Epoch AI, training-cost-trends",
     url="https://github.com/epoch-research/training-cost-trends",
     locator="Production cost of a DGX H100 server",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="A sale price of about 270,000 USD, estimated by SemiAnalysis in May 2023. Quotations "
     "of 310,000 USD were seen in 2024.",
 )
 _BEKMAN = "Stas Bekman, Machine Learning Engineering Open Book, Networking"
-_BEKMAN_URL = "https://github.com/stas00/ml-engineering/blob/master/network/README.md"
 
 NVLINK5 = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="table NVLink, column unidirectional",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="18 links, 900 GB/s per direction, within B200, B300, GB200 and GB300 systems alike.",
 )
 DGX_BLACKWELL = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="Inter-node networking, and table of InfiniBand generations",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="DGX B300: eight single-port ConnectX-8 of 800 Gbit/s (XDR). For the DGX B200 as many "
     "ports, one per GPU, of the generation before are assumed.",
 )
@@ -117,56 +119,56 @@ DGX_BLACKWELL_POWER = Source(
     title="NVIDIA GPUs push 1,200W power draw",
     url="https://thedailyscout.com/s/mS-qfkbCluI",
     locator="What actually got bigger?",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="quotes NVIDIA's guides: 14.3 kW (DGX B200) and 14.5 kW (DGX B300) at most",
 )
 GB200_NETWORK = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="InfiniBand, notes on DGX systems",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="A compute tray of four GPUs has four ConnectX-7 of 400 Gbit/s; 18 trays make the rack.",
 )
 GB200_POWER = Source(
     title="Training clusters, rack-scale computing",
     url="https://kshirol-dev.github.io/learnAI/AIInfrastructure/08-training-clusters.html",
     locator="GB200 NVL72 Specs",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="about 120 kW per rack",
 )
 GB300_NETWORK = Source(
     title="Glenn K. Lockwood, B300",
     url="https://glennklockwood.com/garden/processors/B300",
     locator="GB300 NVL72",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="72 ConnectX-8 (800 Gbit/s each), 130 TB/s of NVLink in both directions together",
 )
 GB300_POWER = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
-    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    url=BEKMAN_ACCELERATORS,
     locator="Power consumption, NVIDIA's GB300 rack-planning example",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="18 compute trays of 7.5 kW; switches not included",
 )
 DGX_A100_NETWORK = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
     url="https://arxiv.org/abs/2104.04473",
     locator="section 5",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Selene, made of DGX A100: eight A100, eight 200 Gbit/s HDR adapters for application "
     "traffic, two more for storage, which are not counted.",
 )
 DGX_A100_POWER = Source(
     title="PCNews 2020, power supplies of the DGX A100",
     url="https://pcnews.ru/news/vycislitelnaa_sistema_nvidia_dgx_a100_ampere_osnasaetsa_sestu_blokami_pitania_po_3_kvt-985106.html",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Maximum, 6,500 W, from NVIDIA's documentation of May 2020.",
 )
 DGX_A100_PRICE = Source(
     title="Geektopia 2020, NVIDIA announces the DGX A100",
     url="https://geektopia.es/es/technology/2020/05/14/noticias/nvidia-anuncia-el-servidor-dgx-a100-ocho-tesla-a100-desde-200-000-dolares.html",
     locator="headline",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="From 200,000 USD at launch, with 40 GB GPUs.",
 )
 TIER_BUDGETS = Source(
@@ -177,27 +179,27 @@ H800_SERVER = Source(
     title="DeepSeek-V3's hardware-aware co-design",
     url="https://nemati.ai/blog/en-US/deepseek-v3-new-paper-is-coming-unveiling-the-secrets-of-low-cost-large-model-training-through-hardware-aware-co-design",
     locator="summary",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="2,048 H800 on a fat tree of several planes, with 400 Gbit/s InfiniBand",
 )
 PCIE = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="section PCIe",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="5.0 x16, nominal rate of one direction",
 )
 AMD_LINKS = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="table All-to-all bandwidth, column unidirectional",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="seven links of 64 GB/s per direction",
 )
 ICI_LATENCY = Source(
     title="How to Scale Your Model, chapter 3: Sharded matrices and how to multiply them",
     url="https://jax-ml.github.io/scaling-book/sharding/",
     locator="answers to the problems on AllGather",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="about 1 us per hop, whatever the generation",
 )
