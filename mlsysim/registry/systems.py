@@ -135,11 +135,11 @@ class Links(Catalog):
         name="Infinity Fabric of CDNA 4",
         source=amd.CDNA4_LINKS,
         field_sources={"latency": src.NCCL_TUNING},
-        bandwidth=Q_(537.6, "GB/s"),
+        bandwidth=Q_(535.5, "GB/s"),
         latency=Q_(0.6, "us"),
-        estimated=frozenset({"bandwidth", "latency"}),
+        estimated=frozenset({"latency"}),
     )
-    """Seven links of 76.8 GB/s, one to each of the other seven GPUs of a server. Groups of fewer
+    """Seven links of 76.5 GB/s, one to each of the other seven GPUs of a server. Groups of fewer
     than eight use fewer of them."""
 
     ICI_v5p = NetworkFabric(
@@ -288,7 +288,7 @@ class Nodes(Catalog):
         accelerators_per_node=72,
         scale_up=Links.NVLink5,
         nics_per_node=72,
-        power=Q_(135, "kW"),
+        power=Q_(142, "kW"),
     )
     """A rack of 72 GPUs on one NVLink domain, one 800 Gbit/s port each."""
 

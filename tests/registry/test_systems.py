@@ -67,7 +67,7 @@ def test_latencies_rank_as_the_paths_do():
         ("DGX_B200", 8, 14_300),
         ("DGX_B300", 8, 14_500),
         ("GB200_NVL72", 72, 120_000),
-        ("GB300_NVL72", 72, 135_000),
+        ("GB300_NVL72", 72, 142_000),
     ],
 )
 def test_nodes(name, devices, power):

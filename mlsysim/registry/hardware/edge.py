@@ -25,7 +25,8 @@ class Edge(Catalog):
         estimated=frozenset({"release_year"}),
     )
     """The GPU alone, dense: 32 tensor cores x 1,024 int8 operations x 918 MHz; fp16 at half that.
-    The advertised 100 TOPS are sparse: 60 of the GPU and 40 of two fixed-function DLA engines."""
+    The advertised 100 TOPS are sparse: 60 of the GPU and 40 of two fixed-function DLA engines. The
+    later "Super" mode takes 40 W and is advertised with 157 TOPS."""
 
     Coral = Accelerator(
         name="Google Coral Dev Board (Edge TPU)",

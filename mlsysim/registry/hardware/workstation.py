@@ -48,7 +48,9 @@ class Workstation(Catalog):
     M2_Max = Accelerator(
         name="Apple M2 Max 96GB",
         release_year=2023,
-        compute=Compute(fp32=Q_(13.6, "TFLOP/s"), fp16=Q_(13.6, "TFLOP/s")),
+        compute=Compute(
+            fp32=Q_(13.6, "TFLOP/s"), fp16=Q_(13.6, "TFLOP/s"), bf16=Q_(13.6, "TFLOP/s")
+        ),
         memory=Memory(capacity=Q_(96, "GB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
         source=apple.M2_MAX,
@@ -63,7 +65,9 @@ class Workstation(Catalog):
     M2_Ultra = Accelerator(
         name="Apple M2 Ultra 192GB",
         release_year=2023,
-        compute=Compute(fp32=Q_(27.2, "TFLOP/s"), fp16=Q_(27.2, "TFLOP/s")),
+        compute=Compute(
+            fp32=Q_(27.2, "TFLOP/s"), fp16=Q_(27.2, "TFLOP/s"), bf16=Q_(27.2, "TFLOP/s")
+        ),
         memory=Memory(capacity=Q_(192, "GB"), bandwidth=Q_(800, "GB/s")),
         tdp=Q_(180, "W"),
         source=apple.M2_ULTRA_M4_MAX,
@@ -79,7 +83,9 @@ class Workstation(Catalog):
     M4_Max = Accelerator(
         name="Apple M4 Max 128GB",
         release_year=2024,
-        compute=Compute(fp32=Q_(17.2, "TFLOP/s"), fp16=Q_(17.2, "TFLOP/s")),
+        compute=Compute(
+            fp32=Q_(17.2, "TFLOP/s"), fp16=Q_(17.2, "TFLOP/s"), bf16=Q_(17.2, "TFLOP/s")
+        ),
         memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(546, "GB/s")),
         tdp=Q_(90, "W"),
         source=apple.M2_ULTRA_M4_MAX,

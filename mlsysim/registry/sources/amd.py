@@ -1,6 +1,7 @@
 """Sources of AMD's accelerators after the MI300X, and of the servers that hold them."""
 
 from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import BEKMAN_NETWORK
 
 MI325X = Source(
     title="Svet hardware, AMD presents the Instinct MI325X",
@@ -24,12 +25,19 @@ CDNA4_UNITS = Source(
     note="fp8: 32 units on each of 8 dies, each with 8,192 dense operations per clock; at 2.4 GHz "
     "these are the five petaflops it prints. fp16 is half of this rate, fp4 twice",
 )
-CDNA4_LINKS = Source(
-    title="Hume Consulting, AMD MI355X: strong node-level inference",
-    url="https://humeconsulting.co/amd-mi355x-strong-node-level-inference-but-not-yet-rack-scale",
-    locator="section 4",
+MI300X_REPORTED_MEMORY = Source(
+    title="ROCm, issue 4750: a printout of rocm-smi on MI300X",
+    url="https://github.com/ROCm/legacy-rocm-build/issues/4750",
+    locator="fourth comment, VRAM Total Memory",
     checked="2026-11-22",
-    note="about 153 GB/s per link, both directions together; the row takes 153.6 and seven links",
+    note="206,141,652,992 bytes; a virtual machine reports 205,822,885,888",
+)
+CDNA4_LINKS = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url=BEKMAN_NETWORK,
+    locator="table of AMD's links, column unidirectional",
+    checked="2026-11-22",
+    note="seven links of 76.5 GB/s per direction",
 )
 MLPERF_MI355X = Source(
     title="MLPerf Inference v6.0, AMD's system description of 87 x MI355X",

@@ -33,12 +33,19 @@ REPORTED_MEMORY = Source(
     checked="2026-11-22",
     note="H100: 81559MiB, A100 80GB: 81920MiB, A100 40GB: 40960MiB",
 )
-H200_REPORTED_MEMORY = Source(
-    title="Jonathon Belotti, Why does an NVIDIA H100 80GB card offer 85.52 GB?",
+REPORTED_BY_MODAL = Source(
+    title="Belotti (2025), Why does an NVIDIA H100 80GB card offer 85.52 GB?",
     url="https://thundergolfer.com/blog/nvidia-gpu-memory-capacity",
-    locator="table of sizes that nvidia-smi reports",
+    locator="table of product and reported sizes",
     checked="2026-11-22",
-    note="H200: 143,771 MiB; H100: 81,559 MiB",
+    note="T4: 15,360 MiB, L4: 23,034 MiB, L40S: 46,068 MiB, H200: 143,771 MiB",
+)
+V100_REPORTED_MEMORY = Source(
+    title="GLM-130B, issue 32: a printout of nvidia-smi on V100 SXM2",
+    url="https://github.com/zai-org/GLM-130B/issues/32",
+    checked="2026-11-22",
+    locator="first comment",
+    note="32510MiB per device",
 )
 B200_REPORTED_MEMORY = Source(
     title="TensorRT-LLM, issue 10278: a printout of nvidia-smi on eight B200",
@@ -136,13 +143,6 @@ H20_PAGE = Source(
     locator="Released",
     checked="2026-11-22",
     note="it prints 148 TFLOPS, 96 GB and 400 W as well",
-)
-B200_LOCKWOOD = Source(
-    title="Glenn K. Lockwood, B200",
-    url="https://glennklockwood.com/garden/processors/B200",
-    locator="Performance, HGX variant at 1,000 W, columns VFMA and Matrix",
-    checked="2026-11-20",
-    note="transcribes NVIDIA's Blackwell brief; the column Sparse is not used",
 )
 T4_LAUNCH = Source(
     title="NVIDIA presenta la nueva Tesla T4",

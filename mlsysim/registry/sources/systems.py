@@ -148,7 +148,8 @@ GB300_POWER = Source(
     url=BEKMAN_ACCELERATORS,
     locator="Power consumption, NVIDIA's GB300 rack-planning example",
     checked="2026-11-22",
-    note="18 compute trays of 7.5 kW; switches not included",
+    note="18 compute trays of 7.5 kW are 135 kW; the nine switch trays and the shelves are assumed "
+    "to take 7 kW more, as second-hand reports of 142 kW suggest",
 )
 DGX_A100_NETWORK = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
