@@ -1,7 +1,10 @@
 """Fabrics, links, nodes, clusters and tiers."""
 
+import dataclasses
+
 import pytest
 
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import DeploymentTier, Fleet, NetworkFabric
 from mlsysim.registry.systems import Systems
 
@@ -120,3 +123,16 @@ def test_tiers_shrink():
     for field in ("memory", "power"):
         values = [tier.si(field) for tier in order]
         assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("name", Systems.Nodes.names())
+def test_trays_share_the_devices(name):
+    node = ROWS[name]
+    per_tray = node.accelerators_per_node // node.trays
+    assert per_tray == (4 if name.endswith("NVL72") else node.accelerators_per_node)
+
+
+def test_trays_that_do_not_divide_the_devices_are_refused():
+    with pytest.raises(ConfigError) as caught:
+        dataclasses.replace(Systems.GB200_NVL72, trays=7)
+    assert caught.value.argument == "trays"

@@ -42,7 +42,7 @@ def test_by_hand():
         answer.opex_energy_usd + answer.opex_maintenance_usd
     )
     assert answer.tco_usd == pytest.approx(answer.capex_usd + answer.total_opex_usd)
-    share = 8_640_000 * 365 / (5 * 365.25)
+    share = 8_640_000 * 365 / (3 * 365.25)
     assert answer.capex_share.magnitude == pytest.approx(share)
     assert answer.period_cost.magnitude == pytest.approx(share + answer.total_opex_usd)
     assert answer.cost_per_device_hour.to("USD/h").magnitude == pytest.approx(
@@ -51,7 +51,7 @@ def test_by_hand():
 
 
 def test_over_a_service_life_both_costs_are_the_same():
-    answer = solve(duration_days=Q_(5, "year"))
+    answer = solve(duration_days=Q_(3, "year"))
     assert answer.period_cost.magnitude == pytest.approx(answer.tco.magnitude)
 
 

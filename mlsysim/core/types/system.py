@@ -31,12 +31,15 @@ class NetworkFabric(Entry):
 
 @record
 class Node(Entry):
-    """A server.
+    """A server, or a rack whose devices share one domain of fast links.
 
     Attributes
     ----------
     accelerator : Accelerator
         The device; there are `accelerators_per_node` of them.
+    trays : int
+        Hosts that the node consists of, each with its own processors: 1 for a server, 18 for an
+        NVL72. Links and placement see the whole node; embodied carbon counts each host.
     scale_up : NetworkFabric
         The links between devices of one node.
     nics_per_node : int
@@ -49,6 +52,7 @@ class Node(Entry):
 
     accelerator: Accelerator
     accelerators_per_node: int = number(whole=True)
+    trays: int = number(default=1, whole=True)
     scale_up: NetworkFabric
     nics_per_node: int = number(whole=True)
     power: Quantity | None = quantity("W", default=None)
@@ -57,6 +61,12 @@ class Node(Entry):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, accelerator=Accelerator, scale_up=NetworkFabric)
+        if self.accelerators_per_node % self.trays:
+            raise ConfigError(
+                f"{self.name}: trays = {self.trays} do not share {self.accelerators_per_node} "
+                "devices evenly: give a divisor of accelerators_per_node",
+                argument="trays",
+            )
         devices = self.accelerators_per_node * self.accelerator.si("tdp")
         if self.si("power") < devices:
             raise ConfigError(

@@ -37,8 +37,8 @@ class Hopper(Catalog):
         estimated=frozenset({"compute.int8", "release_year"}),
     )
     """First GPU with tensor cores (Volta), six NVLink 2 links. They take fp16 only; int8 runs on
-    the fp32 lanes, four products each (DP4A), hence 4 x 15.7. The host link is PCIe 3.0 x16. The V100 of 16 GB came in 2017, this one a year
-    later."""
+    the fp32 lanes, four products each (DP4A), hence 4 x 15.7. The host link is PCIe 3.0 x16. The
+    V100 of 16 GB came in 2017, this one a year later."""
 
     T4 = Accelerator(
         name="NVIDIA T4",

@@ -16,8 +16,8 @@ B200_AIC = Source(
     url=f"{AICONFIGURATOR}/b200_sxm.yaml",
     locator="mem_bw, and the rates of tensor cores",
     checked="2026-11-22",
-    note="dense; 7.7 TB/s, after NVIDIA's data sheet of Blackwell. NVIDIA's page of the DGX B200, Bekman and "
-    "Lockwood print 8",
+    note="dense; 7.7 TB/s, after NVIDIA's data sheet of Blackwell. NVIDIA's page of the DGX B200, "
+    "Bekman and Lockwood print 8",
 )
 B300_AIC = Source(
     title="NVIDIA, aiconfigurator, system b300_sxm",
@@ -88,8 +88,8 @@ B300_LAUNCH = Source(
     url=BEKMAN_NETWORK,
     locator="section EFA: P6-B300",
     checked="2026-11-22",
-    note="AWS rents servers of B300 since the fourth quarter of 2025; NVIDIA ships its own, the DGX "
-    "B300, since January 2026",
+    note="AWS rents servers of B300 since the fourth quarter of 2025; NVIDIA ships its own, the "
+    "DGX B300, since January 2026",
 )
 GB200_LAUNCH = Source(
     title="AI Wiki, NVIDIA GB200 NVL72",

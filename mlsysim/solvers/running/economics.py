@@ -9,7 +9,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.result import InUnit, Result
 from mlsysim.core.types import Datacenter, Fleet, GridProfile
 from mlsysim.core.units import Quantity, format_number
@@ -86,7 +86,9 @@ class EconomicsResult(Result):
 class EconomicsInputs(RunningInputs):
     """What the cost of a fleet depends on. NaN means that a price or a rate was not given."""
 
-    kwh_price: Value = default(lambda i: i.ownership.kwh_price)
+    kwh_price: Value = default(
+        lambda i: first_known(i.datacenter.grid.kwh_price, i.ownership.kwh_price)
+    )
     grid: GridProfile | None
     unit_price: Value = default(lambda i: i.fleet.node.unit_price)
     maintenance_rate: Value = default(lambda i: i.ownership.maintenance_rate)
@@ -180,8 +182,8 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         duration_days
             Time in days, or a quantity of time.
         kwh_price
-            Price of electricity in USD per kWh. `None` takes the average industrial price in the
-            United States, wherever the fleet is.
+            Price of electricity in USD per kWh. `None` takes that of the grid for large industrial
+            consumers, and where none is known, that of the United States.
         datacenter
             The facility, for its PUE.
         grid
@@ -198,7 +200,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         maintenance_rate
             Repair and support per year, as a share of the purchase price; `None` takes 5%.
         service_life
-            Time over which the purchase price is spread; `None` takes five years.
+            Time over which the purchase price is spread; `None` takes three years.
         rental_price
             Rent of one device, in USD per hour.
         token_throughput
@@ -232,7 +234,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         >>> print(f"{r.capex_usd:,.0f} {r.total_opex_usd:,.0f} {r.tco_usd:,.0f}")
         8,640,000 695,618 9,335,618
         >>> print(f"{r.cost_per_device_hour:.2f}")
-        1.08 USD/h
+        1.59 USD/h
         """
         return cls._answer(locals())
 
