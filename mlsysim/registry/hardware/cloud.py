@@ -3,7 +3,7 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.hardware import blackwell, hopper
+from mlsysim.registry.hardware import blackwell, cards, hopper, other_makers
 from mlsysim.registry.sources import amd, launches
 from mlsysim.registry.sources import hardware as src
 
@@ -194,5 +194,5 @@ class OtherMakers(Catalog):
     per direction. Google publishes no power; the guess takes a B200's, which does similar work."""
 
 
-class Cloud(hopper.Hopper, blackwell.Blackwell, OtherMakers):
+class Cloud(hopper.Hopper, blackwell.Blackwell, cards.Cards, OtherMakers, other_makers.AmazonIntel):
     """Accelerators of data centers."""
