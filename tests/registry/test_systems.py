@@ -93,6 +93,8 @@ def test_nodes(name, devices, power):
         ("TPUv5p_Pod", 8960, 50),
         ("TPUv6e_Pod", 256, 100),
         ("TPUv7x_Pod", 9216, 100),
+        ("TPUv5e_Pod", 256, 25),
+        ("L40S_Server", 8, 400),
     ],
 )
 def test_ports_of_a_node(name, devices, gbit_per_s_of_a_device):
@@ -106,8 +108,11 @@ def test_ports_of_a_node(name, devices, gbit_per_s_of_a_device):
 def test_scale_up_agrees_with_the_accelerator(name):
     node = ROWS[name]
     # Links of a card reach one other card: beyond that, groups are as fast as PCIe.
-    field = "host_bandwidth" if name == "H100_PCIe_Server" else "interconnect_bandwidth"
-    assert node.scale_up.si("bandwidth") == node.accelerator.si(field)
+    cards = {"H100_PCIe_Server", "L40S_Server", "RTX_PRO_6000_Server"}
+    field = "host_bandwidth" if name in cards else "interconnect_bandwidth"
+    # Three of the 24 ports of a Gaudi lead out of the server.
+    share = 21 / 24 if name.startswith("Gaudi") else 1
+    assert node.scale_up.si("bandwidth") == share * node.accelerator.si(field)
 
 
 def test_clusters():
@@ -136,3 +141,37 @@ def test_trays_that_do_not_divide_the_devices_are_refused():
     with pytest.raises(ConfigError) as caught:
         dataclasses.replace(Systems.GB200_NVL72, trays=7)
     assert caught.value.argument == "trays"
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "gbit_per_s"),
+    [
+        ("P5", Systems.EFA_v2, 3200),
+        ("P5en", Systems.EFA_v3, 3200),
+        ("Trn2", Systems.EFA_v3, 3200),
+        ("P6_B200", Systems.EFA_v4, 3200),
+        ("DGX_B300", Systems.Ethernet_SpectrumX_800G, 6400),
+    ],
+)
+def test_ports_of_a_rented_server_add_up(name, port, gbit_per_s):
+    total = ROWS[name].nics_per_node * port.bandwidth
+    assert total.to("Gbit/s").magnitude == pytest.approx(gbit_per_s)
+
+
+@pytest.mark.parametrize(
+    ("name", "devices"), [("Selene", 3072), ("Meta_24K", 24_576), ("DeepSeek_2048", 2048)]
+)
+def test_published_clusters_name_their_source(name, devices):
+    assert ROWS[name].total_accelerators == devices
+    assert ROWS[name].source.url.startswith("https://")
+
+
+def test_links_without_a_switch_lead_to_every_other_device():
+    for node in Systems.Nodes:
+        if node.scale_up.peers is not None:
+            assert node.scale_up.peers == node.accelerators_per_node - 1
+
+
+def test_the_price_of_the_first_dgx_a100_is_that_of_its_smaller_memory():
+    assert Systems.DGX_A100_40GB.unit_price.to("USD").magnitude == 200_000
+    assert Systems.DGX_A100.unit_price is None

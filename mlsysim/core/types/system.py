@@ -23,10 +23,15 @@ class NetworkFabric(Entry):
         Rate of one port, per direction. Within a node: all links of one device together.
     latency : Quantity
         Time that a message of no size takes from end to end.
+    peers : int or None
+        Devices that the links of one device lead to directly, where there is no switch: 7 among
+        eight GPUs of which each has a link to every other. A smaller group uses fewer of them.
+        `None` where a switch gives any group all of the bandwidth.
     """
 
     bandwidth: Quantity = quantity("GB/s")
     latency: Quantity = quantity("us", zero=True)
+    peers: int | None = number(default=None, whole=True)
 
 
 @record

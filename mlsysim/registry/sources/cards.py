@@ -62,6 +62,13 @@ BEKMAN_LINKS = Source(
     checked="2026-11-22",
     note="per direction; vendors print twice this",
 )
+GAUDI_PORTS = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url=BEKMAN_NETWORK,
+    locator="Inter-node networking, rows Gaudi2 and Gaudi3 with notes",
+    checked="2026-11-22",
+    note="24 ports a server lead out of it, three of each chip's 24; the other 21 stay inside",
+)
 GH200_POWER = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
     url=BEKMAN_ACCELERATORS,

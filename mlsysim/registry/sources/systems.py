@@ -9,6 +9,7 @@ from mlsysim.registry.sources.repositories import (
 
 __all__ = [
     "AMD_LINKS",
+    "DGX_2",
     "DGX_A100_NETWORK",
     "DGX_A100_POWER",
     "DGX_A100_PRICE",
@@ -17,19 +18,26 @@ __all__ = [
     "DGX_H100_POWER",
     "DGX_H100_PRICE",
     "DGX_H100_REFERENCE",
+    "EFA",
+    "EFA_LATENCY",
     "ETHERNET",
     "GB200_NETWORK",
     "GB200_POWER",
+    "GB200_PRICE",
     "GB300_NETWORK",
     "GB300_POWER",
     "H800_SERVER",
     "ICI_LATENCY",
     "INFINIBAND",
     "KERNEL_LATENCY",
+    "META_24K",
     "NCCL_TUNING",
     "NVLINK",
     "NVLINK5",
     "PCIE",
+    "SELENE",
+    "SLINGSHOT",
+    "SPECTRUM_X",
     "TIER_BUDGETS",
 ]
 
@@ -189,6 +197,65 @@ PCIE = Source(
     locator="section PCIe",
     checked="2026-11-22",
     note="5.0 x16, nominal rate of one direction",
+)
+EFA = Source(
+    title=_BEKMAN,
+    url=BEKMAN_NETWORK,
+    locator="section EFA, and table of inter-node networking",
+    checked="2026-11-22",
+    note="v2: 32 x 100 Gbit/s (p5), v3: 16 x 200 (p5en, trn2), v4: 8 x 400 (p6-b200), 16 x 400 "
+    "(p6-b300)",
+)
+EFA_LATENCY = Source(
+    title="Assumption: a latency between RDMA and sockets",
+    url="https://www.wwt.com/article/the-basics-of-high-performance-networking",
+    locator="The components of HPN",
+    checked="2026-11-22",
+    note="AWS publishes no latency of EFA; 15 us lies between NCCL's 2.7 for a network and 50 for "
+    "TCP.",
+)
+SLINGSHOT = Source(
+    title=_BEKMAN,
+    url=BEKMAN_NETWORK,
+    locator="HPE Slingshot interconnect",
+    checked="2026-11-22",
+    note="200 Gbit/s per link; a node may have several",
+)
+SPECTRUM_X = Source(
+    title=_BEKMAN,
+    url=BEKMAN_NETWORK,
+    locator="Spectrum-X Ethernet, and table of adapters",
+    checked="2026-11-22",
+    note="ConnectX-7 and BlueField-3 have 400 Gbit/s, ConnectX-8 800",
+)
+DGX_2 = Source(
+    title="AI Wiki, NVIDIA DGX B300: history of the DGX",
+    url="https://aiwiki.ai/wiki/nvidia_dgx_b300",
+    locator="The 2018 DGX-2",
+    checked="2026-11-22",
+    note="16 V100 on NVSwitch; eight network ports of 100 Gbit/s are assumed",
+)
+GB200_PRICE = Source(
+    title="Xataka On, Nvidia's AI supercomputer costs $3 million",
+    url="https://www.xatakaon.com/robotics-and-ai/nvidias-ai-supercomputer-costs-3-million-to-operate-it-uses-a-switch-with-nearly-2-miles-of-cable",
+    locator="A cabinet that weighs a ton",
+    checked="2026-11-22",
+    note="an estimate for a GB200 NVL72 of 2024",
+)
+SELENE = Source(
+    title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
+    url="https://arxiv.org/abs/2104.04473",
+    locator="section 5",
+    checked="2026-11-20",
+    note="up to 3,072 A100 with 80 GB, eight HDR adapters per server, a fat tree of three levels",
+)
+META_24K = Source(
+    title="Llama Team (2024), The Llama 3 Herd of Models",
+    url="https://arxiv.org/abs/2407.21783",
+    locator="section 3.3.1, Network",
+    checked="2026-11-22",
+    note="24K GPUs on RoCE, Arista 7800, 400 Gbit/s; eight pods of 3,072, one to seven over the "
+    "spine. Read as summarized by others.",
 )
 AMD_LINKS = Source(
     title=_BEKMAN,
