@@ -1,10 +1,11 @@
-"""Systems: links, nodes, clusters and the tiers in which models are deployed."""
+"""Systems: links, nodes, clusters, rents, and the tiers in which models are deployed."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import DeploymentTier, Fleet
 from mlsysim.core.units import Q_
 from mlsysim.registry.links import Fabrics, Links
 from mlsysim.registry.nodes import Nodes
+from mlsysim.registry.offers import Offers
 from mlsysim.registry.sources import systems as src
 
 __all__ = ["Systems"]
@@ -108,7 +109,7 @@ class Tiers(Catalog):
     """A microcontroller on a battery."""
 
 
-class Systems(Fabrics, Links, Nodes, Clusters, Tiers):
+class Systems(Fabrics, Links, Nodes, Clusters, Tiers, Offers):
     """All systems, by name and by kind."""
 
     Fabrics = Fabrics
@@ -116,3 +117,4 @@ class Systems(Fabrics, Links, Nodes, Clusters, Tiers):
     Nodes = Nodes
     Clusters = Clusters
     Tiers = Tiers
+    Offers = Offers

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.core.types import DeploymentTier, Fleet, NetworkFabric
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.types import COMMITMENTS, DeploymentTier, Fleet, NetworkFabric
+from mlsysim.registry.hardware import Hardware
 from mlsysim.registry.systems import Systems
 
 ROWS = dict(Systems.items())
@@ -175,3 +176,34 @@ def test_links_without_a_switch_lead_to_every_other_device():
 def test_the_price_of_the_first_dgx_a100_is_that_of_its_smaller_memory():
     assert Systems.DGX_A100_40GB.unit_price.to("USD").magnitude == 200_000
     assert Systems.DGX_A100.unit_price is None
+
+
+OFFERS = list(Systems.Offers)
+
+
+def test_offers_are_dated_and_plausible():
+    assert len(OFFERS) >= 25
+    for row in OFFERS:
+        assert row.date >= "2024"
+        assert 0.1 < row.price.to("USD/h").magnitude < 20
+        assert row.provider
+        assert row.name.startswith(row.provider)
+    assert {row.commitment for row in OFFERS} == set(COMMITMENTS)
+
+
+def test_offers_for_one_device_differ_by_a_factor_of_two_and_more():
+    for device in (Hardware.H100, Hardware.H200, Hardware.B200, Hardware.MI300X):
+        prices = [row.si("price") for row in OFFERS if row.accelerator is device]
+        assert max(prices) > 1.9 * min(prices)
+
+
+@pytest.mark.parametrize("date", ["2026", "May 2026", "2026-13", "2026-02-30", ""])
+def test_an_offer_without_a_day_or_month_is_refused(date):
+    with pytest.raises(ConfigError) as caught:
+        dataclasses.replace(Systems.Lambda_H100, date=date)
+    assert caught.value.argument == "date"
+
+
+def test_an_unknown_commitment_is_refused():
+    with pytest.raises(UnknownEntryError):
+        dataclasses.replace(Systems.Lambda_H100, commitment="forever")
