@@ -72,8 +72,8 @@ class EconomicsResult(Result):
     """Power of one server without its devices."""
     pue: float = number()
     """Power usage effectiveness: facility energy over IT energy."""
-    rental_offer: str | None
-    """The offer that sets the rent; `None` if a rent was given, or none is known."""
+    offer_name: str | None
+    """The offer, with its date, that sets the rent; `None` if a rent was given, or none is known."""
 
     capex_usd = InUnit("capex", "USD")
     """`capex` as a plain number."""
@@ -275,7 +275,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
     ) -> dict[str, Callable[[], Any]]:
         """Name the offer."""
         used = None if inputs.gives("rental_price") else inputs.rental_offer
-        return {"rental_offer": lambda: None if used is None else f"{used.name}, {used.date}"}
+        return {"offer_name": lambda: None if used is None else f"{used.name}, {used.date}"}
 
 
 def _priced(inputs: EconomicsInputs) -> EconomicsInputs:
