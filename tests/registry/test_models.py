@@ -234,6 +234,7 @@ def test_gpt4_matches_the_reported_totals():
     ("name", "printed"),
     [
         ("GPT2", 1.558e9),  # nanoGPT: 1558M
+        ("GPT2_124M", 124e6),  # nanoGPT: 124M
         ("GPT3", 175.0e9),  # Brown et al. 2020, table 2.1
         ("BERT_Base", 110e6),  # Devlin et al. 2019
         ("Llama2_70B", 69e9),
