@@ -209,7 +209,7 @@ def power_draw_for(accelerator: Accelerator) -> PowerDraw:
 
 def embodied_carbon_for(node: Node) -> EmbodiedCarbon:
     """Return the figures for a server, or for each tray of a rack."""
-    if node.trays > 1:
+    if node.devices_per_host is not None:
         return EMBODIED_TRAY
     blackwell = node.accelerator.generation == "blackwell"
     return EMBODIED_BLACKWELL if blackwell else EMBODIED_CARBON

@@ -131,17 +131,13 @@ def test_tiers_shrink():
         assert values == sorted(values, reverse=True)
 
 
-@pytest.mark.parametrize("name", Systems.Nodes.names())
-def test_trays_share_the_devices(name):
-    node = ROWS[name]
-    per_tray = node.accelerators_per_node // node.trays
-    assert per_tray == (4 if name.endswith("NVL72") else node.accelerators_per_node)
-
-
-def test_trays_that_do_not_divide_the_devices_are_refused():
-    with pytest.raises(ConfigError) as caught:
-        dataclasses.replace(Systems.GB200_NVL72, trays=7)
-    assert caught.value.argument == "trays"
+def test_racks_have_trays_of_four_and_servers_are_one_host():
+    hosts = {name: ROWS[name].devices_per_host for name in Systems.Nodes.names()}
+    assert {name for name, devices in hosts.items() if devices == 4} == {
+        "GB200_NVL72",
+        "GB300_NVL72",
+    }
+    assert set(hosts.values()) == {4, None}
 
 
 @pytest.mark.parametrize(

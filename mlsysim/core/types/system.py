@@ -56,9 +56,10 @@ class Node(Entry):
     ----------
     accelerator : Accelerator
         The device; there are `accelerators_per_node` of them.
-    trays : int
-        Hosts that the node consists of, each with its own processors: 1 for a server, 18 for an
-        NVL72. Links and placement see the whole node; embodied carbon counts each host.
+    devices_per_host : int or None
+        Devices of one host, where the node has several: 4 in each of the 18 trays of an NVL72.
+        Links and placement see the whole node, failures each device, and embodied carbon each
+        host. `None` where the node is one host.
     scale_up : NetworkFabric
         The links between devices of one node.
     nics_per_node : int
@@ -71,7 +72,7 @@ class Node(Entry):
 
     accelerator: Accelerator
     accelerators_per_node: int = number(whole=True)
-    trays: int = number(default=1, whole=True)
+    devices_per_host: int | None = number(default=None, whole=True)
     scale_up: NetworkFabric
     nics_per_node: int = number(whole=True)
     power: Quantity | None = quantity("W", default=None)
@@ -80,12 +81,6 @@ class Node(Entry):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, accelerator=Accelerator, scale_up=NetworkFabric)
-        if self.accelerators_per_node % self.trays:
-            raise ConfigError(
-                f"{self.name}: trays = {self.trays} do not share {self.accelerators_per_node} "
-                "devices evenly: give a divisor of accelerators_per_node",
-                argument="trays",
-            )
         devices = self.accelerators_per_node * self.accelerator.si("tdp")
         if self.si("power") < devices:
             raise ConfigError(

@@ -73,7 +73,7 @@ class EconomicsResult(Result):
     pue: float = number()
     """Power usage effectiveness: facility energy over IT energy."""
     offer_name: str | None
-    """The offer, with its date, that sets the rent; `None` if a rent was given or none is needed."""
+    """The offer that sets the rent, with its date; `None` where a price was given or known."""
 
     capex_usd = InUnit("capex", "USD")
     """`capex` as a plain number."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, where
+from mlsysim.core.numeric import Value, first_known, where
 from mlsysim.core.result import InUnit, Result
 from mlsysim.core.types import Datacenter, Fleet, GridProfile
 from mlsysim.core.units import Quantity
@@ -85,11 +85,9 @@ def fleet_footprint(i: SustainabilityInputs) -> dict[str, Any]:
     energy = energy_of(i)
     intensity = i.datacenter.grid.carbon_intensity
     operational = f.operational_carbon(energy.total_energy, intensity)
-    node = i.fleet.node
-    hosts = i.fleet.count * node.trays
-    made = f.embodied_carbon(
-        hosts, node.accelerators_per_node / node.trays, i.device_carbon, i.host_carbon
-    )
+    of_host: Value = i.fleet.node.devices_per_host
+    per_host = first_known(of_host, i.fleet.node.accelerators_per_node)
+    made = f.embodied_carbon(i.devices / per_host, per_host, i.device_carbon, i.host_carbon)
     embodied = f.amortized_carbon(made, i.duration_days, i.service_life)
     return {
         "carbon_footprint": operational,
