@@ -274,8 +274,12 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         cls, values: Mapping[str, Any], inputs: EconomicsInputs
     ) -> dict[str, Callable[[], Any]]:
         """Name the offer."""
-        used = None if inputs.gives("rental_price") else inputs.rental_offer
-        return {"offer_name": lambda: None if used is None else f"{used.name}, {used.date}"}
+        return {"offer_name": lambda: _offer_name(inputs)}
+
+
+def _offer_name(inputs: EconomicsInputs) -> str | None:
+    offer = None if inputs.gives("rental_price") else inputs.rental_offer
+    return None if offer is None else f"{offer.name}, {offer.date}"
 
 
 def _priced(inputs: EconomicsInputs) -> EconomicsInputs:
