@@ -258,8 +258,10 @@ class Nodes(Catalog):
         field_sources={"nics_per_node": hardware.CLOUD_TPU_V7X},
         accelerator=Hardware.TPUv5p,
         accelerators_per_node=8_960,
+        devices_per_host=4,
         scale_up=Links.ICI_v5p,
         nics_per_node=4_480,
+        estimated=frozenset({"devices_per_host"}),
     )
     """8,960 chips in a 3D torus, of which a job takes a slice. Each chip has 50 Gbit/s of the data
     center's network, which counts as half of a 100 Gbit/s port."""
@@ -270,8 +272,10 @@ class Nodes(Catalog):
         field_sources={"nics_per_node": hardware.CLOUD_TPU_V7X},
         accelerator=Hardware.TPUv6e,
         accelerators_per_node=256,
+        devices_per_host=8,
         scale_up=Links.ICI_v6e,
         nics_per_node=256,
+        estimated=frozenset({"devices_per_host"}),
     )
     """256 chips in a 2D torus. A job takes a slice of it, or several pods. Each chip has 100 Gbit/s
     of the data center's network."""
@@ -281,8 +285,10 @@ class Nodes(Catalog):
         source=hardware.CLOUD_TPU_V7X,
         accelerator=Hardware.TPUv7x,
         accelerators_per_node=9_216,
+        devices_per_host=4,
         scale_up=Links.ICI_v7x,
         nics_per_node=9_216,
+        estimated=frozenset({"devices_per_host"}),
     )
     """9,216 chips in a 3D torus, of which a job takes a slice. Each chip has 100 Gbit/s of the data
     center's network."""
@@ -392,6 +398,7 @@ class Nodes(Catalog):
         source=cards.CLOUD_TPU_V5E,
         accelerator=Hardware.TPUv5e,
         accelerators_per_node=256,
+        devices_per_host=8,
         scale_up=Links.ICI_v5e,
         nics_per_node=64,
     )

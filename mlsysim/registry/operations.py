@@ -209,7 +209,6 @@ def power_draw_for(accelerator: Accelerator) -> PowerDraw:
 
 def embodied_carbon_for(node: Node) -> EmbodiedCarbon:
     """Return the figures for a server, or for each tray of a rack."""
-    if node.devices_per_host is not None:
-        return EMBODIED_TRAY
-    blackwell = node.accelerator.generation == "blackwell"
-    return EMBODIED_BLACKWELL if blackwell else EMBODIED_CARBON
+    if node.accelerator.generation != "blackwell":
+        return EMBODIED_CARBON
+    return EMBODIED_BLACKWELL if node.devices_per_host is None else EMBODIED_TRAY

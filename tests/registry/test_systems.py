@@ -131,13 +131,12 @@ def test_tiers_shrink():
         assert values == sorted(values, reverse=True)
 
 
-def test_racks_have_trays_of_four_and_servers_are_one_host():
-    hosts = {name: ROWS[name].devices_per_host for name in Systems.Nodes.names()}
-    assert {name for name, devices in hosts.items() if devices == 4} == {
-        "GB200_NVL72",
-        "GB300_NVL72",
-    }
-    assert set(hosts.values()) == {4, None}
+def test_racks_and_pods_have_several_hosts_and_servers_are_one():
+    several = {name for name in Systems.Nodes.names() if ROWS[name].devices_per_host is not None}
+    assert several == {name for name in Systems.Nodes.names() if name.endswith(("NVL72", "_Pod"))}
+    for name in several:
+        assert ROWS[name].devices_per_host in {4, 8}
+        assert ROWS[name].accelerators_per_node % ROWS[name].devices_per_host == 0
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class OtherMakers(Catalog):
             "memory.capacity": src.ML_ENGINEERING_MEMORY,
             "tdp": src.ML_ENGINEERING_POWER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )

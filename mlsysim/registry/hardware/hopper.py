@@ -61,7 +61,7 @@ class Hopper(Catalog):
             "memory.reported": src.REPORTED_BY_MODAL,
             "compute": src.T4_LAUNCH,
             "compute.fp64": src.T4_FP64,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -143,7 +143,7 @@ class Hopper(Catalog):
             "compute": src.H100_LOCKWOOD,
             "compute.bf16": src.H100_WHITEPAPER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -212,7 +212,7 @@ class Hopper(Catalog):
             "memory.bandwidth": src.ML_ENGINEERING_MEMORY,
             "memory.reported": src.REPORTED_BY_MODAL,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )

@@ -246,14 +246,15 @@ SCALING_BOOK_TPU = Source(
     checked="2026-11-20",
 )
 
-# Street prices: the makers of these devices publish no list price.
+# Prices: the makers of these devices publish no list price.
 
-STREET_PRICES = Source(
+LISTED_PRICES = Source(
     title="Hugging Face, hardware pages",
     url="https://huggingface.co/hardware",
     locator="page of the device, MSRP",
     checked="2026-11-20",
-    note="rounded to thousands; not a list price of the maker",
+    note="what that list calls MSRP, rounded to thousands: neither a list price of the maker nor a "
+    "price that somebody paid",
 )
 
 # Phones
