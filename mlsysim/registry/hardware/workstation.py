@@ -72,11 +72,11 @@ class Workstation(Catalog):
         tdp=Q_(180, "W"),
         source=apple.M2_ULTRA_M4_MAX,
         field_sources={
-            "release_year": src.ASSUMPTION,
+            "release_year": apple.M2_ULTRA_YEAR,
             "compute": apple.APPLE_CLOCKS,
             "tdp": src.ASSUMPTION,
         },
-        estimated=frozenset({"compute", "release_year", "tdp"}),
+        estimated=frozenset({"compute", "tdp"}),
     )
     """Two M2 Max in one package: 76 cores. Power assumed: twice that of one."""
 
@@ -212,11 +212,15 @@ class Workstation(Catalog):
         ),
         memory=Memory(capacity=Q_(512, "GB"), bandwidth=Q_(819, "GB/s")),
         tdp=Q_(200, "W"),
-        source=src.ASSUMPTION,
-        estimated=frozenset({"compute", "memory", "release_year", "tdp"}),
+        source=apple.M3_ULTRA,
+        field_sources={
+            "release_year": apple.M3_ULTRA_YEAR,
+            "compute": src.ASSUMPTION,
+            "tdp": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "tdp"}),
     )
-    """Two M3 Max in one package: 80 cores, twice the rate of one. Memory as Apple announced it,
-    which was not at hand."""
+    """Two M3 Max in one package: 80 cores, twice the rate of one. Power assumed."""
 
     M5 = Accelerator(
         name="Apple M5 32GB",

@@ -43,3 +43,23 @@ APPLE_CLOCKS = Source(
     checked="2026-11-20",
     note="rates of smaller variants; the rows scale them by the number of cores",
 )
+M2_ULTRA_YEAR = Source(
+    title="Apple M2 Ultra chip unveiled for Mac Pro and Mac Studio",
+    url="https://propakistani.pk/2023/06/06/apple-m2-ultra-chip-unveiled-for-mac-pro-and-mac-studio/",
+    locator="whole page, June 2023",
+    checked="2026-11-22",
+    note="76 cores, 192 GB, 800 GB/s",
+)
+M3_ULTRA = Source(
+    title="TechPowerUp, Apple unleashes new Mac Studio with M3 Ultra and M4 Max SoCs",
+    url="https://techpowerup.com/news-tags/Mac%20Studio",
+    locator="entry on the M3 Ultra",
+    checked="2026-11-22",
+    note="80 GPU cores, up to 512 GB at 819 GB/s",
+)
+M3_ULTRA_YEAR = Source(
+    title="BGR, Inside Apple's new M3 Ultra processor",
+    url="https://bgr.com/tech/inside-apples-new-m3-ultra-processor/",
+    locator="date of the page, 2025-03-05",
+    checked="2026-11-22",
+)
