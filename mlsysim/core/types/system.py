@@ -58,9 +58,8 @@ class Node(Entry):
         The device; there are `accelerators_per_node` of them.
     devices_per_host : int or None
         Devices of one host, where the node has several: 4 in each of the 18 trays of an NVL72, 8
-        in each host of a pod of TPU v5e.
-        Links and placement see the whole node, failures each device, and embodied carbon each
-        host. `None` where the node is one host.
+        in each host of a pod of TPU v5e. Links and placement see the whole node, failures each
+        device, and embodied carbon each host. `None` where the node is one host.
     scale_up : NetworkFabric
         The links between devices of one node.
     nics_per_node : int
