@@ -91,6 +91,7 @@ _NOUNS: Mapping[str, Sequence[Any]] = {
     "grid": list(Infra.Grids),
     "calibration": [*Calibrations, *ServingCalibrations],
     "power_calibration": list(PowerCalibrations),
+    "rental_offer": list(Systems.Offers),
 }
 _ONE: Mapping[type[Solver[Any, Any]], Mapping[str, Any]] = {
     DistributedSolver: {

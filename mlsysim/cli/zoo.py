@@ -27,6 +27,7 @@ _SHOWN = {
     "Nodes": ("accelerator", "accelerators_per_node", "scale_up", "power", "unit_price"),
     "Clusters": ("node", "count", "fabric"),
     "Tiers": ("memory", "power", "latency"),
+    "Offers": ("accelerator", "region", "commitment", "date", "price"),
     "Grids": ("carbon_intensity", "pue", "wue"),
     "Racks": ("power", "cooling", "pue"),
     "Datacenters": ("grid", "pue", "wue"),

@@ -3,6 +3,7 @@
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types import Entry, Source
 from mlsysim.core.units import Q_, Quantity
+from mlsysim.registry.sources.repositories import NCCL_TUNING_FILE
 
 __all__ = ["CONVENTIONS", "TEXTBOOK_EFFICIENCY", "Conventions", "Efficiency"]
 
@@ -75,7 +76,7 @@ _ZERO = Source(
 )
 _NCCL = Source(
     title="NCCL, tuning model",
-    url="https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc",
+    url=NCCL_TUNING_FILE,
     locator="ncclTopoTuneModel, NCCL_ALGO_TREE",
     checked="2026-11-22",
 )

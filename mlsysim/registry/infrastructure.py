@@ -1,62 +1,12 @@
-"""Infrastructure: power grids, racks and data centers.
-
-Carbon intensities cover the life cycle, so hydropower is not free: reservoirs and dams count. The
-PUE and WUE of a grid are those of a typical facility in the region.
-"""
+"""Infrastructure: power grids, racks and data centers."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Datacenter, GridProfile, Rack
+from mlsysim.core.types import Datacenter, Rack
 from mlsysim.core.units import Q_
+from mlsysim.registry.grids import Grids
 from mlsysim.registry.sources import infrastructure as src
 
 __all__ = ["Infra"]
-
-
-class Grids(Catalog):
-    """Electricity by region."""
-
-    Quebec = GridProfile(
-        name="Québec",
-        source=src.GOOGLE_MONTREAL,
-        field_sources={"pue": src.LBNL_2024, "wue": src.LBNL_2024},
-        estimated=frozenset({"pue", "wue"}),
-        carbon_intensity=Q_(27, "g/kWh"),
-        pue=1.40,
-        wue=Q_(0.36, "L/kWh"),
-    )
-    """Hydropower. Facilities as in the United States, because there is no provincial survey."""
-
-    Norway = GridProfile(
-        name="Norway",
-        source=src.EMBER_2023,
-        field_sources={"pue": src.MICROSOFT_SWEDEN, "wue": src.MICROSOFT_SWEDEN_WATER},
-        estimated=frozenset({"pue", "wue"}),
-        carbon_intensity=Q_(30.08, "g/kWh"),
-        pue=1.16,
-        wue=Q_(0.09, "L/kWh"),
-    )
-    """Hydropower and wind; facilities that cool with outside air, like those in Sweden."""
-
-    US_Avg = GridProfile(
-        name="United States, average",
-        source=src.EMBER_2023,
-        field_sources={"pue": src.LBNL_2024, "wue": src.LBNL_2024},
-        carbon_intensity=Q_(369.47, "g/kWh"),
-        pue=1.40,
-        wue=Q_(0.36, "L/kWh"),
-    )
-    """Gas, nuclear, coal and renewables."""
-
-    Poland = GridProfile(
-        name="Poland",
-        source=src.EMBER_2023,
-        field_sources={"pue": src.UPTIME_2025, "wue": src.WATER_PACT},
-        estimated=frozenset({"pue", "wue"}),
-        carbon_intensity=Q_(661.93, "g/kWh"),
-        pue=1.54,
-        wue=Q_(0.4, "L/kWh"),
-    )
-    """Mostly coal. Average facilities worldwide."""
 
 
 class Racks(Catalog):
@@ -104,7 +54,8 @@ class Datacenters(Catalog):
         pue=1.09,
         wue=Q_(0.99, "L/kWh"),
     )
-    """Google's fleet average on hydropower: little carbon, much water."""
+    """The mean of Google's facilities worldwide, on hydropower: little carbon, much water. Google
+    publishes no figures for Québec, where a cold climate may need less of it."""
 
     Nordic_Free_Cooling = Datacenter(
         name="Nordic, free cooling",
@@ -115,16 +66,17 @@ class Datacenters(Catalog):
         pue=1.16,
         wue=Q_(0.09, "L/kWh"),
     )
-    """Facilities like Microsoft's in Sweden, on Norway's grid."""
+    """Facilities like Microsoft's in Sweden, on Norway's grid. The PUE is a design value at full
+    load, which a year's mean hardly reaches."""
 
     Colocation_Poland = Datacenter(
         name="Colocation, Poland",
         source=src.UPTIME_2025,
-        field_sources={"wue": src.WATER_PACT},
+        field_sources={"wue": src.LBNL_2024},
         estimated=frozenset({"pue", "wue"}),
         grid=Grids.Poland,
         pue=1.54,
-        wue=Q_(0.4, "L/kWh"),
+        wue=Q_(0.36, "L/kWh"),
     )
     """A facility of average efficiency on a coal grid."""
 

@@ -4,21 +4,26 @@ The defaults of the solvers for sustainability, economics and reliability.
 """
 
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.types import Entry
+from mlsysim.core.types import Accelerator, Entry, Node
 from mlsysim.core.units import Q_, Quantity
 from mlsysim.registry.sources import operations as src
 
 __all__ = [
+    "EMBODIED_BLACKWELL",
     "EMBODIED_CARBON",
+    "EMBODIED_TRAY",
     "INTERRUPTIONS",
     "OWNERSHIP",
     "POWER_DRAW",
+    "POWER_DRAW_BLACKWELL",
     "RECOVERY",
     "EmbodiedCarbon",
     "FailureRecord",
     "Ownership",
     "PowerDraw",
     "Recovery",
+    "embodied_carbon_for",
+    "power_draw_for",
 ]
 
 
@@ -51,7 +56,7 @@ class EmbodiedCarbon(Entry):
     device : Quantity
         CO2 equivalent of one device.
     host : Quantity
-        CO2 equivalent of a server without its devices.
+        CO2 equivalent of a server, or of a tray of a rack, without its devices.
     """
 
     device: Quantity = quantity("kg")
@@ -123,26 +128,59 @@ POWER_DRAW = PowerDraw(
 )
 """Devices at their design power, and a host as measured on an H100 server."""
 
+POWER_DRAW_BLACKWELL = PowerDraw(
+    name="Power draw, Blackwell",
+    source=src.MODEL_CARDS,
+    field_sources={"idle_share": src.B200_IDLE, "host_share": src.NODE_POWER},
+    estimated=frozenset({"utilization", "idle_share", "host_share"}),
+    utilization=1.0,
+    idle_share=0.165,
+    host_share=0.61,
+)
+"""The same for Blackwell, which draws more while it waits."""
+
 EMBODIED_CARBON = EmbodiedCarbon(
     name="Embodied carbon",
     source=src.HGX_H100_CARBON,
     field_sources={"host": src.ECOLOGITS},
     estimated=frozenset({"device", "host"}),
     device=Q_(164, "kg"),
-    host=Q_(3000, "kg"),
+    host=Q_(5700, "kg"),
 )
 """A server with eight H100; we use the same values for all others, which have no figures."""
 
+EMBODIED_BLACKWELL = EmbodiedCarbon(
+    name="Embodied carbon, Blackwell",
+    source=src.HGX_B200_CARBON,
+    field_sources={"host": src.ECOLOGITS},
+    estimated=frozenset({"device", "host"}),
+    device=Q_(284, "kg"),
+    host=Q_(5700, "kg"),
+)
+"""A server with eight B200. Its host is taken to be like that of eight H100."""
+
+EMBODIED_TRAY = EmbodiedCarbon(
+    name="Embodied carbon, tray of a rack",
+    source=src.HGX_B200_CARBON,
+    field_sources={"host": src.ECOLOGITS},
+    estimated=frozenset({"device", "host"}),
+    device=Q_(284, "kg"),
+    host=Q_(2850, "kg"),
+)
+"""A tray with four GPUs and two processors. Its host has about half of the memory and flash of a
+server for eight GPUs, and half of that server's figure is assumed. The rack's switches and cables
+are not counted."""
+
 OWNERSHIP = Ownership(
     name="Ownership",
-    source=src.ECOLOGITS,
-    field_sources={"maintenance_rate": src.MAINTENANCE, "kwh_price": src.EIA_2023},
+    source=src.ECOLOGITS_LIFE,
+    field_sources={"maintenance_rate": src.MAINTENANCE, "kwh_price": src.EIA_2024},
     estimated=frozenset({"service_life", "maintenance_rate", "kwh_price"}),
-    service_life=Q_(5, "year"),
+    service_life=Q_(3, "year"),
     maintenance_rate=Q_(0.05, "1/year"),
-    kwh_price=Q_(0.0806, "USD/kWh"),
+    kwh_price=Q_(0.0813, "USD/kWh"),
 )
-"""Round industry figures for the United States."""
+"""Round industry figures; the price of electricity is that of the United States."""
 
 INTERRUPTIONS = FailureRecord(
     name="Llama 3 405B",
@@ -162,3 +200,15 @@ RECOVERY = Recovery(
     storage_bandwidth=Q_(122, "MB/s"),
 )
 """Restart of a large job, and the storage of one: 2 TB/s for 16,384 devices."""
+
+
+def power_draw_for(accelerator: Accelerator) -> PowerDraw:
+    """Return the shares of a device's generation."""
+    return POWER_DRAW_BLACKWELL if accelerator.generation == "blackwell" else POWER_DRAW
+
+
+def embodied_carbon_for(node: Node) -> EmbodiedCarbon:
+    """Return the figures for a server, or for each tray of a rack."""
+    if node.accelerator.generation != "blackwell":
+        return EMBODIED_CARBON
+    return EMBODIED_BLACKWELL if node.devices_per_host is None else EMBODIED_TRAY

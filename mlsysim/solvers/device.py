@@ -8,7 +8,7 @@ from mlsysim.core.numeric import Value
 from mlsysim.core.types import Accelerator, PowerCalibration, Precision, find_precision
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
-from mlsysim.registry.operations import POWER_DRAW, PowerDraw
+from mlsysim.registry.operations import PowerDraw, power_draw_for
 
 __all__ = ["DeviceInputs"]
 
@@ -19,7 +19,7 @@ class DeviceInputs(Inputs):
     precision: Precision
     power_calibration: PowerCalibration = default(lambda i: power_calibration_for(i.device))
     conventions: Conventions = default(lambda i: CONVENTIONS)
-    power_draw: PowerDraw = default(lambda i: POWER_DRAW)
+    power_draw: PowerDraw = default(lambda i: power_draw_for(i.device))
     wide_precision: Precision = default(
         lambda i: find_precision(i.device.compute.wide_precision(i.precision.name))
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value
-from mlsysim.core.types import Precision, TransformerModel
+from mlsysim.core.numeric import Value, first_known
+from mlsysim.core.types import NetworkFabric, Precision, TransformerModel
 from mlsysim.core.types.layers import DenseBlock, ExpertBlock, FeedForward, LatentBlock
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "attention_sides",
     "block_sides",
     "expert_parameters",
+    "group_bandwidth",
     "inner_width",
     "kv_cache",
     "latent_up_parameters",
@@ -35,6 +36,12 @@ class TokenFlops:
     """In attention scores and their product with the values."""
     logit: Value
     """In the output projection."""
+
+
+def group_bandwidth(link: NetworkFabric, bandwidth: Value, ranks: Value) -> Value:
+    """Return what a group of a node's devices gets of each one's bandwidth over its links."""
+    peers: Value = link.peers
+    return first_known(f.mesh_bandwidth(bandwidth, ranks, peers), bandwidth)
 
 
 def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -> TokenFlops:

@@ -81,10 +81,11 @@ _MODELS = {
 
 _SERVERS: Mapping[str, Node] = {
     Hardware.B200_Limited.name: replace(Systems.DGX_B200, accelerator=Hardware.B200_Limited),
-    Hardware.A100_40GB.name: replace(Systems.DGX_A100, accelerator=Hardware.A100_40GB),
     **{
         node.accelerator.name: node
         for node in (
+            Systems.DGX2_V100,
+            Systems.DGX_A100_40GB,
             Systems.DGX_A100,
             Systems.DGX_H100,
             Systems.HGX_H200,
@@ -101,6 +102,12 @@ _SERVERS: Mapping[str, Node] = {
             Systems.MI325X_Platform,
             Systems.MI350X_Platform,
             Systems.MI355X_Platform,
+            Systems.L40S_Server,
+            Systems.RTX_PRO_6000_Server,
+            Systems.Gaudi2_Server,
+            Systems.Gaudi3_Server,
+            Systems.Trn2,
+            Systems.TPUv5e_Pod,
             Systems.TPUv5p_Pod,
             Systems.TPUv6e_Pod,
             Systems.TPUv7x_Pod,

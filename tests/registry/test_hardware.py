@@ -15,18 +15,35 @@ TIERS = {
     "Cloud": {
         "V100", "T4", "A100", "A100_40GB", "H100", "H100_HBM2e", "H100_PCIe", "H200", "H200_NVL",
         "H20", "H800", "B200", "B200_Limited", "B300", "GB200", "GB300", "MI300X", "MI325X",
-        "MI350X", "MI355X", "TPUv4", "TPUv5p", "TPUv6e", "TPUv7x",
+        "MI350X", "MI355X",
+        "TPUv4", "TPUv5e", "TPUv5p", "TPUv6e", "TPUv7x", "L4", "L40S", "A10G", "RTX_PRO_6000",
+        "H100_NVL", "GH200", "Rubin", "Trainium2", "Trainium3", "Gaudi2", "Gaudi3",
     },
-    "Workstation": {"MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M4_Max"},
+    "Workstation": {
+        "MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M4_Max", "M3_Ultra", "M5", "RTX_3090",
+        "RTX_4090", "RTX_5090", "DGX_Spark", "Strix_Halo",
+    },
     "Mobile": {"iPhone_15_Pro", "Pixel_8", "Snapdragon_8_Gen_3"},
-    "Edge": {"Jetson_Orin_NX", "Coral", "NUC_Movidius", "Generic_Server"},
+    "Edge": {
+        "Jetson_Orin_NX", "Jetson_AGX_Orin", "Jetson_AGX_Thor", "Coral", "NUC_Movidius",
+        "Generic_Server",
+    },
     "Tiny": {"ESP32_S3", "Himax_WE_I_Plus"},
 }  # fmt: skip
 
 # Blackwell Ultra gave up most of int8 for fp4; TPU v4 computes int8 at the rate of bf16.
+# fmt: off
 UNUSUAL = {(key, narrow) for key in ("B300", "GB300") for narrow in ("int8", "fp4")} | {
-    ("TPUv4", "int8")
+    ("TPUv4", "int8"),
+    # Trainium computes tf32 at the rate of fp16, and its block formats of 8 and 4 bits at one rate.
+    ("Trainium2", "fp16"), ("Trainium3", "fp16"), ("Trainium3", "fp8"), ("Trainium3", "fp4"),
+    # Rubin has more tensor cores for floating point than for integers, and most for fp4 and fp8.
+    ("Rubin", "fp8"), ("Rubin", "int8"),
+    # Cards for games halve products with 32-bit sums, of 16 bits and of fp8, but not int8 and fp4.
+    ("RTX_3090", "int8"), ("RTX_4090", "int8"), ("RTX_5090", "int8"), ("RTX_5090", "fp4"),
 }
+
+# fmt: on
 
 OPTIONAL = ("tdp", "interconnect_bandwidth", "host_bandwidth", "unit_price")
 
@@ -146,8 +163,12 @@ GENERATION = {
     "H100_HBM2e": "hopper", "H100_PCIe": "hopper", "H200": "hopper", "H200_NVL": "hopper",
     "H20": "hopper", "H800": "hopper", "B200": "blackwell", "B300": "blackwell",
     "B200_Limited": "blackwell", "GB200": "blackwell", "GB300": "blackwell", "MI300X": "cdna3",
-    "MI325X": "cdna3", "MI350X": "cdna4", "MI355X": "cdna4", "TPUv4": "tpu_v4",
-    "TPUv5p": "tpu_v5p", "TPUv6e": "tpu_v6e", "TPUv7x": "tpu_v7x",
+    "MI325X": "cdna3",
+    "MI350X": "cdna4", "MI355X": "cdna4", "TPUv4": "tpu_v4", "TPUv5p": "tpu_v5p",
+    "TPUv6e": "tpu_v6e", "TPUv7x": "tpu_v7x", "TPUv5e": "tpu_v5e", "L4": "ada", "L40S": "ada",
+    "A10G": "ga10x", "RTX_PRO_6000": "blackwell_rtx", "H100_NVL": "hopper", "GH200": "hopper",
+    "Rubin": "rubin", "Trainium2": "trainium2", "Trainium3": "trainium3", "Gaudi2": "gaudi2",
+    "Gaudi3": "gaudi3",
 }  # fmt: skip
 
 
@@ -184,7 +205,11 @@ def test_an_unknown_generation_is_refused(name):
         ("GB200", "compute.bf16", "2500 TFLOP/s"),
         ("GB200", "memory.capacity", "186 GB"),
         ("GB300", "compute.fp4", "15 PFLOP/s"),
-        ("B300", "memory.bandwidth", "8 TB/s"),
+        ("B200", "memory.bandwidth", "7.7 TB/s"),
+        ("B300", "memory.bandwidth", "7.7 TB/s"),
+        ("B300", "compute.int8", "153.5 TOPS"),
+        ("H200", "memory.reported", "143771 MiB"),
+        ("GB300", "memory.reported", "284208 MiB"),
         ("TPUv4", "compute.bf16", "275 TFLOP/s"),
         ("M2_Ultra", "memory.bandwidth", "800 GB/s"),
         ("M4_Max", "memory.bandwidth", "546 GB/s"),
@@ -210,6 +235,17 @@ def test_an_unknown_generation_is_refused(name):
         ("TPUv5p", "compute.bf16", "459 TFLOP/s"),
         ("TPUv5p", "memory.capacity", "95 GiB"),
         ("Jetson_Orin_NX", "memory.bandwidth", "102 GB/s"),
+        ("TPUv5e", "compute.bf16", "197 TFLOP/s"),
+        ("TPUv5e", "memory.bandwidth", "819 GB/s"),
+        ("Trainium2", "compute.fp8", "1299 TFLOP/s"),
+        ("Trainium2", "memory.capacity", "96 GiB"),
+        ("Trainium3", "compute.bf16", "671 TFLOP/s"),
+        ("Trainium3", "memory.bandwidth", "4.9 TB/s"),
+        ("Gaudi3", "compute.bf16", "1677 TFLOP/s"),
+        ("L40S", "memory.reported", "46068 MiB"),
+        ("L4", "tdp", "72 W"),
+        ("RTX_PRO_6000", "memory.bandwidth", "1792 GB/s"),
+        ("RTX_4090", "compute.fp16", "165.2 TFLOP/s"),
         ("Coral", "compute.int8", "4 TOPS"),
     ],
 )

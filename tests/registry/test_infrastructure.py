@@ -1,7 +1,10 @@
 """Grids, racks and datacenters."""
 
+import dataclasses
+
 import pytest
 
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Datacenter, GridProfile
 from mlsysim.registry.infrastructure import Infra
 
@@ -35,7 +38,20 @@ def test_water_is_plausible(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "printed"), [("Quebec", 27), ("Norway", 30), ("US_Avg", 369), ("Poland", 662)]
+    ("name", "printed"),
+    [
+        ("Quebec", 27),
+        ("Norway", 30.75),
+        ("US_Avg", 383.55),
+        ("Poland", 614.98),
+        ("France", 44.18),
+        ("Germany", 342.06),
+        ("Sweden", 35.89),
+        ("China", 557.5),
+        ("India", 708.96),
+        ("Ireland", 279.79),
+        ("Singapore", 498.74),
+    ],
 )
 def test_carbon_intensity_as_printed(name, printed):
     assert ROWS[name].carbon_intensity.to("g/kWh").magnitude == pytest.approx(printed, rel=5e-3)
@@ -64,3 +80,55 @@ def test_racks():
 def test_a_guess_is_marked():
     assert Infra.Poland.is_estimated("pue")
     assert not Infra.Poland.is_estimated("carbon_intensity")
+
+
+COUNTRIES = [row for row in Infra.Grids if row.source is Infra.Norway.source]
+HOURLY = [row for row in Infra.Grids if row.hourly]
+
+
+def test_countries_come_from_one_edition_and_most_have_a_price():
+    assert len(COUNTRIES) >= 25
+    assert Infra.US_Avg in COUNTRIES
+    priced = [row for row in COUNTRIES if row.kwh_price is not None]
+    assert len(priced) >= 25
+    assert all(0.02 < row.kwh_price.to("USD/kWh").magnitude < 0.3 for row in priced)
+
+
+@pytest.mark.parametrize("grid", HOURLY, ids=lambda grid: grid.name)
+def test_a_profile_averages_to_the_grid_and_all_hours_give_it_back(grid):
+    mean = sum(grid.hourly) / 24
+    assert mean == pytest.approx(grid.carbon_intensity.to("g/kWh").magnitude, rel=0.06)
+    assert grid.during(0, 24).si("carbon_intensity") == pytest.approx(grid.si("carbon_intensity"))
+    assert grid.during(7, 7).si("carbon_intensity") == pytest.approx(grid.si("carbon_intensity"))
+    assert not grid.during(0, 24).hourly
+
+
+def test_when_matters_where_the_sun_makes_power():
+    grid = Infra.California
+    assert grid.during(9, 15).carbon_intensity < 0.62 * grid.during(18, 24).carbon_intensity
+    night = [grid.during(hour, hour + 1).si("carbon_intensity") for hour in (22, 23, 0, 1)]
+    assert grid.during(22, 2).si("carbon_intensity") == pytest.approx(sum(night) / 4)
+    quebec = dataclasses.replace(Infra.Quebec, hourly=tuple(range(1, 25)))
+    assert quebec.during(0, 1).carbon_intensity == quebec.carbon_intensity * (1 / 12.5)
+
+
+@pytest.mark.parametrize(
+    ("grid", "start", "stop", "argument"),
+    [
+        (Infra.Poland, 8, 16, "hourly"),
+        (Infra.California, -1, 5, "start"),
+        (Infra.California, 1, 25, "stop"),
+        (Infra.California, 1.5, 5, "start"),
+        (Infra.California, True, 5, "start"),
+    ],
+)
+def test_hours_that_are_none_are_refused(grid, start, stop, argument):
+    with pytest.raises(ConfigError) as caught:
+        grid.during(start, stop)
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("profile", [(1.0,) * 23, (0.0,) * 24, ("a",) * 24, (1.0,) * 25])
+def test_a_profile_has_24_positive_hours(profile):
+    with pytest.raises(ConfigError):
+        dataclasses.replace(Infra.Quebec, hourly=profile)

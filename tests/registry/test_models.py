@@ -207,7 +207,7 @@ def test_parameters_follow_from_the_shape(name):
     # Biases, norms, position tables and BERT's pooler are left out: half a per cent covers
     # them in all models but BERT, whose pooler and positions are one per cent of it.
     # So do positions and biases in the small models of the MPT and Megatron families.
-    margins = {"BERT_Base": 1.1e-2, "MPT_125M": 2e-2, "MPT_350M": 1e-2}
+    margins = {"BERT_Base": 1.1e-2, "MPT_125M": 2e-2, "MPT_350M": 1e-2, "GPT2_124M": 1e-2}
     margin = margins.get(name, 0.5e-2)
     assert model.si("parameters") == pytest.approx(counted, rel=margin)
 
@@ -234,6 +234,7 @@ def test_gpt4_matches_the_reported_totals():
     ("name", "printed"),
     [
         ("GPT2", 1.558e9),  # nanoGPT: 1558M
+        ("GPT2_124M", 124e6),  # nanoGPT: 124M
         ("GPT3", 175.0e9),  # Brown et al. 2020, table 2.1
         ("BERT_Base", 110e6),  # Devlin et al. 2019
         ("Llama2_70B", 69e9),

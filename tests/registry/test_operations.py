@@ -34,6 +34,9 @@ def test_shares_follow_from_what_the_notes_say():
     assert operations.POWER_DRAW.idle_share == pytest.approx(70.1 / 700, rel=0.01)
     assert operations.POWER_DRAW.host_share == pytest.approx((8.4 - 5.6) / (10.2 - 5.6), abs=0.005)
     assert operations.EMBODIED_CARBON.si("device") == pytest.approx(1312 / 8)
+    assert operations.EMBODIED_BLACKWELL.si("device") == pytest.approx(2274 / 8, abs=0.5)
+    assert operations.EMBODIED_TRAY.si("host") == operations.EMBODIED_CARBON.si("host") / 2
+    assert 0.136 < operations.POWER_DRAW_BLACKWELL.idle_share < 0.196
     low, high = 5, 20
     assert operations.RECOVERY.restart_time.to("minute").magnitude == pytest.approx(
         (low * high) ** 0.5

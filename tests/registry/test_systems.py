@@ -1,8 +1,12 @@
 """Fabrics, links, nodes, clusters and tiers."""
 
+import dataclasses
+
 import pytest
 
-from mlsysim.core.types import DeploymentTier, Fleet, NetworkFabric
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.types import COMMITMENTS, DeploymentTier, Fleet, NetworkFabric
+from mlsysim.registry.hardware import Hardware
 from mlsysim.registry.systems import Systems
 
 ROWS = dict(Systems.items())
@@ -67,7 +71,7 @@ def test_latencies_rank_as_the_paths_do():
         ("DGX_B200", 8, 14_300),
         ("DGX_B300", 8, 14_500),
         ("GB200_NVL72", 72, 120_000),
-        ("GB300_NVL72", 72, 135_000),
+        ("GB300_NVL72", 72, 142_000),
     ],
 )
 def test_nodes(name, devices, power):
@@ -90,6 +94,8 @@ def test_nodes(name, devices, power):
         ("TPUv5p_Pod", 8960, 50),
         ("TPUv6e_Pod", 256, 100),
         ("TPUv7x_Pod", 9216, 100),
+        ("TPUv5e_Pod", 256, 25),
+        ("L40S_Server", 8, 400),
     ],
 )
 def test_ports_of_a_node(name, devices, gbit_per_s_of_a_device):
@@ -103,8 +109,11 @@ def test_ports_of_a_node(name, devices, gbit_per_s_of_a_device):
 def test_scale_up_agrees_with_the_accelerator(name):
     node = ROWS[name]
     # Links of a card reach one other card: beyond that, groups are as fast as PCIe.
-    field = "host_bandwidth" if name == "H100_PCIe_Server" else "interconnect_bandwidth"
-    assert node.scale_up.si("bandwidth") == node.accelerator.si(field)
+    cards = {"H100_PCIe_Server", "L40S_Server", "RTX_PRO_6000_Server"}
+    field = "host_bandwidth" if name in cards else "interconnect_bandwidth"
+    # Three of the 24 ports of a Gaudi lead out of the server.
+    share = 21 / 24 if name.startswith("Gaudi") else 1
+    assert node.scale_up.si("bandwidth") == share * node.accelerator.si(field)
 
 
 def test_clusters():
@@ -120,3 +129,76 @@ def test_tiers_shrink():
     for field in ("memory", "power"):
         values = [tier.si(field) for tier in order]
         assert values == sorted(values, reverse=True)
+
+
+def test_racks_and_pods_have_several_hosts_and_servers_are_one():
+    several = {name for name in Systems.Nodes.names() if ROWS[name].devices_per_host is not None}
+    assert several == {name for name in Systems.Nodes.names() if name.endswith(("NVL72", "_Pod"))}
+    for name in several:
+        assert ROWS[name].devices_per_host in {4, 8}
+        assert ROWS[name].accelerators_per_node % ROWS[name].devices_per_host == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "gbit_per_s"),
+    [
+        ("P5", Systems.EFA_v2, 3200),
+        ("P5en", Systems.EFA_v3, 3200),
+        ("Trn2", Systems.EFA_v3, 3200),
+        ("P6_B200", Systems.EFA_v4, 3200),
+        ("DGX_B300", Systems.Ethernet_SpectrumX_800G, 6400),
+    ],
+)
+def test_ports_of_a_rented_server_add_up(name, port, gbit_per_s):
+    total = ROWS[name].nics_per_node * port.bandwidth
+    assert total.to("Gbit/s").magnitude == pytest.approx(gbit_per_s)
+
+
+@pytest.mark.parametrize(
+    ("name", "devices"), [("Selene", 3072), ("Meta_24K", 24_576), ("DeepSeek_2048", 2048)]
+)
+def test_published_clusters_name_their_source(name, devices):
+    assert ROWS[name].total_accelerators == devices
+    assert ROWS[name].source.url.startswith("https://")
+
+
+def test_links_without_a_switch_lead_to_every_other_device():
+    for node in Systems.Nodes:
+        if node.scale_up.peers is not None:
+            assert node.scale_up.peers == node.accelerators_per_node - 1
+
+
+def test_the_price_of_the_first_dgx_a100_is_that_of_its_smaller_memory():
+    assert Systems.DGX_A100_40GB.unit_price.to("USD").magnitude == 200_000
+    assert Systems.DGX_A100.unit_price is None
+
+
+OFFERS = list(Systems.Offers)
+
+
+def test_offers_are_dated_and_plausible():
+    assert len(OFFERS) >= 25
+    for row in OFFERS:
+        assert row.date >= "2024"
+        assert 0.1 < row.price.to("USD/h").magnitude < 20
+        assert row.provider
+        assert row.name.startswith(row.provider)
+    assert {row.commitment for row in OFFERS} == set(COMMITMENTS)
+
+
+def test_offers_for_one_device_differ_by_a_factor_of_two_and_more():
+    for device in (Hardware.H100, Hardware.H200, Hardware.B200, Hardware.MI300X):
+        prices = [row.si("price") for row in OFFERS if row.accelerator is device]
+        assert max(prices) > 1.9 * min(prices)
+
+
+@pytest.mark.parametrize("date", ["2026", "May 2026", "2026-13", "2026-02-30", ""])
+def test_an_offer_without_a_day_or_month_is_refused(date):
+    with pytest.raises(ConfigError) as caught:
+        dataclasses.replace(Systems.Lambda_H100, date=date)
+    assert caught.value.argument == "date"
+
+
+def test_an_unknown_commitment_is_refused():
+    with pytest.raises(UnknownEntryError):
+        dataclasses.replace(Systems.Lambda_H100, commitment="forever")

@@ -32,6 +32,7 @@ OTHERS = {
     "fleet": ["Research_256", None, FLEET.node, Models.GPT2],
     "datacenter": ["Quebec", FLEET, Infra.Air_Cooled],
     "grid": ["Quebec", Infra.Hyperscale_US],
+    "rental_offer": ["Lambda_H100", Infra.Quebec, 2.5],
     "model": ["GPT2", FLEET],
     "precision": ["fp17", None],
 }

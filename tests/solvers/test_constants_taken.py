@@ -74,6 +74,11 @@ KEPT = {  # devices with constants of their own, and those that share a generati
     "TPUv5p": Machines.TPUv5p,
     "TPUv6e": Machines.TPUv6e,
     "TPUv7x": Machines.TPUv7x,
+    "MI325X": Machines.MI325X,
+    "MI350X": Machines.MI355X,
+    "MI355X": Machines.MI355X,
+    "Gaudi2": Machines.Gaudi2,
+    "Gaudi3": Machines.Gaudi3,
 }
 
 
@@ -213,3 +218,14 @@ def test_a_derivation_names_the_runs_behind_a_constant_of_one_format():
     lines = [line for line in text.splitlines() if "<- calibration.machine.gemm_" in line]
     assert lines
     assert all("measurements" in line for line in lines)
+
+
+@pytest.mark.parametrize(("name", "best"), [("MI325X", 784.9), ("MI355X", 1565), ("Gaudi3", 1243)])
+def test_constants_of_devices_without_runs_come_from_their_products(name, best):
+    """Maximum achievable matmul, S. Bekman: training reaches a part of it on devices with runs."""
+    device = Hardware[name]
+    machine = calibration_for(device).machine
+    measured = best / device.compute.bf16.to("TFLOP/s").magnitude
+    assert 0.8 * measured < machine.gemm_efficiency < 0.95 * measured
+    assert machine.is_estimated("gemm_efficiency")
+    assert any("no run was measured" in reason for reason in train(device).outside)

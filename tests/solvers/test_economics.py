@@ -13,6 +13,7 @@ from mlsysim import (
     DistributedSolver,
     EconomicsModel,
     EconomicsSolver,
+    Hardware,
     Infra,
     Models,
     SustainabilitySolver,
@@ -32,6 +33,13 @@ def unpriced():
     return dataclasses.replace(FLEET, node=dataclasses.replace(FLEET.node, unit_price=None))
 
 
+def unoffered():
+    """Return the fleet with a device that nobody rents out, and servers without a price."""
+    device = dataclasses.replace(FLEET.node.accelerator, name="H100 of a kind")
+    node = dataclasses.replace(FLEET.node, unit_price=None, accelerator=device)
+    return dataclasses.replace(FLEET, node=node)
+
+
 def test_by_hand():
     answer = solve(kwh_price=0.10, datacenter=Infra.Hyperscale_US)
     energy = 32 * (8 * 0.7 + 0.61 * 4.6) * 365 * 24 * 1.09
@@ -42,7 +50,7 @@ def test_by_hand():
         answer.opex_energy_usd + answer.opex_maintenance_usd
     )
     assert answer.tco_usd == pytest.approx(answer.capex_usd + answer.total_opex_usd)
-    share = 8_640_000 * 365 / (5 * 365.25)
+    share = 8_640_000 * 365 / (3 * 365.25)
     assert answer.capex_share.magnitude == pytest.approx(share)
     assert answer.period_cost.magnitude == pytest.approx(share + answer.total_opex_usd)
     assert answer.cost_per_device_hour.to("USD/h").magnitude == pytest.approx(
@@ -51,7 +59,7 @@ def test_by_hand():
 
 
 def test_over_a_service_life_both_costs_are_the_same():
-    answer = solve(duration_days=Q_(5, "year"))
+    answer = solve(duration_days=Q_(3, "year"))
     assert answer.period_cost.magnitude == pytest.approx(answer.tco.magnitude)
 
 
@@ -77,7 +85,7 @@ def test_rent_is_all_that_a_rented_fleet_costs():
 
 def test_missing_prices_say_what_to_pass():
     with pytest.raises(ConfigError, match="unit_price is missing") as caught:
-        solve(fleet=unpriced())
+        solve(fleet=unoffered())
     text = str(caught.value)
     assert caught.value.argument == "unit_price"
     assert "DGX H100" in text
@@ -85,6 +93,66 @@ def test_missing_prices_say_what_to_pass():
     assert "unit_price=Q_" in text
     assert "rental_price=Q_" in text
     assert solve(fleet=unpriced(), unit_price=300_000).capex_usd == 32 * 300_000
+
+
+def test_without_a_price_the_median_offer_on_demand_sets_the_rent():
+    answer = solve(fleet=unpriced())
+    on_demand = sorted(
+        row.price.to("USD/h").magnitude
+        for row in Systems.Offers
+        if row.accelerator is Hardware.H100 and row.commitment == "on demand"
+    )
+    assert len(on_demand) >= 3
+    median = on_demand[(len(on_demand) - 1) // 2]
+    assert answer.rental_cost.magnitude == pytest.approx(256 * 365 * 24 * median)
+    name, date = answer.offer_name.rsplit(", ", 1)
+    assert any((row.name, row.date) == (name, date) for row in Systems.Offers)
+    assert answer.capex is None
+
+
+def test_an_offer_is_taken_when_given_and_a_rent_goes_before_it():
+    offer = Systems.AWS_H100_Block
+    answer = solve(rental_offer=offer)
+    assert answer.rental_cost.magnitude == pytest.approx(256 * 365 * 24 * 4.916)
+    assert answer.offer_name == f"{offer.name}, {offer.date}"
+    assert answer.capex_usd == 32 * 270_000
+    rent = solve(rental_offer=offer, rental_price=2)
+    assert rent.rental_cost.magnitude == pytest.approx(256 * 365 * 24 * 2)
+    assert rent.offer_name is None
+    assert solve().offer_name is None
+    assert solve().rental_cost is None
+
+
+def test_an_offer_for_another_device_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        solve(rental_offer=Systems.Spheron_B200)
+    assert caught.value.argument == "rental_offer"
+
+
+def test_electricity_costs_what_the_grid_asks():
+    cheap, dear = (solve(grid=grid).opex_energy / solve(grid=grid).total_energy
+                   for grid in (Infra.Norway, Infra.Ireland))  # fmt: skip
+    assert cheap.to("USD/kWh").magnitude == pytest.approx(0.0541)
+    assert dear.to("USD/kWh").magnitude == pytest.approx(0.228)
+    # A grid without a price takes the default, that of the United States.
+    nowhere = dataclasses.replace(Infra.Norway, kwh_price=None)
+    default = solve(grid=nowhere).opex_energy / solve(grid=nowhere).total_energy
+    assert default.to("USD/kWh").magnitude == pytest.approx(0.0813)
+
+
+def test_sweeps_over_grids_and_fleets_take_their_own_prices():
+    table = sweep(
+        EconomicsSolver,
+        fleet=[FLEET, unpriced()],
+        grid=[Infra.Norway, Infra.Ireland],
+        duration_days=[30, 60],
+    )
+    assert len(table) == 8
+    for index, row in enumerate(table):
+        alone = table.result(index)
+        assert row["opex_energy"].magnitude == pytest.approx(alone.opex_energy.magnitude)
+        if alone.rental_cost is not None:
+            assert row["rental_cost"].magnitude == pytest.approx(alone.rental_cost.magnitude)
 
 
 def test_tokens():

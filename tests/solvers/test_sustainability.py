@@ -37,7 +37,7 @@ def test_by_hand():
     assert answer.total_energy_kwh == pytest.approx(answer.it_energy_kwh * 1.4)
     assert answer.carbon_footprint_kg == pytest.approx(answer.total_energy_kwh * 0.027)
     assert answer.water_usage_liters == pytest.approx(answer.it_energy_kwh * 0.36)
-    embodied = 32 * (8 * 164 + 3000) * 30 / (5 * 365.25)
+    embodied = 32 * (8 * 164 + 5700) * 30 / (3 * 365.25)
     assert answer.embodied_carbon.to("kg").magnitude == pytest.approx(embodied)
     assert answer.total_carbon == answer.carbon_footprint + answer.embodied_carbon
     assert answer.pue == 1.4
@@ -168,3 +168,30 @@ def test_what_stands_alone_embodies_no_server():
     both = sweep(SustainabilitySolver, **ASKED | {"fleet": [FLEET, alone]})
     assert both["embodied_carbon"][0] == solve().embodied_carbon
     assert both.result(1).embodied_carbon is None
+
+
+def test_a_rack_embodies_its_trays_and_servers_embody_theirs():
+    """72 GPUs as an NVL72, and as nine DGX B200: nearly the same carbon, not a third of it."""
+    year = {"duration_days": Q_(1, "year"), "datacenter": Infra.US_Avg}
+    made = {}
+    for node, count in ((Systems.GB200_NVL72, 1), (Systems.DGX_B200, 9)):
+        fleet = dataclasses.replace(FLEET, node=node, count=count)
+        answer = SustainabilitySolver.solve(fleet=fleet, **year)
+        made[node.name] = answer.embodied_carbon.to("kg").magnitude
+    assert made["GB200 NVL72"] == pytest.approx((72 * 284 + 18 * 2850) / 3)
+    assert made["DGX B200"] == pytest.approx(9 * (8 * 284 + 5700) / 3)
+
+
+def test_a_figure_for_the_host_counts_once_per_tray():
+    rack = dataclasses.replace(FLEET, node=Systems.GB300_NVL72, count=2)
+    answer = solve(fleet=rack, device_carbon=0, host_carbon=100, service_life=Q_(30, "day"))
+    assert answer.embodied_carbon.to("kg").magnitude == pytest.approx(2 * 18 * 100)
+
+
+def test_an_idle_blackwell_draws_more_than_an_idle_hopper():
+    draws = {
+        node: solve(fleet=dataclasses.replace(FLEET, node=node), utilization=0).device_power
+        for node in (Systems.DGX_B200, Systems.HGX_H200)
+    }
+    assert draws[Systems.DGX_B200].to("W").magnitude == pytest.approx(165)
+    assert draws[Systems.HGX_H200].to("W").magnitude == pytest.approx(70)

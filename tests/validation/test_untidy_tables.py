@@ -345,11 +345,11 @@ def test_a_model_without_a_shape_is_looked_up():
     assert "none in the registry" in validate([row | {"model": "no such"}]).skipped[0][1]
 
 
-@pytest.mark.parametrize("hardware", ["TPU v4", "V100-SXM2"])
+@pytest.mark.parametrize("hardware", ["TPU v4", "A10G"])
 def test_other_devices_need_their_links(hardware):
     row = {"model": "Llama3_8B", "global_batch": "64", "n_gpus": "16", "step_time_s": "9"}
     row |= {"hardware": hardware, "seq_len": "4096", "flash_attention": "1"}
-    row |= {"precision": "bf16" if "V100" not in hardware else "fp16"}
+    row |= {"precision": "bf16"}
     assert "give gpus_per_node" in validate([row]).skipped[0][1]
     links = {"gpus_per_node": "8", "intra_GBps_per_gpu_dir": "100", "inter_GBps_per_gpu_dir": "25"}
     found = validate([row | links])

@@ -12,6 +12,7 @@ __all__ = [
     "group_hop_latency",
     "group_ring_bandwidth",
     "local_ranks",
+    "mesh_bandwidth",
     "microbatch_size",
     "node_slots",
 ]
@@ -145,6 +146,37 @@ def local_ranks(group_size: Value, slots: Value) -> Value:
     https://github.com/NVIDIA/Megatron-LM
     """
     return gcd(group_size, slots)
+
+
+@formula
+def mesh_bandwidth(bandwidth: Value, ranks: Value, peers: Value) -> Value:
+    r"""Bandwidth of a device to the others of a group, where links lead to single devices.
+
+    Each of a device's links goes to one other device, so a group uses only the links to its own
+    members. A switch would give every group all of them.
+
+    $$ B = B_1\,\frac{\max(n, 2) - 1}{d} $$
+
+    Parameters
+    ----------
+    bandwidth : [byte/s]
+        $B_1$, bandwidth of all links of a device, one direction.
+    ranks : [1]
+        $n$, devices of the group.
+    peers : [1]
+        $d$, devices that a device's links lead to.
+
+    Returns
+    -------
+    bandwidth : [byte/s]
+        $B$, bandwidth of the links within the group.
+
+    References
+    ----------
+    Counting links. RCCL on MI300X, seven links of 64 GB/s: a bus bandwidth of 47.7 GB/s on two GPUs
+    and 313 GB/s on eight (S. Bekman, Machine Learning Engineering Open Book, network).
+    """
+    return bandwidth * (maximum(ranks, 2) - 1) / peers
 
 
 @formula

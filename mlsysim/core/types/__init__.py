@@ -21,7 +21,15 @@ from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
 from mlsysim.core.types.serving_calibration import ServingCalibration
 from mlsysim.core.types.source import Entry, Source
-from mlsysim.core.types.system import DeploymentTier, Fleet, NetworkFabric, Node
+from mlsysim.core.types.system import (
+    COMMITMENTS,
+    Commitment,
+    DeploymentTier,
+    Fleet,
+    NetworkFabric,
+    Node,
+    RentalOffer,
+)
 from mlsysim.core.types.workload import (
     FixedShapeModel,
     LatentAttention,
@@ -32,6 +40,7 @@ from mlsysim.core.types.workload import (
 
 __all__ = [
     "ATTENTION",
+    "COMMITMENTS",
     "CP_KINDS",
     "GENERATIONS",
     "LOSSES",
@@ -42,6 +51,7 @@ __all__ = [
     "Accelerator",
     "AttentionKernel",
     "Calibration",
+    "Commitment",
     "Compute",
     "ContextExchange",
     "Datacenter",
@@ -65,6 +75,7 @@ __all__ = [
     "ProductCalibration",
     "Rack",
     "Recompute",
+    "RentalOffer",
     "Schedule",
     "ServingCalibration",
     "Software",

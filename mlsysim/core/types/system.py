@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+from typing import Literal, get_args
 
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.types.hardware import Accelerator
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Quantity
 
-__all__ = ["DeploymentTier", "Fleet", "NetworkFabric", "Node"]
+__all__ = [
+    "COMMITMENTS",
+    "Commitment",
+    "DeploymentTier",
+    "Fleet",
+    "NetworkFabric",
+    "Node",
+    "RentalOffer",
+]
+
+Commitment = Literal["on demand", "spot", "block", "1 year", "3 years"]
+"""For how long a rent is agreed. A block is a reservation of days or weeks, paid in advance."""
+COMMITMENTS: tuple[Commitment, ...] = get_args(Commitment)
 
 
 @record
@@ -23,20 +37,29 @@ class NetworkFabric(Entry):
         Rate of one port, per direction. Within a node: all links of one device together.
     latency : Quantity
         Time that a message of no size takes from end to end.
+    peers : int or None
+        Devices that the links of one device lead to directly, where there is no switch: 7 among
+        eight GPUs of which each has a link to every other. A smaller group uses fewer of them.
+        `None` where a switch gives any group all of the bandwidth.
     """
 
     bandwidth: Quantity = quantity("GB/s")
     latency: Quantity = quantity("us", zero=True)
+    peers: int | None = number(default=None, whole=True)
 
 
 @record
 class Node(Entry):
-    """A server.
+    """A server, or a rack whose devices share one domain of fast links.
 
     Attributes
     ----------
     accelerator : Accelerator
         The device; there are `accelerators_per_node` of them.
+    devices_per_host : int or None
+        Devices of one host, where the node has several: 4 in each of the 18 trays of an NVL72, 8
+        in each host of a pod of TPU v5e. Links and placement see the whole node, failures each
+        device, and embodied carbon each host. `None` where the node is one host.
     scale_up : NetworkFabric
         The links between devices of one node.
     nics_per_node : int
@@ -49,6 +72,7 @@ class Node(Entry):
 
     accelerator: Accelerator
     accelerators_per_node: int = number(whole=True)
+    devices_per_host: int | None = number(default=None, whole=True)
     scale_up: NetworkFabric
     nics_per_node: int = number(whole=True)
     power: Quantity | None = quantity("W", default=None)
@@ -115,3 +139,43 @@ class DeploymentTier(Entry):
     memory: Quantity = quantity("GB")
     power: Quantity = quantity("W")
     latency: Quantity = quantity("ms")
+
+
+@record
+class RentalOffer(Entry):
+    """What a provider asked for a device on one day. Prices change, and differ by a factor of 3.
+
+    Attributes
+    ----------
+    accelerator : Accelerator
+        The device.
+    provider, region : str
+        Who offers it, and where; the region is empty where the source names none.
+    commitment : str
+        For how long: ``"on demand"``, ``"spot"``, ``"block"``, ``"1 year"`` or ``"3 years"``.
+    date : str
+        Day or month of the price (ISO 8601).
+    price : Quantity
+        Rent of one device, everything included.
+    """
+
+    accelerator: Accelerator
+    provider: str
+    region: str = ""
+    commitment: Commitment
+    date: str
+    price: Quantity = quantity("USD/h")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, accelerator=Accelerator, provider=str, region=str, date=str)
+        if self.commitment not in COMMITMENTS:
+            raise UnknownEntryError.build(self.commitment, "RentalOffer.commitment", COMMITMENTS)
+        try:
+            datetime.date.fromisoformat(self.date if len(self.date) > 7 else f"{self.date}-01")
+        except ValueError:
+            raise ConfigError(
+                f"{self.name}: date = {shown(self.date)} is not a day or a month: write it as in "
+                "2026-05-07 or 2026-05",
+                argument="date",
+            ) from None

@@ -60,7 +60,7 @@ class ProductCalibrations(Catalog):
         "bf16",
         30,
         efficiency=0.687,
-        memory_efficiency=0.793,
+        memory_efficiency=0.824,
         overhead=5.22,
     )
     """cuBLAS on B200 in 16 bits."""
@@ -70,7 +70,7 @@ class ProductCalibrations(Catalog):
         "fp8",
         29,
         efficiency=0.538,
-        memory_efficiency=0.834,
+        memory_efficiency=0.866,
         overhead=17.1,
     )
     """cuBLAS on B200 in 8 bits; the overhead includes the conversion of the input."""

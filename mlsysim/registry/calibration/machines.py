@@ -13,8 +13,9 @@ from collections.abc import Mapping
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Machine, Source
+from mlsysim.registry.sources.repositories import BEKMAN_ACCELERATORS
 
-__all__ = ["MACHINE_PRIOR", "Machines", "machine_for"]
+__all__ = ["MACHINE_PRIOR", "WITHOUT_RUNS", "Machines", "machine_for"]
 
 _PRIOR = Source(
     title="Population of machines",
@@ -29,6 +30,14 @@ _FIT = Source(
     locator="calibrate rows of measurements/training.csv",
     checked="2026-11-22",
     note="check rows were not seen",
+)
+_KERNELS = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url=BEKMAN_ACCELERATORS,
+    locator="Maximum Achievable Matmul FLOPS comparison table",
+    checked="2026-11-22",
+    note="the best product of any shape, of which training reaches 0.86: the mean of A100, H100, "
+    "B200 and B300, whose runs are known (0.89, 0.86, 0.74, 0.95)",
 )
 MACHINE_PRIOR: dict[str, float] = {
     "gemm_efficiency": 0.75,
@@ -57,6 +66,20 @@ def _machine(
         field_sources=dict.fromkeys([*told, *population], _FIT),
         estimated=frozenset(MACHINE_PRIOR) - frozenset(told),
         **{**MACHINE_PRIOR, **population, **told},
+    )
+
+
+def _from_kernels(name: str, best: float, best_fp8: float | None = None) -> Machine:
+    """Return a machine without runs: its products from the best that was measured of them."""
+    told = {"gemm_efficiency": round(0.86 * best, 3)}
+    if best_fp8 is not None:
+        told["gemm_efficiency_fp8"] = round(0.86 * best_fp8, 3)
+    return Machine(
+        name=name,
+        source=_PRIOR,
+        field_sources=dict.fromkeys(told, _KERNELS),
+        estimated=frozenset(MACHINE_PRIOR),
+        **{**MACHINE_PRIOR, **told},
     )
 
 
@@ -176,12 +199,29 @@ class Machines(Catalog):
     )
     """Google TPU7x, Ironwood: one chip of two devices."""
 
+    MI325X = _from_kernels("MI325X", 0.604)
+    """AMD Instinct MI325X: no runs, one product."""
+
+    MI355X = _from_kernels("MI355X", 0.622)
+    """AMD Instinct MI350X and MI355X: no runs, one product, against the peak at 2,400 MHz."""
+
+    Gaudi2 = _from_kernels("Gaudi 2", 0.969, 0.955)
+    """Intel Gaudi 2: no runs, two products."""
+
+    Gaudi3 = _from_kernels("Gaudi 3", 0.741, 0.769)
+    """Intel Gaudi 3: no runs, two products."""
+
     Uncalibrated = _machine("Uncalibrated")
     """For devices of which no published run in our tables tells."""
 
 
 _DEVICES: Mapping[str, Machine] = {
     "AMD Instinct MI300X": Machines.MI300X,
+    "AMD Instinct MI325X": Machines.MI325X,
+    "AMD Instinct MI350X": Machines.MI355X,
+    "AMD Instinct MI355X": Machines.MI355X,
+    "Intel Gaudi 2": Machines.Gaudi2,
+    "Intel Gaudi 3": Machines.Gaudi3,
     "Google TPU v5p": Machines.TPUv5p,
     "Google TPU v6e (Trillium)": Machines.TPUv6e,
     "Google TPU7x (Ironwood)": Machines.TPUv7x,
@@ -196,6 +236,16 @@ _GENERATIONS: Mapping[str | None, Machine] = {
     "hopper": Machines.H100,
     "blackwell": Machines.B200,
 }
+
+
+WITHOUT_RUNS = (
+    Machines.Uncalibrated,
+    Machines.MI325X,
+    Machines.MI355X,
+    Machines.Gaudi2,
+    Machines.Gaudi3,
+)
+"""Machines that no run was measured on."""
 
 
 def machine_for(generation: str | None, name: str) -> Machine:

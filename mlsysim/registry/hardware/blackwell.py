@@ -27,15 +27,18 @@ class Blackwell(Catalog):
             int8=Q_(4500, "TOPS"),
             fp4=Q_(9000, "TFLOP/s"),
         ),
-        memory=Memory(capacity=Q_(180, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(183_359, "MiB")),
+        memory=Memory(
+            capacity=Q_(180, "GB"), bandwidth=Q_(7.7, "TB/s"), reported=Q_(183_359, "MiB")
+        ),
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
         source=src.ML_ENGINEERING_MEMORY,
         field_sources={
             "release_year": launches.B200,
+            "memory.bandwidth": bw.B200_AIC,
             "memory.reported": src.B200_REPORTED_MEMORY,
-            "compute": src.B200_LOCKWOOD,
+            "compute": bw.B200_AIC,
             "compute.fp64": bw.BLACKWELL_TABLE,
             "compute.fp32": bw.BLACKWELL_TABLE,
             "compute.tf32": src.ML_ENGINEERING_RATES,
@@ -45,11 +48,11 @@ class Blackwell(Catalog):
         },
     )
     """Blackwell in an HGX or DGX server: two dies, 180 GB usable of the 192 GB announced, eighteen
-    NVLink 5 links, a PCIe 5.0 x16 host."""
+    NVLink 5 links, a PCIe 5.0 x16 host. NVIDIA's own pages print 7.7 and 8 TB/s."""
 
     B300 = Accelerator(
         name="NVIDIA B300 SXM 270GB",
-        release_year=2026,
+        release_year=2025,
         generation="blackwell",
         compute=Compute(
             fp64=Q_(1.25, "TFLOP/s"),
@@ -58,20 +61,27 @@ class Blackwell(Catalog):
             fp16=Q_(2250, "TFLOP/s"),
             bf16=Q_(2250, "TFLOP/s"),
             fp8=Q_(4500, "TFLOP/s"),
-            int8=Q_(150, "TOPS"),
-            fp4=Q_(13_125, "TFLOP/s"),
+            int8=Q_(153.5, "TOPS"),
+            fp4=Q_(13_500, "TFLOP/s"),
         ),
-        memory=Memory(capacity=Q_(270, "GB"), bandwidth=Q_(8, "TB/s")),
+        memory=Memory(
+            capacity=Q_(270, "GB"), bandwidth=Q_(7.7, "TB/s"), reported=Q_(275_040, "MiB")
+        ),
         tdp=Q_(1100, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
-        source=bw.B300_LOCKWOOD,
+        source=bw.B300_AIC,
         field_sources={
             "release_year": bw.B300_LAUNCH,
-            "compute.int8": bw.ULTRA_VERDA,
+            "compute.fp64": bw.HGX_TABLE,
+            "compute.fp32": bw.HGX_TABLE,
+            "compute.tf32": src.ML_ENGINEERING_RATES,
+            "compute.fp4": bw.B300_FP4,
             "memory.capacity": bw.B300_MLPERF,
+            "memory.bandwidth": bw.B300_BANDWIDTH,
             "tdp": bw.ULTRA_VERDA,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
         },
+        estimated=frozenset({"compute.fp4"}),
     )
     """Blackwell Ultra in an HGX or DGX server: more memory and fp4, at the cost of int8 and fp64.
     270 GB usable of the 288 GB announced."""
@@ -98,15 +108,17 @@ class Blackwell(Catalog):
             int8=Q_(5000, "TOPS"),
             fp4=Q_(10_000, "TFLOP/s"),
         ),
-        memory=Memory(capacity=Q_(186, "GB"), bandwidth=Q_(8, "TB/s")),
+        memory=Memory(capacity=Q_(186, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(189_471, "MiB")),
         tdp=Q_(1200, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
         source=src.ML_ENGINEERING_MEMORY,
         field_sources={
             "release_year": bw.GB200_LAUNCH,
-            "compute": bw.GB200_LOCKWOOD,
+            "memory.reported": bw.GB200_AIC,
+            "compute": bw.GB200_AIC,
             "compute.fp64": bw.BLACKWELL_TABLE,
             "compute.fp32": bw.BLACKWELL_TABLE,
+            "compute.tf32": src.ML_ENGINEERING_RATES,
             "tdp": src.ML_ENGINEERING_POWER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
         },
@@ -128,12 +140,13 @@ class Blackwell(Catalog):
             int8=Q_(165, "TOPS"),
             fp4=Q_(15_000, "TFLOP/s"),
         ),
-        memory=Memory(capacity=Q_(279, "GB"), bandwidth=Q_(8, "TB/s")),
+        memory=Memory(capacity=Q_(279, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(284_208, "MiB")),
         tdp=Q_(1400, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
         source=bw.ULTRA_VERDA,
         field_sources={
             "release_year": bw.GB300_LAUNCH,
+            "memory.reported": bw.GB300_AIC,
             "compute.fp64": bw.ULTRA_TOMS,
         },
     )

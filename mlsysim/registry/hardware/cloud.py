@@ -3,7 +3,7 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.hardware import blackwell, hopper
+from mlsysim.registry.hardware import blackwell, cards, hopper, other_makers
 from mlsysim.registry.sources import amd, launches
 from mlsysim.registry.sources import hardware as src
 
@@ -24,7 +24,9 @@ class OtherMakers(Catalog):
             fp8=Q_(2614.9, "TFLOP/s"),
             int8=Q_(2614.9, "TOPS"),
         ),
-        memory=Memory(capacity=Q_(192, "GB"), bandwidth=Q_(5.3, "TB/s")),
+        memory=Memory(
+            capacity=Q_(192, "GB"), bandwidth=Q_(5.3, "TB/s"), reported=Q_(205_822_885_888, "byte")
+        ),
         tdp=Q_(750, "W"),
         interconnect_bandwidth=Q_(448, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
@@ -32,10 +34,11 @@ class OtherMakers(Catalog):
         source=src.AMD_MI300,
         field_sources={
             "release_year": launches.MI300X,
+            "memory.reported": amd.MI300X_REPORTED_MEMORY,
             "memory.capacity": src.ML_ENGINEERING_MEMORY,
             "tdp": src.ML_ENGINEERING_POWER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -73,7 +76,7 @@ class OtherMakers(Catalog):
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
         tdp=Q_(1000, "W"),
-        interconnect_bandwidth=Q_(537.6, "GB/s"),
+        interconnect_bandwidth=Q_(535.5, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
         source=amd.CDNA4,
         field_sources={
@@ -82,9 +85,8 @@ class OtherMakers(Catalog):
             "interconnect_bandwidth": amd.CDNA4_LINKS,
             "host_bandwidth": amd.MLPERF_MI355X,
         },
-        estimated=frozenset({"interconnect_bandwidth"}),
     )
-    """CDNA 4, cooled by air. Seven Infinity Fabric links of 76.8 GB/s each."""
+    """CDNA 4, cooled by air. Seven Infinity Fabric links of 76.5 GB/s each."""
 
     MI355X = Accelerator(
         name="AMD Instinct MI355X",
@@ -98,7 +100,7 @@ class OtherMakers(Catalog):
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
         tdp=Q_(1400, "W"),
-        interconnect_bandwidth=Q_(537.6, "GB/s"),
+        interconnect_bandwidth=Q_(535.5, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
         source=amd.CDNA4,
         field_sources={
@@ -107,7 +109,6 @@ class OtherMakers(Catalog):
             "interconnect_bandwidth": amd.CDNA4_LINKS,
             "host_bandwidth": amd.MLPERF_MI355X,
         },
-        estimated=frozenset({"interconnect_bandwidth"}),
     )
     """The MI350X cooled by liquid, at a clock that is a tenth higher."""
 
@@ -193,5 +194,5 @@ class OtherMakers(Catalog):
     per direction. Google publishes no power; the guess takes a B200's, which does similar work."""
 
 
-class Cloud(hopper.Hopper, blackwell.Blackwell, OtherMakers):
+class Cloud(hopper.Hopper, blackwell.Blackwell, cards.Cards, OtherMakers, other_makers.AmazonIntel):
     """Accelerators of data centers."""

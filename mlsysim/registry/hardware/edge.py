@@ -3,8 +3,8 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
+from mlsysim.registry.sources import cards, launches
 from mlsysim.registry.sources import hardware as src
-from mlsysim.registry.sources import launches
 
 
 class Edge(Catalog):
@@ -25,7 +25,53 @@ class Edge(Catalog):
         estimated=frozenset({"release_year"}),
     )
     """The GPU alone, dense: 32 tensor cores x 1,024 int8 operations x 918 MHz; fp16 at half that.
-    The advertised 100 TOPS are sparse: 60 of the GPU and 40 of two fixed-function DLA engines."""
+    The advertised 100 TOPS are sparse: 60 of the GPU and 40 of two fixed-function DLA engines. The
+    later "Super" mode takes 40 W and is advertised with 157 TOPS."""
+
+    Jetson_AGX_Orin = Accelerator(
+        name="NVIDIA Jetson AGX Orin 64GB",
+        release_year=2022,
+        compute=Compute(fp32=Q_(5.3, "TFLOP/s"), fp16=Q_(42.5, "TFLOP/s"), int8=Q_(85, "TOPS")),
+        memory=Memory(capacity=Q_(64, "GB"), bandwidth=Q_(204.8, "GB/s")),
+        tdp=Q_(60, "W"),
+        source=cards.AGX,
+        field_sources={
+            "compute": src.ORIN_NX_DATASHEET,
+            "compute.fp32": src.ASSUMPTION,
+            "memory": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute.fp32", "memory"}),
+    )
+    """The GPU alone, dense: half of its 170 sparse TOPS. The advertised 275 count two fixed-
+    function engines as well."""
+
+    Jetson_AGX_Thor = Accelerator(
+        name="NVIDIA Jetson AGX Thor 128GB",
+        release_year=2025,
+        compute=Compute(
+            fp32=Q_(8.1, "TFLOP/s"),
+            fp16=Q_(259, "TFLOP/s"),
+            bf16=Q_(259, "TFLOP/s"),
+            fp8=Q_(517.5, "TFLOP/s"),
+            fp4=Q_(1035, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(273, "GB/s")),
+        tdp=Q_(130, "W"),
+        source=cards.THOR,
+        field_sources={
+            "release_year": cards.AGX,
+            "memory": src.ASSUMPTION,
+            "compute.fp32": src.ASSUMPTION,
+            "compute.fp16": src.ASSUMPTION,
+            "compute.bf16": src.ASSUMPTION,
+            "compute.fp8": src.ASSUMPTION,
+        },
+        estimated=frozenset(
+            {"compute.bf16", "compute.fp16", "compute.fp32", "compute.fp8", "memory"}
+        ),
+    )
+    """Dense: half of the advertised 2,070 TFLOP/s in fp4. Wider formats are taken as a half and a
+    quarter of that."""
 
     Coral = Accelerator(
         name="Google Coral Dev Board (Edge TPU)",

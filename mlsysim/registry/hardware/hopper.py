@@ -14,7 +14,7 @@ class Hopper(Catalog):
 
     V100 = Accelerator(
         name="NVIDIA V100 SXM2 32GB",
-        release_year=2017,
+        release_year=2018,
         generation="volta",
         compute=Compute(
             fp64=Q_(7.8, "TFLOP/s"),
@@ -22,21 +22,23 @@ class Hopper(Catalog):
             fp16=Q_(125, "TFLOP/s"),
             int8=Q_(62.8, "TOPS"),
         ),
-        memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(900, "GB/s")),
+        memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(900, "GB/s"), reported=Q_(32_510, "MiB")),
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(150, "GB/s"),
         host_bandwidth=Q_(16, "GB/s"),
         source=src.NVIDIA_AMPERE,
         field_sources={
-            "release_year": launches.V100,
+            "release_year": src.ASSUMPTION,
+            "memory.reported": src.V100_REPORTED_MEMORY,
             "compute.int8": src.ASSUMPTION,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
             "host_bandwidth": launches.V100,
         },
-        estimated=frozenset({"compute.int8"}),
+        estimated=frozenset({"compute.int8", "release_year"}),
     )
     """First GPU with tensor cores (Volta), six NVLink 2 links. They take fp16 only; int8 runs on
-    the fp32 lanes, four products each (DP4A), hence 4 x 15.7. The host link is PCIe 3.0 x16."""
+    the fp32 lanes, four products each (DP4A), hence 4 x 15.7. The host link is PCIe 3.0 x16. The
+    V100 of 16 GB came in 2017, this one a year later."""
 
     T4 = Accelerator(
         name="NVIDIA T4",
@@ -49,16 +51,17 @@ class Hopper(Catalog):
             int8=Q_(130, "TOPS"),
             int4=Q_(260, "TOPS"),
         ),
-        memory=Memory(capacity=Q_(16, "GB"), bandwidth=Q_(320, "GB/s")),
+        memory=Memory(capacity=Q_(16, "GB"), bandwidth=Q_(320, "GB/s"), reported=Q_(15_360, "MiB")),
         tdp=Q_(70, "W"),
         host_bandwidth=Q_(16, "GB/s"),
         unit_price=Q_(2000, "USD"),
         source=src.T4_SPECS,
         field_sources={
             "release_year": launches.T4,
+            "memory.reported": src.REPORTED_BY_MODAL,
             "compute": src.T4_LAUNCH,
             "compute.fp64": src.T4_FP64,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -140,7 +143,7 @@ class Hopper(Catalog):
             "compute": src.H100_LOCKWOOD,
             "compute.bf16": src.H100_WHITEPAPER,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -206,10 +209,10 @@ class Hopper(Catalog):
         field_sources={
             "release_year": launches.H200,
             "compute": src.H100_LOCKWOOD,
-            "memory.reported": src.H200_REPORTED_MEMORY,
             "memory.bandwidth": src.ML_ENGINEERING_MEMORY,
+            "memory.reported": src.REPORTED_BY_MODAL,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.STREET_PRICES,
+            "unit_price": src.LISTED_PRICES,
         },
         estimated=frozenset({"unit_price"}),
     )

@@ -3,7 +3,7 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import apple
+from mlsysim.registry.sources import apple, cards
 from mlsysim.registry.sources import hardware as src
 
 
@@ -48,7 +48,9 @@ class Workstation(Catalog):
     M2_Max = Accelerator(
         name="Apple M2 Max 96GB",
         release_year=2023,
-        compute=Compute(fp32=Q_(13.6, "TFLOP/s"), fp16=Q_(13.6, "TFLOP/s")),
+        compute=Compute(
+            fp32=Q_(13.6, "TFLOP/s"), fp16=Q_(13.6, "TFLOP/s"), bf16=Q_(13.6, "TFLOP/s")
+        ),
         memory=Memory(capacity=Q_(96, "GB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
         source=apple.M2_MAX,
@@ -63,23 +65,27 @@ class Workstation(Catalog):
     M2_Ultra = Accelerator(
         name="Apple M2 Ultra 192GB",
         release_year=2023,
-        compute=Compute(fp32=Q_(27.2, "TFLOP/s"), fp16=Q_(27.2, "TFLOP/s")),
+        compute=Compute(
+            fp32=Q_(27.2, "TFLOP/s"), fp16=Q_(27.2, "TFLOP/s"), bf16=Q_(27.2, "TFLOP/s")
+        ),
         memory=Memory(capacity=Q_(192, "GB"), bandwidth=Q_(800, "GB/s")),
         tdp=Q_(180, "W"),
         source=apple.M2_ULTRA_M4_MAX,
         field_sources={
-            "release_year": src.ASSUMPTION,
+            "release_year": apple.M2_ULTRA_YEAR,
             "compute": apple.APPLE_CLOCKS,
             "tdp": src.ASSUMPTION,
         },
-        estimated=frozenset({"compute", "release_year", "tdp"}),
+        estimated=frozenset({"compute", "tdp"}),
     )
     """Two M2 Max in one package: 76 cores. Power assumed: twice that of one."""
 
     M4_Max = Accelerator(
         name="Apple M4 Max 128GB",
         release_year=2024,
-        compute=Compute(fp32=Q_(17.2, "TFLOP/s"), fp16=Q_(17.2, "TFLOP/s")),
+        compute=Compute(
+            fp32=Q_(17.2, "TFLOP/s"), fp16=Q_(17.2, "TFLOP/s"), bf16=Q_(17.2, "TFLOP/s")
+        ),
         memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(546, "GB/s")),
         tdp=Q_(90, "W"),
         source=apple.M2_ULTRA_M4_MAX,
@@ -91,3 +97,142 @@ class Workstation(Catalog):
         estimated=frozenset({"compute", "tdp"}),
     )
     """40 cores x 128 lanes x 2 at 1.678 GHz. Power assumed: as the M3 Max."""
+
+    RTX_3090 = Accelerator(
+        name="NVIDIA GeForce RTX 3090",
+        release_year=2020,
+        compute=Compute(
+            fp32=Q_(35.6, "TFLOP/s"),
+            tf32=Q_(35.6, "TFLOP/s"),
+            fp16=Q_(71, "TFLOP/s"),
+            bf16=Q_(71, "TFLOP/s"),
+            int8=Q_(284, "TOPS"),
+            int4=Q_(568, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(936, "GB/s")),
+        tdp=Q_(350, "W"),
+        host_bandwidth=Q_(32, "GB/s"),
+        source=src.ASSUMPTION,
+        estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year", "tdp"}),
+    )
+    """Ampere for games: 16-bit products with 32-bit sums run at half the rate of those with 16-bit
+    sums. The figures are the customary ones; we have not read NVIDIA's white paper."""
+
+    RTX_4090 = Accelerator(
+        name="NVIDIA GeForce RTX 4090",
+        release_year=2022,
+        compute=Compute(
+            fp64=Q_(1.29, "TFLOP/s"),
+            fp32=Q_(82.58, "TFLOP/s"),
+            tf32=Q_(82.58, "TFLOP/s"),
+            fp16=Q_(165.2, "TFLOP/s"),
+            bf16=Q_(165.2, "TFLOP/s"),
+            fp8=Q_(330.3, "TFLOP/s"),
+            int8=Q_(660.6, "TOPS"),
+            int4=Q_(1321, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(1008, "GB/s")),
+        tdp=Q_(450, "W"),
+        host_bandwidth=Q_(32, "GB/s"),
+        source=cards.RTX_4090,
+        field_sources={"release_year": src.ASSUMPTION, "host_bandwidth": src.ASSUMPTION},
+        estimated=frozenset({"host_bandwidth", "release_year"}),
+    )
+    """Ada for games. Rates with 32-bit sums, as training and most inference need them; with 16-bit
+    sums fp16 and fp8 are twice as fast."""
+
+    RTX_5090 = Accelerator(
+        name="NVIDIA GeForce RTX 5090",
+        release_year=2025,
+        compute=Compute(
+            fp32=Q_(104.8, "TFLOP/s"),
+            fp16=Q_(209.5, "TFLOP/s"),
+            bf16=Q_(209.5, "TFLOP/s"),
+            fp8=Q_(419, "TFLOP/s"),
+            int8=Q_(838, "TOPS"),
+            fp4=Q_(1676, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(1792, "GB/s")),
+        tdp=Q_(575, "W"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=cards.RTX_5090,
+        field_sources={"host_bandwidth": src.ASSUMPTION, "compute.int8": src.ASSUMPTION},
+        estimated=frozenset({"compute.int8", "host_bandwidth"}),
+    )
+    """Blackwell for games. Rates with 32-bit sums in fp16, bf16 and fp8."""
+
+    DGX_Spark = Accelerator(
+        name="NVIDIA DGX Spark (GB10)",
+        release_year=2025,
+        compute=Compute(
+            fp32=Q_(31, "TFLOP/s"),
+            fp16=Q_(125, "TFLOP/s"),
+            bf16=Q_(125, "TFLOP/s"),
+            fp8=Q_(250, "TFLOP/s"),
+            fp4=Q_(500, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(273, "GB/s")),
+        tdp=Q_(140, "W"),
+        source=cards.DGX_SPARK,
+        field_sources={
+            "tdp": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "compute.fp4": cards.DGX_SPARK,
+        },
+        estimated=frozenset({"compute.bf16", "compute.fp16", "compute.fp32", "compute.fp8", "tdp"}),
+    )
+    """A desktop box: a Blackwell GPU and an Arm processor share 128 GB. NVIDIA prints fp4 with
+    sparsity; wider formats are taken as a half and a quarter of the dense rate."""
+
+    Strix_Halo = Accelerator(
+        name="AMD Ryzen AI Max+ 395 (Strix Halo) 128GB",
+        release_year=2025,
+        compute=Compute(
+            fp32=Q_(29.7, "TFLOP/s"), fp16=Q_(59.4, "TFLOP/s"), bf16=Q_(59.4, "TFLOP/s")
+        ),
+        memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(256, "GB/s")),
+        tdp=Q_(120, "W"),
+        source=cards.STRIX_HALO,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "tdp": src.ASSUMPTION,
+            "memory.capacity": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "memory.capacity", "release_year", "tdp"}),
+    )
+    """A laptop processor whose GPU has 40 compute units: 512 operations per clock and unit in 16
+    bits, at an assumed 2.9 GHz."""
+
+    M3_Ultra = Accelerator(
+        name="Apple M3 Ultra 512GB",
+        release_year=2025,
+        compute=Compute(
+            fp32=Q_(28.4, "TFLOP/s"), fp16=Q_(28.4, "TFLOP/s"), bf16=Q_(28.4, "TFLOP/s")
+        ),
+        memory=Memory(capacity=Q_(512, "GB"), bandwidth=Q_(819, "GB/s")),
+        tdp=Q_(200, "W"),
+        source=apple.M3_ULTRA,
+        field_sources={
+            "release_year": apple.M3_ULTRA_YEAR,
+            "compute": src.ASSUMPTION,
+            "tdp": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "tdp"}),
+    )
+    """Two M3 Max in one package: 80 cores, twice the rate of one. Power assumed."""
+
+    M5 = Accelerator(
+        name="Apple M5 32GB",
+        release_year=2025,
+        compute=Compute(
+            fp32=Q_(4.2, "TFLOP/s"), fp16=Q_(16.6, "TFLOP/s"), bf16=Q_(16.6, "TFLOP/s")
+        ),
+        memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(153, "GB/s")),
+        tdp=Q_(25, "W"),
+        source=cards.M5,
+        field_sources={"tdp": src.ASSUMPTION, "compute": src.ASSUMPTION},
+        estimated=frozenset({"compute", "tdp"}),
+    )
+    """Ten GPU cores, each with a matrix unit. Apple prints no rate: four times that of the M4's ten
+    cores is assumed in 16 bits."""

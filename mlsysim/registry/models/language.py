@@ -11,8 +11,24 @@ __all__ = ["Language"]
 class Language(Llama):
     """Transformers for text."""
 
+    GPT2_124M = TransformerModel(
+        name="GPT-2 124M",
+        source=src.GPT2_XL,
+        parameters=Q_(124_439_808, "param"),
+        layers=12,
+        hidden_dim=768,
+        heads=12,
+        kv_heads=12,
+        head_dim=64,
+        ffn_dim=3072,
+        vocab_size=50_257,
+        seq_len=1024,
+        tied_embeddings=True,
+    )
+    """The smallest GPT-2, which checkpoints and tutorials call "gpt2"."""
+
     GPT2 = TransformerModel(
-        name="GPT-2",
+        name="GPT-2 XL",
         source=src.GPT2_XL,
         parameters=Q_(1_557_611_200, "param"),
         layers=48,
@@ -25,7 +41,7 @@ class Language(Llama):
         seq_len=1024,
         tied_embeddings=True,
     )
-    """The largest GPT-2, of 1.5 billion parameters."""
+    """The largest GPT-2, of 1.5 billion parameters, which checkpoints call "gpt2-xl"."""
 
     GPT3 = TransformerModel(
         name="GPT-3",

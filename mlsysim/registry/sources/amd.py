@@ -1,62 +1,68 @@
 """Sources of AMD's accelerators after the MI300X, and of the servers that hold them."""
 
 from mlsysim.core.types import Source
-
-CHECKED = "2026-11-22"
+from mlsysim.registry.sources.repositories import BEKMAN_NETWORK
 
 MI325X = Source(
     title="Svet hardware, AMD presents the Instinct MI325X",
     url="https://www.svethardware.cz/amd-predstavilo-instinct-mi325x-s-256gb-pameti-hbm3e-slibuje-i-vykonnejsi-mi355x/61224",
     locator="first two paragraphs",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="October 2024: the units and the clock of the MI300X, 6 TB/s, 1,000 W",
 )
 CDNA4 = Source(
     title="Wccftech, AMD Instinct MI350 at Hot Chips 2025",
     url="https://wccftech.com/amd-instinct-mi350-gpuai-hardware-powerhouse-3nm-3d-chiplet-cdna-4-185-billion-transistors-1400w-tbp-over-4000b-llm-support/",
     locator="paragraph on the two flavors",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="8 TB/s; 2.2 GHz and 1,000 W (MI350X), 2.4 GHz and 1,400 W (MI355X)",
 )
 CDNA4_UNITS = Source(
     title="World Today News, AMD details the Instinct MI355X at ISSCC",
     url="https://www.world-today-news.com/?p=7253162",
     locator="second and third paragraphs",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="fp8: 32 units on each of 8 dies, each with 8,192 dense operations per clock; at 2.4 GHz "
     "these are the five petaflops it prints. fp16 is half of this rate, fp4 twice",
 )
+MI300X_REPORTED_MEMORY = Source(
+    title="ROCm, issue 4750: a printout of rocm-smi on MI300X",
+    url="https://github.com/ROCm/legacy-rocm-build/issues/4750",
+    locator="fourth comment, VRAM Total Memory",
+    checked="2026-11-22",
+    note="206,141,652,992 bytes; a virtual machine reports 205,822,885,888",
+)
 CDNA4_LINKS = Source(
-    title="Hume Consulting, AMD MI355X: strong node-level inference",
-    url="https://humeconsulting.co/amd-mi355x-strong-node-level-inference-but-not-yet-rack-scale",
-    locator="section 4",
-    checked=CHECKED,
-    note="about 153 GB/s per link, both directions together; the row takes 153.6 and seven links",
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url=BEKMAN_NETWORK,
+    locator="table of AMD's links, column unidirectional",
+    checked="2026-11-22",
+    note="seven links of 76.5 GB/s per direction",
 )
 MLPERF_MI355X = Source(
     title="MLPerf Inference v6.0, AMD's system description of 87 x MI355X",
     url="https://raw.githubusercontent.com/mlcommons/inference_results_v6.0/main/closed/AMD/results/87xMI355X_22xEPYC_9575F/summary.html",
     locator="accelerator_host_interconnect",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="PCIe Gen 5 x16",
 )
 SGLANG_CLUSTER = Source(
     title="AMD, SGLang distributed inference with MoRI",
     url="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference/benchmark-docker/sglang-mori-distributed.html",
     locator="Prerequisites",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="eight MI355X per node, with one Pollara of 400 Gbit/s each",
 )
 VLLM_CLUSTER = Source(
     title="AMD, vLLM distributed inference with MoRI",
     url="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference/benchmark-docker/vllm-mori-distributed.html",
     locator="Prerequisites",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="eight MI300X or MI325X per node, with one ConnectX-7 each",
 )
 ROCM_SPECS = Source(
     title="AMD, GPU specifications",
     url="https://rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html",
     locator="table AMD Instinct GPUs, column VRAM (GiB)",
-    checked=CHECKED,
+    checked="2026-11-22",
 )

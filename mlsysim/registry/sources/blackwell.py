@@ -1,43 +1,79 @@
 """Sources of the Blackwell rows of the hardware registry."""
 
 from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import AICONFIGURATOR, BEKMAN_NETWORK
 
-CHECKED = "2026-11-20"
-
-GB200_LOCKWOOD = Source(
-    title="Glenn K. Lockwood, B200",
-    url="https://glennklockwood.com/garden/processors/B200",
-    locator="Performance, GB200 variant at 1,200 W, columns VFMA and Matrix",
-    checked=CHECKED,
-    note="dense. Verda prints the rates of the B200 for all formats",
-)
 BLACKWELL_TABLE = Source(
     title="Notes on hardware, NVIDIA's table of GB200 NVL72 and HGX B200",
     url="https://zdszero.github.io/Computer/Artificial_Intelligence/Hardware.html",
     locator="Technical Specifications, per GPU",
     checked="2026-11-22",
     note="transcribes NVIDIA's table; tensor rates there are with sparsity. It prints 7.7 TB/s of "
-    "memory bandwidth for the B200, where Bekman prints 8",
+    "memory bandwidth for the B200",
 )
-B300_LOCKWOOD = Source(
-    title="Glenn K. Lockwood, B300",
-    url="https://glennklockwood.com/garden/processors/B300",
-    locator="list of properties; Performance, HGX variant, columns VFMA and Matrix",
-    checked=CHECKED,
-    note="dense. fp4 is 12.6 PFLOP/s in Bekman's table and 14 in Verda's; Verda prints 7.7 TB/s",
+B200_AIC = Source(
+    title="NVIDIA, aiconfigurator, system b200_sxm",
+    url=f"{AICONFIGURATOR}/b200_sxm.yaml",
+    locator="mem_bw, and the rates of tensor cores",
+    checked="2026-11-22",
+    note="dense; 7.7 TB/s, after NVIDIA's data sheet of Blackwell. NVIDIA's page of the DGX B200, "
+    "Bekman and Lockwood print 8",
+)
+B300_AIC = Source(
+    title="NVIDIA, aiconfigurator, system b300_sxm",
+    url=f"{AICONFIGURATOR}/b300_sxm.yaml",
+    locator="mem_capacity, and the rates of tensor cores",
+    checked="2026-11-22",
+    note="dense; 275,040 MiB as nvidia-smi reports it; int8 is half of 307 TOPS with sparsity",
+)
+B300_BANDWIDTH = Source(
+    title="Verda, NVIDIA GB300 NVL72: GPU Architecture & Performance",
+    url="https://verda.com/blog/gb300-nvl72-architecture",
+    locator="Per-GPU specifications, column B300",
+    checked="2026-11-20",
+    note="7.7 TB/s; aiconfigurator has 7.75, an eighth of 62 TB/s, and Lockwood 8",
+)
+HGX_TABLE = Source(
+    title="FiberMall, NVIDIA's table of HGX B300 and HGX B200",
+    url="https://fibermall.com/blog/?p=17161",
+    locator="table of specifications",
+    checked="2026-11-22",
+    note="for eight GPUs: 600 TFLOP/s in fp32, 10 (B300) and 296 (B200) in fp64",
+)
+B300_FP4 = Source(
+    title="Comparison of what is printed for the dense fp4 rate of the B300",
+    url=f"{AICONFIGURATOR}/b300_sxm.yaml",
+    locator="fp4_tc_flops",
+    checked="2026-11-22",
+    note="14 PFLOP/s there and at Verda, 13.1 at Lockwood, 12.6 and 15 at Bekman; the row takes "
+    "three times the fp8 rate",
+)
+GB200_AIC = Source(
+    title="NVIDIA, aiconfigurator, system gb200",
+    url=f"{AICONFIGURATOR}/gb200.yaml",
+    locator="mem_capacity, and the rates of tensor cores",
+    checked="2026-11-22",
+    note="dense; 189,471 MiB as nvidia-smi reports it",
+)
+GB300_AIC = Source(
+    title="NVIDIA, aiconfigurator, system gb300",
+    url=f"{AICONFIGURATOR}/gb300.yaml",
+    locator="mem_capacity",
+    checked="2026-11-22",
+    note="284,208 MiB as nvidia-smi reports it",
 )
 B300_MLPERF = Source(
     title="MLPerf Training v6.0, results of Quanta Cloud Technology",
     url="https://raw.githubusercontent.com/mlcommons/training_results_v6.0/main/Quanta_Cloud_Technology/summary.json",
     locator="accelerator_model_name of D75H-10U",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="B300-SXM-270GB; Verda prints 270 too, and NVIDIA's blog the announced 288",
 )
 ULTRA_VERDA = Source(
     title="Verda, NVIDIA GB300 NVL72: GPU Architecture & Performance",
     url="https://verda.com/blog/gb300-nvl72-architecture",
     locator="Per-GPU specifications, columns GB300 and B300",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="dense. int8: Lockwood and Bekman print that of the B200; Tom's Hardware prints 0.319 "
     "POPS, which is this with sparsity. Power of the B300: Bekman prints 1,000 W, Lockwood 1,400 W",
 )
@@ -45,26 +81,27 @@ ULTRA_TOMS = Source(
     title="Nvidia shares Blackwell Ultra's secrets",
     url="https://www.tomshardware.com/pc-components/gpus/nvidia-shares-blackwell-ultras-secrets-nvfp4-boost-detailed-and-pcie-6-0-support",
     locator="table Blackwell vs Blackwell Ultra, FP64/FP64 Tensor",
-    checked=CHECKED,
+    checked="2026-11-20",
 )
 B300_LAUNCH = Source(
-    title="AI Wiki, NVIDIA DGX B300",
-    url="https://aiwiki.ai/wiki/nvidia_dgx_b300",
-    locator="introduction",
-    checked=CHECKED,
-    note="announced in March 2025, shipping from January 2026",
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url=BEKMAN_NETWORK,
+    locator="section EFA: P6-B300",
+    checked="2026-11-22",
+    note="AWS rents servers of B300 since the fourth quarter of 2025; NVIDIA ships its own, the "
+    "DGX B300, since January 2026",
 )
 GB200_LAUNCH = Source(
     title="AI Wiki, NVIDIA GB200 NVL72",
     url="https://aiwiki.ai/wiki/nvidia_gb200_nvl72",
     locator="introduction",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="first racks in late 2024, in volume through 2025",
 )
 GB300_LAUNCH = Source(
     title="AI Wiki, NVIDIA GB300 NVL72",
     url="https://aiwiki.ai/wiki/nvidia_gb300_nvl72",
     locator="introduction",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="first unit in July 2025, widely through the second half of 2025",
 )

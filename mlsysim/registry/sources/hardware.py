@@ -4,9 +4,7 @@ Where a vendor's document was read in somebody's transcription, the note says wh
 """
 
 from mlsysim.core.types import Source
-
-CHECKED = "2026-11-20"
-CHECKED_2 = "2026-11-22"
+from mlsysim.registry.sources.repositories import BEKMAN_ACCELERATORS, BEKMAN_NETWORK
 
 ASSUMPTION = Source(
     title="Assumption of this project",
@@ -19,14 +17,14 @@ NVIDIA_AMPERE = Source(
     title="NVIDIA Ampere Architecture In-Depth",
     url="https://developer.nvidia.com/blog/nvidia-ampere-architecture-in-depth/",
     locator="Table 3, columns Tesla V100 (SXM2) and A100 (SXM4)",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="pairs such as 312/624 are dense/sparse; the row holds the dense one",
 )
 A100_LOCKWOOD = Source(
     title="Glenn K. Lockwood, A100",
     url="https://glennklockwood.com/garden/processors/A100",
     locator="Specifications, A100 40G SXM4 and A100 80G SXM4",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="transcribes NVIDIA's A100 data sheet; links printed per direction (300+300 GB/s)",
 )
 REPORTED_MEMORY = Source(
@@ -35,12 +33,19 @@ REPORTED_MEMORY = Source(
     checked="2026-11-22",
     note="H100: 81559MiB, A100 80GB: 81920MiB, A100 40GB: 40960MiB",
 )
-H200_REPORTED_MEMORY = Source(
-    title="Jonathon Belotti, Why does an NVIDIA H100 80GB card offer 85.52 GB?",
+REPORTED_BY_MODAL = Source(
+    title="Belotti (2025), Why does an NVIDIA H100 80GB card offer 85.52 GB?",
     url="https://thundergolfer.com/blog/nvidia-gpu-memory-capacity",
-    locator="table of sizes that nvidia-smi reports",
+    locator="table of product and reported sizes",
     checked="2026-11-22",
-    note="H200: 143,771 MiB; H100: 81,559 MiB",
+    note="T4: 15,360 MiB, L4: 23,034 MiB, L40S: 46,068 MiB, H200: 143,771 MiB",
+)
+V100_REPORTED_MEMORY = Source(
+    title="GLM-130B, issue 32: a printout of nvidia-smi on V100 SXM2",
+    url="https://github.com/zai-org/GLM-130B/issues/32",
+    checked="2026-11-22",
+    locator="first comment",
+    note="32510MiB per device",
 )
 B200_REPORTED_MEMORY = Source(
     title="TensorRT-LLM, issue 10278: a printout of nvidia-smi on eight B200",
@@ -52,55 +57,55 @@ H100_WHITEPAPER = Source(
     title="NVIDIA H100 Tensor Core GPU Architecture",
     url="https://nvdam.widen.net/s/95bdhpsgrs/nvidia_h100_tensor_core_gpu_architecture_whitepaper_v1.03",
     locator="Table 1, p. 20, column H100 SXM5",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="dense column; formats other than bf16 read in Lockwood's transcription",
 )
 H100_LOCKWOOD = Source(
     title="Glenn K. Lockwood, H100",
     url="https://glennklockwood.com/garden/processors/h100",
     locator="Performance, columns VFMA and Matrix",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="transcribes NVIDIA's white paper; the column Sparse is not used",
 )
 H100_PAGE = Source(
     title="NVIDIA H100 GPU, product specifications",
     url="https://www.nvidia.com/en-us/data-center/h100/",
     locator="table Product Specifications, column H100 SXM",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="read in transcriptions; tensor rates there are with sparsity, links both directions",
 )
 H200_MLPERF = Source(
     title="MLPerf Inference v4.1, NVIDIA's system description of 8 x H200-SXM-141GB",
     url="https://raw.githubusercontent.com/mlcommons/inference_results_v4.1/main/closed/NVIDIA/systems/H200-SXM-141GBx8_TRT_MaxQ.json",
     locator="accelerator_memory_capacity, accelerator_interconnect, hw_notes",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="900 GB/s NVLink is both directions together",
 )
 H800_COMPARISON = Source(
     title="NVIDIA H800 vs H100: A Technical Deep Dive",
     url="https://www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-into-politically-defined-ai-chips",
     locator="table of differences; NVLink and FP64 sections",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="NVLink 400 GB/s both directions together, fp64 1 TFLOP/s, the rest as the H100",
 )
 H800_PAGE = Source(
     title="Hugging Face, hardware page of the H800",
     url="https://huggingface.co/hardware/h800",
     locator="Power, Released",
-    checked=CHECKED,
+    checked="2026-11-20",
 )
 H100_HBM2E = Source(
     title="torchtitan, benchmarks of Llama 3 on H100",
-    url="https://github.com/pytorch/torchtitan/blob/main/benchmarks/llama3_h100_202412_torchtitan.md",
+    url="https://github.com/pytorch/torchtitan/blob/31a17bfdb70bab6f62a13d21816a5339b911d6e3/benchmarks/llama3_h100_202412_torchtitan.md",
     locator="Hardware",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="8 GPUs per host, 96 GB HBM2e, 2.4 TB/s, 400 Gbit/s per GPU, power limit of 500 W",
 )
 H100_PCIE = Source(
     title="HPC Tech, NVIDIA H100",
     url="https://archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html",
     locator="table of specifications, column H100 PCIe",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="transcribes NVIDIA's page; tensor rates there are with sparsity, links both directions. "
     "Bekman prints the same rates dense",
 )
@@ -108,63 +113,56 @@ H200_NVL = Source(
     title="AI Wiki, NVIDIA H200",
     url="https://aiwiki.ai/wiki/nvidia_h200",
     locator="introduction",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="141 GB at 4.8 TB/s on its SXM and NVL boards",
 )
 H200_NVL_POWER = Source(
     title="NVIDIA H200 vs B300: precisions, cores, and what the datasheet numbers mean",
     url="https://itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
     locator="note below the table of specifications",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="a PCIe card of 600 W",
 )
 H20_RATES = Source(
     title="Comparison of the H20 with the H100",
     url="https://zangshuxian.com/new/674733024499207168",
     locator="paragraph on arithmetic",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="dense rates in int8, fp16, tf32, fp32 and fp64; others print 296 TFLOP/s in fp8 as well",
 )
 H20_TWEAKTOWN = Source(
     title="TweakTown, NVIDIA's tweaked H20 AI GPU enters mass production",
     url="https://www.tweaktown.com/news/95224/nvidias-tweaked-h20-ai-gpu-enters-mass-production-in-q2-2024-destined-for-china/index.html",
     locator="second and third paragraphs",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="96 GB, 4.0 TB/s, 400 W; 900 GB/s of NVLink are both directions together",
 )
 H20_PAGE = Source(
     title="Hugging Face, hardware page of the H20",
     url="https://huggingface.co/hardware/h20",
     locator="Released",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="it prints 148 TFLOPS, 96 GB and 400 W as well",
-)
-B200_LOCKWOOD = Source(
-    title="Glenn K. Lockwood, B200",
-    url="https://glennklockwood.com/garden/processors/B200",
-    locator="Performance, HGX variant at 1,000 W, columns VFMA and Matrix",
-    checked=CHECKED,
-    note="transcribes NVIDIA's Blackwell brief; the column Sparse is not used",
 )
 T4_LAUNCH = Source(
     title="NVIDIA presenta la nueva Tesla T4",
     url="https://geektopia.es/es/technology/2018/09/13/noticias/nvidia-presenta-la-nueva-tesla-t4-basada-en-turing-orientada-a-inteligencia-artificial.html",
     locator="second paragraph",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="report of the launch; Turing has no structured sparsity, so the rates are dense",
 )
 T4_SPECS = Source(
     title="NVIDIA T4 specifications",
     url="https://www.aiminingco.com/gpu/t4/specs",
     locator="second and third paragraphs",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="320 GB/s is 256 bits at 10 Gbit/s; one edition of NVIDIA's data sheet prints 300",
 )
 T4_FP64 = Source(
     title="NVIDIA Tesla T4 graphics card",
     url="https://sysrqmts.com/en/gpus/nvidia/tesla/t4",
     locator="Performance, FP64",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="254.4 GFLOP/s, 1/32 of the fp32 rate",
 )
 
@@ -172,35 +170,35 @@ T4_FP64 = Source(
 
 ML_ENGINEERING_RATES = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
-    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    url=BEKMAN_ACCELERATORS,
     locator="TFLOPS comparison table",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="dense, without sparsity",
 )
 ML_ENGINEERING_MEMORY = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
-    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    url=BEKMAN_ACCELERATORS,
     locator="Accelerator memory size and speed, table of recent accelerators",
-    checked=CHECKED,
+    checked="2026-11-22",
 )
 ML_ENGINEERING_POWER = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
-    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    url=BEKMAN_ACCELERATORS,
     locator="Power consumption, table with vendor terms",
-    checked=CHECKED,
+    checked="2026-11-22",
 )
 ML_ENGINEERING_LINKS = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
-    url="https://github.com/stas00/ml-engineering/blob/master/network/README.md",
+    url=BEKMAN_NETWORK,
     locator="tables All-to-all bandwidth and NVLink, column unidirectional",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="per direction; vendors print twice this",
 )
 ML_ENGINEERING_PCIE = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
-    url="https://github.com/stas00/ml-engineering/blob/master/network/README.md",
+    url=BEKMAN_NETWORK,
     locator="section PCIe, and note 3 of All-to-all bandwidth",
-    checked=CHECKED,
+    checked="2026-11-22",
     note="generation and lanes; rows hold the nominal rate per direction, 64 GB/s for 5.0 x16",
 )
 
@@ -210,52 +208,53 @@ AMD_MI300 = Source(
     title="AMD Instinct MI300 series microarchitecture",
     url="https://rocm.docs.amd.com/en/docs-6.2.2/conceptual/gpu-arch/mi300.html",
     locator="table Peak-performance capabilities of the MI300X, and the text below it",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="dense; fp64 and fp32 are the matrix rates",
 )
 CLOUD_TPU_V5P = Source(
     title="Google Cloud, TPU v5p",
     url="https://docs.cloud.google.com/tpu/docs/v5p",
     locator="System architecture, table of key specifications",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="capacity printed in GiB; the inter-chip rate of 1200 GB/s is both directions together",
 )
 CLOUD_TPU_V4 = Source(
     title="Google Cloud, TPU v4",
     url="https://docs.cloud.google.com/tpu/docs/v4",
     locator="System architecture, table of key specifications",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="capacity printed in GiB; power measured, 90/170/192 W as minimum, mean and maximum",
 )
 CLOUD_TPU_V6E = Source(
     title="Google Cloud, TPU v6e",
     url="https://docs.cloud.google.com/tpu/docs/v6e",
     locator="System architecture, table of key specifications",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="the inter-chip rate of 800 GB/s is both directions together",
 )
 CLOUD_TPU_V7X = Source(
     title="Google Cloud, TPU7x (Ironwood)",
     url="https://docs.cloud.google.com/tpu/docs/tpu7x",
     locator="System architecture, table of key specifications, with columns for v5p and v6e",
-    checked=CHECKED_2,
+    checked="2026-11-22",
     note="capacity printed in GiB; the inter-chip rates are both directions together",
 )
 SCALING_BOOK_TPU = Source(
     title="How to Scale Your Model, chapter 2: How to think about TPUs",
     url="https://jax-ml.github.io/scaling-book/tpus/",
     locator="table TPU specs, row TPU v5p, column int8",
-    checked=CHECKED,
+    checked="2026-11-20",
 )
 
-# Street prices: the makers of these devices publish no list price.
+# Prices: the makers of these devices publish no list price.
 
-STREET_PRICES = Source(
+LISTED_PRICES = Source(
     title="Hugging Face, hardware pages",
     url="https://huggingface.co/hardware",
     locator="page of the device, MSRP",
-    checked=CHECKED,
-    note="rounded to thousands; not a list price of the maker",
+    checked="2026-11-20",
+    note="what that list calls MSRP, rounded to thousands: neither a list price of the maker nor a "
+    "price that somebody paid",
 )
 
 # Phones
@@ -264,34 +263,34 @@ A17_PRO = Source(
     title="Apple A17 Pro",
     url="https://grokipedia.com/page/Apple_A17",
     locator="introduction: neural processing unit, memory",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="35 trillion operations per second; Apple names no number format",
 )
 IPHONE_PRICE = Source(
     title="Apple Event 2023: pricing and features of iPhone 15 models",
     url="https://dazeinfo.com/2023/09/13/apple-event-2023-unveiling-pricing-and-features-of-iphone-15-models-apple-watch-series-9-and-more/",
     locator="Major Highlights, 128 GB model",
-    checked=CHECKED,
+    checked="2026-11-20",
 )
 PIXEL_8_MEMORY = Source(
     title="Tensor G3 and Pixel 8 specifications",
     url="https://www.phonearena.com/news/tensor-g3-specs-leaked_id151181",
     locator="paragraph on the Pixel 8",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="Google publishes neither arithmetic rate nor memory bandwidth",
 )
 SNAPDRAGON_MEMORY = Source(
     title="Comparison of Snapdragon mobile platforms",
     url="https://gist.github.com/EwoutH/754fa40ad9ddc93d55084fc46569c759",
     locator="row Memory Controller, column Snapdragon 8 Gen 3 (SM8650)",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="4 x 16-bit LPDDR5X at 4800 MHz",
 )
 SNAPDRAGON_NPU = Source(
     title="Qualcomm Snapdragon 8 Gen 3",
     url="https://runlocalai.co/hardware/snapdragon-8-gen-3",
     locator="introduction",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="45 TOPS int8; Qualcomm itself publishes no rate for this chip",
 )
 
@@ -301,7 +300,7 @@ ORIN_NX_DATASHEET = Source(
     title="NVIDIA Jetson Orin NX Series Data Sheet, DS-10712-001 v1.0",
     url="https://files.waveshare.com/wiki/common/Jetson_Orin_NX_DS-10712-001_v1.0.pdf",
     locator="p. 1, Ampere GPU and Operating Requirements; p. 9, Memory",
-    checked=CHECKED,
+    checked="2026-11-20",
     note=(
         "1024 CUDA cores and 32 tensor cores at 918 MHz; a tensor core does 1,024 dense int8 "
         "operations a clock (AGX Orin sheet: 64 cores, 1.3 GHz, 170 sparse TOPS)"
@@ -311,21 +310,21 @@ CORAL_FAQ = Source(
     title="Coral, Frequently asked questions",
     url="https://coral.ai/docs/edgetpu/faq",
     locator="What is the Edge TPU's processing speed?",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="4 TOPS (int8) using 2 W",
 )
 CORAL_DEV_BOARD = Source(
     title="Google Coral Dev Board",
     url="https://cnblogs.com/siahekai/p/11000783.html",
     locator="Features, Edge TPU Module",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="transcribes Google's data sheet",
 )
 MYRIAD_X = Source(
     title="Optimize Networks for the Intel Neural Compute Stick 2",
     url="https://software.intel.com/en-us/articles/neural-compute-stick-2-optimizing-networks",
     locator="Overview",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="1 TOPS on the two neural compute engines; the 4 TOPS of advertisements count all units",
 )
 
@@ -335,21 +334,21 @@ ESP32_S3_BOARD = Source(
     title="Zephyr, ESP32S3-Luatos-Core",
     url="https://docs.zephyrproject.org/3.6.0/boards/xtensa/esp32s3_luatos_core/doc/index.html",
     locator="Hardware",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="two LX7 cores at 240 MHz, vector instructions, 512 KB (of 1,024 bytes) of SRAM",
 )
 ESP32_S3_DATASHEET = Source(
     title="Espressif, ESP32-S3 Series Datasheet v2.2",
     url="https://www.espressif.com/sites/default/files/documentation/esp32-s3_datasheet_en.pdf",
     locator="Table 5-9, 240 MHz, both cores in 128-bit access, peripheral clocks on",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="107.9 mA at 3.3 V, radio off; read in quotations",
 )
 HIMAX_COURSE = Source(
     title="HarvardX, Deploying TinyML, course notes",
     url="https://github.com/tinyMLx/colabs",
     locator="TinyML Development Board Comparison, row Himax WiseEye WE-I Plus EVB",
-    checked=CHECKED,
+    checked="2026-11-20",
     note=(
         "HX6537-A, ARC EM9D DSP at 400 MHz, 2 MB (binary) of RAM; read in a transcript, "
         "the address is the course's code"
@@ -359,6 +358,6 @@ ARC_POWER = Source(
     title="ARC Processors for AI, lecture notes",
     url="https://hackmd.io/@d0u0b/SJzm9NTB_",
     locator="ARC EMxD for ML",
-    checked=CHECKED,
+    checked="2026-11-20",
     note="peak 43.6 mW, average 2.5 mW at 400 MHz; the notes do not name the chip",
 )

@@ -1,11 +1,14 @@
 """Publications that the rows of `mlsysim.registry.infrastructure` cite."""
 
 from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import CO2JS_INTENSITIES, ECOLOGITS_METHOD
 
 __all__ = [
-    "EMBER_2023",
+    "EIA_HOURLY",
+    "EMBER_2024",
     "GOOGLE_MONTREAL",
     "GOOGLE_PUE",
+    "INDUSTRIAL_PRICES",
     "LBNL_2024",
     "LIQUID_COOLING",
     "META_DATACENTERS",
@@ -14,35 +17,51 @@ __all__ = [
     "NVL72_RACK",
     "RACK_DENSITY",
     "UPTIME_2025",
-    "WATER_PACT",
 ]
 
-_CHECKED = "2026-11-20"
 
-EMBER_2023 = Source(
-    title="Our World in Data, Carbon intensity of electricity generation (Ember)",
-    url="https://ourworldindata.org/grapher/carbon-intensity-electricity",
-    locator="2023",
-    checked=_CHECKED,
-    note="Life cycle, CO2 equivalent, generation within the country. Read from the copy in "
-    "CodeCarbon (global_energy_mix.json). A later edition, copied in EcoLogits, has 30.8 "
-    "(Norway), 615 (Poland) and 384 (United States). Smokestacks alone, United States 2022: "
-    "823.1 lb/MWh or 373 g/kWh (EPA, eGRID2022).",
+EMBER_2024 = Source(
+    title="Ember, yearly electricity data, 2024, in co2.js of the Green Web Foundation",
+    url=CO2JS_INTENSITIES,
+    locator="emissions_intensity_gco2_per_kwh",
+    checked="2026-11-22",
+    note="CC BY 4.0. Life cycle, CO2 equivalent, generation within the country. One edition for "
+    "all countries. Smokestacks alone, United States 2022: 823.1 lb/MWh or 373 g/kWh (EPA, "
+    "eGRID2022).",
+)
+EIA_HOURLY = Source(
+    title="HPE, SustainDC: hourly generation by balancing authority, 2022 (EIA)",
+    url="https://github.com/HewlettPackard/dc-rl/tree/a92b4755aca560e34a98d14028dda629eb968482/data/CarbonIntensity",
+    locator="avg_CI of 8,760 hours: its mean by generation, and by hour of the day",
+    checked="2026-11-22",
+    note="Generation within the area, without imports, times factors of the life cycle (IPCC 2014: "
+    "gas 490, coal 820, wind 11, water 24 g/kWh). Comparable with Ember in what it counts, not in "
+    "the year.",
+)
+INDUSTRIAL_PRICES = Source(
+    title="Gunkin, FLOPs export: country_electricity_prices.csv",
+    url="https://github.com/sfgunkin/flops_export/blob/70373edee7b4d153fe11d99f5312426adcea0e5c/Data/country_electricity_prices.csv",
+    locator="price_usd_kwh",
+    checked="2026-11-22",
+    note="Without taxes. Europe: Eurostat, nrg_pc_205, consumers of 20 to 70 GWh a year, second "
+    "half of 2024 (the United Kingdom: its last report, of 2020). United States: EIA, "
+    "industry, 2024. Others were compiled by the author from tariffs, and are marked as "
+    "estimates here.",
 )
 GOOGLE_MONTREAL = Source(
     title="Google Cloud, region-carbon-info",
-    url="https://github.com/GoogleCloudPlatform/region-carbon-info/blob/main/data/yearly/2020.csv",
+    url="https://github.com/GoogleCloudPlatform/region-carbon-info/blob/49f3f26bfd682305e8d9b572fea1f811900421a9/data/yearly/2020.csv",
     locator="northamerica-northeast1 (Montréal), 2020",
-    checked=_CHECKED,
-    note="Life cycle. Operation alone is 0 to 5.5 g/kWh, depending on the year and on imports "
-    "(the same tables, 2021 to 2024).",
+    checked="2026-11-22",
+    note="Life cycle, of 2020: Ember has countries only. Operation alone is 0 to 5.5 g/kWh, "
+    "depending on the year and on imports (the same tables, 2021 to 2024).",
 )
 LBNL_2024 = Source(
     title="Lawrence Berkeley National Laboratory, 2024 United States Data Center Energy Usage "
     "Report",
     url="https://eta-publications.lbl.gov/sites/default/files/2024-12/lbnl-2024-united-states-data-center-energy-usage-report.pdf",
     locator="p. 48 and national averages, 2023",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Averages of all data centers of the United States in 2023: PUE 1.40, water on site "
     "just over 0.36 L/kWh. Read as quoted by others; the report itself was not at hand.",
 )
@@ -50,56 +69,49 @@ UPTIME_2025 = Source(
     title="Uptime Institute, Global Data Center Survey 2025",
     url="https://intelligence.uptimeinstitute.com/resource/uptime-institute-global-data-center-survey-2025",
     locator="weighted average annual PUE: 1.54",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="The world's average, little changed since 2019 (1.56 in 2024). Read as quoted by the "
     "trade press.",
-)
-WATER_PACT = Source(
-    title="Climate Neutral Data Centre Pact, target for water",
-    url="https://www.climateneutraldatacentre.net",
-    locator="0.4 L/kWh",
-    checked=_CHECKED,
-    note="A European target for new facilities, not a measurement.",
 )
 MICROSOFT_SWEDEN = Source(
     title="Microsoft, energy use and sustainability at the Sweden datacenters",
     url="https://local.microsoft.com/blog/understanding-energy-use-and-sustainability-investments-at-the-sweden-datacenters/",
     locator="design PUE",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="A design value at full load: 1.16.",
 )
 MICROSOFT_SWEDEN_WATER = Source(
     title="EcoLogits, methodology: LLM inference",
-    url="https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md",
+    url=ECOLOGITS_METHOD,
     locator="Data center configuration, Microsoft in Sweden",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="0.09 L/kWh.",
 )
 GOOGLE_PUE = Source(
     title="EcoLogits, methodology: LLM inference",
-    url="https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md",
+    url=ECOLOGITS_METHOD,
     locator="Data center configuration, Google",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="Google's fleet: PUE 1.09, 0.99 L/kWh.",
 )
 META_DATACENTERS = Source(
     title="Meta, Sustainability: data centers",
     url="https://sustainability.fb.com/data-centers/",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Buildings completed in 2021: PUE 1.09, 0.26 L/kWh.",
 )
 RACK_DENSITY = Source(
     title="Factryze, DLC and watts per rack",
     url="https://factryze.ai/scale-atlas/power/dlc-watts-per-rack",
     locator="the four rack power tiers",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="5 to 10 kW is customary; air can carry away about 30 kW.",
 )
 NVL72_RACK = Source(
     title="Introl, GB200 NVL72 deployment",
     url="https://introl.com/blog/gb200-nvl72-deployment-72-gpu-liquid-cooled",
     locator="introduction",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="72 GPUs, 120 kW.",
 )
 LIQUID_COOLING = Source(
@@ -107,7 +119,7 @@ LIQUID_COOLING = Source(
     "Efficient Data Center, NREL/PR-2C00-70433",
     url="https://readkong.com/page/dcdm1-lessons-learned-from-the-world-s-most-energy-5016333",
     locator="Lessons learned: trailing twelve-month average PUE of 1.04",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="The best that was measured, with warm water and without chillers. 1.15 is assumed: no "
     "survey separates facilities by the cooling of their racks.",
 )

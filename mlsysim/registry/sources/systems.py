@@ -1,9 +1,15 @@
 """Publications that the rows of `mlsysim.registry.systems` cite."""
 
 from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import (
+    BEKMAN_ACCELERATORS,
+    BEKMAN_NETWORK,
+    NCCL_TUNING_FILE,
+)
 
 __all__ = [
     "AMD_LINKS",
+    "DGX_2",
     "DGX_A100_NETWORK",
     "DGX_A100_POWER",
     "DGX_A100_PRICE",
@@ -12,30 +18,35 @@ __all__ = [
     "DGX_H100_POWER",
     "DGX_H100_PRICE",
     "DGX_H100_REFERENCE",
+    "EFA",
+    "EFA_LATENCY",
     "ETHERNET",
     "GB200_NETWORK",
     "GB200_POWER",
+    "GB200_PRICE",
     "GB300_NETWORK",
     "GB300_POWER",
     "H800_SERVER",
     "ICI_LATENCY",
     "INFINIBAND",
     "KERNEL_LATENCY",
+    "META_24K",
     "NCCL_TUNING",
     "NVLINK",
     "NVLINK5",
     "PCIE",
+    "SELENE",
+    "SLINGSHOT",
+    "SPECTRUM_X",
     "TIER_BUDGETS",
 ]
 
-_CHECKED = "2026-11-20"
-_CHECKED_2 = "2026-11-22"
 
 ETHERNET = Source(
     title="Wikipedia, 100 Gigabit Ethernet",
     url="https://en.wikipedia.org/wiki/100_Gigabit_Ethernet",
     locator="introduction",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Nominal rate of the standard (IEEE 802.3ba, 802.3ae), each direction of a "
     "full-duplex link. Frames and headers take a few percent of it.",
 )
@@ -43,7 +54,7 @@ KERNEL_LATENCY = Source(
     title="WWT, The Basics of High Performance Networking",
     url="https://www.wwt.com/article/the-basics-of-high-performance-networking",
     locator="The components of HPN",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Kernel to kernel, around 50 us, of which the switch takes less than 0.3 us: sockets "
     "over TCP. RoCE bypasses the kernel and comes close to InfiniBand; use "
     "dataclasses.replace() for it.",
@@ -52,14 +63,14 @@ INFINIBAND = Source(
     title="AI Infrastructure Index, networking and interconnects",
     url="https://alpha-one-index.github.io/ai-infra-index/specs/networking-interconnects.html",
     locator="table 'InfiniBand', column '4x typical'",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Nominal rate of one four-lane port, each direction.",
 )
 NCCL_TUNING = Source(
     title="NCCL, tuning constants",
-    url="https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc",
+    url=NCCL_TUNING_FILE,
     locator="ncclTunerConstantsDefaults.hwLatencies, ring, protocol LL",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="The step latency of small messages that the library itself plans with: 0.6 us over "
     "NVLink, 2.7 us over the network, whatever its generation. Its protocol for large "
     "messages plans with 3.4 and 14 us. The first edition used 0.5 us, and 7 (HDR) or 5 us (NDR).",
@@ -68,7 +79,7 @@ NVLINK = Source(
     title="Wikipedia, NVLink",
     url="https://en.wikipedia.org/wiki/NVLink",
     locator="Principle",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="25 GB/s per link and direction; 12 links on A100, 18 on H100. Data sheets print both "
     "directions together: 600 and 900 GB/s.",
 )
@@ -76,7 +87,7 @@ DGX_H100_REFERENCE = Source(
     title="NVIDIA DGX BasePOD reference architecture",
     url="https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/latest/core-components.html",
     locator="NVIDIA DGX H200 and H100 Systems",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Eight GPUs; four OSFP ports that serve eight single-port ConnectX-7, up to 400 Gb/s "
     "InfiniBand or Ethernet each. Two more dual-port cards serve storage and are not counted.",
 )
@@ -84,32 +95,31 @@ DGX_H100_POWER = Source(
     title="Latif et al. (2025), Single-Node Power Demand During AI Training",
     url="https://arxiv.org/abs/2412.08602",
     locator="abstract",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="The maker's rating of a server of eight H100; 8.4 kW at most were measured.",
 )
 DGX_H100_PRICE = Source(
     title="Epoch AI, training-cost-trends",
     url="https://github.com/epoch-research/training-cost-trends",
     locator="Production cost of a DGX H100 server",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="A sale price of about 270,000 USD, estimated by SemiAnalysis in May 2023. Quotations "
     "of 310,000 USD were seen in 2024.",
 )
 _BEKMAN = "Stas Bekman, Machine Learning Engineering Open Book, Networking"
-_BEKMAN_URL = "https://github.com/stas00/ml-engineering/blob/master/network/README.md"
 
 NVLINK5 = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="table NVLink, column unidirectional",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="18 links, 900 GB/s per direction, within B200, B300, GB200 and GB300 systems alike.",
 )
 DGX_BLACKWELL = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="Inter-node networking, and table of InfiniBand generations",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="DGX B300: eight single-port ConnectX-8 of 800 Gbit/s (XDR). For the DGX B200 as many "
     "ports, one per GPU, of the generation before are assumed.",
 )
@@ -117,56 +127,57 @@ DGX_BLACKWELL_POWER = Source(
     title="NVIDIA GPUs push 1,200W power draw",
     url="https://thedailyscout.com/s/mS-qfkbCluI",
     locator="What actually got bigger?",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="quotes NVIDIA's guides: 14.3 kW (DGX B200) and 14.5 kW (DGX B300) at most",
 )
 GB200_NETWORK = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="InfiniBand, notes on DGX systems",
-    checked=_CHECKED,
+    checked="2026-11-22",
     note="A compute tray of four GPUs has four ConnectX-7 of 400 Gbit/s; 18 trays make the rack.",
 )
 GB200_POWER = Source(
     title="Training clusters, rack-scale computing",
     url="https://kshirol-dev.github.io/learnAI/AIInfrastructure/08-training-clusters.html",
     locator="GB200 NVL72 Specs",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="about 120 kW per rack",
 )
 GB300_NETWORK = Source(
     title="Glenn K. Lockwood, B300",
     url="https://glennklockwood.com/garden/processors/B300",
     locator="GB300 NVL72",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="72 ConnectX-8 (800 Gbit/s each), 130 TB/s of NVLink in both directions together",
 )
 GB300_POWER = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
-    url="https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    url=BEKMAN_ACCELERATORS,
     locator="Power consumption, NVIDIA's GB300 rack-planning example",
-    checked=_CHECKED,
-    note="18 compute trays of 7.5 kW; switches not included",
+    checked="2026-11-22",
+    note="18 compute trays of 7.5 kW are 135 kW; the nine switch trays and the shelves are assumed "
+    "to take 7 kW more, as second-hand reports of 142 kW suggest",
 )
 DGX_A100_NETWORK = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
     url="https://arxiv.org/abs/2104.04473",
     locator="section 5",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Selene, made of DGX A100: eight A100, eight 200 Gbit/s HDR adapters for application "
     "traffic, two more for storage, which are not counted.",
 )
 DGX_A100_POWER = Source(
     title="PCNews 2020, power supplies of the DGX A100",
     url="https://pcnews.ru/news/vycislitelnaa_sistema_nvidia_dgx_a100_ampere_osnasaetsa_sestu_blokami_pitania_po_3_kvt-985106.html",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="Maximum, 6,500 W, from NVIDIA's documentation of May 2020.",
 )
 DGX_A100_PRICE = Source(
     title="Geektopia 2020, NVIDIA announces the DGX A100",
     url="https://geektopia.es/es/technology/2020/05/14/noticias/nvidia-anuncia-el-servidor-dgx-a100-ocho-tesla-a100-desde-200-000-dolares.html",
     locator="headline",
-    checked=_CHECKED,
+    checked="2026-11-20",
     note="From 200,000 USD at launch, with 40 GB GPUs.",
 )
 TIER_BUDGETS = Source(
@@ -177,27 +188,86 @@ H800_SERVER = Source(
     title="DeepSeek-V3's hardware-aware co-design",
     url="https://nemati.ai/blog/en-US/deepseek-v3-new-paper-is-coming-unveiling-the-secrets-of-low-cost-large-model-training-through-hardware-aware-co-design",
     locator="summary",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="2,048 H800 on a fat tree of several planes, with 400 Gbit/s InfiniBand",
 )
 PCIE = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="section PCIe",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="5.0 x16, nominal rate of one direction",
+)
+EFA = Source(
+    title=_BEKMAN,
+    url=BEKMAN_NETWORK,
+    locator="section EFA, and table of inter-node networking",
+    checked="2026-11-22",
+    note="v2: 32 x 100 Gbit/s (p5), v3: 16 x 200 (p5en, trn2), v4: 8 x 400 (p6-b200), 16 x 400 "
+    "(p6-b300)",
+)
+EFA_LATENCY = Source(
+    title="Assumption: a latency between RDMA and sockets",
+    url="https://www.wwt.com/article/the-basics-of-high-performance-networking",
+    locator="The components of HPN",
+    checked="2026-11-22",
+    note="AWS publishes no latency of EFA; 15 us lies between NCCL's 2.7 for a network and 50 for "
+    "TCP.",
+)
+SLINGSHOT = Source(
+    title=_BEKMAN,
+    url=BEKMAN_NETWORK,
+    locator="HPE Slingshot interconnect",
+    checked="2026-11-22",
+    note="200 Gbit/s per link; a node may have several",
+)
+SPECTRUM_X = Source(
+    title=_BEKMAN,
+    url=BEKMAN_NETWORK,
+    locator="Spectrum-X Ethernet, and table of adapters",
+    checked="2026-11-22",
+    note="ConnectX-7 and BlueField-3 have 400 Gbit/s, ConnectX-8 800",
+)
+DGX_2 = Source(
+    title="AI Wiki, NVIDIA DGX B300: history of the DGX",
+    url="https://aiwiki.ai/wiki/nvidia_dgx_b300",
+    locator="The 2018 DGX-2",
+    checked="2026-11-22",
+    note="16 V100 on NVSwitch; eight network ports of 100 Gbit/s are assumed",
+)
+GB200_PRICE = Source(
+    title="Xataka On, Nvidia's AI supercomputer costs $3 million",
+    url="https://www.xatakaon.com/robotics-and-ai/nvidias-ai-supercomputer-costs-3-million-to-operate-it-uses-a-switch-with-nearly-2-miles-of-cable",
+    locator="A cabinet that weighs a ton",
+    checked="2026-11-22",
+    note="an estimate for a GB200 NVL72 of 2024",
+)
+SELENE = Source(
+    title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
+    url="https://arxiv.org/abs/2104.04473",
+    locator="section 5",
+    checked="2026-11-20",
+    note="up to 3,072 A100 with 80 GB, eight HDR adapters per server, a fat tree of three levels",
+)
+META_24K = Source(
+    title="Llama Team (2024), The Llama 3 Herd of Models",
+    url="https://arxiv.org/abs/2407.21783",
+    locator="section 3.3.1, Network",
+    checked="2026-11-22",
+    note="24K GPUs on RoCE, Arista 7800, 400 Gbit/s; eight pods of 3,072, one to seven over the "
+    "spine. Read as summarized by others.",
 )
 AMD_LINKS = Source(
     title=_BEKMAN,
-    url=_BEKMAN_URL,
+    url=BEKMAN_NETWORK,
     locator="table All-to-all bandwidth, column unidirectional",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="seven links of 64 GB/s per direction",
 )
 ICI_LATENCY = Source(
     title="How to Scale Your Model, chapter 3: Sharded matrices and how to multiply them",
     url="https://jax-ml.github.io/scaling-book/sharding/",
     locator="answers to the problems on AllGather",
-    checked=_CHECKED_2,
+    checked="2026-11-22",
     note="about 1 us per hop, whatever the generation",
 )

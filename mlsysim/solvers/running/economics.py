@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.result import InUnit, Result
-from mlsysim.core.types import Datacenter, Fleet, GridProfile
+from mlsysim.core.types import Datacenter, Fleet, GridProfile, RentalOffer
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.registry.infrastructure import Infra
+from mlsysim.registry.offers import usual_offer
 from mlsysim.solvers.arguments import Amount, Noun, Portion
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.running.facility import RunningInputs, as_datacenter, check_power, energy_of
@@ -70,6 +72,8 @@ class EconomicsResult(Result):
     """Power of one server without its devices."""
     pue: float = number()
     """Power usage effectiveness: facility energy over IT energy."""
+    offer_name: str | None
+    """The offer that sets the rent, with its date; `None` where a price was given or known."""
 
     capex_usd = InUnit("capex", "USD")
     """`capex` as a plain number."""
@@ -86,11 +90,16 @@ class EconomicsResult(Result):
 class EconomicsInputs(RunningInputs):
     """What the cost of a fleet depends on. NaN means that a price or a rate was not given."""
 
-    kwh_price: Value = default(lambda i: i.ownership.kwh_price)
+    kwh_price: Value = default(
+        lambda i: first_known(i.datacenter.grid.kwh_price, i.ownership.kwh_price)
+    )
     grid: GridProfile | None
     unit_price: Value = default(lambda i: i.fleet.node.unit_price)
     maintenance_rate: Value = default(lambda i: i.ownership.maintenance_rate)
-    rental_price: Value
+    rental_offer: RentalOffer | None
+    rental_price: Value = default(
+        lambda i: math.nan if i.rental_offer is None else i.rental_offer.price
+    )
     token_throughput: Value
     training_tokens: Value
 
@@ -168,6 +177,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         rental_price: Annotated[
             float | Quantity | None, Amount(unit="USD/h", plain=True, zero=True)
         ] = None,
+        rental_offer: Annotated[RentalOffer | None, Noun(hint="Systems.Lambda_H100")] = None,
         token_throughput: Annotated[float | Quantity | None, Amount(unit="1/s", plain=True)] = None,
         training_tokens: Annotated[float | None, Amount(unit="token", plain=True)] = None,
     ) -> EconomicsResult:
@@ -180,8 +190,8 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         duration_days
             Time in days, or a quantity of time.
         kwh_price
-            Price of electricity in USD per kWh. `None` takes the average industrial price in the
-            United States, wherever the fleet is.
+            Price of electricity in USD per kWh. `None` takes that of the grid for large industrial
+            consumers, and where none is known, that of the United States.
         datacenter
             The facility, for its PUE.
         grid
@@ -198,9 +208,12 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         maintenance_rate
             Repair and support per year, as a share of the purchase price; `None` takes 5%.
         service_life
-            Time over which the purchase price is spread; `None` takes five years.
+            Time over which the purchase price is spread; `None` takes three years.
         rental_price
-            Rent of one device, in USD per hour.
+            Rent of one device, in USD per hour; `None` takes that of `rental_offer`.
+        rental_offer
+            A dated row of `Systems.Offers`, or one of your own. `None` takes the median of the
+            offers on demand for the device, if nothing else tells a price.
         token_throughput
             Tokens that the whole fleet processes, per second.
         training_tokens
@@ -214,8 +227,8 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         Raises
         ------
         ConfigError
-            If an argument is out of range, if neither a purchase price nor a rent is known, or
-            if the power of the servers is not known.
+            If an argument is out of range, if neither a purchase price nor a rent is known, if the
+            offer is for another device, or if the power of the servers is not known.
 
         Notes
         -----
@@ -232,7 +245,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         >>> print(f"{r.capex_usd:,.0f} {r.total_opex_usd:,.0f} {r.tco_usd:,.0f}")
         8,640,000 695,618 9,335,618
         >>> print(f"{r.cost_per_device_hour:.2f}")
-        1.08 USD/h
+        1.59 USD/h
         """
         return cls._answer(locals())
 
@@ -242,7 +255,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         inputs = super().admit(given)
         place = inputs.datacenter or inputs.grid or Infra.Grids.US_Avg
         check_power(inputs)
-        _check_prices(inputs)
+        inputs = _priced(inputs)
         if inputs.training_tokens is not None and inputs.token_throughput is None:
             raise ConfigError(
                 "training_tokens needs the rate at which the fleet processes them: pass "
@@ -256,12 +269,34 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         """Return the only model."""
         return fleet_cost
 
+    @classmethod
+    def rest(
+        cls, values: Mapping[str, Any], inputs: EconomicsInputs
+    ) -> dict[str, Callable[[], Any]]:
+        """Name the offer."""
+        return {"offer_name": lambda: _offer_name(inputs)}
 
-def _check_prices(inputs: EconomicsInputs) -> None:
-    node = inputs.fleet.node
-    given = inputs.gives("unit_price") or inputs.rental_price is not None
+
+def _offer_name(inputs: EconomicsInputs) -> str | None:
+    offer = None if inputs.gives("rental_price") else inputs.rental_offer
+    return None if offer is None else f"{offer.name}, {offer.date}"
+
+
+def _priced(inputs: EconomicsInputs) -> EconomicsInputs:
+    """Return the inputs with an offer, where no price is given and none is known."""
+    node, offer = inputs.fleet.node, inputs.rental_offer
+    if offer is not None and offer.accelerator.name != node.accelerator.name:
+        raise ConfigError(
+            f"rental_offer = {offer.name} is for {offer.accelerator.name}, and the fleet has "
+            f"{node.accelerator.name}: choose an offer for that, or pass rental_price",
+            argument="rental_offer",
+        )
+    given = offer is not None or inputs.gives("unit_price") or inputs.gives("rental_price")
     if given or node.unit_price is not None:
-        return
+        return inputs
+    usual = usual_offer(node.accelerator)
+    if usual is not None:
+        return inputs.but(rental_offer=usual)
     device = node.accelerator.unit_price
     hint = (
         ""
@@ -270,7 +305,8 @@ def _check_prices(inputs: EconomicsInputs) -> None:
         f"{format_number(device * node.accelerators_per_node)})"
     )
     raise ConfigError(
-        f"unit_price is missing: the price of {node.name} is not known{hint}; pass "
+        f"unit_price is missing: the price of {node.name} is not known{hint}, and Systems.Offers "
+        f"has no row for {node.accelerator.name}; pass "
         'unit_price=Q_(..., "USD") for one server with its devices, or rental_price='
         'Q_(..., "USD/h") for one device',
         argument="unit_price",

@@ -9,7 +9,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.inputs import Inputs, default
 from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.types import Datacenter, Fleet, GridProfile
-from mlsysim.registry.operations import OWNERSHIP, POWER_DRAW, Ownership, PowerDraw
+from mlsysim.registry.operations import OWNERSHIP, Ownership, PowerDraw, power_draw_for
 
 __all__ = ["Energy", "RunningInputs", "as_datacenter", "check_power", "energy_of"]
 
@@ -25,7 +25,7 @@ class RunningInputs(Inputs):
     host_power: Value
     """NaN means that it follows from the server's rated power."""
     service_life: Value = default(lambda i: i.ownership.service_life)
-    power_draw: PowerDraw = default(lambda i: POWER_DRAW)
+    power_draw: PowerDraw = default(lambda i: power_draw_for(i.fleet.node.accelerator))
     ownership: Ownership = default(lambda i: OWNERSHIP)
 
     @property

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, where
+from mlsysim.core.numeric import Value, first_known, where
 from mlsysim.core.result import InUnit, Result
 from mlsysim.core.types import Datacenter, Fleet, GridProfile
 from mlsysim.core.units import Quantity
-from mlsysim.registry.operations import EMBODIED_CARBON, EmbodiedCarbon
+from mlsysim.registry.operations import EmbodiedCarbon, embodied_carbon_for
 from mlsysim.solvers.arguments import Amount, Noun, Portion
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.running.facility import RunningInputs, as_datacenter, check_power, energy_of
@@ -69,7 +69,7 @@ class SustainabilityInputs(RunningInputs):
         lambda i: where(i.alone, math.nan * i.embodied.device, i.embodied.device)
     )
     host_carbon: Value = default(lambda i: where(i.alone, 0 * i.embodied.host, i.embodied.host))
-    embodied: EmbodiedCarbon = default(lambda i: EMBODIED_CARBON)
+    embodied: EmbodiedCarbon = default(lambda i: embodied_carbon_for(i.fleet.node))
 
     @property
     def alone(self) -> Value:
@@ -85,9 +85,9 @@ def fleet_footprint(i: SustainabilityInputs) -> dict[str, Any]:
     energy = energy_of(i)
     intensity = i.datacenter.grid.carbon_intensity
     operational = f.operational_carbon(energy.total_energy, intensity)
-    made = f.embodied_carbon(
-        i.fleet.count, i.fleet.node.accelerators_per_node, i.device_carbon, i.host_carbon
-    )
+    of_host: Value = i.fleet.node.devices_per_host
+    per_host = first_known(of_host, i.fleet.node.accelerators_per_node)
+    made = f.embodied_carbon(i.devices / per_host, per_host, i.device_carbon, i.host_carbon)
     embodied = f.amortized_carbon(made, i.duration_days, i.service_life)
     return {
         "carbon_footprint": operational,
@@ -148,14 +148,16 @@ class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
             Power of one server without its devices. `None` takes a share of what the server's
             rated power leaves for it, as measured on one.
         device_carbon
-            CO2 equivalent of making one device, in kg. `None` takes the H100's for the devices of
-            a server. For a standalone device, such as a laptop or a microcontroller, there is no
-            figure, and neither `embodied_carbon` nor `total_carbon` is known.
+            CO2 equivalent of making one device, in kg. `None` takes the B200's for Blackwell and
+            the H100's for all other devices of a server. For a standalone device, such as a laptop
+            or a microcontroller, there is no figure, and neither `embodied_carbon` nor
+            `total_carbon` is known.
         host_carbon
-            CO2 equivalent of making a server without its devices, in kg. `None` takes that of a
-            server for eight GPUs, and zero for a standalone device.
+            CO2 equivalent of making a server without its devices, in kg, or one of the trays that
+            a rack consists of. `None` takes that of a server for eight GPUs or of a tray for four,
+            and zero for a standalone device.
         service_life
-            Time over which the carbon of making the hardware is spread; `None` takes five years.
+            Time over which the carbon of making the hardware is spread; `None` takes three years.
 
         Returns
         -------

@@ -12,7 +12,14 @@ from mlsysim.solvers.layer import Device, head
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
-from mlsysim.solvers.work import inner_width, kv_cache, stored_bytes, stored_weights, token_flops
+from mlsysim.solvers.work import (
+    group_bandwidth,
+    inner_width,
+    kv_cache,
+    stored_bytes,
+    stored_weights,
+    token_flops,
+)
 
 __all__ = ["serve_operators"]
 
@@ -142,9 +149,8 @@ def _all_reduces(i: ServingInputs, tokens: Value) -> Value:
         return 0
     c = i.calibration
     size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
-    each = f.one_shot_all_reduce_time(
-        size, i.tp_size, c.link_efficiency * i.links.bandwidth, c.all_reduce_overhead
-    )
+    bandwidth = group_bandwidth(i.links, c.link_efficiency * i.links.bandwidth, i.tp_size)
+    each = f.one_shot_all_reduce_time(size, i.tp_size, bandwidth, c.all_reduce_overhead)
     return i.conventions.forward_all_reduces * each
 
 

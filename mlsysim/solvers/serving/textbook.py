@@ -9,7 +9,13 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
-from mlsysim.solvers.work import kv_cache, stored_weights, token_flops, weights_read
+from mlsysim.solvers.work import (
+    group_bandwidth,
+    kv_cache,
+    stored_weights,
+    token_flops,
+    weights_read,
+)
 
 __all__ = ["serve_textbook"]
 
@@ -109,5 +115,6 @@ def _all_reduces(i: ServingInputs, tokens_each: Value) -> Value:
     size = f.hidden_state_size(
         tokens_each, i.batch_size, i.model.hidden_dim, i.precision.bytes_per_element
     )
-    all_reduce = f.ring_all_reduce_time(size, i.tp_size, i.links.bandwidth, i.links.latency)
+    bandwidth = group_bandwidth(i.links, i.links.bandwidth, i.tp_size)
+    all_reduce = f.ring_all_reduce_time(size, i.tp_size, bandwidth, i.links.latency)
     return f.layer_all_reduce_time(all_reduce, i.conventions.forward_all_reduces, i.model.layers, 1)

@@ -10,7 +10,7 @@ from mlsysim.core.types.layers import ExpertBlock
 from mlsysim.solvers.layer import mean_over
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import sum_of
+from mlsysim.solvers.work import group_bandwidth, sum_of
 
 __all__ = [
     "DeviceLinks",
@@ -49,15 +49,21 @@ def near_ranks(i: TrainingInputs, ranks: Value, stride: Value) -> Value:
     return f.local_ranks(ranks, f.node_slots(i.fleet.node.accelerators_per_node, stride))
 
 
+def _among(i: TrainingInputs, links: DeviceLinks, ranks: Value) -> Value:
+    """Return a device's bandwidth to a group of this many devices in its node."""
+    return group_bandwidth(i.fleet.node.scale_up, links.local.bandwidth, ranks)
+
+
 def ring(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
     """Return bandwidth and mean latency of a ring through the nodes that a group spans."""
     near = near_ranks(i, ranks, stride)
     local, remote = links.local, links.remote
+    inside = _among(i, links, near)
     return Link(
         where(
             near >= ranks,
-            local.bandwidth,
-            f.group_ring_bandwidth(local.bandwidth, remote.bandwidth, near),
+            inside,
+            f.group_ring_bandwidth(inside, remote.bandwidth, near),
         ),
         f.group_hop_latency(ranks, near, local.latency, remote.latency),
     )
@@ -121,7 +127,7 @@ def neighbor_link(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: V
     """
     inside = near_ranks(i, ranks, stride) >= ranks
     return Link(
-        where(inside, links.local.bandwidth, links.remote.bandwidth),
+        where(inside, _among(i, links, 2), links.remote.bandwidth),
         where(inside, links.local.latency, links.remote.latency),
     )
 
@@ -157,11 +163,12 @@ def context_times(
     size = f.head_swap_size(
         w.own_tokens, a.width, a.kv_heads, a.head_dim, i.tp_size, swap, i.precision.training_bytes
     )
+    near = near_ranks(i, swap, i.tp_size)
     swapped = (2 + again) * f.node_all_to_all_time(
         size,
         swap,
-        near_ranks(i, swap, i.tp_size),
-        links.local.bandwidth,
+        near,
+        _among(i, links, near),
         2 * links.local.latency,
         links.remote.bandwidth,
         2 * links.remote.latency,
@@ -177,7 +184,7 @@ def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value
     several = i.fleet.count > 1
     transfer = f.point_to_point_time(
         w.hidden_state / i.tp_size,
-        where(several, links.remote.bandwidth, links.local.bandwidth),
+        where(several, links.remote.bandwidth, _among(i, links, 2)),
         where(several, links.remote.latency, links.local.latency),
     )
     return f.pipeline_transfer_time(transfer, i.microbatch_count, i.virtual_stages, i.pp_size)
@@ -200,6 +207,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     # A device sends to all others, or to one in each of the other nodes, which passes tokens on.
     others = where(by_node, nodes - 1, i.ep_size - near)
     latency = (near - 1) * links.local.latency + others * links.remote.latency
+    local = _among(i, links, near)
     exchanges = []
     for group in i.model.groups:
         block = group.feed_forward
@@ -212,9 +220,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
             by_node, f.copies_by_node(visits, nodes, most), f.copies_by_expert(visits, nodes)
         )
         both = [
-            f.expert_dispatch_time(
-                size, inside, outside, links.local.bandwidth, links.remote.bandwidth, latency
-            )
+            f.expert_dispatch_time(size, inside, outside, local, links.remote.bandwidth, latency)
             for size in (out, back)
         ]
         exchanges.append((2 + i.recompute.matrix_share) * group.count * sum_of(both))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.units import dress, format_number
-from mlsysim.registry.calibration.machines import Machines, machine_for
+from mlsysim.registry.calibration.machines import WITHOUT_RUNS, machine_for
 from mlsysim.registry.calibration.training import MEASURED, MEASURED_FORMATS
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import training_memory
@@ -45,7 +45,7 @@ def outside(i: TrainingInputs) -> list[str]:
             found.append(f"{name} = {value:,} is above {most:,}, the most of any measured run")
     if i.precision.name not in MEASURED_FORMATS:
         found.append(f"no measured run computed in {i.precision.name}")
-    if machine_for(i.device.generation, i.device.name) is Machines.Uncalibrated:
+    if machine_for(i.device.generation, i.device.name) in WITHOUT_RUNS:
         found.append(f"no run was measured on {i.device.name}")
     return found
 

@@ -1,0 +1,190 @@
+"""NVIDIA's data center chips outside the servers of eight: cards, superchips, and Rubin."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import cards
+from mlsysim.registry.sources import hardware as src
+
+
+class Cards(Catalog):
+    """Cards, superchips, and what is announced."""
+
+    L4 = Accelerator(
+        name="NVIDIA L4",
+        release_year=2023,
+        generation="ada",
+        compute=Compute(
+            fp32=Q_(30.3, "TFLOP/s"),
+            fp16=Q_(121, "TFLOP/s"),
+            bf16=Q_(121, "TFLOP/s"),
+            fp8=Q_(242, "TFLOP/s"),
+            int8=Q_(242, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(300, "GB/s"), reported=Q_(23_034, "MiB")),
+        tdp=Q_(72, "W"),
+        host_bandwidth=Q_(32, "GB/s"),
+        source=cards.L4_AIC,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute.fp32": src.ASSUMPTION,
+            "memory.reported": src.REPORTED_BY_MODAL,
+        },
+        estimated=frozenset({"compute.fp32", "release_year"}),
+    )
+    """Inference card (Ada) that needs only slot power."""
+
+    L40S = Accelerator(
+        name="NVIDIA L40S",
+        release_year=2023,
+        generation="ada",
+        compute=Compute(
+            fp32=Q_(91.6, "TFLOP/s"),
+            tf32=Q_(183, "TFLOP/s"),
+            fp16=Q_(362.05, "TFLOP/s"),
+            bf16=Q_(362.05, "TFLOP/s"),
+            fp8=Q_(733, "TFLOP/s"),
+            int8=Q_(733, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(48, "GB"), bandwidth=Q_(864, "GB/s"), reported=Q_(46_068, "MiB")),
+        tdp=Q_(350, "W"),
+        host_bandwidth=Q_(32, "GB/s"),
+        source=cards.L40S_AIC,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute.fp32": cards.BEKMAN_RATES,
+            "compute.tf32": cards.BEKMAN_RATES,
+        },
+        estimated=frozenset({"release_year"}),
+    )
+    """Card for inference and graphics (Ada), with GDDR6 and no NVLink."""
+
+    A10G = Accelerator(
+        name="NVIDIA A10G",
+        release_year=2021,
+        generation="ga10x",
+        compute=Compute(
+            fp32=Q_(35, "TFLOP/s"),
+            fp16=Q_(70, "TFLOP/s"),
+            bf16=Q_(70, "TFLOP/s"),
+            int8=Q_(140, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(600, "GB/s")),
+        tdp=Q_(300, "W"),
+        host_bandwidth=Q_(32, "GB/s"),
+        source=cards.A10G,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "tdp": src.ASSUMPTION,
+            "host_bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "host_bandwidth", "release_year", "tdp"}),
+    )
+    """The card of AWS g5. NVIDIA publishes no data sheet: the rates and the power are what others
+    print."""
+
+    RTX_PRO_6000 = Accelerator(
+        name="NVIDIA RTX PRO 6000 Blackwell Server Edition",
+        release_year=2025,
+        generation="blackwell_rtx",
+        compute=Compute(
+            fp16=Q_(467.8, "TFLOP/s"),
+            bf16=Q_(467.8, "TFLOP/s"),
+            fp8=Q_(935.6, "TFLOP/s"),
+            int8=Q_(935.6, "TOPS"),
+            fp4=Q_(1871.2, "TFLOP/s"),
+        ),
+        memory=Memory(
+            capacity=Q_(96, "GB"), bandwidth=Q_(1792, "GB/s"), reported=Q_(97_887, "MiB")
+        ),
+        tdp=Q_(600, "W"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=cards.RTX_PRO_6000_AIC,
+        field_sources={"release_year": src.ASSUMPTION},
+        estimated=frozenset({"release_year"}),
+    )
+    """Card with the graphics chip of the Blackwell generation, which is another than the B200's."""
+
+    H100_NVL = Accelerator(
+        name="NVIDIA H100 NVL 94GB",
+        release_year=2023,
+        generation="hopper",
+        compute=Compute(
+            fp64=Q_(60, "TFLOP/s"),
+            fp32=Q_(60, "TFLOP/s"),
+            tf32=Q_(418, "TFLOP/s"),
+            fp16=Q_(835.5, "TFLOP/s"),
+            bf16=Q_(835.5, "TFLOP/s"),
+            fp8=Q_(1670.5, "TFLOP/s"),
+            int8=Q_(1670.5, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(94, "GB"), bandwidth=Q_(3900, "GB/s")),
+        tdp=Q_(400, "W"),
+        interconnect_bandwidth=Q_(300, "GB/s"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=cards.BEKMAN_MEMORY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "tdp": cards.BEKMAN_POWER,
+            "interconnect_bandwidth": src.ASSUMPTION,
+            "host_bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset(
+            {"compute", "host_bandwidth", "interconnect_bandwidth", "release_year"}
+        ),
+    )
+    """The H100 as a card with HBM3, in pairs on a bridge. We have read no rates of it: those of the
+    H200 NVL are assumed."""
+
+    GH200 = Accelerator(
+        name="NVIDIA GH200 96GB",
+        release_year=2023,
+        generation="hopper",
+        compute=Compute(
+            fp32=Q_(67, "TFLOP/s"),
+            tf32=Q_(494.5, "TFLOP/s"),
+            fp16=Q_(989, "TFLOP/s"),
+            bf16=Q_(989, "TFLOP/s"),
+            fp8=Q_(1979, "TFLOP/s"),
+            int8=Q_(1979, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(96, "GB"), bandwidth=Q_(4000, "GB/s")),
+        tdp=Q_(900, "W"),
+        interconnect_bandwidth=Q_(450, "GB/s"),
+        host_bandwidth=Q_(450, "GB/s"),
+        source=cards.BEKMAN_RATES,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "memory": cards.BEKMAN_MEMORY,
+            "tdp": cards.GH200_POWER,
+            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+            "host_bandwidth": cards.BEKMAN_LINKS,
+        },
+        estimated=frozenset({"release_year"}),
+    )
+    """A Hopper GPU with an Arm processor on one module: the host is seven times as near as over
+    PCIe. The power is that of the module."""
+
+    Rubin = Accelerator(
+        name="NVIDIA Rubin (preliminary)",
+        release_year=2026,
+        generation="rubin",
+        compute=Compute(
+            fp32=Q_(130, "TFLOP/s"),
+            tf32=Q_(2000, "TFLOP/s"),
+            fp16=Q_(4000, "TFLOP/s"),
+            bf16=Q_(4000, "TFLOP/s"),
+            fp8=Q_(17500, "TFLOP/s"),
+            int8=Q_(2500, "TOPS"),
+            fp4=Q_(35000, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(288, "GB"), bandwidth=Q_(22000, "GB/s")),
+        tdp=Q_(1800, "W"),
+        interconnect_bandwidth=Q_(1800, "GB/s"),
+        source=cards.RUBIN,
+        field_sources={"tdp": src.ASSUMPTION, "interconnect_bandwidth": cards.BEKMAN_LINKS},
+        estimated=frozenset({"compute", "interconnect_bandwidth", "memory", "release_year", "tdp"}),
+    )
+    """Announced, not shipped: every figure may change. The power is not disclosed."""

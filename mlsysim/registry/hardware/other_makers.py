@@ -1,0 +1,115 @@
+"""Accelerators of Amazon and Intel, and Google's small TPU."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import cards
+from mlsysim.registry.sources import hardware as src
+
+
+class AmazonIntel(Catalog):
+    """Amazon, Intel, and TPU v5e."""
+
+    TPUv5e = Accelerator(
+        name="Google TPU v5e",
+        release_year=2023,
+        generation="tpu_v5e",
+        compute=Compute(bf16=Q_(197, "TFLOP/s"), int8=Q_(393, "TOPS")),
+        memory=Memory(capacity=Q_(16, "GB"), bandwidth=Q_(819, "GB/s")),
+        tdp=Q_(200, "W"),
+        interconnect_bandwidth=Q_(200, "GB/s"),
+        source=cards.CLOUD_TPU_V5E,
+        field_sources={"release_year": src.ASSUMPTION, "tdp": src.ASSUMPTION},
+        estimated=frozenset({"release_year", "tdp"}),
+    )
+    """One chip of a 2D torus: four inter-chip links of 50 GB/s per direction. Google publishes no
+    power; the guess takes a TPU v4's."""
+
+    Trainium2 = Accelerator(
+        name="AWS Trainium2",
+        release_year=2024,
+        generation="trainium2",
+        compute=Compute(
+            fp32=Q_(181, "TFLOP/s"),
+            tf32=Q_(667, "TFLOP/s"),
+            fp16=Q_(667, "TFLOP/s"),
+            bf16=Q_(667, "TFLOP/s"),
+            fp8=Q_(1299, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(2900, "GB/s")),
+        tdp=Q_(500, "W"),
+        interconnect_bandwidth=Q_(640, "GB/s"),
+        source=cards.TRAINIUM2,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "tdp": src.ASSUMPTION,
+            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+        },
+        estimated=frozenset({"release_year", "tdp"}),
+    )
+    """Eight cores on a chip, 16 chips in a 2D torus of a server. AWS publishes no power."""
+
+    Trainium3 = Accelerator(
+        name="AWS Trainium3",
+        release_year=2025,
+        generation="trainium3",
+        compute=Compute(
+            fp32=Q_(183, "TFLOP/s"),
+            tf32=Q_(671, "TFLOP/s"),
+            fp16=Q_(671, "TFLOP/s"),
+            bf16=Q_(671, "TFLOP/s"),
+            fp8=Q_(2517, "TFLOP/s"),
+            fp4=Q_(2517, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(144, "GiB"), bandwidth=Q_(4900, "GB/s")),
+        tdp=Q_(1000, "W"),
+        interconnect_bandwidth=Q_(1280, "GB/s"),
+        source=cards.TRAINIUM3,
+        field_sources={"tdp": src.ASSUMPTION},
+        estimated=frozenset({"interconnect_bandwidth", "tdp"}),
+    )
+    """Eight cores on a chip. Its fp8 and fp4 are the block formats MXFP8 and MXFP4, at one rate.
+    AWS publishes no power."""
+
+    Gaudi2 = Accelerator(
+        name="Intel Gaudi 2",
+        release_year=2022,
+        generation="gaudi2",
+        compute=Compute(bf16=Q_(432, "TFLOP/s"), fp8=Q_(865, "TFLOP/s")),
+        memory=Memory(capacity=Q_(96, "GB"), bandwidth=Q_(2460, "GB/s")),
+        tdp=Q_(600, "W"),
+        interconnect_bandwidth=Q_(300, "GB/s"),
+        source=cards.BEKMAN_RATES,
+        field_sources={
+            "release_year": cards.BEKMAN_MEMORY,
+            "memory": cards.BEKMAN_MEMORY,
+            "tdp": cards.BEKMAN_POWER,
+            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+        },
+    )
+    """Two matrix engines and 24 Ethernet ports of 100 Gbit/s, of which 21 lead to the seven peers
+    of a server. Other formats have no published rate."""
+
+    Gaudi3 = Accelerator(
+        name="Intel Gaudi 3",
+        release_year=2024,
+        generation="gaudi3",
+        compute=Compute(
+            fp32=Q_(229, "TFLOP/s"),
+            tf32=Q_(459, "TFLOP/s"),
+            bf16=Q_(1677, "TFLOP/s"),
+            fp8=Q_(1677, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(3700, "GB/s")),
+        tdp=Q_(900, "W"),
+        interconnect_bandwidth=Q_(600, "GB/s"),
+        source=cards.BEKMAN_RATES,
+        field_sources={
+            "release_year": cards.BEKMAN_MEMORY,
+            "memory": cards.BEKMAN_MEMORY,
+            "tdp": cards.BEKMAN_POWER,
+            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+        },
+    )
+    """Eight matrix engines at the 1,600 MHz that shipped (the white paper has 1,750), as fast in
+    bf16 as in fp8, and 24 Ethernet ports of 200 Gbit/s."""

@@ -1,0 +1,206 @@
+"""Offers: what renting a device cost on one day.
+
+Offers for one device differ by a factor of 3 and change by the month, so a price is a row with a
+date. `EconomicsSolver` takes any of them, or one of your own.
+"""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Accelerator, Commitment, RentalOffer, Source
+from mlsysim.core.units import Q_
+from mlsysim.registry.hardware import Hardware
+from mlsysim.registry.sources import offers as src
+
+__all__ = ["Offers", "usual_offer"]
+
+
+def _offer(
+    name: str,
+    accelerator: Accelerator,
+    price: float,
+    source: Source,
+    *,
+    date: str,
+    commitment: Commitment = "on demand",
+    region: str = "",
+    dated: bool = True,
+) -> RentalOffer:
+    """Return an offer: USD per device and hour. Its name begins with the provider's."""
+    return RentalOffer(
+        name=name,
+        source=source,
+        accelerator=accelerator,
+        provider=name.split(",")[0].split(" p")[0],
+        region=region,
+        commitment=commitment,
+        date=date,
+        price=Q_(price, "USD/h"),
+        estimated=frozenset(() if dated else ("date",)),
+    )
+
+
+class Offers(Catalog):
+    """Rents by provider, commitment and date."""
+
+    AWS_H100 = _offer("AWS p5, H100", Hardware.H100, 6.88, src.COMPUX, date="2026-03")
+    """p5.48xlarge, an eighth."""
+
+    AWS_H100_Block = _offer(
+        "AWS p5, H100, capacity block",
+        Hardware.H100,
+        4.916,
+        src.AWS_BLOCKS,
+        date="2024-12",
+        commitment="block",
+        region="us-east-2",
+    )
+    """Reserved for days or weeks, paid in advance."""
+
+    AWS_H200 = _offer("AWS p5en, H200", Hardware.H200, 8.0, src.PACKET, date="2026-06")
+    """p5en.48xlarge, an eighth."""
+
+    AWS_H200_Block = _offer(
+        "AWS p5e, H200, capacity block",
+        Hardware.H200,
+        5.408,
+        src.AWS_BLOCKS,
+        date="2024-12",
+        commitment="block",
+        region="us-east-2",
+    )
+    """Reserved for days or weeks, paid in advance."""
+
+    AWS_B200 = _offer("AWS p6, B200", Hardware.B200, 14.24, src.PACKET, date="2026-06")
+    """p6-b200.48xlarge, an eighth."""
+
+    AWS_A100_Block = _offer(
+        "AWS p4d, A100, capacity block",
+        Hardware.A100_40GB,
+        1.844,
+        src.AWS_BLOCKS,
+        date="2024-12",
+        commitment="block",
+        region="us-east-2",
+    )
+    """Reserved for days or weeks, paid in advance."""
+
+    Lambda_H100 = _offer("Lambda, H100", Hardware.H100, 3.78, src.TECHBYTES, date="2026-05-07")
+    """One H100 SXM."""
+
+    Lambda_H100_PCIe = _offer(
+        "Lambda, H100 PCIe", Hardware.H100_PCIe, 2.86, src.TECHBYTES, date="2026-05-07"
+    )
+    """One card."""
+
+    Lambda_A100_40GB = _offer(
+        "Lambda, A100", Hardware.A100_40GB, 1.48, src.TECHBYTES, date="2026-05-07"
+    )
+    """One A100 of 40 GB."""
+
+    Modal_H100 = _offer("Modal, H100", Hardware.H100, 3.9492, src.TECHBYTES, date="2026-05-07")
+    """By the second of use."""
+
+    Modal_A100 = _offer("Modal, A100", Hardware.A100, 2.4984, src.TECHBYTES, date="2026-05-07")
+    """By the second of use."""
+
+    Modal_L40S = _offer("Modal, L40S", Hardware.L40S, 1.9512, src.TECHBYTES, date="2026-05-07")
+    """By the second of use."""
+
+    Modal_L4 = _offer("Modal, L4", Hardware.L4, 0.7992, src.TECHBYTES, date="2026-05-07")
+    """By the second of use."""
+
+    Modal_T4 = _offer("Modal, T4", Hardware.T4, 0.5904, src.TECHBYTES, date="2026-05-07")
+    """By the second of use."""
+
+    RunPod_H100 = _offer("RunPod, H100", Hardware.H100, 3.49, src.CLIFF, date="2026-05-18")
+    """H100 SXM."""
+
+    Spheron_H200 = _offer("Spheron, H200", Hardware.H200, 4.54, src.SPHERON, date="2026-03-17")
+    """H200 SXM."""
+
+    Spheron_B200 = _offer("Spheron, B200", Hardware.B200, 6.03, src.SPHERON, date="2026-03-17")
+    """B200 SXM."""
+
+    Spheron_B200_Spot = _offer(
+        "Spheron, B200, spot",
+        Hardware.B200,
+        2.25,
+        src.SPHERON_B200,
+        date="2026-03-19",
+        commitment="spot",
+    )
+    """May be taken away."""
+
+    Spheron_GB200 = _offer("Spheron, GB200", Hardware.GB200, 4.54, src.SPHERON, date="2026-03-17")
+    """Half of 9.08 for a superchip of two GPUs."""
+
+    Packet_H200 = _offer("packet.ai, H200", Hardware.H200, 2.25, src.PACKET, date="2026-06")
+    """H200 SXM."""
+
+    Packet_B200 = _offer("packet.ai, B200", Hardware.B200, 3.75, src.PACKET, date="2026-06")
+    """B200 SXM."""
+
+    Packet_RTX_PRO_6000 = _offer(
+        "packet.ai, RTX PRO 6000", Hardware.RTX_PRO_6000, 0.66, src.PACKET, date="2026-06"
+    )
+    """One card."""
+
+    Market_H200_1Y = _offer(
+        "Market, H200, 1 year",
+        Hardware.H200,
+        3.2,
+        src.YOBITEL,
+        date="2026-07",
+        commitment="1 year",
+        dated=False,
+    )
+    """What the market settles at."""
+
+    Market_H200_3Y = _offer(
+        "Market, H200, 3 years",
+        Hardware.H200,
+        2.55,
+        src.YOBITEL,
+        date="2026-07",
+        commitment="3 years",
+        dated=False,
+    )
+    """What the market settles at."""
+
+    TensorWave_MI300X = _offer(
+        "TensorWave, MI300X", Hardware.MI300X, 1.5, src.CLIFF, date="2026-05-18"
+    )
+    """One GPU."""
+
+    Vultr_MI300X = _offer("Vultr, MI300X", Hardware.MI300X, 1.85, src.CLIFF, date="2026-05-18")
+    """One GPU."""
+
+    Azure_MI300X = _offer("Azure, MI300X", Hardware.MI300X, 6.0, src.CLIFF, date="2026-05-18")
+    """An eighth of a server."""
+
+    Crusoe_MI300X_Spot = _offer(
+        "Crusoe, MI300X, spot",
+        Hardware.MI300X,
+        1.71,
+        src.CLIFF,
+        date="2026-05-18",
+        commitment="spot",
+    )
+    """May be taken away."""
+
+    TensorWave_MI325X = _offer(
+        "TensorWave, MI325X", Hardware.MI325X, 1.95, src.CLIFF, date="2026-05-18"
+    )
+    """One GPU."""
+
+
+def usual_offer(accelerator: Accelerator) -> RentalOffer | None:
+    """Return the median of a device's offers on demand, the lower of two; `None` without any."""
+    found = [
+        row
+        for row in Offers
+        if isinstance(row, RentalOffer)
+        and row.commitment == "on demand"
+        and row.accelerator.name == accelerator.name
+    ]
+    found.sort(key=lambda row: row.si("price"))
+    return found[(len(found) - 1) // 2] if found else None

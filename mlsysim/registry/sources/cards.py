@@ -1,0 +1,157 @@
+"""Sources of cards, of other makers' chips, and of workstations and boards since 2022."""
+
+from mlsysim.core.types import Source
+from mlsysim.registry.sources.repositories import (
+    AICONFIGURATOR,
+    BEKMAN_ACCELERATORS,
+    BEKMAN_NETWORK,
+)
+
+L4_AIC = Source(
+    title="NVIDIA, aiconfigurator, system l4",
+    url=f"{AICONFIGURATOR}/l4.yaml",
+    locator="gpu and node",
+    checked="2026-11-22",
+    note="dense; NVIDIA's page prints the rates with sparsity",
+)
+L40S_AIC = Source(
+    title="NVIDIA, aiconfigurator, system l40s",
+    url=f"{AICONFIGURATOR}/l40s.yaml",
+    locator="gpu and node",
+    checked="2026-11-22",
+    note="dense; eight per server on PCIe 4.0, with 400 Gbit/s each",
+)
+RTX_PRO_6000_AIC = Source(
+    title="NVIDIA, aiconfigurator, system rtx_pro_6000_server",
+    url=f"{AICONFIGURATOR}/rtx_pro_6000_server.yaml",
+    locator="gpu and node",
+    checked="2026-11-22",
+    note="dense, at the 2,430 MHz and with the 97,887 MiB that a server reports; eight per server "
+    "on PCIe 5.0",
+)
+A10G = Source(
+    title="Baseten, NVIDIA A10 vs A10G for ML model inference",
+    url="https://www.baseten.co/blog/nvidia-a10-vs-a10g-for-ml-model-inference/",
+    locator="A10 vs A10G spec breakdown",
+    checked="2026-11-22",
+    note="24 GB at 600 GB/s; the tensor rate is below the A10's",
+)
+BEKMAN_RATES = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url=BEKMAN_ACCELERATORS,
+    locator="TFLOPS comparison table",
+    checked="2026-11-22",
+    note="dense, without sparsity",
+)
+BEKMAN_MEMORY = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url=BEKMAN_ACCELERATORS,
+    locator="Accelerator memory size and speed, tables and notes",
+    checked="2026-11-22",
+)
+BEKMAN_POWER = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url=BEKMAN_ACCELERATORS,
+    locator="Power consumption, table with vendor terms",
+    checked="2026-11-22",
+)
+BEKMAN_LINKS = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url=BEKMAN_NETWORK,
+    locator="tables All-to-all bandwidth, NVLink and NVLink-C2C, column unidirectional",
+    checked="2026-11-22",
+    note="per direction; vendors print twice this",
+)
+GAUDI_PORTS = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Networking",
+    url=BEKMAN_NETWORK,
+    locator="Inter-node networking, rows Gaudi2 and Gaudi3 with notes",
+    checked="2026-11-22",
+    note="24 ports a server lead out of it, three of each chip's 24; the other 21 stay inside",
+)
+GH200_POWER = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url=BEKMAN_ACCELERATORS,
+    locator="Maximum Achievable Matmul FLOPS, row GH200",
+    checked="2026-11-22",
+    note="900 W for the module, its processor included",
+)
+RUBIN = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url=BEKMAN_ACCELERATORS,
+    locator="tables of announced accelerators",
+    checked="2026-11-22",
+    note="preliminary: what NVIDIA announced before any part shipped",
+)
+TRAINIUM2 = Source(
+    title="AWS Neuron, Trainium2 architecture",
+    url="https://awsdocs-neuron.readthedocs-hosted.com/en/v2.29.0/_sources/about-neuron/arch/neuron-hardware/trainium2.rst",
+    locator="Trainium2 chip components",
+    checked="2026-11-22",
+    note="dense; 96 GiB at 2.9 TB/s",
+)
+TRAINIUM3 = Source(
+    title="AWS Neuron, Trainium3 architecture",
+    url="https://awsdocs-neuron.readthedocs-hosted.com/en/v2.29.1/_sources/about-neuron/arch/neuron-hardware/trainium3.rst",
+    locator="NeuronCore-v4, chip components",
+    checked="2026-11-22",
+    note="dense; NeuronLink-v4 of 2.56 TB/s is taken to be both directions together",
+)
+CLOUD_TPU_V5E = Source(
+    title="Google Cloud, TPU v5e",
+    url="https://docs.cloud.google.com/tpu/docs/v5e",
+    locator="System architecture, table of key specifications",
+    checked="2026-11-22",
+    note="the inter-chip rate of 400 GB/s is both directions together; 6.4 Tbit/s of the data "
+    "center's network for a pod of 256 chips",
+)
+RTX_4090 = Source(
+    title="HMC, NVIDIA GeForce RTX 4090",
+    url="https://hmc-tech.com/gpus/nvidia-geforce-rtx-4090-vs-nvidia-rtx-pro-5000-blackwell",
+    locator="Peak OPS, rows with 32-bit sums",
+    checked="2026-11-22",
+    note="dense; with 16-bit sums the rates are twice as high",
+)
+RTX_5090 = Source(
+    title="Linux Format, NVIDIA GeForce RTX 5090",
+    url="https://pocketmags.com/linux-format-magazine/may-2025/articles/nvidia-geforce-rtx-5090",
+    locator="Specs",
+    checked="2026-11-22",
+    note="838 TFLOP/s in fp16 and 3,352 in fp4, with sparsity and 16-bit sums; the row halves them "
+    "for dense products, and once more in fp16 and fp8 for 32-bit sums",
+)
+DGX_SPARK = Source(
+    title="The DGX Spark and the Reality of Local AI Hardware in 2026",
+    url="https://www.starryhope.com/ai/dgx-spark-local-ai-hardware-landscape",
+    locator="introduction, The Bandwidth Bottleneck",
+    checked="2026-11-22",
+    note="128 GB, 273 GB/s, one petaflop in fp4 with sparsity",
+)
+STRIX_HALO = Source(
+    title="Agentic Brew, NVIDIA Spark against AMD Strix Halo",
+    url="https://www.agenticbrew.ai/news/e059bc1a-f9bc-48e9-8df5-5479bdaeb6d4/local-ai-inference-hardware-nvidia-spark-vs-amd",
+    locator="Under the Hood",
+    checked="2026-11-22",
+    note="256 GB/s; 40 compute units, 2,560 lanes",
+)
+M5 = Source(
+    title="The Decoder, Apple's M5 chip",
+    url="https://the-decoder.com/apples-m5-chip-brings-faster-ai-to-macbook-ipad-and-vision-pro/",
+    locator="both paragraphs, after Apple's press release",
+    checked="2026-11-22",
+    note="153 GB/s, up to 32 GB; more than four times the M4's peak of the GPU, which has no rate",
+)
+AGX = Source(
+    title="Fixstars, Jetson AGX Orin vs AGX Thor",
+    url="https://blog.us.fixstars.com/?p=1855&preview=true",
+    locator="Platform transition",
+    checked="2026-11-22",
+    note="AGX Orin: 2022, 60 W, 275 sparse TOPS with the fixed-function engines. AGX Thor: 2025",
+)
+THOR = Source(
+    title="Learn AI Visually, Jetson Thor",
+    url="https://learnaivisually.com/ai-explained/jetson-thor-edge-blackwell",
+    locator="The news",
+    checked="2026-11-22",
+    note="2,070 TFLOP/s in fp4 with sparsity, 40 to 130 W",
+)
