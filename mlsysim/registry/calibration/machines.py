@@ -88,8 +88,8 @@ class Machines(Catalog):
 
     A100 = _machine(
         "A100",
-        told={"gemm_efficiency": 0.773, "attention_efficiency": 0.669, "nic_efficiency": 0.836},
-        population={"attention_half": 465.0, "link_efficiency": 0.769},
+        told={"gemm_efficiency": 0.773, "attention_efficiency": 0.68, "nic_efficiency": 0.835},
+        population={"attention_half": 463.0, "link_efficiency": 0.769},
     )
     """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
 
@@ -97,19 +97,19 @@ class Machines(Catalog):
         "H100",
         told={
             "gemm_efficiency": 0.691,
-            "gemm_efficiency_fp8": 0.76,
-            "attention_efficiency": 0.378,
+            "gemm_efficiency_fp8": 0.763,
+            "attention_efficiency": 0.384,
             "nic_efficiency": 0.895,
         },
-        population={"attention_half": 711.0, "link_efficiency": 0.763},
+        population={"attention_half": 701.0, "link_efficiency": 0.763},
     )
     """H100 SXM with 80 GB, 700 W."""
 
     H100_HBM2e = _machine(
         "H100 with HBM2e, 500 W",
         told={
-            "gemm_efficiency": 0.563,
-            "gemm_efficiency_fp8": 0.774,
+            "gemm_efficiency": 0.565,
+            "gemm_efficiency_fp8": 0.778,
             "attention_efficiency": 0.336,
         },
         population={"attention_half": 535.0, "link_efficiency": 0.762, "nic_efficiency": 0.944},
@@ -118,8 +118,8 @@ class Machines(Catalog):
 
     H200 = _machine(
         "H200",
-        told={"gemm_efficiency_fp8": 0.659, "attention_efficiency": 0.492},
-        population={"attention_half": 522.0, "link_efficiency": 0.766, "nic_efficiency": 0.856},
+        told={"gemm_efficiency_fp8": 0.663, "attention_efficiency": 0.497},
+        population={"attention_half": 520.0, "link_efficiency": 0.767, "nic_efficiency": 0.855},
     )
     """H200 SXM."""
 
@@ -127,10 +127,10 @@ class Machines(Catalog):
         "B200",
         told={
             "gemm_efficiency": 0.578,
-            "gemm_efficiency_fp8": 0.614,
-            "gemm_efficiency_fp4": 0.518,
-            "attention_efficiency": 0.53,
-            "attention_half": 776.0,
+            "gemm_efficiency_fp8": 0.618,
+            "gemm_efficiency_fp4": 0.521,
+            "attention_efficiency": 0.542,
+            "attention_half": 749.0,
         },
         population={"link_efficiency": 0.749, "nic_efficiency": 0.808},
     )
@@ -140,8 +140,8 @@ class Machines(Catalog):
         "B200, power limited",
         told={},
         population={
-            "gemm_efficiency_fp8": 0.513,
-            "attention_efficiency": 0.418,
+            "gemm_efficiency_fp8": 0.515,
+            "attention_efficiency": 0.419,
             "attention_half": 515.0,
             "link_efficiency": 0.768,
             "nic_efficiency": 0.85,
@@ -152,14 +152,14 @@ class Machines(Catalog):
     B300 = _machine(
         "B300",
         told={
-            "gemm_efficiency_fp8": 0.704,
-            "gemm_efficiency_fp4": 0.525,
-            "attention_efficiency": 0.56,
+            "gemm_efficiency_fp8": 0.705,
+            "gemm_efficiency_fp4": 0.526,
+            "attention_efficiency": 0.576,
         },
         population={
-            "gemm_efficiency": 0.747,
-            "attention_half": 457.0,
-            "link_efficiency": 0.76,
+            "gemm_efficiency": 0.748,
+            "attention_half": 455.0,
+            "link_efficiency": 0.761,
             "nic_efficiency": 0.834,
         },
     )
@@ -167,10 +167,10 @@ class Machines(Catalog):
 
     MI300X = _machine(
         "MI300X",
-        told={"attention_efficiency": 0.169},
+        told={"attention_efficiency": 0.172},
         population={
-            "gemm_efficiency_fp8": 0.617,
-            "attention_half": 646.0,
+            "gemm_efficiency_fp8": 0.619,
+            "attention_half": 643.0,
             "link_efficiency": 0.768,
             "nic_efficiency": 0.85,
         },
