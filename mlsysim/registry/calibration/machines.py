@@ -88,51 +88,51 @@ class Machines(Catalog):
 
     A100 = _machine(
         "A100",
-        told={"gemm_efficiency": 0.773, "attention_efficiency": 0.68, "nic_efficiency": 0.835},
-        population={"attention_half": 463.0, "link_efficiency": 0.769},
+        told={"gemm_efficiency": 0.772, "attention_efficiency": 0.674, "nic_efficiency": 0.836},
+        population={"attention_half": 465.0, "link_efficiency": 0.769},
     )
     """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
 
     H100 = _machine(
         "H100",
         told={
-            "gemm_efficiency": 0.691,
-            "gemm_efficiency_fp8": 0.763,
-            "attention_efficiency": 0.384,
-            "nic_efficiency": 0.895,
+            "gemm_efficiency": 0.69,
+            "gemm_efficiency_fp8": 0.771,
+            "attention_efficiency": 0.381,
+            "nic_efficiency": 0.827,
         },
-        population={"attention_half": 701.0, "link_efficiency": 0.763},
+        population={"attention_half": 709.0, "link_efficiency": 0.776},
     )
     """H100 SXM with 80 GB, 700 W."""
 
     H100_HBM2e = _machine(
         "H100 with HBM2e, 500 W",
         told={
-            "gemm_efficiency": 0.565,
-            "gemm_efficiency_fp8": 0.778,
+            "gemm_efficiency": 0.564,
+            "gemm_efficiency_fp8": 0.776,
             "attention_efficiency": 0.336,
         },
-        population={"attention_half": 535.0, "link_efficiency": 0.762, "nic_efficiency": 0.944},
+        population={"attention_half": 535.0, "link_efficiency": 0.762, "nic_efficiency": 0.943},
     )
     """H100 SXM with 96 GB of slower memory and less power, as torchtitan's runs had it."""
 
     H200 = _machine(
         "H200",
-        told={"gemm_efficiency_fp8": 0.663, "attention_efficiency": 0.497},
-        population={"attention_half": 520.0, "link_efficiency": 0.767, "nic_efficiency": 0.855},
+        told={"gemm_efficiency_fp8": 0.663, "attention_efficiency": 0.496},
+        population={"attention_half": 522.0, "link_efficiency": 0.766, "nic_efficiency": 0.856},
     )
     """H200 SXM."""
 
     B200 = _machine(
         "B200",
         told={
-            "gemm_efficiency": 0.578,
-            "gemm_efficiency_fp8": 0.618,
-            "gemm_efficiency_fp4": 0.521,
-            "attention_efficiency": 0.542,
-            "attention_half": 749.0,
+            "gemm_efficiency": 0.577,
+            "gemm_efficiency_fp8": 0.616,
+            "gemm_efficiency_fp4": 0.52,
+            "attention_efficiency": 0.54,
+            "attention_half": 700.0,
         },
-        population={"link_efficiency": 0.749, "nic_efficiency": 0.808},
+        population={"link_efficiency": 0.748, "nic_efficiency": 0.813},
     )
     """B200 and GB200."""
 
@@ -141,7 +141,7 @@ class Machines(Catalog):
         told={},
         population={
             "gemm_efficiency_fp8": 0.515,
-            "attention_efficiency": 0.419,
+            "attention_efficiency": 0.418,
             "attention_half": 515.0,
             "link_efficiency": 0.768,
             "nic_efficiency": 0.85,
@@ -152,14 +152,14 @@ class Machines(Catalog):
     B300 = _machine(
         "B300",
         told={
-            "gemm_efficiency_fp8": 0.705,
-            "gemm_efficiency_fp4": 0.526,
-            "attention_efficiency": 0.576,
+            "gemm_efficiency_fp8": 0.702,
+            "gemm_efficiency_fp4": 0.525,
+            "attention_efficiency": 0.577,
         },
         population={
-            "gemm_efficiency": 0.748,
-            "attention_half": 455.0,
-            "link_efficiency": 0.761,
+            "gemm_efficiency": 0.747,
+            "attention_half": 450.0,
+            "link_efficiency": 0.76,
             "nic_efficiency": 0.834,
         },
     )
@@ -167,7 +167,7 @@ class Machines(Catalog):
 
     MI300X = _machine(
         "MI300X",
-        told={"attention_efficiency": 0.172},
+        told={"attention_efficiency": 0.171},
         population={
             "gemm_efficiency_fp8": 0.619,
             "attention_half": 643.0,
@@ -182,18 +182,18 @@ class Machines(Catalog):
 
     TPUv6e = _machine(
         "TPU v6e",
-        told={"gemm_efficiency": 0.68, "attention_efficiency": 0.425},
+        told={"gemm_efficiency": 0.679, "attention_efficiency": 0.424},
         population={"attention_half": 515.0, "link_efficiency": 0.763, "nic_efficiency": 0.85},
     )
     """Google TPU v6e, Trillium."""
 
     TPUv7x = _machine(
         "TPU7x",
-        told={"gemm_efficiency": 0.725, "attention_efficiency": 0.541},
+        told={"gemm_efficiency": 0.727, "attention_efficiency": 0.542},
         population={
-            "gemm_efficiency_fp8": 0.69,
+            "gemm_efficiency_fp8": 0.688,
             "attention_half": 520.0,
-            "link_efficiency": 0.753,
+            "link_efficiency": 0.752,
             "nic_efficiency": 0.85,
         },
     )

@@ -32,7 +32,7 @@ PRIORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
         "expert_launch": (2.5, 0.5, 0.05, 8.0),
         "expert_efficiency": (0.8, 0.2, 0.2, 1.0),
         "routing_bytes": (8.7, 0.4, 2.0, 80.0),
-        "bias_bytes": (158.0, 0.3, 5.0, 400.0),
+        "bias_bytes": (158.0, 0.7, 5.0, 400.0),
         "exchange_overlap": (0.8, 0.2, 0.02, 0.99),
         "tensor_overlap": (0.5, 0.4, 0.02, 0.99),
         "gather_overlap": (0.5, 0.5, 0.02, 1.0),
