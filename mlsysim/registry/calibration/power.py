@@ -61,8 +61,8 @@ class PowerCalibrations(Catalog):
         source=_fitted(30, "Llama 3.1 8B and 70B, Qwen3 32B on B200, vLLM of 2025"),
         constant_share=0.233,
         compute_share=2.37,
-        memory_share=0.96,
-        energy_band_low=0.881,
+        memory_share=0.924,
+        energy_band_low=0.880,
         energy_band_high=1.386,
     )
     """B200: 1.1 pJ per operation in 16 bits, 120 pJ per byte, 233 W before any work."""
