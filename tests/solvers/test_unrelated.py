@@ -38,6 +38,8 @@ MEMORY = ("weights", "gradient", "optimizer", "activation", "working")
 TIME = {name.removesuffix("_latency").removesuffix("_communication"): name for name in PARTS}
 # What replicas exchange hides under a pass: as a pass grows or shrinks, so does what is hidden.
 PASS = {"dp", "pipeline_bubble"}
+# So do launches: they stick out where computation is short.
+COMPUTE = PASS | {"compute", "launch"}
 # A forward pass that is run again computes, talks and is launched again.
 AGAIN = PASS | {"compute", "tp", "cp", "launch", "activation", "working"}
 STATES = {"weights", "gradient", "working"}
@@ -54,15 +56,15 @@ MOVES = [
     (DENSE, {"recompute": "full"}, AGAIN),
     (DENSE, {"recompute": "full", "recompute_layers": 5}, AGAIN),
     (DENSE, {"recompute": "norms+swiglu"}, PASS | {"compute", "activation", "working"}),
-    (DENSE, {"attention": "unfused"}, PASS | {"compute", "cp", "activation", "working"}),
+    (DENSE, {"attention": "unfused"}, COMPUTE | {"cp", "activation", "working"}),
     (DENSE, {"gradient_precision": "fp32"}, {"dp", "gradient"}),
     (DENSE, {"gradient_compression": 4}, {"dp"}),
     (DENSE, {"gradient_overlap": 0.1}, {"dp"}),
     (DENSE, {"tensor_overlap": 0.1}, PASS | {"tp"}),
     (DENSE, {"cp_kind": "all_gather"}, PASS | {"cp", "working"}),
     # Devices that swap heads attend to longer parts of sequences, at a higher rate.
-    (DENSE, {"cp_kind": "ulysses"}, PASS | {"compute", "cp", "activation", "working"}),
-    (DENSE, {"ulysses_size": 2}, PASS | {"compute", "cp", "activation", "working"}),
+    (DENSE, {"cp_kind": "ulysses"}, COMPUTE | {"cp", "activation", "working"}),
+    (DENSE, {"ulysses_size": 2}, COMPUTE | {"cp", "activation", "working"}),
     (DENSE, {"optimizer": "muon"}, {"optimizer"}),
     (DENSE, {"lora_rank": 16}, PASS | STATES | {"compute", "optimizer"}),
     (DENSE, {"loss": "fused"}, {"working"}),

@@ -35,7 +35,7 @@ DEVICES: dict[str, tuple[float, float, float, float]] = {
     "Apple M1 Max (400 GB/s)": (400e9, 1, 14e12, 0),
     "h100_sxm": (3350e9, 450e9, 989.4e12, 1978.9e12),
     "h200_sxm": (4800e9, 450e9, 989.4e12, 1978.9e12),
-    "b200_sxm": (8000e9, 900e9, 2250e12, 4500e12),
+    "b200_sxm": (7700e9, 900e9, 2250e12, 4500e12),
 }
 LINK_LATENCY = 0.6e-6
 BYTES = {"bf16": 2, "fp16": 2, "int8": 1, "fp8": 1, "fp8_block": 1}

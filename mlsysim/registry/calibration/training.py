@@ -17,7 +17,7 @@ from mlsysim.registry.calibration.machines import Machines, machine_for
 
 __all__ = ["MEASURED", "MEASURED_FORMATS", "Calibrations", "calibration_for", "calibration_of"]
 
-_UNSEEN = (0.797, 1.33)
+_UNSEEN = (0.802, 1.349)
 """Measured over predicted for systems that no run was measured on."""
 _NO_RUN = (0.6, 1.9)
 """The same for devices that no run was measured on."""

@@ -98,7 +98,12 @@ class EconomicsInputs(RunningInputs):
     maintenance_rate: Value = default(lambda i: i.ownership.maintenance_rate)
     rental_offer: RentalOffer | None
     rental_price: Value = default(
-        lambda i: math.nan if i.rental_offer is None else i.rental_offer.price
+        # Not known, but a price per time, as that of a device's electricity is.
+        lambda i: (
+            math.nan * i.kwh_price * i.fleet.node.accelerator.tdp
+            if i.rental_offer is None
+            else i.rental_offer.price
+        )
     )
     token_throughput: Value
     training_tokens: Value
