@@ -221,11 +221,12 @@ def test_a_derivation_names_the_runs_behind_a_constant_of_one_format():
 
 
 @pytest.mark.parametrize(("name", "best"), [("MI325X", 784.9), ("MI355X", 1565), ("Gaudi3", 1243)])
-def test_constants_of_devices_without_runs_come_from_their_products(name, best):
+def test_constants_without_runs_come_from_their_products(name, best):
     """Maximum achievable matmul, S. Bekman: training reaches a part of it on devices with runs."""
     device = Hardware[name]
     machine = calibration_for(device).machine
     measured = best / device.compute.bf16.to("TFLOP/s").magnitude
     assert 0.8 * measured < machine.gemm_efficiency < 0.95 * measured
     assert machine.is_estimated("gemm_efficiency")
-    assert any("no run was measured" in reason for reason in train(device).outside)
+    unmeasured = any("no run was measured" in reason for reason in train(device).outside)
+    assert unmeasured == (name == "Gaudi3")  # the others have runs in 8 bits
