@@ -58,7 +58,8 @@ def _fields(cls: type[Any]) -> _Fields:
         _KNOWN[cls] = _Fields(
             units,
             tuple(name for name in _having(cls, derived) if name not in declared),
-            tuple(name for name in declared if name not in units),
+            # A source, or `None` in its place, tells a model nothing.
+            tuple(name for name in declared if name not in units and name != "source"),
             frozenset(_having(cls, functools.cached_property)),
         )
     return _KNOWN[cls]

@@ -100,7 +100,7 @@ class EconomicsInputs(RunningInputs):
     rental_price: Value = default(
         # Not known, but a price per time, as that of a device's electricity is.
         lambda i: (
-            math.nan * i.kwh_price * i.fleet.node.accelerator.tdp
+            math.nan * i.ownership.kwh_price * i.fleet.node.accelerator.tdp
             if i.rental_offer is None
             else i.rental_offer.price
         )
