@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from bisect import bisect_left
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from mlsysim.core.recording import Recorded, applied
 __all__ = [
     "Value",
     "ceil",
+    "count_below",
     "exp",
     "expm1",
     "first_known",
@@ -132,6 +134,21 @@ def _whole_float(scalar: Any, value: Any) -> Any:
 
 
 _CEIL, _FLOOR = partial(_whole_float, math.ceil), partial(_whole_float, math.floor)
+
+
+def count_below(positions: tuple[int, ...], value: Any) -> Any:
+    """Count the sorted positions that are below a whole number."""
+    if _is_recorded(value):
+
+        def layers_before(number: Any) -> Any:
+            return count_below(positions, number)
+
+        return applied(layers_before, value)
+    if _is_array(value):
+        import numpy
+
+        return numpy.searchsorted(positions, value).astype(float)
+    return _like(float(bisect_left(positions, _plain(value))), value)
 
 
 def ceil(value: Any) -> Any:

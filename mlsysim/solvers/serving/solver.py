@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
-    MoETransformerModel,
     Node,
     PowerCalibration,
     ServingCalibration,
@@ -167,8 +166,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
-        if isinstance(inputs.model, MoETransformerModel):
-            # Our table has no published run that serves a mixture of experts.
+        if inputs.model.moe_layers > 0 or not inputs.model.plain_attention:
+            # Our table has no published run that serves experts, limited reach or states.
             constants = constants.without_bands()
         return inputs.but(calibration=constants)
 
