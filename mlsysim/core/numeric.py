@@ -24,6 +24,7 @@ __all__ = [
     "first_known",
     "floor",
     "gcd",
+    "is_zero",
     "log2",
     "maximum",
     "minimum",
@@ -85,6 +86,11 @@ def _like(value: Any, *arguments: Any) -> Any:
     if quantities and not hasattr(value, "magnitude"):
         return type(quantities[0])(value, "")
     return value
+
+
+def is_zero(value: Any) -> bool:
+    """Whether one number, rather than an array, is zero, so that a model may leave out a term."""
+    return (type(value) in _PLAIN or _is_recorded(value)) and bool(value == 0)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

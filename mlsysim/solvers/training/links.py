@@ -11,7 +11,7 @@ from mlsysim.core.types.attention import AttentionKind, LinearAttention
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import group_bandwidth, mean_over, mean_over_attention, sum_of
+from mlsysim.solvers.work import attentions, group_bandwidth, mean_over, mean_over_attention, sum_of
 
 __all__ = [
     "DeviceLinks",
@@ -145,8 +145,9 @@ def context_times(
     `attention` gives the time of its forward pass, under which keys and values can go round.
     Gathers and swaps of heads come before attention, so nothing covers them.
     """
-    sent = mean_over_attention(i.model, lambda a: _context_time(i, w, links, a, 0 * attention(a)))
-    seen = mean_over_attention(i.model, lambda a: _context_time(i, w, links, a, attention(a)))
+    times = {id(a): _context_times(i, w, links, a, attention(a)) for _, a in attentions(i.model)}
+    sent = mean_over_attention(i.model, lambda a: times[id(a)][0])
+    seen = mean_over_attention(i.model, lambda a: times[id(a)][1])
     return sent, seen
 
 
@@ -164,10 +165,10 @@ def context_memory(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
     return f.kv_per_device(layer, i.tp_size * swap, a.kv_heads)
 
 
-def _context_time(
+def _context_times(
     i: TrainingInputs, w: Work, links: DeviceLinks, a: AttentionKind, attention: Value
-) -> Value:
-    """Return what is in sight of a layer's exchange, with so much attention to cover it."""
+) -> tuple[Value, Value]:
+    """Return a layer's exchange, and what is in sight of it with so much attention to cover it."""
     swap, again = i.swap_size, i.recompute.matrix_share
     ranks, stride = i.cp_size / swap, i.tp_size * swap
     own = context_memory(i, w, a)
@@ -178,7 +179,11 @@ def _context_time(
     wide = ring(i, links, ranks, stride)
     gathered = (3 + again) * f.all_gather_time(ranks * own, ranks, wide.bandwidth, wide.latency)
     gathers = i.cp_kind.gathers > 0
-    in_turn = f.uncovered_time(once, covering, i.attention_backward, again)
+
+    def round_trip(covering: Value) -> Value:
+        in_turn = f.uncovered_time(once, covering, i.attention_backward, again)
+        return where(gathers, gathered, in_turn)
+
     # Heads are swapped before attention and back after it, in each pass.
     keys = (a.key_heads, a.key_dim) if isinstance(a, LinearAttention) else (a.kv_heads, a.head_dim)
     size = f.head_swap_size(
@@ -194,7 +199,7 @@ def _context_time(
         links.remote.bandwidth,
         2 * links.remote.latency,
     )
-    return where(gathers, gathered, in_turn) + swapped
+    return round_trip(0 * attention) + swapped, round_trip(covering) + swapped
 
 
 def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
 from mlsysim.core.types.attention import AttentionKind, LatentAttention, LinearAttention, TopKeys
 from mlsysim.core.types.layers import Experts, LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
@@ -114,8 +114,7 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
 def _at_the_end(i: TrainingInputs, group: LayerGroup, others: Value) -> Value:
     """Return the layers of a group on the last stage, with those for multi-token prediction."""
     count, more = group.count - group.layers_before(others), i.model.mtp_layers
-    last = group is i.model.last_group
-    return where(more > 0, count + more, count) if last else count
+    return count if is_zero(more) or group is not i.model.last_group else count + more
 
 
 def _together(i: TrainingInputs, first: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:

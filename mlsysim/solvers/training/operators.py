@@ -8,11 +8,12 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
-from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
 from mlsysim.core.types.attention import AttentionKind, LatentAttention, LinearAttention
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.layer import (
     Device,
+    Products,
     Routed,
     attention_time,
     forward,
@@ -100,10 +101,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     head_time = (3 - i.frozen) * logits.time + loss  # a product has gradients of its own size
     # Layers for multi-token prediction are on the last stage: a mean layer, the projection that
     # joins two hidden states, and the head once more.
-    width, more = i.model.hidden_dim, i.model.mtp_layers
-    joined = product(d, w.own_tokens, 2 * width / i.tp_size, width, 1, d.product)
-    extra = more * (per_layer + (3 - i.frozen) * joined.time + head_time)
-    head_time = where(more > 0, head_time + extra, head_time)
+    if not is_zero(i.model.mtp_layers):
+        extra = per_layer + (3 - i.frozen) * _joined(d, i, w.own_tokens).time + head_time
+        head_time = head_time + i.model.mtp_layers * extra
     # The longest stage sets the pace, or the last one with the head.
     both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
     last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
@@ -403,7 +403,13 @@ def _alone(i: TrainingInputs, w: Work) -> Value:
     )
     layer = _layer(one, d, w.tokens, i.batch_size)
     head_time = (3 - i.frozen) * logits.time + loss
-    width, more = one.model.hidden_dim, one.model.mtp_layers
-    joined = product(d, w.tokens, 2 * width, width, 1, d.product)
-    extra = more * (layer.time + (3 - i.frozen) * joined.time + head_time)
-    return one.model.layers * layer.time + where(more > 0, head_time + extra, head_time)
+    if not is_zero(one.model.mtp_layers):
+        extra = layer.time + (3 - i.frozen) * _joined(d, one, w.tokens).time + head_time
+        head_time = head_time + one.model.mtp_layers * extra
+    return one.model.layers * layer.time + head_time
+
+
+def _joined(d: Device, i: TrainingInputs, tokens: Value) -> Products:
+    """Return the product that joins two hidden states for multi-token prediction."""
+    width = i.model.hidden_dim
+    return product(d, tokens, 2 * width / i.tp_size, width, 1, d.product)
