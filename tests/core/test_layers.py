@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from mlsysim import Q_, Models
+from mlsysim.cli.zoo import row_details
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Attention,
@@ -24,6 +25,7 @@ from mlsysim.core.types import (
     TopKeys,
     VisionTower,
 )
+from mlsysim.ranks import random_weights
 from tests.networks import CONFIG, NETWORKS, deepseek, network
 
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
@@ -262,3 +264,26 @@ def test_shares_of_a_sequence():
         assert TopKeys(tokens=width, heads=1, head_dim=1).share(seq_len, 0.5) == found
         parts = sum(spot % min(width, seq_len) + 0.5 for spot in range(seq_len)) / seq_len**2
         assert Chunks(tokens=width).share(seq_len, 0.5) == pytest.approx(parts, rel=1e-9)
+
+
+def test_one_layer_on_ranks_is_not_a_stack():
+    with pytest.raises(ConfigError) as caught:
+        random_weights(NETWORKS["gpt-oss-20b"])
+    assert caught.value.argument == "model"
+
+
+def test_zoo_shows_a_line_for_each_group():
+    rows = {row["field"]: row["text"] for row in row_details(NETWORKS["Qwen3-Next 80B-A3B"])}
+    assert rows["stack[0]"].startswith("36 layers, the first at 0: LinearAttention(heads=32,")
+    assert "Experts(count=512, per_token=10" in rows["stack[1]"]
+
+
+def test_sources_of_layers():
+    own = dataclasses.replace(CONFIG, title="a paper")
+    model = dataclasses.replace(
+        NETWORKS["gpt-oss-20b"], field_sources={"stack": own}, parameters=None
+    )
+    assert model.source_of("stack[1].attention.heads") == own
+    assert model.source_of("hidden_dim") == CONFIG
+    with pytest.raises(LookupError):
+        model.source_of("stack[7].count")

@@ -172,7 +172,8 @@ class TransformerModel(Workload):
         projection of two hidden states to one, and uses the output projection once more. Training
         has them on the last stage; servers leave them out.
     vision : VisionTower or None
-        The network in front that turns images into tokens. Its parameters are in `parameters`.
+        The network in front that turns images into tokens. Its parameters are in `parameters`, so
+        they take memory. Its work is not timed: how many images there are is not known.
 
     Examples
     --------
@@ -369,12 +370,16 @@ class TransformerModel(Workload):
     def kv_bytes_per_token(self, precision: str) -> Quantity:
         """Return what a server keeps of a token in all layers, while all of them can see it.
 
-        Keys and values, or the short vectors of latent attention, and keys of indexers.
-
         Parameters
         ----------
         precision
             Number format of the cache, such as ``"fp16"``.
+
+        Returns
+        -------
+        Quantity
+            Bytes of keys and values, or of the short vectors of latent attention, and of the keys
+            of indexers.
         """
         return self.kv_cache_bytes(precision, 1)
 
@@ -390,6 +395,11 @@ class TransformerModel(Workload):
             Number format of the cache, such as ``"fp16"``.
         context
             Tokens of the sequence.
+
+        Returns
+        -------
+        Quantity
+            Bytes of one sequence.
         """
         each = find_precision(precision).si("bytes_per_element")
         kept = sum(group.count * cached_elements(group.attention, context) for group in self.groups)
@@ -405,6 +415,11 @@ class TransformerModel(Workload):
         precision
             Number format, such as ``"fp32"``. A format that the model states for the states
             (`formats`) applies to the states, not to the convolutions.
+
+        Returns
+        -------
+        Quantity
+            Bytes of one sequence.
         """
         each = find_precision(precision).si("bytes_per_element")
         stated = self.formats.state if self.formats else None

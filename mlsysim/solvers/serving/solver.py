@@ -88,7 +88,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         weight_precision
             Format in which weights are stored; `None` takes `precision`. Narrow formats hold the
             layers' matrices and their scales, in ``"fp4"`` those of NVFP4, in ``"int4"`` of AWQ;
-            embeddings and output projection keep 16 bits.
+            embeddings and output projection keep 16 bits. Parts for which the model states a
+            format (`formats`) keep that.
         kv_precision
             Format in which keys and values are stored; `None` takes `precision`.
         tp_size
