@@ -274,6 +274,11 @@ class LayerGroup:
             return count_below(self.at, layer)
         return minimum(self.count, maximum(0, layer - self.first))
 
+    def parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of the matrices of one layer."""
+        parts = (self.attention, self.feed_forward)
+        return sum(part.parameters(hidden_dim) for part in parts if part is not None)
+
     @property
     def blocks(self) -> int:
         """Blocks with a norm and a residual connection of their own: 2, or 1 if one is missing."""

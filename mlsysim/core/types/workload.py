@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, Record, derived, number, quantity, record, require
-from mlsysim.core.numeric import Value
 from mlsysim.core.types.attention import (
     Attention,
     AttentionKind,
@@ -328,7 +327,7 @@ class TransformerModel(Workload):
 
     def _matrices(self) -> tuple[float, float]:
         """Return the parameters of the layers' matrices, and those outside of the layers."""
-        in_layers = sum(group.count * _parameters(group, self.hidden_dim) for group in self.groups)
+        in_layers = sum(group.count * group.parameters(self.hidden_dim) for group in self.groups)
         outside = float(self.embedding_tables * self.vocab_size * self.hidden_dim)
         if self.vision is not None:
             outside += self.vision.network.si("parameters")
@@ -357,7 +356,7 @@ class TransformerModel(Workload):
     @property
     def mtp_parameters(self) -> Quantity:
         """Parameters of the layers for multi-token prediction, which `parameters` leaves out."""
-        last = _parameters(self.last_group, self.hidden_dim) + 2 * self.hidden_dim**2
+        last = self.last_group.parameters(self.hidden_dim) + 2 * self.hidden_dim**2
         return cast(Quantity, fixed(Q_(float(self.mtp_layers * last), "param")))
 
     @property
@@ -530,15 +529,6 @@ class TransformerModel(Workload):
     def _alike(self) -> tuple[LayerGroup, ...]:
         """Return the groups of layers that are described by the short form."""
         return (LayerGroup(0, self.layers, self._attention, self._mlp),)
-
-
-def _parameters(group: LayerGroup, hidden_dim: Value) -> Value:
-    """Return the parameters of one layer's matrices."""
-    return sum(
-        part.parameters(hidden_dim)
-        for part in (group.attention, group.feed_forward)
-        if part is not None
-    )
 
 
 @record
