@@ -36,7 +36,18 @@ from mlsysim import (
     Systems,
     standalone_fleet,
 )
-from mlsysim.core.types import PRECISIONS
+from mlsysim.core.types import (
+    PRECISIONS,
+    Attention,
+    Experts,
+    FeedForward,
+    Layers,
+    LinearAttention,
+    SlidingWindow,
+    Source,
+    TopKeys,
+    TransformerModel,
+)
 from mlsysim.solvers.arguments import (
     Amount,
     Argument,
@@ -83,8 +94,42 @@ _FLEETS = (
     standalone_fleet(Hardware.TPUv5p),
     standalone_fleet(Hardware.Tiny.ESP32_S3),
 )
+
+
+def _hybrid(name: str, heads: int, every: int, reach: Any) -> TransformerModel:
+    """Return a network with experts, of which each so many layers have softmax attention."""
+    return TransformerModel(
+        name=name,
+        source=Source(title="made up"),
+        hidden_dim=64 * heads,
+        vocab_size=32_000,
+        seq_len=2_048,
+        stack=(
+            Layers(
+                at=range(every - 1, 24, every),
+                attention=Attention(heads=heads, kv_heads=8, head_dim=64, reach=reach),
+                feed_forward=FeedForward(width=256 * heads, gated=heads > 16),
+            ),
+            Layers(
+                count=24 - 24 // every,
+                attention=LinearAttention(heads=heads, key_heads=8, key_dim=64, value_dim=64),
+                feed_forward=Experts(count=heads, per_token=2, width=1_024, gated=True),
+            ),
+        ),
+    )
+
+
+# Pairs of one structure, with other numbers, and networks of other structures.
+_STACKS = (
+    _hybrid("narrow", 16, 4, None),
+    _hybrid("wide", 32, 4, None),
+    _hybrid("dense", 16, 2, None),
+    _hybrid("near", 16, 4, SlidingWindow(tokens=512)),
+    _hybrid("nearer", 32, 4, SlidingWindow(tokens=64)),
+    _hybrid("picking", 16, 4, TopKeys(tokens=256, heads=4, head_dim=32)),
+)
 _NOUNS: Mapping[str, Sequence[Any]] = {
-    "model": list(Models),
+    "model": [*Models, *_STACKS],
     "fleet": _FLEETS,
     "hardware": [*Hardware, *Systems.Nodes],
     "datacenter": [item for item in Infra if not hasattr(item, "racks")],

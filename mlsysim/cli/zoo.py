@@ -102,6 +102,9 @@ def _values(row: Any, kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]
         value = getattr(row, name)
         if hasattr(value, "__dataclass_fields__") and not hasattr(value, "source"):
             yield from _values(value, type(value), f"{prefix}{name}.")
+        elif isinstance(value, tuple) and value and hasattr(value[0], "summary"):
+            for spot, item in enumerate(value):
+                yield f"{prefix}{name}[{spot}]", item.summary
         elif value is not None:
             yield prefix + name, value
 
@@ -109,5 +112,5 @@ def _values(row: Any, kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]
 def _source(row: Any, path: str) -> str:
     if not hasattr(row, "source_of"):
         return str(row.source or "") if hasattr(row, "source") else ""
-    source = row.source_of(path)
+    source = row.source_of(path.split("[")[0])
     return f"{source}{f' <{source.url}>' if source.url else ''}"

@@ -21,6 +21,7 @@ __all__ = [
     "ReadOnlyMapping",
     "Record",
     "derived",
+    "field_of",
     "field_unit",
     "number",
     "plain_data",
@@ -121,6 +122,18 @@ def units_of(cls: type[Any]) -> Iterator[tuple[str, str, bool]]:
     for item in dataclasses.fields(cls):
         if "unit" in item.metadata:
             yield item.name, item.metadata["unit"], item.metadata["plain"]
+
+
+def field_of(owner: Any, name: str) -> Any:
+    """Return a field by name, or an item of one that is a tuple: `stack[2]`; `None` if absent."""
+    name, _, spot = name.partition("[")
+    value = getattr(owner, name, None)
+    if not spot:
+        return value
+    place = spot.removesuffix("]")
+    if not isinstance(value, tuple) or not place.isdecimal() or int(place) >= len(value):
+        return None
+    return value[int(place)]
 
 
 def field_unit(cls: type[Any], name: str) -> str:

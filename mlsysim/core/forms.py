@@ -69,6 +69,10 @@ def _having(cls: type[Any], kind: type[Any]) -> list[str]:
     return [name for name in dir(cls) if isinstance(getattr(cls, name, None), kind)]
 
 
+def _holds_records(value: Any) -> bool:
+    return type(value) is tuple and bool(value) and isinstance(value[0], Record)
+
+
 def _formed(record: R, number: Callable[[str, str, float], Any], inner: Callable[..., Any]) -> R:
     fields = _fields(type(record))
     form: R = object.__new__(type(record))
@@ -81,6 +85,8 @@ def _formed(record: R, number: Callable[[str, str, float], Any], inner: Callable
         value = getattr(record, name)
         if isinstance(value, Record) and not isinstance(value, Source):
             made[name] = inner(name, value)
+        elif _holds_records(value):
+            made[name] = tuple(inner(f"{name}[{spot}]", item) for spot, item in enumerate(value))
         elif not isinstance(value, _PRIVATE):
             made[name] = value
     return form
@@ -145,9 +151,22 @@ def _recorded_at(record: R, place: _Place) -> R:
 
 
 def structure(form: Any) -> tuple[Any, ...]:
-    """Return what stacked forms must have in common: their classes, at every level."""
-    parts = sorted((name, part) for name, part in contents(form) if isinstance(part, Record))
-    return type(form), tuple((name, structure(part)) for name, part in parts)
+    """Return what stacked forms must have in common: their classes, at every level.
+
+    Records in a tuple, such as the layers of a model, also have the same tuples of whole numbers:
+    models choose by them.
+    """
+    parts = []
+    for name, part in contents(form):
+        if isinstance(part, Record):
+            parts.append((name, structure(part)))
+        elif _holds_records(part):
+            parts.append((name, tuple((structure(item), *_tuples(item)) for item in part)))
+    return type(form), tuple(sorted(parts, key=lambda part: part[0]))
+
+
+def _tuples(form: Any) -> tuple[Any, ...]:
+    return tuple(sorted((n, v) for n, v in contents(form) if isinstance(v, tuple)))
 
 
 def stacked_form(forms: Sequence[R], join: Callable[[list[Any]], Any]) -> R:
@@ -161,6 +180,8 @@ def stacked_form(forms: Sequence[R], join: Callable[[list[Any]], Any]) -> R:
             made = value
         elif isinstance(value, Record):
             made = stacked_form(values, join)
+        elif _holds_records(value):
+            made = tuple(stacked_form(items, join) for items in zip(*values, strict=True))
         elif isinstance(value, str | bool | tuple) or value is None:
             made = value if all(other == value for other in values) else _Differing(name)
         else:
@@ -173,7 +194,13 @@ def mapped(form: R, change: Callable[[Any], Any]) -> R:
     """Return a form with its numbers changed; records without a change stay the same objects."""
     changes = {}
     for name, value in contents(form):
-        made = mapped(value, change) if isinstance(value, Record) else change(value)
+        made: Any
+        if _holds_records(value):
+            made = tuple(mapped(item, change) for item in value)
+            if all(new is old for new, old in zip(made, value, strict=True)):
+                continue
+        else:
+            made = mapped(value, change) if isinstance(value, Record) else change(value)
         if made is not value:
             changes[name] = made
     return replaced(form, **changes) if changes else form

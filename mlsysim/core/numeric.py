@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from bisect import bisect_left
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,11 +18,13 @@ from mlsysim.core.recording import Recorded, applied
 __all__ = [
     "Value",
     "ceil",
+    "count_below",
     "exp",
     "expm1",
     "first_known",
     "floor",
     "gcd",
+    "is_zero",
     "log2",
     "maximum",
     "minimum",
@@ -85,6 +88,11 @@ def _like(value: Any, *arguments: Any) -> Any:
     return value
 
 
+def is_zero(value: Any) -> bool:
+    """Whether one number, rather than an array, is zero, so that a model may leave out a term."""
+    return (type(value) in _PLAIN or _is_recorded(value)) and bool(value == 0)
+
+
 def where(condition: Any, a: Any, b: Any) -> Any:
     """`a` where the condition holds, else `b`."""
     if condition is True or condition is False:
@@ -132,6 +140,21 @@ def _whole_float(scalar: Any, value: Any) -> Any:
 
 
 _CEIL, _FLOOR = partial(_whole_float, math.ceil), partial(_whole_float, math.floor)
+
+
+def count_below(positions: tuple[int, ...], value: Any) -> Any:
+    """Count the sorted positions that are below a whole number."""
+    if _is_recorded(value):
+
+        def layers_before(number: Any) -> Any:
+            return count_below(positions, number)
+
+        return applied(layers_before, value)
+    if _is_array(value):
+        import numpy
+
+        return numpy.searchsorted(positions, value).astype(float)
+    return _like(float(bisect_left(positions, _plain(value))), value)
 
 
 def ceil(value: Any) -> Any:

@@ -9,7 +9,7 @@ from inspect import signature
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim.core.fields import Record, units_of, whole_fields
+from mlsysim.core.fields import Record, field_of, units_of, whole_fields
 from mlsysim.core.forms import replaced
 from mlsysim.core.inputs import Inputs
 from mlsysim.core.types import TransformerModel
@@ -69,7 +69,7 @@ class Question:
             return self._argument(name)
         owner: Any = self.inputs
         for part in (name, *below[:-1]):
-            owner = getattr(owner, part, None)
+            owner = field_of(owner, part)
             if not isinstance(owner, Record):
                 raise UnknownEntryError(
                     f"by = {shown(path)} does not exist: {shown(part)} has no fields; give a path "
@@ -151,12 +151,17 @@ def question_of(solver: type[Solver[Any, Any]], given: Mapping[str, Any]) -> Que
 def _with(row: Any, below: list[str], value: Any) -> Any:
     """Return a record with another value down a path."""
     name, *rest = below
-    made = _with(getattr(row, name), rest, value) if rest else value
+    made = _with(field_of(row, name), rest, value) if rest else value
+    if "[" in name:  # an item of a tuple, such as one group of layers
+        name, spot = name.rstrip("]").split("[")
+        items = getattr(row, name)
+        made = (*items[: int(spot)], made, *items[int(spot) + 1 :])
     if not isinstance(row, TransformerModel) or name == "parameters":
         return dataclasses.replace(row, **{name: made})
     # The parameters of another shape are counted, and keep their ratio to what was stated.
     counted = dataclasses.replace(row, parameters=None)
-    other = dataclasses.replace(row, **{name: made}, parameters=None)
+    change = {name: made, "layers": None} if name == "stack" else {name: made}
+    other = dataclasses.replace(row, **change, parameters=None)
     ratio = row.si("parameters") / counted.si("parameters")
     stated = dress(ratio * other.si("parameters"), "param")
     return other if ratio == 1 else dataclasses.replace(other, parameters=stated)

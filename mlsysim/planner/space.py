@@ -68,7 +68,7 @@ def layouts(
         )
     chunks = set(divisors(model.layers)) | set(divisors(model.layers + 2))
     choices = {
-        "tp_size": [n for n in divisors(devices) if model.heads % n == 0],
+        "tp_size": [n for n in divisors(devices) if model.split_heads % n == 0],
         "pp_size": [n for n in divisors(devices) if n <= model.layers + 2],
         "cp_size": [n for n in divisors(devices) if seq_len % n == 0],
         "ep_size": divisors(int(model.experts)),
@@ -168,7 +168,7 @@ def _agree(
     """Return the rows that still obey the solver's rules after `name` has joined them."""
     split = r["tp_size"] * r.get("pp_size", 1) * r.get("cp_size", 1)
     if name in ("tp_size", "pp_size"):
-        return (devices % split == 0) & (model.heads % r["tp_size"] == 0)
+        return (devices % split == 0) & (model.split_heads % r["tp_size"] == 0)
     if name == "cp_size":
         tiled = (devices % split == 0) & (seq_len % r["cp_size"] == 0)
         return tiled & (batch_size * split % devices == 0)

@@ -173,6 +173,12 @@ def _check(model: TransformerModel, weights: Mapping[str, Array]) -> None:
 
 
 def _shapes(model: TransformerModel) -> dict[str, tuple[int, ...]]:
+    if model.stack:
+        raise ConfigError(
+            f"model = {model.name} has layers that are not all alike, and this is one layer: give "
+            "a model that is described by its heads and ffn_dim",
+            argument="model",
+        )
     hidden = model.hidden_dim
     return {
         "attention_gain": (hidden,),

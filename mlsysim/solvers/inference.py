@@ -5,11 +5,12 @@ from __future__ import annotations
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
 from mlsysim.core.numeric import Value
-from mlsysim.core.types import ServingCalibration, TransformerModel
+from mlsysim.core.types import Precision, ServingCalibration, TransformerModel
 from mlsysim.core.types.fitted import traffic_in
-from mlsysim.core.types.layers import ExpertBlock
+from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.device import DeviceInputs
-from mlsysim.solvers.layer import Device, Experts, Forward, forward
+from mlsysim.solvers.layer import Device, Forward, Routed, forward
+from mlsysim.solvers.work import stated_bytes, stored_bytes
 
 __all__ = ["InferenceInputs", "inference_device", "inference_layer"]
 
@@ -40,20 +41,26 @@ class InferenceInputs(DeviceInputs):
         return traffic_in(self.precision.name, self.calibration.ffn_bytes)
 
 
-def inference_device(i: InferenceInputs, weight_bytes: Value, activation_bytes: Value) -> Device:
+def inference_device(
+    i: InferenceInputs, model: TransformerModel, stored: Precision, activation_bytes: Value
+) -> Device:
     """Return the rates that a device reaches in forward passes with a calibration."""
-    c = i.calibration
+    c, each = i.calibration, stored_bytes(stored)
+    stated = model.formats
     return Device(
         product=i.gemm_efficiency * i.peak_rate,
         head=i.wide_gemm_efficiency * i.wide_peak_rate,
         wide_rate=i.wide_peak_rate,
         attention_efficiency=c.attention_efficiency,
         memory=c.memory_efficiency * i.device.memory.bandwidth,
-        weight_bytes=weight_bytes,
+        weight_bytes=each if stated is None else stated_bytes(stated.feed_forward, each),
         activation_bytes=activation_bytes,
         hidden_bytes=i.hidden_bytes,
         ffn_bytes=i.ffn_bytes,
         flops_per_mac=i.conventions.flops_per_mac,
+        attention_bytes=None if stated is None else stated_bytes(stated.attention, each),
+        expert_bytes=None if stated is None else stated_bytes(stated.experts, each),
+        head_bytes=(None if stated is None else stated_bytes(stated.embeddings, activation_bytes)),
     )
 
 
@@ -62,24 +69,23 @@ def inference_layer(
     model: TransformerModel,
     tokens: Value,
     context: Value,
-    attended_fraction: Value,
     tp: Value,
-    score_dim: Value = None,
+    decode: bool = False,
 ) -> Forward:
     """Return the forward pass of a mean layer, its weights split over `tp` devices.
 
-    `score_dim` is the mean width of a key and a value where it is not that of the heads.
+    In `decode`, each token is the last of a sequence of its own.
     """
-    experts = {
-        position: Experts(
-            rows=group.feed_forward.experts_per_token * tokens,
+    routed = {
+        position: Routed(
+            rows=group.feed_forward.per_token * tokens,
             matrices=f.experts_visited(
-                group.feed_forward.experts, group.feed_forward.experts_per_token, tokens
+                group.feed_forward.count, group.feed_forward.per_token, tokens
             ),
             shards=tp,
             rate=d.product,
         )
         for position, group in enumerate(model.groups)
-        if isinstance(group.feed_forward, ExpertBlock)
+        if isinstance(group.feed_forward, Experts)
     }
-    return forward(d, model, tokens, context, attended_fraction, tp, 1, experts, score_dim)
+    return forward(d, model, tokens, context, 1, tp, 1, routed, decode)

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, where
+from mlsysim.core.numeric import Value, minimum, where
 from mlsysim.core.types import TransformerModel
-from mlsysim.core.types.layers import DenseBlock, LatentBlock
-from mlsysim.solvers.work import sum_of
+from mlsysim.core.types.attention import (
+    Attention,
+    AttentionKind,
+    LatentAttention,
+    LinearAttention,
+    TopKeys,
+)
+from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind, LayerGroup
+from mlsysim.solvers.work import (
+    attention_share,
+    attentions,
+    inner_width,
+    mean_over,
+    mean_over_attention,
+    state_flops,
+    sum_of,
+)
 
-__all__ = ["Device", "Experts", "Forward", "Products", "forward", "head", "mean_over"]
+__all__ = ["Device", "Forward", "Products", "Routed", "forward", "head", "mean_over"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,12 @@ class Device:
     """Traffic per routed element, to add the biases of experts that have some."""
     product_overhead: Value = 0
     """Fixed time per product."""
+    attention_bytes: Value = None
+    """Bytes of a weight of attention where they differ from `weight_bytes`."""
+    expert_bytes: Value = None
+    """Bytes of a weight of an expert where they differ."""
+    head_bytes: Value = None
+    """Bytes of a weight of the output projection where they differ from `activation_bytes`."""
 
 
 @dataclass(frozen=True)
@@ -73,53 +95,94 @@ def product(
 
 def block(
     d: Device,
-    model: TransformerModel,
     rows: Value,
+    hidden: Value,
     width: Value,
     shards: Value,
     matrices: Value,
+    held: Value,
     rate: Value,
 ) -> Products:
-    """Return the products of a feed-forward block, into it (with its gate) and out of it."""
+    """Return the products of a feed-forward block, into it (with its gate) and out of it.
+
+    The block has `matrices` of 2 or 3, and `held` blocks share the rows.
+    """
     columns = width / shards
-    into = product(d, rows, model.hidden_dim, (model.mlp_matrices - 1) * columns, matrices, rate)
-    return into + product(d, rows, columns, model.hidden_dim, matrices, rate)
+    into = product(d, rows, hidden, (matrices - 1) * columns, held, rate)
+    return into + product(d, rows, columns, hidden, held, rate)
 
 
-def projections(d: Device, model: TransformerModel, rows: Value, tp: Value) -> Products:
+def projections(
+    d: Device, model: TransformerModel, a: AttentionKind, rows: Value, tp: Value
+) -> Products:
     """Return the products that make queries, keys and values, and project attention's output."""
-    a = model.attention
-    if isinstance(a, LatentBlock):
+    if isinstance(a, LatentAttention):
         into = latent_projections(d, model, a, rows, tp)
+    elif isinstance(a, LinearAttention):
+        into = product(d, rows, model.hidden_dim, a.in_width / tp, 1, d.product)
+        gates = product(d, rows, a.gate_vector, a.gate_width / tp, 1, d.product)
+        into = _where(a.gate_vector > 0, into + gates, into)
     else:
-        into = product(d, rows, model.hidden_dim, a.qkv_width / tp, 1, d.product)
+        columns = where(a.gates > 0, a.qkv_width + a.gate_width, a.qkv_width)
+        into = product(d, rows, model.hidden_dim, columns / tp, 1, d.product)
+    if isinstance(a, Attention | LatentAttention) and isinstance(a.reach, TopKeys):
+        into = into + index_projections(d, model, a, a.reach, rows, tp)
     return into + product(d, rows, a.width / tp, model.hidden_dim, 1, d.product)
 
 
+def _where(condition: Value, one: Products, other: Products) -> Products:
+    return Products(
+        where(condition, one.time, other.time),
+        where(condition, one.compute, other.compute),
+        where(condition, one.memory, other.memory),
+    )
+
+
+def index_projections(
+    d: Device,
+    model: TransformerModel,
+    a: Attention | LatentAttention,
+    indexer: TopKeys,
+    rows: Value,
+    tp: Value,
+) -> Products:
+    """Return the products that make the queries, the key and the weights of an indexer."""
+    hidden = model.hidden_dim
+    queries = indexer.heads * indexer.head_dim / tp
+    key_and_weights = (indexer.head_dim + indexer.heads) / tp
+    return product(d, rows, a.indexed_from(hidden), queries, 1, d.product) + product(
+        d, rows, hidden, key_and_weights, 1, d.product
+    )
+
+
 def latent_projections(
-    d: Device, model: TransformerModel, a: LatentBlock, rows: Value, tp: Value
+    d: Device, model: TransformerModel, a: LatentAttention, rows: Value, tp: Value
 ) -> Products:
     """Return the products that make a token's short vectors, and those that make heads of them."""
-    down = product(d, rows, model.hidden_dim, (a.query_rank + a.latent_width) / tp, 1, d.product)
-    return down + up_projections(d, a, rows, tp)
+    short = a.query_vector + a.latent_width
+    down = product(d, rows, model.hidden_dim, short / tp, 1, d.product)
+    return down + up_projections(d, model, a, rows, tp)
 
 
-def up_projections(d: Device, a: LatentBlock, rows: Value, tp: Value) -> Products:
+def up_projections(
+    d: Device, model: TransformerModel, a: LatentAttention, rows: Value, tp: Value
+) -> Products:
     """Return the products that make queries, keys and values of the short vectors."""
     own_heads = a.heads / tp
-    queries = product(d, rows, a.query_rank, own_heads * a.key_dim, 1, d.product)
+    inner = a.query_inner(model.hidden_dim)
+    queries = product(d, rows, inner, own_heads * a.key_dim, 1, d.product)
     keys_and_values = own_heads * (a.nope_dim + a.value_dim)
     return queries + product(d, rows, a.kv_rank, keys_and_values, 1, d.product)
 
 
 @dataclass(frozen=True)
-class Experts:
+class Routed:
     """The work of a layer's experts on one device."""
 
     rows: Value
     """Rows of their products: a copy of each token for each expert that it visits."""
     matrices: Value
-    """Experts that are visited, so their weights are read."""
+    """Routed that are visited, so their weights are read."""
     shards: Value
     """Devices that share one expert."""
     rate: Value
@@ -137,101 +200,170 @@ class Forward:
     """Norms, residuals, activation functions, and routing to experts."""
 
 
+def attention_time(
+    d: Device,
+    model: TransformerModel,
+    a: AttentionKind,
+    tokens: Value,
+    context: Value,
+    skips: Value,
+    tp: Value,
+    decode: bool = False,
+) -> Value:
+    """Return the time of the arithmetic in one layer's scores and values, or in its states.
+
+    Each token has a sequence of `context` tokens. In decode it is their last one. Elsewhere it is
+    any of them, and a kernel that `skips` (1, else 0) leaves out what the token does not attend to.
+    """
+    c = d.flops_per_mac
+    if isinstance(a, LinearAttention):
+        chunk = 0 if decode else minimum(a.chunk, context)
+        flops = tokens * state_flops(a, chunk, c) / tp
+    else:
+        indexed, share = context, where(skips > 0, model.attended_fraction, 1)
+        if decode:
+            attended = context if a.reach is None else a.reach.attended(context)
+            flops = f.layer_score_flops(tokens, attended, a.heads, a.decode_dim, tp, 1, c)
+        else:
+            part = where(skips > 0, attention_share(model, a, context), 1)
+            flops = f.layer_score_flops(tokens, context, a.heads, a.head_dim, tp, part, c)
+            indexed = context * share
+        if isinstance(a.reach, TopKeys):
+            flops = flops + c * tokens * indexed * a.reach.heads * a.reach.head_dim / tp
+    return f.compute_time(flops, d.wide_rate, d.attention_efficiency)
+
+
 def forward(
     d: Device,
     model: TransformerModel,
     tokens: Value,
     context: Value,
-    attended_fraction: Value,
+    skips: Value,
     tp: Value,
     sequence_shards: Value,
-    experts: dict[int, Experts],
-    score_dim: Value = None,
+    routed: dict[int, Routed],
+    decode: bool = False,
 ) -> Forward:
     """Return the forward pass of a mean layer over a number of tokens.
 
-    `context` is what each token attends to, `attended_fraction` the share of it that is computed;
-    `experts` says, per position of a group among the model's groups, how its experts are met;
-    `score_dim` is the mean width of a key and a value where it is not that of the heads.
+    `context` is the length of their sequences, `skips` 1 where attention leaves out what tokens do
+    not attend to; `routed` says, per position of a group among the model's groups, how its experts
+    are met. A layer in decode has one token of each sequence.
     """
-    a = model.attention
-    score_flops = f.layer_score_flops(
-        tokens,
-        context,
-        a.heads,
-        a.head_dim if score_dim is None else score_dim,
-        tp,
-        attended_fraction,
-        d.flops_per_mac,
-    )
-    feed_forward, traffic = [], []
-    for position, group in enumerate(model.groups):
-        if isinstance(group.feed_forward, DenseBlock):
-            feed_forward.append(block(d, model, tokens, group.feed_forward.width, tp, 1, d.product))
-            inner = group.feed_forward.width
-            moved = _elementwise(d, model, tokens, inner, tp, sequence_shards)
-        else:
-            met = experts[position]
-            routed = block(
-                d, model, met.rows, group.feed_forward.width, met.shards, met.matrices, met.rate
-            )
-            width = group.feed_forward.shared_width
-            shared = block(d, model, where(width > 0, tokens, 0), width, tp, 1, d.product)
-            feed_forward.append(routed + shared)
-            inner = (
-                group.feed_forward.experts_per_token * group.feed_forward.width
-                + group.feed_forward.shared_width
-            )
-            moved = _elementwise(d, model, tokens, inner, tp, sequence_shards)
-            if d.routing_bytes is not None:
-                moved = moved + f.routing_traffic(
-                    met.rows,
-                    model.hidden_dim,
-                    d.routing_bytes,
-                    d.cast_bytes,
-                    where(group.feed_forward.biases > 0, d.bias_bytes, 0),
-                )
-        traffic.append(moved)
+    blocks = [
+        None
+        if group.feed_forward is None
+        else _feed_forward(d, model, group.feed_forward, tokens, tp, routed.get(position))
+        for position, group in enumerate(model.groups)
+    ]
+    traffic = [
+        _traffic(d, model, group, tokens, tp, sequence_shards, routed.get(position))
+        for position, group in enumerate(model.groups)
+    ]
+    projected, fed = _mean_projections(d, model, tokens, tp), _mean_products(model, blocks)
     return Forward(
-        products=projections(d, model, tokens, tp) + _mean_products(model, feed_forward),
-        attention=f.compute_time(score_flops, d.wide_rate, d.attention_efficiency),
+        products=projected if fed is None else projected + fed,
+        attention=mean_over_attention(
+            model, lambda a: attention_time(d, model, a, tokens, context, skips, tp, decode)
+        ),
         elementwise=f.memory_time(mean_over(model, traffic), d.memory),
     )
 
 
-def _elementwise(
+def _feed_forward(
     d: Device,
     model: TransformerModel,
+    b: FeedForwardKind,
     tokens: Value,
-    inner: Value,
+    tp: Value,
+    met: Routed | None,
+) -> Products:
+    """Return the products of a feed-forward block."""
+    hidden = model.hidden_dim
+    if isinstance(b, FeedForward) or met is None:
+        return block(d, tokens, hidden, b.width, tp, b.matrices, 1, d.product)
+    own = _storing(d, d.expert_bytes)
+    width = b.token_width(hidden)
+    routed = block(own, met.rows, width, b.width, met.shards, b.matrices, met.matrices, met.rate)
+    some = where(b.shared_width > 0, tokens, 0)
+    shared = block(d, some, hidden, b.shared_width, tp, b.matrices, 1, d.product)
+    around = product(d, tokens, hidden, b.latent_width / tp, 1, d.product) + product(
+        d, tokens, b.latent_width / tp, hidden, 1, d.product
+    )
+    products = routed + shared
+    return _where(b.latent_width > 0, products + around, products)
+
+
+def _traffic(
+    d: Device,
+    model: TransformerModel,
+    group: LayerGroup,
+    tokens: Value,
     tp: Value,
     sequence_shards: Value,
+    met: Routed | None,
 ) -> Value:
-    return f.elementwise_traffic(
+    """Return the traffic of a layer's norms, residuals, nonlinearities and routing."""
+    a, b = group.attention, group.feed_forward
+    matrices = 2 if b is None else b.matrices
+    traffic = f.elementwise_traffic(
         tokens,
         model.hidden_dim,
-        (model.mlp_matrices - 1) * inner,
+        (matrices - 1) * inner_width(b),
         tp,
         sequence_shards,
-        d.hidden_bytes,
+        # A layer that is one block alone has half of the norms and residuals.
+        d.hidden_bytes if group.blocks == 2 else d.hidden_bytes / 2,
         d.ffn_bytes,
         d.cast_bytes,
     )
+    if met is not None and isinstance(b, Experts) and d.routing_bytes is not None:
+        traffic = traffic + f.routing_traffic(
+            met.rows,
+            b.token_width(model.hidden_dim),
+            d.routing_bytes,
+            d.cast_bytes,
+            where(b.biases > 0, d.bias_bytes, 0),
+        )
+    if isinstance(a, LinearAttention):
+        # The convolution reads and writes its channels; a gated norm reads what comes from the
+        # states and the gate, and writes the output.
+        conv = where(a.conv_width > 1, 2 * a.conv_channels, 0)
+        traffic = traffic + tokens * d.activation_bytes * (conv + 3 * a.width) / tp
+    return traffic
 
 
-def mean_over(model: TransformerModel, parts: list[Value]) -> Value:
-    """Return the mean over all layers, given the value for a layer of each group."""
-    if len(parts) == 1:
+def _storing(d: Device, weight_bytes: Value) -> Device:
+    """Return a device with weights in another format; `None` leaves it as it is."""
+    return d if weight_bytes is None else dataclasses.replace(d, weight_bytes=weight_bytes)
+
+
+def _mean_projections(d: Device, model: TransformerModel, tokens: Value, tp: Value) -> Products:
+    own = _storing(d, d.attention_bytes)
+    found = attentions(model)
+    parts = [projections(own, model, a, tokens, tp) for _, a in found]
+    if len(found) == 1 and found[0][0] is model.layers:
         return parts[0]
-    weighted = [group.count * part for group, part in zip(model.groups, parts, strict=True)]
-    return sum_of(weighted) / model.layers
+    layers = [count for count, _ in found]
 
+    def mean(values: list[Value]) -> Value:
+        return sum_of([n * each for n, each in zip(layers, values, strict=True)]) / model.layers
 
-def _mean_products(model: TransformerModel, parts: list[Products]) -> Products:
     return Products(
-        mean_over(model, [part.time for part in parts]),
-        mean_over(model, [part.compute for part in parts]),
-        mean_over(model, [part.memory for part in parts]),
+        mean([part.time for part in parts]),
+        mean([part.compute for part in parts]),
+        mean([part.memory for part in parts]),
+    )
+
+
+def _mean_products(model: TransformerModel, parts: list[Products | None]) -> Products | None:
+    """Return the mean over all layers; `None` if no layer has such products."""
+    if not any(parts):
+        return None
+    return Products(
+        mean_over(model, [part and part.time for part in parts]),
+        mean_over(model, [part and part.compute for part in parts]),
+        mean_over(model, [part and part.memory for part in parts]),
     )
 
 
@@ -240,6 +372,12 @@ def head(d: Device, model: TransformerModel, rows: Value, tp: Value) -> Products
     columns = model.vocab_size / tp
     compute = f.gemm_compute_time(rows, model.hidden_dim, columns, d.head, d.flops_per_mac)
     memory = f.gemm_memory_time(
-        rows, model.hidden_dim, columns, 1, d.memory, d.activation_bytes, d.activation_bytes
+        rows,
+        model.hidden_dim,
+        columns,
+        1,
+        d.memory,
+        d.activation_bytes if d.head_bytes is None else d.head_bytes,
+        d.activation_bytes,
     )
     return Products(d.product_overhead + f.roofline_time(compute, memory), compute, memory)

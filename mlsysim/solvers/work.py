@@ -1,26 +1,52 @@
-"""Operations per token of a transformer, and the weights that a pass reads."""
+"""Sizes and operations of a transformer's layers, and the weights and caches that passes read."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known
-from mlsysim.core.types import NetworkFabric, Precision, TransformerModel
-from mlsysim.core.types.layers import DenseBlock, ExpertBlock, FeedForward, LatentBlock
+from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
+from mlsysim.core.types import Formats, NetworkFabric, Precision, TransformerModel
+from mlsysim.core.types.attention import (
+    Attention,
+    AttentionKind,
+    LatentAttention,
+    LinearAttention,
+    TopKeys,
+)
+from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind
 
 __all__ = [
+    "Cache",
     "TokenFlops",
     "attention_parameters",
+    "attention_share",
     "attention_sides",
+    "attentions",
     "block_sides",
+    "by_blocks",
+    "cache_of",
+    "common_parameters",
+    "decode_score_flops",
+    "expert_bytes",
     "expert_parameters",
     "group_bandwidth",
     "inner_width",
     "kv_cache",
     "latent_up_parameters",
+    "longest_context",
+    "mean_over",
+    "mean_over_attention",
+    "mtp_flops",
+    "of_expert",
+    "state_flops",
+    "state_size",
+    "stated_bytes",
     "stored_bytes",
     "stored_weights",
+    "sum_of",
     "token_flops",
     "weights_read",
 ]
@@ -33,7 +59,7 @@ class TokenFlops:
     matrix: Value
     """In the layers' weight matrices."""
     score: Value
-    """In attention scores and their product with the values."""
+    """In attention scores and their product with the values, and in states."""
     logit: Value
     """In the output projection."""
 
@@ -44,15 +70,55 @@ def group_bandwidth(link: NetworkFabric, bandwidth: Value, ranks: Value) -> Valu
     return first_known(f.mesh_bandwidth(bandwidth, ranks, peers), bandwidth)
 
 
+def attentions(model: TransformerModel) -> list[tuple[Value, AttentionKind]]:
+    """Return each attention of a model, and how many layers have it."""
+    found: dict[int, tuple[list[Value], AttentionKind]] = {}
+    for group in model.groups:
+        if group.attention is not None:
+            found.setdefault(id(group.attention), ([], group.attention))[0].append(group.count)
+    everywhere = sum(len(counts) for counts, _ in found.values()) == len(model.groups)
+    if len(found) == 1 and everywhere:  # by far the most common case, which needs no sum
+        return [(model.layers, attention) for _, attention in found.values()]
+    return [(sum_of(counts), attention) for counts, attention in found.values()]
+
+
+def mean_over_attention(model: TransformerModel, each: Callable[[AttentionKind], Value]) -> Value:
+    """Return the mean over all layers of a value that follows from their attention."""
+    parts = [(layers, each(attention)) for layers, attention in attentions(model)]
+    if len(parts) == 1 and parts[0][0] is model.layers:
+        return parts[0][1]
+    return sum_of([layers * part for layers, part in parts]) / model.layers
+
+
+def mean_over(model: TransformerModel, parts: list[Value]) -> Value:
+    """Return the mean over all layers, given the value for a layer of each group, if it has one."""
+    if len(parts) == 1:
+        return parts[0]
+    weighted = [
+        group.count * part
+        for group, part in zip(model.groups, parts, strict=True)
+        if part is not None
+    ]
+    return sum_of(weighted) / model.layers
+
+
+def by_blocks(model: TransformerModel, layer: Value) -> Value:
+    """Return what a mean layer takes, given what a layer of two blocks does.
+
+    A layer that is attention alone, or a feed-forward block alone, takes half of it.
+    """
+    if all(group.blocks == 2 for group in model.groups):
+        return layer
+    return mean_over(model, [group.blocks / 2 * layer for group in model.groups])
+
+
 def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -> TokenFlops:
     """Return the operations of one token of a sequence."""
-    a = model.attention
-    attention = attention_parameters(model)
     matrix = sum_of(
         [
             f.matrix_flops(
                 group.count,
-                attention,
+                attention_parameters(model, group.attention),
                 visited_parameters(model, group.feed_forward),
                 flops_per_mac,
             )
@@ -61,57 +127,149 @@ def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -
     )
     return TokenFlops(
         matrix=matrix,
-        score=f.attention_score_flops(
-            model.layers, a.heads, a.head_dim, seq_len, a.attended_fraction, flops_per_mac
+        score=sum_of(
+            [
+                _score_flops(model, layers, a, seq_len, flops_per_mac)
+                for layers, a in attentions(model)
+            ]
         ),
         logit=f.logit_flops(model.vocab_size, model.hidden_dim, flops_per_mac),
     )
 
 
-def attention_parameters(model: TransformerModel) -> Value:
-    """Return the parameters of one layer's attention."""
-    a = model.attention
-    if isinstance(a, LatentBlock):
-        return f.latent_attention_parameters(
-            model.hidden_dim,
-            a.heads,
-            a.query_rank,
-            a.kv_rank,
-            a.nope_dim,
-            a.rope_dim,
-            a.value_dim,
+def mtp_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -> TokenFlops:
+    """Return the operations of one token in one layer for multi-token prediction."""
+    last, h = model.last_group, model.hidden_dim
+    own = attention_parameters(model, last.attention) + visited_parameters(model, last.feed_forward)
+    a = last.attention
+    score = 0 * flops_per_mac if a is None else _score_flops(model, 1, a, seq_len, flops_per_mac)
+    return TokenFlops(
+        matrix=flops_per_mac * (own + 2 * h * h),
+        score=score,
+        logit=f.logit_flops(model.vocab_size, h, flops_per_mac),
+    )
+
+
+def _score_flops(
+    model: TransformerModel, layers: Value, a: AttentionKind, seq_len: Value, flops_per_mac: Value
+) -> Value:
+    """Return the operations of a token in scores, or in states, of layers with one attention."""
+    if isinstance(a, LinearAttention):
+        return layers * state_flops(a, minimum(a.chunk, seq_len), flops_per_mac)
+    score = f.attention_score_flops(
+        layers, a.heads, a.head_dim, seq_len, attention_share(model, a, seq_len), flops_per_mac
+    )
+    if isinstance(a.reach, TopKeys):
+        pairs = seq_len * model.attended_fraction
+        score = score + layers * _rating_flops(a.reach, pairs, flops_per_mac)
+    return score
+
+
+def decode_score_flops(model: TransformerModel, context: Value, flops_per_mac: Value) -> Value:
+    """Return the operations in scores and states that make one token after a context."""
+    scores = []
+    for layers, a in attentions(model):
+        if isinstance(a, LinearAttention):
+            scores.append(layers * state_flops(a, 0, flops_per_mac))
+            continue
+        attended = context if a.reach is None else a.reach.attended(context)
+        scores.append(
+            f.attention_score_flops(layers, a.heads, a.decode_dim, attended, 1, flops_per_mac)
         )
-    return f.attention_parameters(model.hidden_dim, a.heads, a.kv_heads, a.head_dim)
+        if isinstance(a.reach, TopKeys):
+            scores.append(layers * _rating_flops(a.reach, context, flops_per_mac))
+    return sum_of(scores)
 
 
-def attention_sides(model: TransformerModel) -> Value:
+def attention_share(
+    model: TransformerModel, a: Attention | LatentAttention, seq_len: Value
+) -> Value:
+    """Return the share of a sequence that a token attends to on average."""
+    if a.reach is None:
+        return model.attended_fraction
+    return a.reach.share(seq_len, model.attended_fraction)
+
+
+def state_flops(a: LinearAttention, chunk: Value, flops_per_mac: Value) -> Value:
+    """Return the operations of a token in the states of one layer's linear attention."""
+    return f.linear_attention_flops(
+        a.heads, a.key_dim, a.value_dim, a.state_reads, chunk, flops_per_mac
+    )
+
+
+def _rating_flops(indexer: TopKeys, pairs: Value, flops_per_mac: Value) -> Value:
+    """Return the operations by which an indexer rates the keys that a token may attend to."""
+    return flops_per_mac * indexer.heads * indexer.head_dim * pairs
+
+
+def attention_parameters(model: TransformerModel, a: AttentionKind | None) -> Value:
+    """Return the parameters of one layer's attention."""
+    h = model.hidden_dim
+    if a is None:
+        return 0 * h
+    if isinstance(a, LinearAttention):
+        return a.parameters(h)
+    if isinstance(a, LatentAttention):
+        own = where(
+            a.query_vector > 0,
+            f.latent_attention_parameters(
+                h, a.heads, a.query_vector, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim
+            ),
+            a.parameters(h),
+        )
+    else:
+        plain = f.attention_parameters(h, a.heads, a.kv_heads, a.head_dim)
+        own = where(a.gates > 0, plain + h * a.gate_width, plain)
+    if isinstance(a.reach, TopKeys):
+        own = own + a.reach.parameters(h, a.indexed_from(h))
+    return own
+
+
+def attention_sides(model: TransformerModel, a: AttentionKind | None) -> Value:
     """Return both sides of all matrices of one layer's attention."""
-    a, h = model.attention, model.hidden_dim
-    if isinstance(a, LatentBlock):
-        queries = h + 2 * a.query_rank + a.heads * a.key_dim
+    h = model.hidden_dim
+    if a is None:
+        return 0 * h
+    if isinstance(a, LinearAttention):
+        made = where(a.gate_vector > 0, a.gate_vector + a.gate_width, 0)
+        return 2 * h + a.in_width + a.width + made
+    if isinstance(a, LatentAttention):
+        down = where(a.query_vector > 0, h + 2 * a.query_vector, h)
+        queries = down + a.heads * a.key_dim
         keys_and_values = h + a.latent_width + a.kv_rank + a.heads * (a.nope_dim + a.value_dim)
-        return queries + keys_and_values + a.width + h
-    return 4 * h + 2 * a.width + 2 * a.kv_heads * a.head_dim
+        sides = queries + keys_and_values + a.width + h
+    else:
+        plain = 4 * h + 2 * a.width + 2 * a.kv_heads * a.head_dim
+        sides = where(a.gates > 0, plain + h + a.gate_width, plain)
+    if isinstance(a.reach, TopKeys):
+        index = a.reach.heads * a.reach.head_dim
+        sides = sides + a.indexed_from(h) + index + 2 * h + a.reach.head_dim + a.reach.heads
+    return sides
 
 
-def block_sides(model: TransformerModel, block: FeedForward, width: Value) -> Value:
+def block_sides(model: TransformerModel, block: FeedForwardKind, width: Value) -> Value:
     """Return both sides of the matrices of a feed-forward block so wide."""
     return block.matrices * (model.hidden_dim + width)
 
 
-def inner_width(block: FeedForward) -> Value:
+def inner_width(block: FeedForwardKind | None) -> Value:
     """Return the inner elements of a feed-forward block that a token passes."""
-    if isinstance(block, DenseBlock):
+    if block is None:
+        return 0
+    if isinstance(block, FeedForward):
         return block.width
-    return block.experts_per_token * block.width + block.shared_width
+    return block.per_token * block.width + block.shared_width
 
 
 def latent_up_parameters(model: TransformerModel) -> Value:
-    """Return the parameters that make latent attention's heads of short vectors; else none."""
-    a = model.attention
-    if not isinstance(a, LatentBlock):
-        return 0 * model.hidden_dim
-    return a.heads * (a.query_rank * a.key_dim + a.kv_rank * (a.nope_dim + a.value_dim))
+    """Return the parameters that make latent attention's heads of short vectors, in all layers."""
+    parts = [0 * model.hidden_dim]
+    for layers, a in attentions(model):
+        if isinstance(a, LatentAttention):
+            queries = a.query_vector * a.key_dim
+            made = a.heads * (queries + a.kv_rank * (a.nope_dim + a.value_dim))
+            parts.append(layers * made)
+    return sum_of(parts[1:] or parts)
 
 
 def sum_of(parts: list[Value]) -> Value:
@@ -122,23 +280,33 @@ def sum_of(parts: list[Value]) -> Value:
     return total
 
 
-def visited_parameters(model: TransformerModel, block: FeedForward) -> Value:
-    """Return the feed-forward parameters that a token uses in a layer."""
-    if isinstance(block, DenseBlock):
-        return f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
-    expert = f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
+def of_expert(model: TransformerModel, block: Experts) -> Value:
+    """Return the parameters of one expert."""
+    return f.mlp_parameters(block.token_width(model.hidden_dim), block.width, block.matrices)
+
+
+def common_parameters(model: TransformerModel, block: Experts) -> Value:
+    """Return the parameters of a shared expert, and of projections around experts."""
     shared = f.mlp_parameters(model.hidden_dim, block.shared_width, block.matrices)
-    return block.experts_per_token * expert + shared
+    around = 2 * model.hidden_dim * block.latent_width
+    return where(block.latent_width > 0, shared + around, shared)
+
+
+def visited_parameters(model: TransformerModel, block: FeedForwardKind | None) -> Value:
+    """Return the feed-forward parameters that a token uses in a layer."""
+    if block is None:
+        return 0 * model.hidden_dim
+    if isinstance(block, FeedForward):
+        return f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
+    return block.per_token * of_expert(model, block) + common_parameters(model, block)
 
 
 def expert_parameters(model: TransformerModel) -> Value:
     """Return the parameters of all experts of a model; none if it is dense."""
     found = [
-        group.count
-        * group.feed_forward.experts
-        * f.mlp_parameters(model.hidden_dim, group.feed_forward.width, group.feed_forward.matrices)
+        group.count * group.feed_forward.count * of_expert(model, group.feed_forward)
         for group in model.groups
-        if isinstance(group.feed_forward, ExpertBlock)
+        if isinstance(group.feed_forward, Experts)
     ]
     return sum_of(found) if found else model.moe_layers * model.parameters
 
@@ -148,9 +316,22 @@ def stored_bytes(stored: Precision) -> Value:
     return stored.bytes_per_element + stored.scale_bytes
 
 
+def stated_bytes(stated: Precision | None, otherwise: Value) -> Value:
+    """Return the bytes of a weight in the format that the model states, else in another."""
+    return otherwise if stated is None else stored_bytes(stated)
+
+
+def expert_bytes(model: TransformerModel, stored: Precision) -> Value:
+    """Return the bytes of one stored weight of an expert."""
+    each = stored_bytes(stored)
+    return each if model.formats is None else stated_bytes(model.formats.experts, each)
+
+
 def stored_weights(model: TransformerModel, stored: Precision) -> Value:
     """Return the bytes of all weights; embeddings and output stay in 16 bits or more."""
     embeddings = f.embedding_parameters(model.vocab_size, model.hidden_dim, model.embedding_tables)
+    if model.formats is not None:
+        return _by_format(model, model.formats, stored, embeddings)
     return f.stored_weights(
         model.parameters,
         embeddings,
@@ -160,20 +341,134 @@ def stored_weights(model: TransformerModel, stored: Precision) -> Value:
     )
 
 
+def _by_format(
+    model: TransformerModel, formats: Formats, stored: Precision, embeddings: Value
+) -> Value:
+    """Return the bytes of all weights where the model states formats of its own."""
+    each = stored_bytes(stored)
+    attention = sum_of([layers * attention_parameters(model, a) for layers, a in attentions(model)])
+    experts = expert_parameters(model)
+    rest = model.parameters - embeddings - attention - experts
+    return (
+        embeddings * stated_bytes(formats.embeddings, stored.training_bytes)
+        + attention * stated_bytes(formats.attention, each)
+        + experts * stated_bytes(formats.experts, each)
+        + rest * stated_bytes(formats.feed_forward, each)
+    )
+
+
 def weights_read(model: TransformerModel, stored: Precision, tokens: Value) -> Value:
     """Return the bytes of the weights that a pass over a number of tokens reads."""
     read = stored_weights(model, stored)
     for group in model.groups:
         block = group.feed_forward
-        if isinstance(block, ExpertBlock):
-            visited = f.experts_visited(block.experts, block.experts_per_token, tokens)
-            expert = f.mlp_parameters(model.hidden_dim, block.width, block.matrices)
-            idle = group.count * (block.experts - visited) * expert
-            read = read - idle * stored_bytes(stored)
+        if isinstance(block, Experts):
+            visited = f.experts_visited(block.count, block.per_token, tokens)
+            idle = group.count * (block.count - visited) * of_expert(model, block)
+            read = read - idle * expert_bytes(model, stored)
     return read
 
 
-def kv_cache(model: TransformerModel, tokens: Value, bytes_per_element: Value) -> Value:
-    """Return the keys and values of a number of tokens, in all layers."""
-    a = model.attention
-    return f.kv_cache_size(model.layers, a.cached_heads, a.cached_dim, tokens, bytes_per_element)
+@dataclass(frozen=True)
+class Cache:
+    """What layers with one kind of attention keep of each sequence."""
+
+    size: Value
+    """Bytes of all these layers and of all sequences."""
+    heads: Value
+    """Devices that can share it."""
+    read: Value
+    """Bytes of it that a decode step reads and writes."""
+
+
+def cache_of(
+    model: TransformerModel,
+    a: AttentionKind,
+    layers: Value,
+    sequences: Value,
+    context: Value,
+    kv_bytes: Value,
+    state_bytes: Value,
+) -> list[Cache]:
+    """Return what layers with one attention keep of sequences that are so long.
+
+    `kv_bytes` is the size of an element of keys and values, `state_bytes` that of a state's.
+    """
+    if isinstance(a, LinearAttention):
+        state = layers * sequences * state_size(model, a, state_bytes)
+        return [Cache(state, a.heads, 2 * state)]
+    kept = context if a.reach is None else a.reach.cached(context)
+    size = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, sequences * kept, kv_bytes)
+    if not isinstance(a.reach, TopKeys):
+        return [Cache(size, a.cached_heads, size)]
+    # Each device rates all keys, so it has all those of the indexer.
+    attended = sequences * a.reach.attended(context)
+    read = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, attended, kv_bytes)
+    keys = layers * sequences * context * a.reach.head_dim * kv_bytes
+    return [Cache(size, a.cached_heads, read), Cache(keys, 1, keys)]
+
+
+def state_size(model: TransformerModel, a: LinearAttention, state_bytes: Value) -> Value:
+    """Return the bytes that one layer of linear attention keeps of a sequence."""
+    stated = None if model.formats is None else model.formats.state
+    each = state_bytes if stated is None else stated.bytes_per_element
+    return each * a.state_elements + state_bytes * a.conv_elements
+
+
+def kv_cache(
+    model: TransformerModel,
+    sequences: Value,
+    context: Value,
+    kv_bytes: Value,
+    state_bytes: Value,
+) -> Value:
+    """Return what all layers keep of sequences that are so long."""
+    return sum_of(
+        [
+            part.size
+            for layers, a in attentions(model)
+            for part in cache_of(model, a, layers, sequences, context, kv_bytes, state_bytes)
+        ]
+    )
+
+
+def longest_context(
+    model: TransformerModel,
+    room: Value,
+    sequences: Value,
+    tp: Value,
+    kv_bytes: Value,
+    state_bytes: Value,
+) -> Value:
+    """Return the tokens that each sequence may hold if all caches have so much memory.
+
+    NaN where no cache grows any further. Those with a limited reach are full once the context is
+    as long as that: for each such limit, we ask how long a context fits if those up to it are full.
+    The longest of these contexts is right, because each of the others counts too much as growing.
+    """
+    fixed, growing, limited = [0 * room], [], []
+    for layers, a in attentions(model):
+        if isinstance(a, LinearAttention):
+            state = layers * sequences * state_size(model, a, state_bytes)
+            fixed.append(f.kv_per_device(state, tp, a.heads))
+            continue
+        each = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, sequences, kv_bytes)
+        each = f.kv_per_device(each, tp, a.cached_heads)
+        if a.reach is None or a.reach.cached_whole:
+            growing.append(each)
+        else:
+            limited.append((a.reach.tokens, each))
+        if isinstance(a.reach, TopKeys):
+            growing.append(layers * sequences * a.reach.head_dim * kv_bytes)
+    room = room - sum_of(fixed)
+    if not growing and not limited:
+        return where(room >= 0, math.nan * sequences, 0 * sequences)
+    whole = sum_of([*growing, *(each for _, each in limited)])
+    longest = maximum(0, room / whole)
+    for limit, _ in limited:
+        full = sum_of([where(other <= limit, other * each, 0) for other, each in limited])
+        rest = sum_of([*growing, *(where(other <= limit, 0, each) for other, each in limited)])
+        grows = rest > 0
+        fits = (room - full) / where(grows, rest, 1)
+        longest = maximum(longest, where(grows, fits, where(room >= full, math.inf, 0)))
+    return where(longest == math.inf, math.nan * sequences, longest)

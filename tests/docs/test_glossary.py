@@ -70,6 +70,7 @@ def public_fields() -> list[tuple[str, dataclasses.Field[Any]]]:
         for name, kind in PUBLIC.items()
         if inspect.isclass(kind) and dataclasses.is_dataclass(kind)
         for item in dataclasses.fields(kind)
+        if not item.name.startswith("_")
     ]
 
 

@@ -20,13 +20,24 @@ from mlsysim.core.errors import MLSysError
 from mlsysim.core.types import (
     PRECISIONS,
     Accelerator,
+    Attention,
+    Chunks,
     Compute,
+    Experts,
+    FeedForward,
+    Formats,
+    LatentAttention,
+    Layers,
+    LinearAttention,
     Memory,
     MoETransformerModel,
     NetworkFabric,
+    SlidingWindow,
+    TopKeys,
     TransformerModel,
 )
 from mlsysim.core.units import Q_
+from tests.networks import NETWORKS
 
 GUESS = Source(title="drawn at random")
 TRANSFORMERS = [row for row in Models if isinstance(row, TransformerModel)]
@@ -81,9 +92,100 @@ def nodes(draw):
 
 
 @st.composite
+def attentions(draw):
+    kind = draw(st.sampled_from(["heads", "latent", "linear"]))
+    heads = draw(st.sampled_from([8, 64]))
+    if kind == "linear":
+        return LinearAttention(
+            heads=heads,
+            key_heads=draw(st.sampled_from([1, heads])),
+            key_dim=draw(st.sampled_from([16, 128])),
+            value_dim=64,
+            gate_rank=draw(st.sampled_from([None, 64])),
+            delta_rule=draw(st.booleans()),
+            output_gate=draw(st.booleans()),
+        )
+    tokens = draw(st.sampled_from([128, 4096]))
+    reach = draw(
+        st.sampled_from(
+            [
+                None,
+                SlidingWindow(tokens=tokens),
+                Chunks(tokens=tokens),
+                TopKeys(tokens=tokens, heads=16, head_dim=64),
+            ]
+        )
+    )
+    if kind == "latent":
+        return LatentAttention(
+            query_rank=draw(st.sampled_from([None, 512])),
+            kv_rank=256,
+            nope_dim=64,
+            rope_dim=32,
+            heads=heads,
+            value_dim=64,
+            reach=reach,
+        )
+    return Attention(
+        heads=heads,
+        kv_heads=draw(st.sampled_from([1, 8])),
+        head_dim=128,
+        reach=reach,
+        output_gate=draw(st.booleans()),
+    )
+
+
+def blocks():
+    dense = st.builds(FeedForward, width=st.sampled_from([64, 8192]), gated=st.booleans())
+    experts = st.builds(
+        Experts,
+        count=st.sampled_from([2, 128]),
+        per_token=st.sampled_from([1, 2]),
+        width=st.sampled_from([64, 2048]),
+        shared_width=st.sampled_from([0, 512]),
+        gated=st.booleans(),
+        latent_dim=st.sampled_from([None, 256]),
+        adds_biases=st.booleans(),
+    )
+    return dense | experts
+
+
+@st.composite
+def stacks(draw):
+    """Up to three groups of layers, one after the other or mixed."""
+    groups = draw(st.integers(1, 3))
+    parts = [Layers(count=draw(st.integers(1, 12)), attention=draw(attentions()))]
+    if draw(st.booleans()):
+        parts = [replace(parts[0], feed_forward=draw(blocks()))]
+    for _ in range(groups - 1):
+        attention = draw(st.none() | attentions())
+        block = draw(blocks() if attention is None else st.none() | blocks())
+        part = Layers(count=draw(st.integers(1, 12)), attention=attention, feed_forward=block)
+        parts.append(part)
+    total = sum(part.count for part in parts)
+    if draw(st.booleans()):
+        spots = draw(st.permutations(range(total)))
+        parts[-1] = replace(parts[-1], at=tuple(spots[: parts[-1].count]))
+    return TransformerModel(
+        name="random",
+        source=GUESS,
+        hidden_dim=draw(st.sampled_from([512, 4096])),
+        vocab_size=draw(st.sampled_from([100, 256_000])),
+        seq_len=2048,
+        tied_embeddings=draw(st.booleans()),
+        causal=draw(st.booleans()),
+        stack=tuple(parts),
+        formats=draw(st.sampled_from([None, Formats(experts="mxfp4", state="fp32")])),
+        mtp_layers=draw(st.sampled_from([0, 0, 1])),
+    )
+
+
+@st.composite
 def models(draw):
     if draw(st.booleans()):
-        return draw(st.sampled_from(TRANSFORMERS))
+        return draw(st.sampled_from(TRANSFORMERS) | st.sampled_from(list(NETWORKS.values())))
+    if draw(st.booleans()):
+        return draw(stacks())
     kv_heads, layers = draw(st.sampled_from([1, 2, 8])), draw(st.sampled_from([1, 3, 40]))
     shape = {
         "name": "random",
@@ -200,7 +302,7 @@ def steps(draw):
         "tp_size": draw(st.sampled_from([1, 1, 2, 8])),
         "pp_size": draw(st.sampled_from([1, 1, 1, 4])),
         "cp_size": draw(st.sampled_from([1, 1, 2, 8])),
-        "ep_size": draw(st.sampled_from([1, 2])) if isinstance(model, MoETransformerModel) else 1,
+        "ep_size": draw(st.sampled_from([1, 2])) if model.moe_layers else 1,
         "microbatch_count": draw(st.sampled_from([1, 2, 32])),
         "zero_stage": draw(st.integers(0, 3)),
         "sequence_parallel": draw(st.booleans()),

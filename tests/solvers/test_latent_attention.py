@@ -36,7 +36,7 @@ def solve(**plan):
 @names
 def test_parameters(name):
     model = Models[name]
-    assert attention_parameters(model) == PARAMETERS[name]
+    assert attention_parameters(model, model.groups[0].attention) == PARAMETERS[name]
     counted = dataclasses.replace(model, parameters=None)
     # What is stated has routers and norms too.
     assert counted.si("parameters") == pytest.approx(model.si("parameters"), rel=2e-4)
@@ -87,14 +87,14 @@ def test_operations(name):
 
 def test_keys_and_values_that_go_round():
     """Ring attention sends those of all heads: 128 x (192 + 128) elements per token."""
-    a = Models.DeepSeek_V3.attention
+    a = Models.DeepSeek_V3.groups[0].attention
     assert 2 * a.kv_heads * a.head_dim == 128 * (192 + 128) == 40_960
 
 
 @names
 def test_a_server_keeps_the_short_vector(name):
     model = Models[name]
-    assert kv_cache(model, 1, 2) == 2 * 61 * 576
+    assert kv_cache(model, 1, 1, 2, 2) == 2 * 61 * 576
     r, split = (
         ServingSolver.solve(
             model=model, hardware=Systems.DGX_H100, seq_len=8192, tp_size=n, efficiency=0.5
@@ -110,7 +110,7 @@ def test_a_server_keeps_the_short_vector(name):
 
 def test_decode_attends_to_the_short_vectors():
     """Absorbed: 128 heads x (576 + 512) multiply-accumulates per cached token and layer."""
-    a = Models.DeepSeek_V3.attention
+    a = Models.DeepSeek_V3.groups[0].attention
     assert 2 * 2 * a.heads * a.decode_dim == 278_528
     peak = Hardware.H200.compute.fp16.to("flop/s").magnitude
     given = {"model": Models.DeepSeek_V3, "hardware": Hardware.H200, "efficiency": 1e-4}

@@ -15,6 +15,7 @@ __all__ = [
     "forward_flops",
     "frozen_flops",
     "latent_attention_parameters",
+    "linear_attention_flops",
     "logit_flops",
     "matrix_flops",
     "mlp_parameters",
@@ -236,6 +237,56 @@ def latent_attention_parameters(
     latent = hidden_dim * (kv_rank + rope_dim)
     keys_and_values = kv_rank * heads * (nope_dim + value_dim)
     return queries + latent + keys_and_values + heads * value_dim * hidden_dim
+
+
+@formula
+def linear_attention_flops(
+    heads: Value,
+    key_dim: Value,
+    value_dim: Value,
+    state_reads: Value,
+    chunk: Value,
+    flops_per_mac: Value,
+) -> Value:
+    r"""Forward operations per token in the states of one layer of linear attention.
+
+    Each head adds the outer product of a key and a value to its state, and reads the state with the
+    query. The delta rule reads it with the key as well, to replace what it holds. Training and
+    prefill process chunks of tokens at once: within a chunk, tokens attend to each other, in whole
+    tiles. The delta rule also needs the products of all keys of a chunk.
+
+    $$ f_l = c\,a\left((1 + \rho)\,d_k d_v + C\,\left(\rho\,(d_k + d_v)
+       + (\rho - 1)\,d_k\right)\right) $$
+
+    Parameters
+    ----------
+    heads : [1]
+        $a$, heads with a state.
+    key_dim : [1]
+        $d_k$, width of a key.
+    value_dim : [1]
+        $d_v$, width of a value.
+    state_reads : [1]
+        $\rho$, times that a token reads the state: 1, or 2 with the delta rule.
+    chunk : [token]
+        $C$, tokens of a chunk; 0 for single tokens.
+    flops_per_mac : [flop]
+        $c$, operations of one multiply-accumulate: 2.
+
+    Returns
+    -------
+    flops : [flop]
+        $f_l$, operations per token.
+
+    References
+    ----------
+    Dao and Gu (2024), Transformers are SSMs (Mamba-2), section 6, https://arxiv.org/abs/2405.21060;
+    delta rule: Yang et al. (2024), Parallelizing Linear Transformers with the Delta Rule over
+    Sequence Length, section 3.2, https://arxiv.org/abs/2406.06484
+    """
+    state = (1 + state_reads) * key_dim * value_dim
+    within = state_reads * (key_dim + value_dim) + (state_reads - 1) * key_dim
+    return flops_per_mac * heads * (state + chunk * within)
 
 
 @formula

@@ -1,9 +1,18 @@
 """Catalog entries: frozen records of devices, models, systems and infrastructure."""
 
+from mlsysim.core.types.attention import (
+    Attention,
+    Chunks,
+    LatentAttention,
+    LinearAttention,
+    SlidingWindow,
+    TopKeys,
+)
 from mlsysim.core.types.calibration import Calibration, Machine, Software
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
+from mlsysim.core.types.layers import Experts, FeedForward, Layers
 from mlsysim.core.types.options import (
     ATTENTION,
     CP_KINDS,
@@ -17,7 +26,7 @@ from mlsysim.core.types.options import (
     Schedule,
 )
 from mlsysim.core.types.power_calibration import PowerCalibration
-from mlsysim.core.types.precision import PRECISIONS, Precision, find_precision
+from mlsysim.core.types.precision import PRECISIONS, Formats, Precision, find_precision
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
 from mlsysim.core.types.serving_calibration import ServingCalibration
 from mlsysim.core.types.source import Entry, Source
@@ -32,9 +41,9 @@ from mlsysim.core.types.system import (
 )
 from mlsysim.core.types.workload import (
     FixedShapeModel,
-    LatentAttention,
     MoETransformerModel,
     TransformerModel,
+    VisionTower,
     Workload,
 )
 
@@ -49,19 +58,26 @@ __all__ = [
     "RECOMPUTE",
     "SCHEDULES",
     "Accelerator",
+    "Attention",
     "AttentionKernel",
     "Calibration",
+    "Chunks",
     "Commitment",
     "Compute",
     "ContextExchange",
     "Datacenter",
     "DeploymentTier",
     "Entry",
+    "Experts",
+    "FeedForward",
     "FixedShapeModel",
     "Fleet",
+    "Formats",
     "Generation",
     "GridProfile",
     "LatentAttention",
+    "Layers",
+    "LinearAttention",
     "LinkCalibration",
     "Loss",
     "Machine",
@@ -78,9 +94,12 @@ __all__ = [
     "RentalOffer",
     "Schedule",
     "ServingCalibration",
+    "SlidingWindow",
     "Software",
     "Source",
+    "TopKeys",
     "TransformerModel",
+    "VisionTower",
     "Workload",
     "find_precision",
 ]

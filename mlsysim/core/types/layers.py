@@ -1,160 +1,349 @@
-"""Layer groups: a transformer as a sequence of equal layers, and the blocks of a layer."""
+"""Layers of a transformer: kinds of feed-forward blocks, and groups of equal layers."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
-from mlsysim.core.numeric import Value, maximum, minimum
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import Record, derived, number, record, require
+from mlsysim.core.numeric import Value, count_below, maximum, minimum, where
+from mlsysim.core.types.attention import AttentionKind, LatentAttention
 
 __all__ = [
-    "Attention",
-    "AttentionBlock",
-    "DenseBlock",
-    "ExpertBlock",
+    "Experts",
     "FeedForward",
-    "LatentBlock",
+    "FeedForwardKind",
     "LayerGroup",
+    "Layers",
+    "grouped",
+    "placed",
 ]
 
 
-@dataclass(frozen=True)
-class AttentionBlock:
-    """Attention with query heads, and as many or fewer heads for keys and values."""
+@record
+class FeedForward(Record):
+    """A feed-forward block that processes every token.
 
-    heads: Value
-    kv_heads: Value
-    head_dim: Value
-    attended_fraction: Value
-    """Share of the sequence that a token attends to on average."""
-
-    @property
-    def width(self) -> Value:
-        """Width of all heads together."""
-        return self.heads * self.head_dim
-
-    @property
-    def qkv_width(self) -> Value:
-        """Columns of the product that makes queries, keys and values."""
-        return self.head_dim * (self.heads + 2 * self.kv_heads)
-
-    @property
-    def cached_heads(self) -> Value:
-        """Heads whose keys and values a server keeps."""
-        return self.kv_heads
-
-    @property
-    def cached_dim(self) -> Value:
-        """Half of what it keeps for each of them, keys and values together."""
-        return self.head_dim
-
-    @property
-    def decode_dim(self) -> Value:
-        """Mean width of a key and a value, as a server attends to its cache."""
-        return self.head_dim
-
-
-@dataclass(frozen=True)
-class LatentBlock:
-    """Multi-head latent attention: keys and values of all heads are made of one short vector.
-
-    In training and in prefill each head has keys and values of its own. A server keeps the short
-    vector and the position's part of the keys, one for all heads, and decodes by attending to
-    them as they are: the matrices that would make keys and values of them are absorbed into the
-    projections of queries and outputs.
+    Attributes
+    ----------
+    width : int
+        Inner width of the block.
+    gated : bool
+        Whether it has a gate (SwiGLU): three matrices instead of two.
     """
 
-    heads: Value
-    query_rank: Value
-    kv_rank: Value
-    nope_dim: Value
-    """Width of a key that the position leaves alone."""
-    rope_dim: Value
-    """Width of the part that tells the position, which the heads share."""
-    value_dim: Value
-    attended_fraction: Value
-    """Share of the sequence that a token attends to on average."""
+    width: int = number(whole=True)
+    gated: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, gated=bool)
+
+    @derived
+    def matrices(self) -> int:
+        """2, or 3 with a gate."""
+        return 3 if self.gated else 2
+
+    def parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of its matrices."""
+        return self.matrices * hidden_dim * self.width
+
+    def visited_parameters(self, hidden_dim: Value) -> Value:
+        """Return those that a token uses: all."""
+        return self.parameters(hidden_dim)
+
+
+@record
+class Experts(Record):
+    """Experts, from which each token takes some, and a shared part for every token.
+
+    Attributes
+    ----------
+    count : int
+        Experts of a layer.
+    per_token : int
+        How many of them each token visits.
+    width : int
+        Inner width of one expert.
+    shared_width : int
+        Inner width of the shared expert that every token visits.
+    gated : bool
+        Whether experts have a gate (SwiGLU): three matrices instead of two.
+    latent_dim : int or None
+        Width to which tokens are projected before they go to experts, and from which the sum of
+        what returns is projected back (Nemotron 3 Super); `None` sends them as they are.
+    adds_biases : bool
+        Whether experts add biases, which grouped products leave to separate kernels.
+    """
+
+    count: int = number(whole=True)
+    per_token: int = number(whole=True)
+    width: int = number(whole=True)
+    shared_width: int = number(whole=True, zero=True, default=0)
+    gated: bool
+    latent_dim: int | None = number(whole=True, default=None)
+    adds_biases: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, gated=bool, adds_biases=bool)
+        if self.per_token > self.count:
+            raise ConfigError(
+                f"per_token = {self.per_token} is more than count = {self.count} experts: choose "
+                "at most as many",
+                argument="per_token",
+            )
+
+    @derived
+    def matrices(self) -> int:
+        """Of an expert: 2, or 3 with a gate."""
+        return 3 if self.gated else 2
+
+    @derived
+    def biases(self) -> float:
+        """1 if experts add biases, else 0."""
+        return float(self.adds_biases)
+
+    @derived
+    def latent_width(self) -> int:
+        """Width of what experts process; 0 if it is the token as it is."""
+        return self.latent_dim or 0
+
+    def token_width(self, hidden_dim: Value) -> Value:
+        """Return the width of what is sent to an expert."""
+        return where(self.latent_width > 0, self.latent_width, hidden_dim)
+
+    def common_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of the shared expert and of the projections around experts."""
+        shared = self.matrices * hidden_dim * self.shared_width
+        return shared + 2 * hidden_dim * self.latent_width
+
+    def expert_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of one expert."""
+        return self.matrices * self.token_width(hidden_dim) * self.width
+
+    def parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of all its matrices, but the router's."""
+        experts = self.count * self.expert_parameters(hidden_dim)
+        return experts + self.common_parameters(hidden_dim)
+
+    def visited_parameters(self, hidden_dim: Value) -> Value:
+        """Return those that a token uses."""
+        experts = self.per_token * self.expert_parameters(hidden_dim)
+        return experts + self.common_parameters(hidden_dim)
+
+
+FeedForwardKind = FeedForward | Experts
+
+
+@record
+class Layers(Record):
+    """Equal layers of a transformer, and where in it they are.
+
+    Attributes
+    ----------
+    count : int
+        How many there are; `None` counts `at`.
+    attention : Attention, LatentAttention, LinearAttention or None
+        Their attention; `None` if they have only a feed-forward block.
+    feed_forward : FeedForward, Experts or None
+        Their feed-forward block; `None` if they have only attention.
+    at : range, tuple of int or None
+        Their positions among all layers, from 0: ``range(3, 48, 4)`` is every fourth of 48 layers.
+        Layers without `at` take the positions that are left, in the order of the stack.
+
+    Examples
+    --------
+    Three layers with linear attention, then one with full attention, 12 times:
+
+    >>> from mlsysim import Attention, FeedForward, Layers, LinearAttention
+    >>> block = FeedForward(width=5_120, gated=True)
+    >>> stack = (
+    ...     Layers(
+    ...         at=range(3, 48, 4),
+    ...         attention=Attention(heads=16, kv_heads=2, head_dim=256),
+    ...         feed_forward=block,
+    ...     ),
+    ...     Layers(
+    ...         count=36,
+    ...         attention=LinearAttention(heads=32, key_heads=16, key_dim=128, value_dim=128),
+    ...         feed_forward=block,
+    ...     ),
+    ... )
+    >>> [layers.count for layers in stack]
+    [12, 36]
+    """
+
+    count: int = number(whole=True, default=None)
+    attention: AttentionKind | None = None
+    feed_forward: FeedForwardKind | None = None
+    at: tuple[int, ...] | range | None = None
+    # The first group in the stack with the same attention, and with the same feed-forward block,
+    # which are then one object in all forms. A tuple, so that stacked forms have it in common.
+    _same: tuple[int, ...] = dataclasses.field(default=(), init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", self._positions())
+        given: Any = self.count
+        if self.at is not None and given is None:
+            object.__setattr__(self, "count", given := len(self.at))
+        super().__post_init__()
+        if given is None:
+            raise ConfigError(
+                "Layers.count is missing: say how many layers there are, or where they are (at)",
+                argument="count",
+            )
+        if self.at is not None and len(self.at) != self.count:
+            raise ConfigError(
+                f"Layers.count = {self.count}, but at has {len(self.at)} positions: leave count "
+                "out, or correct one of them",
+                argument="count",
+            )
+        for name, kinds in (("attention", AttentionKind), ("feed_forward", FeedForwardKind)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kinds):
+                known = ", ".join(kind.__name__ for kind in kinds.__args__)
+                raise ConfigError(
+                    f"Layers.{name} must be one of {known} or None, got {shown(value)}",
+                    argument=name,
+                )
+        if self.attention is None and self.feed_forward is None:
+            raise ConfigError(
+                "Layers have neither attention nor a feed_forward block: give at least one",
+                argument="attention",
+            )
+        latent = self.attention
+        if isinstance(latent, LatentAttention) and None in (latent.heads, latent.value_dim):
+            raise ConfigError(
+                "LatentAttention in Layers needs its own heads and value_dim: give both",
+                argument="heads" if latent.heads is None else "value_dim",
+            )
 
     @property
-    def key_dim(self) -> Value:
-        """Width of a query or a key."""
-        return self.nope_dim + self.rope_dim
+    def summary(self) -> str:
+        """One line that says what these layers are."""
+        parts = [_described(part) for part in (self.attention, self.feed_forward)]
+        where_at = "" if self.at is None else f", the first at {min(self.at)}"
+        return f"{self.count} layers{where_at}: {' + '.join(part for part in parts if part)}"
 
-    @property
-    def kv_heads(self) -> Value:
-        """Heads with keys and values of their own: all."""
-        return self.heads
-
-    @property
-    def head_dim(self) -> Value:
-        """Mean width of a key and a value."""
-        return (self.key_dim + self.value_dim) / 2
-
-    @property
-    def width(self) -> Value:
-        """Width of all heads' outputs together."""
-        return self.heads * self.value_dim
-
-    @property
-    def latent_width(self) -> Value:
-        """Width of the vector that keys and values are made of, with the position's part."""
-        return self.kv_rank + self.rope_dim
-
-    @property
-    def cached_heads(self) -> Value:
-        """One vector serves all heads, and every device of a group needs it."""
-        return 1
-
-    @property
-    def cached_dim(self) -> Value:
-        """Half of what a server keeps of a token."""
-        return self.latent_width / 2
-
-    @property
-    def decode_dim(self) -> Value:
-        """Mean width of a key and a value, as a server attends to its cache."""
-        return (self.latent_width + self.kv_rank) / 2
+    def _positions(self) -> tuple[int, ...] | None:
+        given: Any = self.at
+        if given is None:
+            return None
+        known = tuple(given) if isinstance(given, range | tuple | list) else ()
+        if not known or not all(type(spot) is int and spot >= 0 for spot in known):
+            raise ConfigError(
+                f"Layers.at = {shown(given)} is not a range or tuple of positions from 0, such as "
+                "range(3, 48, 4)",
+                argument="at",
+            )
+        if len(set(known)) < len(known):
+            raise ConfigError("Layers.at names a position twice: leave one out", argument="at")
+        return tuple(sorted(known))
 
 
-Attention = AttentionBlock | LatentBlock
-
-
-@dataclass(frozen=True)
-class DenseBlock:
-    """A feed-forward block that processes every token."""
-
-    width: Value
-    matrices: Value
-    """2, or 3 with a gate."""
-
-
-@dataclass(frozen=True)
-class ExpertBlock:
-    """Experts, from which each token takes some, and a shared part for every token."""
-
-    experts: Value
-    experts_per_token: Value
-    width: Value
-    """Inner width of one expert."""
-    shared_width: Value
-    matrices: Value
-    """Of an expert: 2, or 3 with a gate."""
-    biases: Value
-    """1 if experts add biases, else 0."""
-
-
-FeedForward = DenseBlock | ExpertBlock
+def _described(part: Record | None) -> str:
+    """Return the kind of a block and its fields that differ from their defaults."""
+    if part is None:
+        return ""
+    told = []
+    for item in dataclasses.fields(part):
+        value = getattr(part, item.name)
+        if value != item.default and value is not None:
+            told.append(f"{item.name}={_described(value) if isinstance(value, Record) else value}")
+    return f"{type(part).__name__}({', '.join(told)})"
 
 
 @dataclass(frozen=True)
 class LayerGroup:
-    """Equal layers, one after the other."""
+    """Equal layers, as models read them."""
 
     first: Value
-    """Layers that come before them."""
+    """Layers that come before them, where they are one after the other."""
     count: Value
-    attention: Attention
-    feed_forward: FeedForward
+    attention: AttentionKind | None
+    feed_forward: FeedForwardKind | None
+    at: tuple[int, ...] | None = None
+    """Their positions, where they are not one after the other."""
 
     def layers_before(self, layer: Value) -> Value:
         """Return the number of these layers among the first layers of the model."""
+        if self.at is not None:
+            return count_below(self.at, layer)
         return minimum(self.count, maximum(0, layer - self.first))
+
+    def parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of the matrices of one layer."""
+        parts = (self.attention, self.feed_forward)
+        return sum(part.parameters(hidden_dim) for part in parts if part is not None)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks with a norm and a residual connection of their own: 2, or 1 if one is missing."""
+        return (self.attention is not None) + (self.feed_forward is not None)
+
+
+def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
+    """Return the groups of a stack, in any form."""
+    groups = []
+    first: Value = 0
+    for layers in stack:
+        attention, feed_forward = layers._same
+        groups.append(
+            LayerGroup(
+                first,
+                layers.count,
+                stack[attention].attention,
+                stack[feed_forward].feed_forward,
+                None if layers.at is None else tuple(layers.at),
+            )
+        )
+        first = first + layers.count
+    return tuple(groups)
+
+
+def placed(stack: tuple[Layers, ...], name: str) -> tuple[Layers, ...]:
+    """Return a stack whose layers all state their positions, or none does.
+
+    Raises
+    ------
+    ConfigError
+        If two groups claim a position, or one is beyond the last layer.
+    """
+    positions = [layers.at for layers in stack]
+    if any(at is not None for at in positions):
+        positions = _filled(stack, name)
+    attentions = [layers.attention for layers in stack]
+    blocks = [layers.feed_forward for layers in stack]
+    made = []
+    for layers, at in zip(stack, positions, strict=True):
+        own = dataclasses.replace(layers, at=at)
+        same = (attentions.index(layers.attention), blocks.index(layers.feed_forward))
+        object.__setattr__(own, "_same", same)
+        made.append(own)
+    return tuple(made)
+
+
+def _filled(stack: tuple[Layers, ...], name: str) -> list[tuple[int, ...] | range | None]:
+    """Return the positions of all groups, where some state them."""
+    total = sum(layers.count for layers in stack)
+    taken = [spot for layers in stack for spot in layers.at or ()]
+    if len(set(taken)) < len(taken):
+        twice = next(spot for spot in taken if taken.count(spot) > 1)
+        raise ConfigError(
+            f"{name}: two groups of layers are at position {twice}: change `at` of one",
+            argument="stack",
+        )
+    if max(taken) >= total:
+        raise ConfigError(
+            f"{name}: a layer is at position {max(taken)}, but the stack has {total} layers: "
+            "positions count from 0, so correct `at` or the counts",
+            argument="stack",
+        )
+    left = iter(sorted({*range(total)} - {*taken}))
+    return [
+        tuple(next(left) for _ in range(layers.count)) if layers.at is None else layers.at
+        for layers in stack
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
 from mlsysim.core.units import Q_, Quantity
 
-__all__ = ["PRECISIONS", "Precision", "find_precision"]
+__all__ = ["PRECISIONS", "Formats", "Precision", "find_precision"]
 
 
 @record
@@ -94,3 +95,33 @@ def find_precision(name: Any, argument: str = "precision") -> Precision:
             argument=argument,
         )
     return PRECISIONS[name]
+
+
+@record
+class Formats(Record):
+    """Number formats in which parts of a model are published, where they differ.
+
+    Servers keep these parts in these formats, with their block scales, whatever `weight_precision`
+    is. `None` leaves a part to that argument. Training does not use them.
+
+    Attributes
+    ----------
+    attention, feed_forward, experts, embeddings : str or None
+        Formats of the weights of attention, of feed-forward blocks without experts and shared
+        experts, of experts, and of the embedding tables.
+    state : str or None
+        Format of the state that linear attention keeps for a sequence.
+    """
+
+    # Names may be given; the record holds the formats.
+    attention: Any = None
+    feed_forward: Any = None
+    experts: Any = None
+    embeddings: Any = None
+    state: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for item in dataclasses.fields(self):
+            if (name := getattr(self, item.name)) is not None:
+                self._keep(item.name, find_precision(name, f"Formats.{item.name}"))

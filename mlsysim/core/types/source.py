@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim.core.fields import Record, record, require
+from mlsysim.core.fields import Record, field_of, record, require
 
 __all__ = ["Entry", "Source"]
 
@@ -104,19 +104,20 @@ class Entry(Record):
         for part in path.split("."):
             inside = dataclasses.is_dataclass(value)
             known = [item.name for item in dataclasses.fields(value)] if inside else known
-            if not inside or not hasattr(value, part):
+            if not inside or not (hasattr(value, part) or field_of(value, part)):
                 raise UnknownEntryError.build(path, f"{self.name}: field", known)
-            value = getattr(value, part)
+            value = field_of(value, part)
         return value
 
     def source_of(self, path: str) -> Source:
         """Return the source of a field, such as ``"memory.bandwidth"``."""
         self._follow(path)
-        for key in (path, path.split(".")[0]):
+        for key in (path, path.split(".")[0], path.split("[")[0]):
             if key in self.field_sources:
                 return self.field_sources[key]
         return self.source
 
     def is_estimated(self, path: str) -> bool:
         """Tell whether a field is a guess that no publication confirms."""
-        return path in self.estimated or str(path).split(".")[0] in self.estimated
+        start = str(path).split(".")[0]
+        return bool(self.estimated & {path, start, start.split("[")[0]})

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, Record, derived, number, quantity, record, require
-from mlsysim.core.types.layers import (
+from mlsysim.core.types.attention import (
     Attention,
-    AttentionBlock,
-    DenseBlock,
-    ExpertBlock,
-    LatentBlock,
-    LayerGroup,
+    AttentionKind,
+    LatentAttention,
+    LinearAttention,
+    cached_elements,
+    unchecked,
 )
+from mlsysim.core.types.layers import (
+    Experts,
+    FeedForward,
+    LayerGroup,
+    Layers,
+    grouped,
+    placed,
+)
+from mlsysim.core.types.precision import Formats, find_precision
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Q_, Quantity, fixed, format_number
 
 __all__ = [
     "FixedShapeModel",
-    "LatentAttention",
     "MoETransformerModel",
     "TransformerModel",
+    "VisionTower",
     "Workload",
 ]
 
@@ -94,36 +104,41 @@ class FixedShapeModel(Workload):
 
 
 @record
-class LatentAttention(Record):
-    """Ranks and widths of multi-head latent attention.
+class VisionTower(Record):
+    """A network that turns an image into tokens of a language model.
 
     Attributes
     ----------
-    query_rank : int
-        Width of the vector that a token's queries are made of.
-    kv_rank : int
-        Width of the vector that its keys and values are made of.
-    nope_dim : int
-        Width of the part of a query or key that the position leaves alone.
-    rope_dim : int
-        Width of the part that the position turns; keys share it among the heads.
+    tokens : int
+        Tokens of one image.
+    network : FixedShapeModel
+        The network, with the projection to the width of the language model.
     """
 
-    query_rank: int = number(whole=True)
-    kv_rank: int = number(whole=True)
-    nope_dim: int = number(whole=True)
-    rope_dim: int = number(whole=True)
+    tokens: int = number(whole=True)
+    network: FixedShapeModel
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, network=FixedShapeModel)
+
+
+_SHORT_FORM = ("layers", "heads", "kv_heads", "head_dim", "ffn_dim")
 
 
 @record
 class TransformerModel(Workload):
-    """A dense transformer.
+    """A transformer: layers that are all alike, or a stack of different ones.
+
+    Layers that are all alike are described by `layers`, `heads`, `kv_heads`, `head_dim`,
+    `ffn_dim`, `gated_mlp` and `latent`. Any other network is a `stack` of `Layers`, each with its
+    attention and its feed-forward block, and leaves these out.
 
     Attributes
     ----------
     parameters : Quantity
         All parameters that are stored, within 2% of those of the matrices and tables that the
-        shape describes; `None` counts these.
+        shape describes; `None` counts these. Layers for multi-token prediction are not counted.
     layers, hidden_dim, heads : int
         Depth, width of the residual stream, attention heads.
     kv_heads : int
@@ -147,16 +162,56 @@ class TransformerModel(Workload):
         of GPT-3's time did.
     latent : LatentAttention or None
         Ranks and widths of latent attention; `None` for plain heads.
+    stack : tuple of Layers
+        Groups of layers, where not all are alike.
+    formats : Formats or None
+        Formats in which parts of the model are published, where they differ.
+    mtp_layers : int
+        Layers for multi-token prediction, after the others: each is like the last layer, with a
+        projection of two hidden states to one, and uses the output projection once more. Training
+        has them on the last stage; servers leave them out.
+    vision : VisionTower or None
+        The network in front that turns images into tokens. Its parameters are in `parameters`, so
+        they take memory. Its work is not timed: how many images there are is not known.
+
+    Examples
+    --------
+    Gemma 3 27B: five layers with a window of 1,024 tokens for each layer without one.
+
+    >>> from mlsysim import Attention, FeedForward, Layers, SlidingWindow, Source, TransformerModel
+    >>> mlp = FeedForward(width=21_504, gated=True)
+    >>> heads = {"heads": 32, "kv_heads": 16, "head_dim": 128}
+    >>> model = TransformerModel(
+    ...     name="Gemma 3 27B",
+    ...     source=Source(title="Gemma 3 technical report"),
+    ...     hidden_dim=5_376,
+    ...     vocab_size=262_144,
+    ...     seq_len=32_768,
+    ...     tied_embeddings=True,
+    ...     stack=(
+    ...         Layers(
+    ...             count=52,
+    ...             attention=Attention(**heads, reach=SlidingWindow(tokens=1_024)),
+    ...             feed_forward=mlp,
+    ...         ),
+    ...         Layers(at=range(5, 62, 6), attention=Attention(**heads), feed_forward=mlp),
+    ...     ),
+    ... )
+    >>> print(f"{model.parameters.to('Gparam'):.1f}")
+    27.0 Gparam
+    >>> print(f"{model.kv_cache_bytes('bf16', 131_072).to('GB'):.1f}")
+    11.2 GB
     """
 
     # A quantity once the record is made, but `None` may be given.
     parameters: Any = quantity("param", default=None)
-    layers: int = number(whole=True)
+    # Optional at the API; the short form is whole, or there is a stack.
+    layers: int = number(whole=True, default=None)
     hidden_dim: int = number(whole=True)
-    heads: int = number(whole=True)
-    kv_heads: int = number(whole=True)
-    head_dim: int = number(whole=True)
-    ffn_dim: int = number(whole=True)
+    heads: int = number(whole=True, default=None)
+    kv_heads: int = number(whole=True, default=None)
+    head_dim: int = number(whole=True, default=None)
+    ffn_dim: int = number(whole=True, default=None)
     vocab_size: int = number(whole=True)
     seq_len: int = number(whole=True)
     gated_mlp: bool = dataclasses.field(default=False)
@@ -164,12 +219,31 @@ class TransformerModel(Workload):
     causal: bool = dataclasses.field(default=True)
     dropout: bool | None = dataclasses.field(default=None)
     latent: LatentAttention | None = dataclasses.field(default=None)
+    stack: tuple[Layers, ...] = ()
+    formats: Formats | None = None
+    mtp_layers: int = number(whole=True, zero=True, default=0)
+    vision: VisionTower | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, gated_mlp=bool, tied_embeddings=bool, causal=bool)
-        if self.dropout is not None:
-            require(self, dropout=bool)
+        for name, kind in (("dropout", bool), ("formats", Formats), ("vision", VisionTower)):
+            if getattr(self, name) is not None:
+                require(self, **{name: kind})
+        if self.stack != ():
+            self._check_stack()
+        else:
+            self._check_short_form()
+        self._count_parameters()
+
+    def _check_short_form(self) -> None:
+        for name in _SHORT_FORM:
+            if getattr(self, name) is None:
+                raise ConfigError(
+                    f"{self.name}: {name} is missing: give {', '.join(_SHORT_FORM)} for layers "
+                    "that are all alike, or a stack of Layers",
+                    argument=name,
+                )
         if self.heads % self.kv_heads:
             raise ConfigError(
                 f"{self.name}: kv_heads = {self.kv_heads} must divide heads = {self.heads}",
@@ -183,8 +257,48 @@ class TransformerModel(Workload):
                     "latent attention, which makes keys and values for each head",
                     argument="kv_heads",
                 )
+            for name, own in (("heads", self.heads), ("value_dim", self.head_dim)):
+                given = getattr(self.latent, name)
+                if given is not None and given != own:
+                    raise ConfigError(
+                        f"{self.name}: latent.{name} = {given} contradicts the model's {own}: "
+                        "leave it out, or describe the layers in a stack",
+                        argument="latent",
+                    )
         self._check_experts()
-        self._count_parameters()
+
+    def _check_stack(self) -> None:
+        """Check that the groups fit together, and give each of them its positions."""
+        given: Any = self.stack
+        if not isinstance(given, tuple) or not all(isinstance(part, Layers) for part in given):
+            raise ConfigError(
+                f"{self.name}: stack must be a tuple of Layers, got {shown(given)}",
+                argument="stack",
+            )
+        clash = [name for name in _SHORT_FORM[1:] if getattr(self, name) is not None]
+        clash += ["latent"] * (self.latent is not None) + ["gated_mlp"] * self.gated_mlp
+        if clash or isinstance(self, MoETransformerModel):
+            raise ConfigError(
+                f"{self.name}: a stack says what {', '.join(clash) or 'MoETransformerModel'} says "
+                "too: leave one of the two out, and make a TransformerModel",
+                argument=clash[0] if clash else "stack",
+            )
+        if all(part.attention is None for part in given):
+            raise ConfigError(
+                f"{self.name}: no layer of the stack has attention: give at least one group an "
+                "attention of some kind",
+                argument="stack",
+            )
+        total = sum(part.count for part in given)
+        if self.layers not in (None, total):
+            raise ConfigError(
+                f"{self.name}: layers = {self.layers} contradicts the stack, which has {total}: "
+                "pass layers=None to count them",
+                argument="layers",
+            )
+        self._keep("layers", total)
+        self._si["layers"] = total  # type: ignore[attr-defined]
+        self._keep("stack", placed(given, self.name))
 
     def _check_experts(self) -> None:
         """Refuse experts that contradict each other; a dense model has none."""
@@ -212,20 +326,109 @@ class TransformerModel(Workload):
             )
 
     def _matrices(self) -> tuple[float, float]:
-        """Return the parameters of the layers' matrices, and of the embedding tables."""
-        hidden, latent, values = self.hidden_dim, self.latent, self.heads * self.head_dim
-        if latent is None:
-            attention = 2 * hidden * self.head_dim * (self.heads + self.kv_heads)
-        else:
-            queries = self.heads * (latent.nope_dim + latent.rope_dim)
-            attention = latent.query_rank * (hidden + queries)
-            attention += hidden * (latent.kv_rank + latent.rope_dim)
-            attention += latent.kv_rank * (self.heads * latent.nope_dim + values)
-            attention += values * hidden
-        experts = self.experts * self.expert_ffn_dim + self.shared_ffn_dim
-        inner = (self.layers - self.moe_layers) * self.ffn_dim + self.moe_layers * experts
-        in_layers = self.layers * attention + self.mlp_matrices * self.hidden_dim * inner
-        return float(in_layers), float(self.embedding_tables * self.vocab_size * self.hidden_dim)
+        """Return the parameters of the layers' matrices, and those outside of the layers."""
+        in_layers = sum(group.count * group.parameters(self.hidden_dim) for group in self.groups)
+        outside = float(self.embedding_tables * self.vocab_size * self.hidden_dim)
+        if self.vision is not None:
+            outside += self.vision.network.si("parameters")
+        return float(in_layers), outside
+
+    @property
+    def plain_attention(self) -> bool:
+        """Whether each layer has a feed-forward block, and attention with scores of all tokens."""
+        return all(
+            isinstance(group.attention, Attention | LatentAttention)
+            and group.attention.reach is None
+            and group.feed_forward is not None
+            for group in self.groups
+        )
+
+    @property
+    def active_parameters(self) -> Quantity:
+        """Parameters that a token uses: all but those of the experts that it does not visit."""
+        idle = sum(
+            group.count * (block.count - block.per_token) * block.expert_parameters(self.hidden_dim)
+            for group in self.groups
+            if isinstance(block := group.feed_forward, Experts)
+        )
+        return cast(Quantity, fixed(Q_(self.si("parameters") - idle, "param")))
+
+    @property
+    def mtp_parameters(self) -> Quantity:
+        """Parameters of the layers for multi-token prediction, which `parameters` leaves out."""
+        last = self.last_group.parameters(self.hidden_dim) + 2 * self.hidden_dim**2
+        return cast(Quantity, fixed(Q_(float(self.mtp_layers * last), "param")))
+
+    @property
+    def last_group(self) -> LayerGroup:
+        """The group of the last layer."""
+        if self.groups[-1].at is None:
+            return self.groups[-1]
+        return max(self.groups, key=lambda group: group.at[-1] if group.at else 0)
+
+    def kv_bytes_per_token(self, precision: str) -> Quantity:
+        """Return what a server keeps of a token in all layers, while all of them can see it.
+
+        Parameters
+        ----------
+        precision
+            Number format of the cache, such as ``"fp16"``.
+
+        Returns
+        -------
+        Quantity
+            Bytes of keys and values, or of the short vectors of latent attention, and of the keys
+            of indexers.
+        """
+        return self.kv_cache_bytes(precision, 1)
+
+    def kv_cache_bytes(self, precision: str, context: int) -> Quantity:
+        """Return what a server keeps of a sequence in all layers that have a cache.
+
+        A layer with a sliding window or chunks keeps no more tokens than these hold. What linear
+        attention keeps is in `state_bytes_per_sequence`.
+
+        Parameters
+        ----------
+        precision
+            Number format of the cache, such as ``"fp16"``.
+        context
+            Tokens of the sequence.
+
+        Returns
+        -------
+        Quantity
+            Bytes of one sequence.
+        """
+        each = find_precision(precision).si("bytes_per_element")
+        kept = sum(group.count * cached_elements(group.attention, context) for group in self.groups)
+        return cast(Quantity, fixed(Q_(float(kept * each), "byte")))
+
+    def state_bytes_per_sequence(self, precision: str) -> Quantity:
+        """Return what linear attention keeps of a sequence, whatever its length; else zero.
+
+        The states of all heads, and what short convolutions keep of the last tokens.
+
+        Parameters
+        ----------
+        precision
+            Number format, such as ``"fp32"``. A format that the model states for the states
+            (`formats`) applies to the states, not to the convolutions.
+
+        Returns
+        -------
+        Quantity
+            Bytes of one sequence.
+        """
+        each = find_precision(precision).si("bytes_per_element")
+        stated = self.formats.state if self.formats else None
+        state = each if stated is None else stated.si("bytes_per_element")
+        kept = sum(
+            group.count * (state * linear.state_elements + each * linear.conv_elements)
+            for group in self.groups
+            if isinstance(linear := group.attention, LinearAttention)
+        )
+        return cast(Quantity, fixed(Q_(float(kept), "byte")))
 
     @derived
     def mlp_matrices(self) -> int:
@@ -240,64 +443,99 @@ class TransformerModel(Workload):
     @derived
     def drops_out(self) -> float:
         """1 if training drops elements out, else 0."""
-        return float(not self.gated_mlp if self.dropout is None else self.dropout)
+        if self.dropout is not None:
+            return float(self.dropout)
+        blocks = [layers.feed_forward for layers in self.stack if layers.feed_forward is not None]
+        gated = any(block.gated for block in blocks) if self.stack else self.gated_mlp
+        return float(not gated)
 
     @derived
     def attended_fraction(self) -> float:
-        """Share of the sequence that a token attends to on average: half of it if causal."""
+        """Share of the sequence that a token attends to on average: half of it if causal.
+
+        Where a layer's reach is limited, it attends to less.
+        """
         return 0.5 if self.causal else 1.0
 
     @derived
+    def split_heads(self) -> int:
+        """The most tensor-parallel ranks that can have equally many heads in every layer."""
+        return math.gcd(*(group.attention.heads for group in self.groups if group.attention))
+
+    @derived
     def experts(self) -> int:
-        """Experts of a layer. A dense model is as if each token visited the one block there is."""
-        return 1
+        """Experts of a layer, or what layers that differ can share out to as many devices.
+
+        A dense model is as if each token visited the one block there is.
+        """
+        return math.gcd(*(block.count for block in self._mixtures)) or 1
 
     @derived
     def experts_per_token(self) -> int:
-        """Experts that each token visits."""
-        return 1
-
-    @derived
-    def expert_ffn_dim(self) -> int:
-        """Inner width of one expert."""
-        return self.ffn_dim
-
-    @derived
-    def shared_ffn_dim(self) -> int:
-        """Inner width of the shared expert that every token visits."""
-        return 0
+        """Experts that each token visits, at most."""
+        return max((block.per_token for block in self._mixtures), default=1)
 
     @derived
     def moe_layers(self) -> int:
         """Layers that have experts."""
-        return 0
+        return sum(part.count for part in self.stack if isinstance(part.feed_forward, Experts))
+
+    @property
+    def _mixtures(self) -> list[Experts]:
+        """The different experts of a stack."""
+        blocks = [part.feed_forward for part in self.stack]
+        return [block for block in blocks if isinstance(block, Experts)]
 
     @cached_property
-    def attention(self) -> Attention:
-        """The attention that all layers share."""
+    def _attention(self) -> AttentionKind:
+        """The attention of layers that are all alike."""
         latent = self.latent
         if latent is None:
-            return AttentionBlock(self.heads, self.kv_heads, self.head_dim, self.attended_fraction)
-        return LatentBlock(
-            self.heads,
-            latent.query_rank,
-            latent.kv_rank,
-            latent.nope_dim,
-            latent.rope_dim,
-            self.head_dim,
-            self.attended_fraction,
+            return unchecked(
+                Attention,
+                heads=self.heads,
+                kv_heads=self.kv_heads,
+                head_dim=self.head_dim,
+                reach=None,
+                gates=0,
+                output_gate=False,
+            )
+        return unchecked(
+            LatentAttention,
+            query_rank=latent.query_rank,
+            query_vector=latent.query_vector,
+            kv_rank=latent.kv_rank,
+            nope_dim=latent.nope_dim,
+            rope_dim=latent.rope_dim,
+            heads=self.heads,
+            value_dim=self.head_dim,
+            reach=latent.reach,
+        )
+
+    @property
+    def _mlp(self) -> FeedForward:
+        """The feed-forward block of layers that are all alike."""
+        return unchecked(
+            FeedForward, width=self.ffn_dim, gated=self.gated_mlp, matrices=self.mlp_matrices
         )
 
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:
-        """The layers, in order."""
-        dense = DenseBlock(self.ffn_dim, self.mlp_matrices)
-        return (LayerGroup(0, self.layers, self.attention, dense),)
+        """The groups of layers."""
+        if self.stack:
+            return grouped(self.stack)
+        return self._alike()
+
+    def _alike(self) -> tuple[LayerGroup, ...]:
+        """Return the groups of layers that are described by the short form."""
+        return (LayerGroup(0, self.layers, self._attention, self._mlp),)
 
 
 @record
 class MoETransformerModel(TransformerModel):
-    """A transformer with experts as feed-forward blocks in some layers.
+    """The short form of a transformer with equal experts in some layers, which come last.
+
+    Any other mixture of experts is a `TransformerModel` with a `stack`.
 
     Attributes
     ----------
@@ -320,11 +558,8 @@ class MoETransformerModel(TransformerModel):
     moe_layers: int = number(whole=True)
     expert_biases: bool = dataclasses.field(default=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self, expert_biases=bool)
-
     def _check_experts(self) -> None:
+        require(self, expert_biases=bool)
         for part, whole in (("experts_per_token", "experts"), ("moe_layers", "layers")):
             if getattr(self, part) > getattr(self, whole):
                 raise ConfigError(
@@ -338,20 +573,22 @@ class MoETransformerModel(TransformerModel):
         """1 if experts add biases, else 0."""
         return float(self.expert_biases)
 
-    @cached_property
-    def groups(self) -> tuple[LayerGroup, ...]:
-        """The layers, in order: those without experts come first, as in DeepSeek-V3."""
+    def _alike(self) -> tuple[LayerGroup, ...]:
+        """Return the groups: layers without experts come first, as in DeepSeek-V3."""
         dense_layers = self.layers - self.moe_layers
-        dense = DenseBlock(self.ffn_dim, self.mlp_matrices)
-        experts = ExpertBlock(
-            experts=self.experts,
-            experts_per_token=self.experts_per_token,
+        experts = unchecked(
+            Experts,
+            count=self.experts,
+            per_token=self.experts_per_token,
             width=self.expert_ffn_dim,
             shared_width=self.shared_ffn_dim,
+            gated=self.gated_mlp,
             matrices=self.mlp_matrices,
+            latent_dim=None,
+            latent_width=0,
             biases=self.adds_biases,
         )
         return (
-            LayerGroup(0, dense_layers, self.attention, dense),
-            LayerGroup(dense_layers, self.moe_layers, self.attention, experts),
+            LayerGroup(0, dense_layers, self._attention, self._mlp),
+            LayerGroup(dense_layers, self.moe_layers, self._attention, experts),
         )

@@ -11,7 +11,7 @@ from mlsysim.solvers.layer import head
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.power import pass_power
 from mlsysim.solvers.power import flops_share
-from mlsysim.solvers.work import kv_cache, stored_bytes, stored_weights, token_flops
+from mlsysim.solvers.work import by_blocks, kv_cache, stored_weights, token_flops
 
 __all__ = ["operator_pass"]
 
@@ -19,17 +19,18 @@ __all__ = ["operator_pass"]
 def operator_pass(i: PassInputs) -> dict[str, Any]:
     """Time a forward pass over whole sequences, operator by operator."""
     model, layers, c = i.transformer, i.transformer.layers, i.calibration
-    d = inference_device(i, stored_bytes(i.precision), i.precision.training_bytes)
+    d = inference_device(i, model, i.precision, i.precision.training_bytes)
     tokens = i.batch_size * i.seq_len
-    layer = inference_layer(d, model, tokens, i.seq_len, model.attended_fraction, 1)
+    layer = inference_layer(d, model, tokens, i.seq_len, 1)
     logits = head(d, model, tokens, 1)
-    layer_time = layer.products.time + layer.attention + layer.elementwise + c.prompt_overhead
+    fixed = by_blocks(model, c.prompt_overhead)
+    layer_time = layer.products.time + layer.attention + layer.elementwise + fixed
     latency = layers * layer_time + logits.time
 
     # The same operators, by what limits them
     arithmetic = layers * (layer.products.compute + layer.attention) + logits.compute
     traffic = layers * (layer.products.memory + layer.elementwise) + logits.memory
-    overhead = layers * c.prompt_overhead
+    overhead = layers * fixed
     slower = where(arithmetic >= traffic, "compute", "memory")
 
     each = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
@@ -39,7 +40,11 @@ def operator_pass(i: PassInputs) -> dict[str, Any]:
     mfu = flops_share(i, flops, wide_flops, latency, devices=1)
     capacity = i.hardware.memory.capacity
     memory = stored_weights(model, i.precision) + kv_cache(
-        model, tokens, i.precision.bytes_per_element
+        model,
+        i.batch_size,
+        i.seq_len,
+        i.precision.bytes_per_element,
+        i.precision.training_bytes,
     )
     return {
         "latency": latency,

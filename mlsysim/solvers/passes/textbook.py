@@ -37,7 +37,7 @@ def transformer_pass(i: PassInputs) -> dict[str, Any]:
     tokens = i.batch_size * i.seq_len
     work = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
     flops = f.forward_flops(tokens, work.matrix, work.score, work.logit)
-    cache = kv_cache(model, tokens, each)
+    cache = kv_cache(model, i.batch_size, i.seq_len, each, i.precision.training_bytes)
     traffic = weights_read(model, i.precision, tokens) + cache
     return _roofline(i, flops, traffic, stored_weights(model, i.precision) + cache)
 

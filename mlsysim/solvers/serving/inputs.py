@@ -67,10 +67,10 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "tp_size",
-        lambda i: i.model.heads % i.tp_size == 0,
+        lambda i: i.model.split_heads % i.tp_size == 0,
         lambda i: (
-            f"tp_size = {i.tp_size} does not divide the model's {i.model.heads} attention heads: "
-            "choose a divisor of the number of heads"
+            f"tp_size = {i.tp_size} does not divide the model's {i.model.split_heads} attention "
+            "heads: choose a divisor of the number of heads"
         ),
         ParallelismError,
     ),

@@ -7,16 +7,20 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
+from mlsysim.core.types.attention import Attention, AttentionKind, LinearAttention
 from mlsysim.solvers.inference import inference_device, inference_layer
-from mlsysim.solvers.layer import Device, head
+from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
+from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
 from mlsysim.solvers.work import (
+    attentions,
+    by_blocks,
+    decode_score_flops,
     group_bandwidth,
     inner_width,
-    kv_cache,
-    stored_bytes,
+    mean_over_attention,
     stored_weights,
     token_flops,
 )
@@ -27,10 +31,7 @@ __all__ = ["serve_operators"]
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
     """Serve requests by continuous batching, timed operator by operator."""
     c, model = i.calibration, i.model
-    d = inference_device(i, stored_bytes(i.weight_precision), i.precision.training_bytes)
-
-    def kv_of(tokens: Value) -> Value:
-        return _own_cache(i, kv_cache(model, tokens, i.kv_precision.bytes_per_element))
+    d = inference_device(i, model, i.weight_precision, i.precision.training_bytes)
 
     # Memory, and the sequences that fit at once. Of what weights and workspace leave, the engine
     # keeps a share free, so a byte of keys and values takes a little more than a byte.
@@ -39,9 +40,8 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     weights = stored_weights(model, i.weight_precision)
     held = weights / i.tp_size + _workspace(i)
     context = i.seq_len + i.output_len
-    cache = kv_cache(model, i.batch_size * context, i.kv_precision.bytes_per_element)
-    memory = held + _own_cache(i, cache) / c.kv_share
-    reserved = kv_of(i.seq_len + c.reserved_output * i.output_len) / c.kv_share
+    memory = held + own_cache(i, i.batch_size, context) / c.kv_share
+    reserved = own_cache(i, 1, i.seq_len + c.reserved_output * i.output_len) / c.kv_share
     running = maximum(1, minimum(i.batch_size, f.largest_batch(capacity, held, reserved)))
 
     # One prompt and one decode step, each alone on the device
@@ -100,36 +100,42 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
         "running_batch_size": running,
         "model_weights_size": weights,
-        "kv_cache_size": cache,
+        "kv_cache_size": cache_size(i, i.batch_size, context),
         "total_memory_required": memory,
         "memory_capacity": capacity,
         "memory_utilization": memory / capacity,
-        "max_batch_size": f.largest_batch(capacity, held, kv_of(context) / c.kv_share),
-        "max_seq_len": f.longest_context(capacity, held, kv_of(1) / c.kv_share, i.batch_size),
+        "max_batch_size": f.largest_batch(capacity, held, own_cache(i, 1, context) / c.kv_share),
+        "max_seq_len": longest(i, capacity, held, c.kv_share),
         "feasible": memory <= capacity,
     }
 
 
-def _own_cache(i: ServingInputs, cache: Value) -> Value:
-    """Return the keys and values that one device holds."""
-    return f.kv_per_device(cache, i.tp_size, i.model.attention.cached_heads)
-
-
 def _workspace(i: ServingInputs) -> Value:
     """Return the memory that one device keeps for the activations of the largest pass."""
-    a, widest = i.model.attention, 0
+    inside, widest = 0, 0
+    for _, a in attentions(i.model):
+        inside = maximum(inside, _attention_width(a))
     for group in i.model.groups:
         block = group.feed_forward
-        width = where(group.count > 0, block.matrices * inner_width(block), 0)
-        widest = maximum(widest, width)
+        if block is not None:
+            width = where(group.count > 0, block.matrices * inner_width(block), 0)
+            widest = maximum(widest, width)
     return f.pass_workspace(
         i.calibration.pass_tokens,
         i.model.hidden_dim,
-        2 * a.head_dim * (a.heads + a.kv_heads),
+        inside,
         widest,
         i.tp_size,
         i.precision.training_bytes,
     )
+
+
+def _attention_width(a: AttentionKind) -> Value:
+    """Return the width of all tensors inside of attention, of all heads together."""
+    if isinstance(a, LinearAttention):
+        return a.in_width + a.width
+    width = 2 * a.head_dim * (a.heads + a.kv_heads)
+    return where(a.gates > 0, width + a.gate_width, width) if isinstance(a, Attention) else width
 
 
 @dataclass(frozen=True)
@@ -151,21 +157,21 @@ def _all_reduces(i: ServingInputs, tokens: Value) -> Value:
     size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
     bandwidth = group_bandwidth(i.links, c.link_efficiency * i.links.bandwidth, i.tp_size)
     each = f.one_shot_all_reduce_time(size, i.tp_size, bandwidth, c.all_reduce_overhead)
-    return i.conventions.forward_all_reduces * each
+    return by_blocks(i.model, i.conventions.forward_all_reduces * each)
 
 
 def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
     """Return the pass that prefills a number of prompts together."""
     model, layers = i.model, i.model.layers
     tokens = prompts * i.seq_len
-    layer = inference_layer(d, model, tokens, i.seq_len, model.attended_fraction, i.tp_size)
+    layer = inference_layer(d, model, tokens, i.seq_len, i.tp_size)
     logits = head(d, model, prompts, i.tp_size)
     layer_time = (
         layer.products.time
         + layer.attention
         + layer.elementwise
         + _all_reduces(i, tokens)
-        + i.calibration.prompt_overhead
+        + by_blocks(model, i.calibration.prompt_overhead)
     )
     arithmetic = layer.products.compute + layer.attention
     # The product that makes keys and values also writes them to the cache, at no extra time.
@@ -180,20 +186,24 @@ def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
 def _decode(i: ServingInputs, d: Device, sequences: Value, context: Value) -> _Pass:
     """Return the pass that gives each sequence a token, at an average context length."""
     c, model, layers = i.calibration, i.model, i.model.layers
-    a = model.attention
-    layer = inference_layer(d, model, sequences, context, 1, i.tp_size, a.decode_dim)
+    layer = inference_layer(d, model, sequences, context, i.tp_size, decode=True)
     logits = head(d, model, sequences, i.tp_size)
-    size = f.kv_cache_size(
-        1, a.cached_heads, a.cached_dim, sequences * context, i.kv_precision.bytes_per_element
-    )
     cache_bandwidth = c.kv_efficiency * i.device.memory.bandwidth
-    cache = f.memory_time(_own_cache(i, size), cache_bandwidth)
+
+    def reading(a: AttentionKind) -> Value:
+        return f.memory_time(cache_read(i, a, sequences, context), cache_bandwidth)
+
+    def attending(a: AttentionKind) -> Value:
+        arithmetic = attention_time(d, model, a, sequences, context, 1, i.tp_size, decode=True)
+        return f.roofline_time(arithmetic, reading(a))
+
+    cache = mean_over_attention(model, reading)
     layer_time = (
         layer.products.time
-        + f.roofline_time(layer.attention, cache)
+        + mean_over_attention(model, attending)
         + layer.elementwise
         + _all_reduces(i, sequences)
-        + c.layer_overhead
+        + by_blocks(model, c.layer_overhead)
     )
     on_device = layers * layer_time + logits.time
     streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
@@ -211,8 +221,7 @@ def _power(
     """Return power and energy from the work and the time of one batch, including prompts."""
     c = i.conventions.flops_per_mac
     prompt = token_flops(i.model, i.seq_len, c)
-    a = i.model.attention
-    score = f.attention_score_flops(i.model.layers, a.heads, a.decode_dim, context, 1, c)
+    score = decode_score_flops(i.model, context, c)
     tokens, decodes = sequences * i.seq_len, maximum(i.output_len - 1, 0)
 
     def flops(matrix: Value) -> Value:

@@ -80,8 +80,9 @@ class ServingResult(Result):
     """Memory needed divided by memory capacity; above 1 it does not fit."""
     max_batch_size: int = number(whole=True)
     """Most sequences of this length that fit."""
-    max_seq_len: int = number(whole=True)
-    """Most tokens, prompt and output together, that each sequence of this batch may hold."""
+    max_seq_len: int | None = number(whole=True)
+    """Most tokens, prompt and output together, that each sequence of this batch may hold; `None`
+    where no cache grows with the context, as with linear attention alone."""
     feasible: bool
     """Whether all that the memory has to hold fits."""
     reasons: tuple[str, ...]

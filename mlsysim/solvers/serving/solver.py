@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
-    MoETransformerModel,
     Node,
     PowerCalibration,
     ServingCalibration,
@@ -89,7 +88,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         weight_precision
             Format in which weights are stored; `None` takes `precision`. Narrow formats hold the
             layers' matrices and their scales, in ``"fp4"`` those of NVFP4, in ``"int4"`` of AWQ;
-            embeddings and output projection keep 16 bits.
+            embeddings and output projection keep 16 bits. Parts for which the model states a
+            format (`formats`) keep that.
         kv_precision
             Format in which keys and values are stored; `None` takes `precision`.
         tp_size
@@ -167,8 +167,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
-        if isinstance(inputs.model, MoETransformerModel):
-            # Our table has no published run that serves a mixture of experts.
+        if inputs.model.moe_layers > 0 or not inputs.model.plain_attention:
+            # Our table has no published run that serves experts, limited reach or states.
             constants = constants.without_bands()
         return inputs.but(calibration=constants)
 

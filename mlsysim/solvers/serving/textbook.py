@@ -7,12 +7,15 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
+from mlsysim.solvers.serving.cache import cache_parts, cache_size, longest, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
 from mlsysim.solvers.work import (
+    by_blocks,
+    decode_score_flops,
     group_bandwidth,
-    kv_cache,
     stored_weights,
+    sum_of,
     token_flops,
     weights_read,
 )
@@ -25,34 +28,29 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
     model, per_mac = i.model, i.conventions.flops_per_mac
     prompt = token_flops(model, i.seq_len, per_mac)
 
-    def kv_of(tokens: Value) -> Value:
-        whole = kv_cache(model, tokens, i.kv_precision.bytes_per_element)
-        return f.kv_per_device(whole, i.tp_size, model.attention.cached_heads)
-
     # Memory when the last token is made: all weights, visited or not
     capacity = i.device.memory.capacity
     weights = stored_weights(model, i.weight_precision)
     own_weights = weights / i.tp_size
     context = i.seq_len + i.output_len
-    memory = own_weights + kv_of(i.batch_size * context)
+    memory = own_weights + own_cache(i, i.batch_size, context)
 
     # Prefill: all prompts at once
     prompt_tokens = i.batch_size * i.seq_len
     reading = _pass(
         i,
         f.prefill_flops(prompt_tokens, i.batch_size, prompt.matrix, prompt.score, prompt.logit),
-        kv_of(prompt_tokens),
+        own_cache(i, i.batch_size, i.seq_len),
         i.seq_len,
     )
 
     # Decode: one token for each sequence, at the mean context
     mean_context = f.mean_context(i.seq_len, i.output_len)
-    a = model.attention
-    score = f.attention_score_flops(model.layers, a.heads, a.decode_dim, mean_context, 1, per_mac)
+    score = decode_score_flops(model, mean_context, per_mac)
     step = _pass(
         i,
         f.decode_flops(i.batch_size, prompt.matrix, score, prompt.logit),
-        kv_of(i.batch_size * mean_context),
+        _read(i, mean_context),
         1,
     )
     prefill, decode = reading.time, step.time
@@ -74,14 +72,20 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         **served_power(i, i.batch_size, cycle, hfu, decodes * step.traffic + reading.traffic),
         "running_batch_size": i.batch_size,
         "model_weights_size": weights,
-        "kv_cache_size": kv_cache(model, i.batch_size * context, i.kv_precision.bytes_per_element),
+        "kv_cache_size": cache_size(i, i.batch_size, context),
         "total_memory_required": memory,
         "memory_capacity": capacity,
         "memory_utilization": memory / capacity,
-        "max_batch_size": f.largest_batch(capacity, own_weights, kv_of(context)),
-        "max_seq_len": f.longest_context(capacity, own_weights, kv_of(1), i.batch_size),
+        "max_batch_size": f.largest_batch(capacity, own_weights, own_cache(i, 1, context)),
+        "max_seq_len": longest(i, capacity, own_weights, 1),
         "feasible": memory <= capacity,
     }
+
+
+def _read(i: ServingInputs, context: Value) -> Value:
+    """Return what one device reads of its cache to decode a token of each sequence."""
+    parts = cache_parts(i, i.batch_size, context)
+    return sum_of([f.kv_per_device(part.read, i.tp_size, part.heads) for part in parts])
 
 
 @dataclass(frozen=True)
@@ -117,4 +121,5 @@ def _all_reduces(i: ServingInputs, tokens_each: Value) -> Value:
     )
     bandwidth = group_bandwidth(i.links, i.links.bandwidth, i.tp_size)
     all_reduce = f.ring_all_reduce_time(size, i.tp_size, bandwidth, i.links.latency)
-    return f.layer_all_reduce_time(all_reduce, i.conventions.forward_all_reduces, i.model.layers, 1)
+    each = by_blocks(i.model, i.conventions.forward_all_reduces)
+    return f.layer_all_reduce_time(all_reduce, each, i.model.layers, 1)

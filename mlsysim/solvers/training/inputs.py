@@ -19,8 +19,8 @@ from mlsysim.core.types import (
     Schedule,
     TransformerModel,
 )
+from mlsysim.core.types.attention import LatentAttention
 from mlsysim.core.types.fitted import traffic_in
-from mlsysim.core.types.layers import LatentBlock
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.device import DeviceInputs
@@ -230,20 +230,20 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "cp_kind",
-        lambda i: (i.model.heads % (i.tp_size * i.swap_size) == 0) | (i.swap_size == 1),
+        lambda i: (i.model.split_heads % (i.tp_size * i.swap_size) == 0) | (i.swap_size == 1),
         lambda i: (
             f"tp_size x devices that swap heads = {i.tp_size} x {i.swap_size} does not divide the "
-            f"model's {i.model.heads} attention heads: choose a smaller ulysses_size, or cp_kind = "
-            "'ring' or 'all_gather'"
+            f"model's {i.model.split_heads} attention heads: choose a smaller ulysses_size, or "
+            "cp_kind = 'ring' or 'all_gather'"
         ),
         ParallelismError,
     ),
     Rule(
         "tp_size",
-        lambda i: i.model.heads % i.tp_size == 0,
+        lambda i: i.model.split_heads % i.tp_size == 0,
         lambda i: (
-            f"tp_size = {i.tp_size} does not divide the model's {i.model.heads} attention heads: "
-            "choose a divisor of the number of heads"
+            f"tp_size = {i.tp_size} does not divide the model's {i.model.split_heads} attention "
+            "heads: choose a divisor of the number of heads"
         ),
         ParallelismError,
     ),
@@ -343,7 +343,10 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "recompute",
-        lambda i: (i.recompute.latent_share == 0) | isinstance(i.model.attention, LatentBlock),
+        lambda i: (
+            (i.recompute.latent_share == 0)
+            | any(isinstance(group.attention, LatentAttention) for group in i.model.groups)
+        ),
         lambda i: (
             f"recompute = {i.recompute.name!r} repeats products of latent attention, which "
             f"{i.model.name} does not have: leave out mla_up"

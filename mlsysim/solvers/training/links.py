@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, minimum, where
-from mlsysim.core.types.layers import ExpertBlock
-from mlsysim.solvers.layer import mean_over
+from mlsysim.core.types.attention import AttentionKind, LinearAttention
+from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import group_bandwidth, sum_of
+from mlsysim.solvers.work import attentions, group_bandwidth, mean_over, mean_over_attention, sum_of
 
 __all__ = [
     "DeviceLinks",
     "Link",
     "all_reduce_time",
     "all_reduces",
+    "context_memory",
     "context_times",
     "exchange_time",
     "near_ranks",
@@ -112,11 +114,14 @@ def all_reduces(i: TrainingInputs, w: Work) -> Value:
     parts = []
     for group in i.model.groups:
         block = group.feed_forward
-        if isinstance(block, ExpertBlock):
+        if isinstance(block, Experts):
             whole = (w.expert_group <= i.ep_size) & (block.shared_width == 0)
-            parts.append(each * where(whole, 1 / 2, 1))
+            if group.attention is None:
+                parts.append(each * where(whole, 0, 1 / 2))
+            else:
+                parts.append(each * where(whole, 1 / 2, 1))
         else:
-            parts.append(each)
+            parts.append(each if group.blocks == 2 else each / 2)
     return mean_over(i.model, parts)
 
 
@@ -133,20 +138,40 @@ def neighbor_link(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: V
 
 
 def context_times(
-    i: TrainingInputs, w: Work, links: DeviceLinks, attention: Value
+    i: TrainingInputs, w: Work, links: DeviceLinks, attention: Callable[[AttentionKind], Value]
 ) -> tuple[Value, Value]:
     """Return what ranks that share sequences send, per layer and microbatch, and what is in sight.
 
-    `attention` is its forward pass, under which keys and values can go round. Gathers and swaps of
-    heads come before attention, so nothing covers them.
+    `attention` gives the time of its forward pass, under which keys and values can go round.
+    Gathers and swaps of heads come before attention, so nothing covers them.
     """
-    a, swap, again = i.model.attention, i.swap_size, i.recompute.matrix_share
+    times = {id(a): _context_times(i, w, links, a, attention(a)) for _, a in attentions(i.model)}
+    sent = mean_over_attention(i.model, lambda a: times[id(a)][0])
+    seen = mean_over_attention(i.model, lambda a: times[id(a)][1])
+    return sent, seen
+
+
+def context_memory(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
+    """Return the bytes that a rank contributes in one layer: keys and values, or a state.
+
+    After a swap of heads a rank holds fewer heads of more tokens. Linear attention passes on the
+    state after its own tokens, whatever their number.
+    """
+    swap, each = i.swap_size, i.precision.training_bytes
+    if isinstance(a, LinearAttention):
+        states = f.kv_per_device(a.state_elements, i.tp_size * swap, a.heads)
+        return w.own_sequences * i.cp_size * states * each
+    layer = f.kv_cache_size(1, a.kv_heads, a.head_dim, w.own_tokens * swap, each)
+    return f.kv_per_device(layer, i.tp_size * swap, a.kv_heads)
+
+
+def _context_times(
+    i: TrainingInputs, w: Work, links: DeviceLinks, a: AttentionKind, attention: Value
+) -> tuple[Value, Value]:
+    """Return a layer's exchange, and what is in sight of it with so much attention to cover it."""
+    swap, again = i.swap_size, i.recompute.matrix_share
     ranks, stride = i.cp_size / swap, i.tp_size * swap
-    # After the swap a rank holds fewer heads of more tokens.
-    layer = f.kv_cache_size(
-        1, a.kv_heads, a.head_dim, w.own_tokens * swap, i.precision.training_bytes
-    )
-    own = f.kv_per_device(layer, stride, a.kv_heads)
+    own = context_memory(i, w, a)
     hop = neighbor_link(i, links, ranks, stride)
     once = f.context_exchange_time(own, ranks, hop.bandwidth, hop.latency)
     # Under the last keys and values nothing travels.
@@ -160,8 +185,9 @@ def context_times(
         return where(gathers, gathered, in_turn)
 
     # Heads are swapped before attention and back after it, in each pass.
+    keys = (a.key_heads, a.key_dim) if isinstance(a, LinearAttention) else (a.kv_heads, a.head_dim)
     size = f.head_swap_size(
-        w.own_tokens, a.width, a.kv_heads, a.head_dim, i.tp_size, swap, i.precision.training_bytes
+        w.own_tokens, a.width, *keys, i.tp_size, swap, i.precision.training_bytes
     )
     near = near_ranks(i, swap, i.tp_size)
     swapped = (2 + again) * f.node_all_to_all_time(
@@ -211,16 +237,25 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     exchanges = []
     for group in i.model.groups:
         block = group.feed_forward
-        if not isinstance(block, ExpertBlock):
+        if not isinstance(block, Experts):
             continue
-        visits = block.experts_per_token
+        visits = block.per_token
+        # Experts in a narrower space get and return tokens of its width.
+        narrower = block.token_width(i.model.hidden_dim) / i.model.hidden_dim
         # A copy that has come to a node is passed on to its devices over their links.
         inside = f.local_copies(visits, where(by_node, near, i.ep_size), near)
         outside = where(
             by_node, f.copies_by_node(visits, nodes, most), f.copies_by_expert(visits, nodes)
         )
         both = [
-            f.expert_dispatch_time(size, inside, outside, local, links.remote.bandwidth, latency)
+            f.expert_dispatch_time(
+                where(block.latent_width > 0, narrower * size, size),
+                inside,
+                outside,
+                local,
+                links.remote.bandwidth,
+                latency,
+            )
             for size in (out, back)
         ]
         exchanges.append((2 + i.recompute.matrix_share) * group.count * sum_of(both))

@@ -6,11 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
-from mlsysim.core.types.layers import DenseBlock, LatentBlock, LayerGroup
+from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
+from mlsysim.core.types.attention import AttentionKind, LatentAttention, LinearAttention, TopKeys
+from mlsysim.core.types.layers import Experts, LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.links import context_memory
 from mlsysim.solvers.training.work import Work, adapters_of, recomputed_share
-from mlsysim.solvers.work import attention_parameters, expert_parameters, inner_width, sum_of
+from mlsysim.solvers.work import (
+    attention_parameters,
+    common_parameters,
+    expert_parameters,
+    inner_width,
+    of_expert,
+    sum_of,
+)
 
 __all__ = ["training_memory"]
 
@@ -23,24 +32,19 @@ class _Layer:
     """Parameters of its matrices, excluding experts."""
     experts: Value
     """Parameters of its experts."""
+    group: LayerGroup
     buffered: Value
-    """Parameters that need their own gradient buffer: one per shape."""
+    """Parameters of its feed-forward block that need their own gradient buffer: one per shape."""
+    attention_buffered: Value
+    """The same of its attention."""
     kept: Value
     """Activations that it keeps of one microbatch."""
     whole: Value
     """Activations that its backward pass needs."""
     gradient_width: Value
     """Elements per token of the widest gradient of its feed-forward block."""
-
-
-@dataclass(frozen=True)
-class _Model:
-    """Parameters of the model's parts."""
-
-    attention: Value
-    """Parameters of attention in one layer."""
-    table: Value
-    """Parameters of one embedding table, with what else is outside the layers."""
+    visiting: Value
+    """Keys and values of other devices, and their gradients."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,7 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
         [group.count * layer.common for group, layer in zip(model.groups, layers, strict=True)]
     )
     outside = maximum(0 * model.parameters, model.parameters - stack - all_experts)
-    parts = _Model(
-        attention=attention_parameters(model),
-        table=outside / model.embedding_tables,
-    )
+    table = outside / model.embedding_tables
 
     alone = where(i.pp_size > 1, 0, 1)  # the first stage is the last one too
     growth = where(i.virtual_stages > 1, f.interleaving_factor(i.pp_size, i.virtual_stages), 1)
@@ -83,15 +84,15 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     )
     others = model.layers - w.layout.last
     last_stage = _Stage(
-        layers=[group.count - group.layers_before(others) for group in model.groups],
+        layers=[_at_the_end(i, group, others) for group in model.groups],
         tables=1,
         output_tables=1,
         in_flight=_in_flight(
             i, f.last_stage_in_flight(i.pp_size, i.virtual_stages, i.microbatch_count)
         ),
     )
-    first = _held(i, w, parts, layers, first_stage)
-    last = _held(i, w, parts, layers, last_stage)
+    first = _held(i, w, table, layers, first_stage)
+    last = _held(i, w, table, layers, last_stage)
     both = _together(i, first, last)
     fuller = {
         name: where(
@@ -108,6 +109,12 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
         "memory_capacity": usable,
         "fits_memory": fuller["memory"] <= usable,
     }
+
+
+def _at_the_end(i: TrainingInputs, group: LayerGroup, others: Value) -> Value:
+    """Return the layers of a group on the last stage, with those for multi-token prediction."""
+    count, more = group.count - group.layers_before(others), i.model.mtp_layers
+    return count if is_zero(more) or group is not i.model.last_group else count + more
 
 
 def _together(i: TrainingInputs, first: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
@@ -131,29 +138,35 @@ def _in_flight(i: TrainingInputs, microbatches: Value) -> Value:
 def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     """Return what a layer of a group has and keeps."""
     width, block = i.model.hidden_dim, group.feed_forward
-    attention = attention_parameters(i.model)
-    mlp = f.mlp_parameters(width, block.width, block.matrices)
-    if isinstance(block, DenseBlock):
+    attention = attention_parameters(i.model, group.attention)
+    if isinstance(block, Experts):
+        mlp, shared = of_expert(i.model, block), common_parameters(i.model, block)
+        router = width * block.count
+        common, experts, buffered = attention + shared + router, block.count * mlp, mlp + shared
+        visits = i.capacity_factor * block.per_token
+        sent = block.token_width(width)
+        kept = f.kept_expert_width(visits, sent, block.width, block.shared_width, block.matrices)
+        # A token in a narrower space is kept before it is sent, and after it is summed.
+        kept_width = where(block.latent_width > 0, kept + 2 * block.latent_width, kept)
+        gradient_width = f.backward_width(visits, sent, block.width, block.matrices)
+    elif block is not None:
+        mlp = f.mlp_parameters(width, block.width, block.matrices)
         common, experts, buffered = attention + mlp, 0 * mlp, mlp
         kept_width = block.matrices * block.width
         gradient_width = f.backward_width(1, width, block.width, block.matrices)
     else:
-        shared = f.mlp_parameters(width, block.shared_width, block.matrices)
-        router = width * block.experts
-        common, experts, buffered = attention + shared + router, block.experts * mlp, mlp + shared
-        visits = i.capacity_factor * block.experts_per_token
-        kept_width = f.kept_expert_width(
-            visits, width, block.width, block.shared_width, block.matrices
-        )
-        gradient_width = f.backward_width(visits, width, block.width, block.matrices)
+        common, experts, buffered = attention, 0 * attention, 0 * attention
+        kept_width, gradient_width = 0 * width, width
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
     again = i.recompute
-    dropped = again.activation_share * inner_width(block) + _dropped_attention_width(i, w)
-    selected = _activations(i, w, kept_width, again.kept_scores) - f.recomputed_memory(
+    dropped = again.activation_share * inner_width(block) + _dropped_attention_width(
+        i, w, group.attention
+    )
+    selected = _activations(i, w, group, kept_width, again.kept_scores) - f.recomputed_memory(
         w.own_tokens,
         width,
-        again.norm_share,
+        again.norm_share if group.blocks == 2 else again.norm_share / 2,
         dropped,
         i.tp_size,
         w.sequence_shards,
@@ -162,23 +175,30 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     return _Layer(
         common=common,
         experts=experts,
+        group=group,
         buffered=buffered,
+        attention_buffered=attention,
         kept=where(i.recompute.matrix_share > 0, input_only, selected),
-        whole=_activations(i, w, kept_width, 1),
+        whole=_activations(i, w, group, kept_width, 1),
         gradient_width=gradient_width,
+        visiting=_visiting(i, w, group.attention),
     )
 
 
-def _activations(i: TrainingInputs, w: Work, kept_width: Value, kept_scores: Value) -> Value:
+def _activations(
+    i: TrainingInputs, w: Work, group: LayerGroup, kept_width: Value, kept_scores: Value
+) -> Value:
     """Return what one layer keeps of one microbatch when nothing else is recomputed."""
-    a = i.model.attention
+    a, swap = group.attention, i.swap_size
+    softmax = a is not None and not isinstance(a, LinearAttention)
     return f.activation_memory_per_layer(
         w.own_tokens,
         i.seq_len,
-        i.model.hidden_dim,
-        a.heads,
-        _kept_attention_width(i, w),
-        f.copied_context_width(a.width, i.swap_size),
+        # A layer that is one block alone has half of the norms and residuals.
+        i.model.hidden_dim if group.blocks == 2 else i.model.hidden_dim / 2,
+        a.heads if a is not None and softmax else 0,
+        _kept_attention_width(i, w, a),
+        0 if a is None else f.copied_context_width(a.width, swap),
         kept_width,
         i.tp_size,
         w.sequence_shards,
@@ -191,34 +211,46 @@ def _activations(i: TrainingInputs, w: Work, kept_width: Value, kept_scores: Val
     )
 
 
-def _kept_attention_width(i: TrainingInputs, w: Work) -> Value:
+def _kept_attention_width(i: TrainingInputs, w: Work, a: AttentionKind | None) -> Value:
     """Return the elements per token that attention keeps, of which each tensor rank has a part."""
-    a = i.model.attention
-    if not isinstance(a, LatentBlock):
-        return f.kept_attention_width(a.heads, a.kv_heads, a.head_dim)
-    # The short vectors before and after their norms, whole on each rank unless it splits norms.
-    short = 2 * a.query_rank + a.latent_width + a.kv_rank
-    heads = f.kept_latent_width(a.heads, a.key_dim, a.value_dim)
-    return heads + short * i.tp_size / w.sequence_shards
+    if a is None:
+        return 0
+    if isinstance(a, LinearAttention):
+        # Queries, keys, values and gates before the convolution, what the states return, and the
+        # output. Kernels make what the convolution returns, and states at chunk boundaries, again.
+        return a.in_width + 2 * a.width
+    if isinstance(a, LatentAttention):
+        # The short vectors before and after their norms, whole on each rank unless it splits norms.
+        short = 2 * a.query_vector + a.latent_width + a.kv_rank
+        heads = f.kept_latent_width(a.heads, a.key_dim, a.value_dim)
+        kept = heads + short * i.tp_size / w.sequence_shards
+    else:
+        plain = f.kept_attention_width(a.heads, a.kv_heads, a.head_dim)
+        # The gate, and the output before it.
+        kept = where(a.gates > 0, plain + 2 * a.gate_width, plain)
+    if isinstance(a.reach, TopKeys):
+        index = a.reach.heads * a.reach.head_dim + a.reach.head_dim + a.reach.heads
+        kept = kept + index
+    return kept
 
 
-def _dropped_attention_width(i: TrainingInputs, w: Work) -> Value:
+def _dropped_attention_width(i: TrainingInputs, w: Work, a: AttentionKind | None) -> Value:
     """Return the elements per token of latent attention that are made again."""
-    a, again = i.model.attention, i.recompute
-    if not isinstance(a, LatentBlock):
+    again = i.recompute
+    if not isinstance(a, LatentAttention):
         return 0 * again.latent_share
-    short = (a.query_rank + a.kv_rank) * i.tp_size / w.sequence_shards
+    short = (a.query_vector + a.kv_rank) * i.tp_size / w.sequence_shards
     heads = a.heads * (2 * a.key_dim + a.value_dim)
     return again.norm_share * short + again.latent_share * heads
 
 
 def _held(
-    i: TrainingInputs, w: Work, model: _Model, layers: list[_Layer], stage: _Stage
+    i: TrainingInputs, w: Work, table: Value, layers: list[_Layer], stage: _Stage
 ) -> dict[str, Any]:
     """Return the memory of one device of a stage, by what it is for."""
     held = list(zip(stage.layers, layers, strict=True))
     in_layers = sum_of([count * layer.common for count, layer in held])
-    common = (in_layers + stage.tables * model.table) / i.tp_size
+    common = (in_layers + stage.tables * table) / i.tp_size
     experts = sum_of([count * layer.experts for count, layer in held]) / w.expert_group
 
     def share(zero_stage: int, common: Value, experts: Value) -> Value:
@@ -242,7 +274,7 @@ def _held(
 
     weights = (share(3, common, experts) + own_adapters(3)) * each
     gradients = trained(2) * i.gradient_precision.training_bytes
-    tables = full * stage.tables * model.table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
+    tables = full * stage.tables * table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
     state = i.optimizer
     optimizer = f.optimizer_state_size(
         trained(1) - tables, each, state.state_bytes, rules.master_bytes
@@ -251,7 +283,7 @@ def _held(
     activations = stage.in_flight * sum_of(
         [count * (some * layer.kept + (1 - some) * layer.whole) for count, layer in held]
     )
-    working = _working(i, w, model, stage, held, common + experts)
+    working = _working(i, w, table, stage, held, common + experts)
     return {
         "memory": weights + gradients + optimizer + activations + working,
         "weights_memory": weights,
@@ -265,7 +297,7 @@ def _held(
 def _working(
     i: TrainingInputs,
     w: Work,
-    model: _Model,
+    table: Value,
     stage: _Stage,
     held: list[tuple[Value, _Layer]],
     parameters: Value,
@@ -277,13 +309,7 @@ def _working(
     (github.com/NVIDIA/TransformerEngine, module/base.py, get_dummy_wgrad).
     """
     each = i.precision.training_bytes
-    shapes = sum_of([minimum(1, count) * layer.buffered for count, layer in held])
-    buffers = (
-        (1 - i.frozen)
-        * (model.attention + shapes + stage.output_tables * model.table)
-        / i.tp_size
-        * each
-    )
+    buffers = (1 - i.frozen) * (_buffers(held) + stage.output_tables * table) / i.tp_size * each
     # Sharded weights are there whole in the layer in use, and in the next, gathered meanwhile, or
     # in all layers if they are kept from the forward pass to the backward pass.
     layers = maximum(1, sum_of(stage.layers))
@@ -309,14 +335,30 @@ def _layer_peak(i: TrainingInputs, w: Work, layer: _Layer) -> Value:
     """Return gradients of activations and recomputed activations in one layer's backward pass."""
     widths = layer.gradient_width / i.tp_size + i.model.hidden_dim
     gradients = i.precision.training_bytes * w.own_tokens * widths
-    return gradients + (layer.whole - layer.kept) + _visiting(i, w)
+    return gradients + (layer.whole - layer.kept) + layer.visiting
 
 
-def _visiting(i: TrainingInputs, w: Work) -> Value:
-    """Return keys and values of other devices, and their gradients, in one layer."""
-    a, swap = i.model.attention, i.swap_size
-    layer = f.kv_cache_size(
-        1, a.kv_heads, a.head_dim, w.own_tokens * swap, i.precision.training_bytes
+def _buffers(held: list[tuple[Value, _Layer]]) -> Value:
+    """Return the parameters of each shape of block that a stage has; groups may share one."""
+    shapes: dict[int, list[tuple[Value, Value]]] = {}
+    for count, layer in held:
+        for part, size in (
+            (layer.group.attention, layer.attention_buffered),
+            (layer.group.feed_forward, layer.buffered),
+        ):
+            if part is not None:
+                shapes.setdefault(id(part), []).append((count, size))
+    return sum_of(
+        [
+            minimum(1, sum_of([count for count, _ in found])) * found[0][1]
+            for found in shapes.values()
+        ]
     )
-    own = f.kv_per_device(layer, i.tp_size * swap, a.kv_heads)
-    return f.visiting_memory(own, i.cp_size / swap, i.cp_kind.gathers)
+
+
+def _visiting(i: TrainingInputs, w: Work, a: AttentionKind | None) -> Value:
+    """Return keys and values of other devices, and their gradients, in one layer."""
+    if a is None:
+        return 0
+    own = context_memory(i, w, a)
+    return f.visiting_memory(own, i.cp_size / i.swap_size, i.cp_kind.gathers)

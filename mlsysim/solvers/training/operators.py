@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
-from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
-from mlsysim.core.types.layers import ExpertBlock, LatentBlock
-from mlsysim.solvers.layer import Device, Experts, forward, head, mean_over, up_projections
+from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
+from mlsysim.core.types.attention import AttentionKind, LatentAttention, LinearAttention
+from mlsysim.core.types.layers import Experts
+from mlsysim.solvers.layer import (
+    Device,
+    Products,
+    Routed,
+    attention_time,
+    forward,
+    head,
+    product,
+    up_projections,
+)
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
@@ -33,7 +44,7 @@ from mlsysim.solvers.training.work import (
     in_mean_layer,
     training_work,
 )
-from mlsysim.solvers.work import inner_width
+from mlsysim.solvers.work import by_blocks, inner_width, mean_over, mean_over_attention
 
 __all__ = ["operator_step"]
 
@@ -57,7 +68,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         + where(i.tp_size > 1, s.collective_overhead, 0 * s.collective_overhead)
     )
     experts_time = exchange_time(i, w, links, s.copies_per_node)
-    context_time, context = context_times(i, w, links, layer.attention)
+    context_time, context = context_times(i, w, links, layer.attention_of)
     # Products hide a collective over a node's own links: no framework hides one that leaves the
     # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work,
     # and what hides one communication hides no other.
@@ -68,7 +79,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     tensor = f.covered_time(tensor_time, tensor_overlap, cover)
     experts = f.covered_time(experts_time, exchange_overlap, cover - (tensor_time - tensor))
     launch = f.layer_launch_time(
-        s.layer_launch,
+        by_blocks(i.model, s.layer_launch),
         i.model.moe_layers / i.model.layers * s.expert_launch,
         s.elementwise_backward,
         again,
@@ -88,6 +99,11 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, s.loss_bytes), d.memory
     )
     head_time = (3 - i.frozen) * logits.time + loss  # a product has gradients of its own size
+    # Layers for multi-token prediction are on the last stage: a mean layer, the projection that
+    # joins two hidden states, and the head once more.
+    if not is_zero(i.model.mtp_layers):
+        extra = per_layer + (3 - i.frozen) * _joined(d, i, w.own_tokens).time + head_time
+        head_time = head_time + i.model.mtp_layers * extra
     # The longest stage sets the pace, or the last one with the head.
     both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
     last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
@@ -256,8 +272,8 @@ class _Layer:
     """The part of it that is the forward pass."""
     weights: Value
     """The part of it for gradients of weights."""
-    attention: Value
-    """Arithmetic of attention, forward."""
+    attention_of: Callable[[AttentionKind], Value]
+    """Arithmetic of attention of a kind, forward."""
     streamed: Value
     """The part of its time that only streams through memory."""
     products: Value
@@ -274,26 +290,23 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         i.model,
         tokens,
         i.seq_len,
-        where(fused, i.model.attended_fraction, 1),
+        i.attention.fused,
         i.tp_size,
         shards,
         {
             position: _experts(i, d, group.feed_forward, tokens)
             for position, group in enumerate(i.model.groups)
-            if isinstance(group.feed_forward, ExpertBlock)
+            if isinstance(group.feed_forward, Experts)
         },
     )
-    score = f.memory_time(
-        f.score_traffic(
-            sequences,
-            i.model.heads,
-            i.seq_len,
-            i.tp_size,
-            i.attention.written_scores,
-            i.score_bytes,
-        ),
-        d.memory,
-    )
+
+    def scores(a: AttentionKind) -> Value:
+        heads = 0 * a.heads if isinstance(a, LinearAttention) else a.heads
+        return f.score_traffic(
+            sequences, heads, i.seq_len, i.tp_size, i.attention.written_scores, i.score_bytes
+        )
+
+    score = f.memory_time(mean_over_attention(i.model, scores), d.memory)
     again = i.recompute.matrix_share
     attention_again = where(fused, again, i.recompute.score_share)
     layer_time = f.layer_time(
@@ -320,7 +333,9 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         time=layer_time,
         forward=forward_time,
         weights=(1 - i.frozen) * one.products.time,  # as many operations as the forward pass
-        attention=one.attention,
+        attention_of=lambda a: attention_time(
+            d, i.model, a, tokens, i.seq_len, i.attention.fused, i.tp_size
+        ),
         streamed=streamed,
         products=one.products.memory,
     )
@@ -330,28 +345,30 @@ def _modules_again(
     i: TrainingInputs, d: Device, tokens: Value, sequence_shards: Value
 ) -> tuple[Value, Value]:
     """Return the times in which a mean layer repeats norms and nonlinearities, and heads."""
-    model, again, a = i.model, i.recompute, i.model.attention
+    model, again = i.model, i.recompute
     # Two norms read and write the residual stream. A nonlinearity reads what enters it, gate
     # included, and writes as much as leaves it.
-    norms = 4 * model.hidden_dim / sequence_shards
+    norms = by_blocks(model, 4 * model.hidden_dim / sequence_shards)
     blocks = [group.feed_forward for group in model.groups]
-    inner = mean_over(model, [block.matrices * inner_width(block) for block in blocks])
+    inner = mean_over(model, [0 if b is None else b.matrices * inner_width(b) for b in blocks])
     elements = again.norm_share * norms + again.activation_share * inner / i.tp_size
     streams = f.memory_time(tokens * d.activation_bytes * elements, d.memory)
-    heads = 0 * streams
-    if isinstance(a, LatentBlock):
-        heads = again.latent_share * up_projections(d, a, tokens, i.tp_size).time
-    return streams, heads
+
+    def heads(a: AttentionKind) -> Value:
+        if not isinstance(a, LatentAttention):
+            return 0 * streams
+        return again.latent_share * up_projections(d, model, a, tokens, i.tp_size).time
+
+    return streams, mean_over_attention(model, heads)
 
 
-def _experts(i: TrainingInputs, d: Device, block: ExpertBlock, tokens: Value) -> Experts:
+def _experts(i: TrainingInputs, d: Device, block: Experts, tokens: Value) -> Routed:
     """Return how a layer's experts are met on the busiest device."""
     # Devices of a tensor-parallel group that share one expert
     shards = f.expert_group_size(i.tp_size, i.ep_size) / i.ep_size
-    return Experts(
-        rows=i.capacity_factor
-        * f.rows_per_device(tokens, block.experts_per_token, i.tp_size, shards),
-        matrices=block.experts / i.ep_size,
+    return Routed(
+        rows=i.capacity_factor * f.rows_per_device(tokens, block.per_token, i.tp_size, shards),
+        matrices=block.count / i.ep_size,
         shards=shards,
         rate=i.calibration.software.expert_efficiency * d.product,
     )
@@ -385,4 +402,14 @@ def _alone(i: TrainingInputs, w: Work) -> Value:
         d.memory,
     )
     layer = _layer(one, d, w.tokens, i.batch_size)
-    return one.model.layers * layer.time + (3 - i.frozen) * logits.time + loss
+    head_time = (3 - i.frozen) * logits.time + loss
+    if not is_zero(one.model.mtp_layers):
+        extra = layer.time + (3 - i.frozen) * _joined(d, one, w.tokens).time + head_time
+        head_time = head_time + one.model.mtp_layers * extra
+    return one.model.layers * layer.time + head_time
+
+
+def _joined(d: Device, i: TrainingInputs, tokens: Value) -> Products:
+    """Return the product that joins two hidden states for multi-token prediction."""
+    width = i.model.hidden_dim
+    return product(d, tokens, 2 * width / i.tp_size, width, 1, d.product)

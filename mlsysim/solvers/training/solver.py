@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from mlsysim.core.errors import ConfigError, shown
@@ -274,7 +275,11 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
     def admit(cls, given: Mapping[str, Any]) -> TrainingInputs:
         """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
-        return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
+        constants = inputs.calibration.in_format(inputs.precision.name)
+        if not inputs.model.plain_attention:
+            # No run with a limited reach or with states is in our table.
+            constants = replace(constants, basis="unseen")
+        return inputs.but(calibration=constants)
 
     @classmethod
     def model(cls, inputs: TrainingInputs) -> Model[TrainingInputs]:

@@ -36,7 +36,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     )
     pipeline = stage_transfer_time(i, w, links)
     # Nothing overlaps, so no attention covers the keys and values that go round.
-    context = count * w.stage_layers * context_times(i, w, links, 0 * compute)[0]
+    context = count * w.stage_layers * context_times(i, w, links, lambda _: 0 * compute)[0]
     experts = count * w.stage_layers * exchange_time(i, w, links, 0)
     gradient_bytes = i.gradient_precision.training_bytes
     data = count * w.stage_layers * shard_time(i, w, links, gradient_bytes)

@@ -8,14 +8,17 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
-from mlsysim.core.types.layers import ExpertBlock
+from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import (
+    TokenFlops,
     attention_sides,
     block_sides,
     expert_parameters,
     latent_up_parameters,
+    mtp_flops,
+    of_expert,
     sum_of,
     token_flops,
 )
@@ -105,16 +108,21 @@ def adapters_of(i: TrainingInputs) -> Adapters:
     model, rank = i.model, i.adapter_rank
     found = Adapters([], [], [])
     for group in model.groups:
-        block, sides = group.feed_forward, attention_sides(model)
-        if isinstance(block, ExpertBlock):
-            expert = f.adapter_parameters(rank, block_sides(model, block, block.width))
+        block, sides = group.feed_forward, attention_sides(model, group.attention)
+        if isinstance(block, Experts):
+            width = block.token_width(model.hidden_dim)
+            expert = f.adapter_parameters(rank, block.matrices * (width + block.width))
             some = minimum(1, block.shared_width)
             sides = sides + some * block_sides(model, block, block.shared_width)
+            around = 2 * (model.hidden_dim + block.latent_width)
+            sides = where(block.latent_width > 0, sides + around, sides)
             common = f.adapter_parameters(rank, sides)
-            found.experts.append((group.count, block.experts * expert))
-            found.visited.append((group.count, common + block.experts_per_token * expert))
+            found.experts.append((group.count, block.count * expert))
+            found.visited.append((group.count, common + block.per_token * expert))
         else:
-            common = f.adapter_parameters(rank, sides + block_sides(model, block, block.width))
+            if block is not None:
+                sides = sides + block_sides(model, block, block.width)
+            common = f.adapter_parameters(rank, sides)
             found.experts.append((group.count, 0 * common))
             found.visited.append((group.count, common))
         found.common.append((group.count, common))
@@ -181,7 +189,7 @@ def training_work(i: TrainingInputs) -> Work:
     imbalance = i.pp_size * stage_layers / model.layers
 
     tokens = i.batch_size * i.seq_len
-    each = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
+    each = _trained_flops(i)
     again = i.recompute
     # A fused kernel never keeps the scores, so it does the same whatever is said of them.
     scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
@@ -194,9 +202,7 @@ def training_work(i: TrainingInputs) -> Work:
     repeated_flops = f.recomputed_flops(
         tokens, each.matrix, each.score, again.matrix_share, scores_again
     )
-    heads_again = f.matrix_flops(
-        model.layers, latent_up_parameters(model), 0, i.conventions.flops_per_mac
-    )
+    heads_again = i.conventions.flops_per_mac * latent_up_parameters(model)
     repeated_flops = repeated_flops + tokens * again.latent_share * heads_again
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
@@ -246,14 +252,28 @@ def training_work(i: TrainingInputs) -> Work:
     )
 
 
+def _trained_flops(i: TrainingInputs) -> TokenFlops:
+    """Return the operations of a token, with those of layers for multi-token prediction."""
+    model, c = i.model, i.conventions.flops_per_mac
+    each, more, count = (
+        token_flops(model, i.seq_len, c),
+        mtp_flops(model, i.seq_len, c),
+        model.mtp_layers,
+    )
+    return TokenFlops(
+        matrix=where(count > 0, each.matrix + count * more.matrix, each.matrix),
+        score=where(count > 0, each.score + count * more.score, each.score),
+        logit=where(count > 0, each.logit + count * more.logit, each.logit),
+    )
+
+
 def _expert_flops(i: TrainingInputs) -> Value:
     """Return the operations of a token in its experts, forward."""
     parts = [0 * i.conventions.flops_per_mac]
     for group in i.model.groups:
         block = group.feed_forward
-        if isinstance(block, ExpertBlock):
-            expert = f.mlp_parameters(i.model.hidden_dim, block.width, block.matrices)
-            visited = group.count * block.experts_per_token * expert
+        if isinstance(block, Experts):
+            visited = group.count * block.per_token * of_expert(i.model, block)
             parts.append(i.conventions.flops_per_mac * visited)
     return sum_of(parts)
 

@@ -1,0 +1,61 @@
+"""Keys, values and states that a server keeps for its sequences."""
+
+from __future__ import annotations
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, floor, where
+from mlsysim.core.types.attention import AttentionKind, LinearAttention
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.work import Cache, attentions, cache_of, longest_context, sum_of
+
+__all__ = ["cache_parts", "cache_read", "cache_size", "longest", "own_cache"]
+
+
+def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cache]:
+    """Return what the layers keep of sequences that are so long, by kind of attention."""
+    return [
+        part
+        for layers, a in attentions(i.model)
+        for part in _parts(i, a, layers, sequences, context)
+    ]
+
+
+def _parts(
+    i: ServingInputs, a: AttentionKind, layers: Value, sequences: Value, context: Value
+) -> list[Cache]:
+    kv_bytes, state_bytes = i.kv_precision.bytes_per_element, i.precision.training_bytes
+    return cache_of(i.model, a, layers, sequences, context, kv_bytes, state_bytes)
+
+
+def cache_size(i: ServingInputs, sequences: Value, context: Value) -> Value:
+    """Return what all devices keep together."""
+    return sum_of([part.size for part in cache_parts(i, sequences, context)])
+
+
+def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
+    """Return what one device keeps."""
+    parts = cache_parts(i, sequences, context)
+    return sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
+
+
+def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
+    """Return what one device reads and writes of a layer's cache to decode a token of each."""
+    parts = _parts(i, a, 1, sequences, context)
+    return sum_of([f.kv_per_device(part.read, i.tp_size, part.heads) for part in parts])
+
+
+def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Value:
+    """Return the tokens that each sequence may hold, where caches may use a share of the memory.
+
+    NaN where no cache grows with the context.
+    """
+    grows = [
+        not isinstance(a, LinearAttention) and (a.reach is None or a.reach.cached_whole)
+        for _, a in attentions(i.model)
+    ]
+    if all(grows):
+        return f.longest_context(capacity, held, own_cache(i, 1, 1) / share, i.batch_size)
+    room = share * (capacity - held)
+    kv_bytes, state_bytes = i.kv_precision.bytes_per_element, i.precision.training_bytes
+    found = longest_context(i.model, room, i.batch_size, i.tp_size, kv_bytes, state_bytes)
+    return where(found == found, floor(found), found)
