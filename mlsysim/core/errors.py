@@ -95,6 +95,10 @@ class ParallelismError(ConfigError):
     """Parallel sizes that do not tile the fleet or do not divide the model."""
 
 
+_MOST_NAMES = 30
+"""Names that a message lists."""
+
+
 class UnknownEntryError(ConfigError, KeyError):
     """A name that the registry or result does not have; the message lists the nearest ones."""
 
@@ -104,7 +108,10 @@ class UnknownEntryError(ConfigError, KeyError):
         names = sorted(known)
         text = name if isinstance(name, str) and len(name) <= 100 else shown(name)
         near = get_close_matches(text, names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+        listed = ", ".join(names[:_MOST_NAMES])
+        if len(names) > _MOST_NAMES:
+            listed += f" and {len(names) - _MOST_NAMES} more, which names() lists"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed}"
         return cls(f"{kind} {shown(name)} does not exist; {hint}", argument=text)
 
 
