@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
 from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
-from mlsysim.core.types import PRECISIONS, Calibration, Node
+from mlsysim.core.types import PRECISIONS, Calibration, Node, TransformerModel
 from mlsysim.scenario.names import entries
 from mlsysim.solvers.arguments import (
     Amount,
@@ -113,6 +113,8 @@ def _described(kind: Argument) -> tuple[str, str]:
         case Noun():
             what = " or ".join(item.__name__ for item in kind.kinds)
             file = ", or the YAML file of a calibration" if Calibration in kind.kinds else ""
+            if any(issubclass(TransformerModel, item) for item in kind.kinds):
+                file = ", or the path of a config.json, of its directory/ or of a .gguf file"
             return "NAME", f"{what} of the zoo, such as {example(kind)}{file}"
         case Amount():
             sign = "0 or more" if kind.zero else "above 0"

@@ -16,7 +16,7 @@ from mlsysim.config.parts import BOUNDS
 from mlsysim.core.types import PRECISIONS, Calibration, NetworkFabric, TransformerModel, Workload
 from mlsysim.scenario.accounts import MACRO_METRICS
 from mlsysim.scenario.limits import metrics_of
-from mlsysim.scenario.names import FILE, entries
+from mlsysim.scenario.names import FILE, MODEL_FILE, entries
 from mlsysim.scenario.tasks import TASKS, Task
 from mlsysim.solvers.arguments import (
     Amount,
@@ -42,7 +42,7 @@ def json_schema() -> Schema:
         "name": {"type": "string", "minLength": 1, "maxLength": 200},
         "description": {"type": "string"},
         "task": {"enum": list(TASKS)},
-        "model": _names(Workload),
+        "model": _models(Workload),
         "system": _system(),
         "arguments": {"type": "object"},
         "limits": {"type": "object"},
@@ -68,6 +68,11 @@ def _object(properties: Mapping[str, Schema], **rest: Any) -> Schema:
 
 def _names(*kinds: type) -> Schema:
     return {"enum": sorted(entries(*kinds))}
+
+
+def _models(kind: type) -> Schema:
+    """A model of the zoo, or the path of its configuration."""
+    return {"anyOf": [_names(kind), {"type": "string", "pattern": MODEL_FILE.pattern}]}
 
 
 def _system() -> Schema:
@@ -96,7 +101,7 @@ def _when(task: Task) -> Schema:
         }
     }
     if task.name != "inference":
-        then["properties"]["model"] = _names(TransformerModel)
+        then["properties"]["model"] = _models(TransformerModel)
     if missing:
         then["required"] = ["arguments"]
     asked: Schema = {"properties": {"task": {"const": task.name}}, "required": ["task"]}

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from mlsysim.core.errors import UnknownEntryError
-from mlsysim.core.types import Calibration
+from mlsysim.core.types import Calibration, TransformerModel
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
 
-__all__ = ["FILE", "entries", "find_entry"]
+__all__ = ["FILE", "MODEL_FILE", "entries", "find_entry", "read_from"]
 
 FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
 """How the name of a file ends where a calibration may be one."""
+MODEL_FILE = re.compile(r"\.([jJ][sS][oO][nN]|[gG][gG][uU][fF])$|/$")
+"""How the path of a model's configuration, or of its directory, ends where a model is named."""
 
 _CATALOGS: tuple[Any, ...] = (
     Hardware,
@@ -47,7 +49,9 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     ----------
     name
         Short name of the row, such as ``"H100"``; of a calibration of training also the path of
-        a YAML file that `calibrate` made, from the working directory.
+        a YAML file that `calibrate` made, from the working directory; of a transformer also the
+        path of a ``config.json``, of its directory (with a ``/`` at the end) or of a ``.gguf``
+        file.
     kinds
         What the row may be.
     label
@@ -58,14 +62,31 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     UnknownEntryError
         If there is no such row; the message has the nearest names.
     ConfigError
-        If the file of a calibration cannot be read.
+        If the file of a calibration or of a model cannot be read.
     """
     if Calibration in kinds and isinstance(name, str) and FILE.search(name):
         from mlsysim.config.cluster import load_calibration  # which reads names itself
 
         return load_calibration(name)
+    if read_from(name, kinds):
+        return Models.from_config(name)
     known = entries(*kinds)
     if not isinstance(name, str) or name not in known:
         what = label or " or ".join(kind.__name__ for kind in kinds)
-        raise UnknownEntryError.build(name, what, known)
+        fault = UnknownEntryError.build(name, what, known)
+        if _reads_models(kinds) and isinstance(name, str) and re.search(r"[/\\]", name):
+            fault.message += (
+                "; the path of a model ends in .json or .gguf, that of a directory in /"
+            )
+        raise fault
     return known[name]
+
+
+def read_from(name: object, kinds: tuple[type, ...]) -> TypeGuard[str]:
+    """Tell whether a name is the path of a model, where a transformer may be named."""
+    known = isinstance(name, str) and MODEL_FILE.search(name) is not None
+    return known and _reads_models(kinds)
+
+
+def _reads_models(kinds: tuple[type, ...]) -> bool:
+    return any(issubclass(TransformerModel, kind) for kind in kinds)

@@ -7,6 +7,13 @@ linear layers; norms and activation functions are taken as fused into them. Inpu
 channels first.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from mlsysim.core.types import TransformerModel
 from mlsysim.registry.models import language, megatron, moe, mpt, recommendation, tiny, vision
 
 __all__ = ["Models"]
@@ -30,3 +37,55 @@ class Models(
     Vision = vision.Vision
     Tiny = tiny.Tiny
     Recommendation = recommendation.Recommendation
+
+    @staticmethod
+    def from_config(
+        source: str | PathLike[str] | Mapping[str, Any],
+        *,
+        name: str | None = None,
+        seq_len: int | None = None,
+        weights: str | PathLike[str] | Mapping[str, Any] | None = None,
+    ) -> TransformerModel:
+        """Read a model from its published configuration.
+
+        Each field says which key it comes from, as in ``model.source_of("kv_heads")``. What the
+        file does not state, but the transformers library fills in, has that class as its source.
+        Parameters are counted from the shape with norms, biases, routers and tables of positions.
+        A kind of model that is not known must state everything. Nothing in a file is executed.
+
+        Parameters
+        ----------
+        source
+            Path of a Hugging Face ``config.json``, of a directory that holds one, or of a
+            ``.gguf`` file, whose header is read; or the contents of a ``config.json``.
+        name
+            Name of the model; `None` takes it from the file or its directory.
+        seq_len
+            Sequence length that solvers take by default; `None` takes the longest context.
+        weights
+            Index (``model.safetensors.index.json``) or header of a ``.safetensors`` file, as a path
+            or a mapping. Its parameters are compared with those of the shape.
+
+        Raises
+        ------
+        ConfigError
+            If a file cannot be read, or describes something that is incomplete, contradicts itself
+            or cannot be expressed. The message names the key and what to change.
+
+        Examples
+        --------
+        >>> from mlsysim import Models
+        >>> config = {"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864}
+        >>> config |= {"num_hidden_layers": 24, "num_attention_heads": 14}
+        >>> config |= {"num_key_value_heads": 2, "vocab_size": 151936, "tie_word_embeddings": True}
+        >>> model = Models.from_config(config, name="Qwen2 0.5B")
+        >>> print(f"{model.parameters.to('Mparam'):.1f}")
+        494.0 Mparam
+        >>> print(model.kv_bytes_per_token("bf16").to("kB"))
+        12.288 kB
+        >>> print(model.source_of("kv_heads"))
+        config.json, num_key_value_heads
+        """
+        from mlsysim.registry.importer import from_config
+
+        return from_config(source, name=name, seq_len=seq_len, weights=weights)

@@ -1,0 +1,260 @@
+"""Headers of GGUF files: metadata, shapes and formats of tensors; no weights are read."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.files import named
+from mlsysim.core.types import Formats, Source, TransformerModel
+from mlsysim.registry.importer.documents import copied
+from mlsysim.registry.importer.model import model_of
+from mlsysim.registry.importer.weights import check_count
+
+__all__ = ["model_of_gguf"]
+
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_ITEMS = 100_000
+_KEPT = 4_096
+_SPECIFICATION = "https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"
+
+# general.architecture, and the model_type that has the same layers.
+_KINDS = {
+    "llama": "llama",
+    "qwen2": "qwen2",
+    "qwen2moe": "qwen2_moe",
+    "qwen3": "qwen3",
+    "qwen3moe": "qwen3_moe",
+    "gemma": "gemma",
+    "gemma2": "gemma2",
+    "gemma3": "gemma3_text",
+    "phi3": "phi3",
+    "starcoder2": "starcoder2",
+    "olmo2": "olmo2",
+    "glm4": "glm4",
+    "gpt-oss": "gpt_oss",
+    "deepseek2": "deepseek_v3",
+}
+_KEYS = {
+    "block_count": "num_hidden_layers",
+    "embedding_length": "hidden_size",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.sliding_window": "sliding_window",
+    "context_length": "max_position_embeddings",
+    "vocab_size": "vocab_size",
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+    "expert_shared_count": "n_shared_experts",
+    "leading_dense_block_count": "first_k_dense_replace",
+    "attention.q_lora_rank": "q_lora_rank",
+    "attention.kv_lora_rank": "kv_lora_rank",
+    "nextn_predict_layers": "num_nextn_predict_layers",
+}
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q"} | {
+    12: "d"
+}
+_TEXT, _ARRAY = 8, 9
+_TYPES = {
+    0: ("F32", "fp32"),
+    1: ("F16", "fp16"),
+    2: ("Q4_0", "int4"),
+    3: ("Q4_1", "int4"),
+    6: ("Q5_0", None),
+    7: ("Q5_1", None),
+    8: ("Q8_0", "int8"),
+    10: ("Q2_K", None),
+    11: ("Q3_K", None),
+    12: ("Q4_K", "int4"),
+    13: ("Q5_K", None),
+    14: ("Q6_K", None),
+    20: ("IQ4_NL", "int4"),
+    23: ("IQ4_XS", "int4"),
+    30: ("BF16", "bf16"),
+    39: ("MXFP4", "mxfp4"),
+}
+_PARTS = {
+    "experts": "_exps.",
+    "attention": ".attn_",
+    "feed_forward": ".ffn_",
+    "embeddings": "token_embd.",
+}
+
+
+def model_of_gguf(path: Path, *, name: str | None, seq_len: int | None) -> TransformerModel:
+    """Return the model that a GGUF file holds.
+
+    Raises
+    ------
+    ConfigError
+        If the file is not GGUF, holds another kind of network, or its tensors do not have the
+        parameters of the shape that it states.
+    """
+    title = named(path)
+    try:
+        if not path.is_file():
+            raise ConfigError(f"{title} is not a regular file")
+        with path.open("rb") as file:
+            metadata, tensors = _Header(file, title).read()
+    except OSError as fault:
+        raise ConfigError(f"{title} cannot be read: {fault.strerror}") from None
+    except ValueError as fault:  # a null character in the path
+        if isinstance(fault, ConfigError):
+            raise
+        raise ConfigError(f"{title} cannot be read: {shown(str(fault))}") from None
+    config = _config(metadata, tensors, title)
+    stated = metadata.get("general.name")
+    own = name or (stated if isinstance(stated, str) and stated.strip() else path.stem)
+    model = model_of(copied(config, title), name=own[:100], seq_len=seq_len, title="GGUF header")
+    held = sum(size for tensor, (size, _) in tensors.items() if "rope_f" not in tensor)
+    check_count(model, float(held), title)
+    return _with_formats(model, tensors)
+
+
+def _config(
+    metadata: Mapping[str, Any], tensors: Mapping[str, tuple[int, int]], title: str
+) -> dict[str, Any]:
+    """Return the keys of a config.json that state what the metadata states."""
+    kind = metadata.get("general.architecture")
+    if kind not in _KINDS:
+        raise ConfigError(
+            f"{title}: general.architecture = {shown(kind)} is not read from GGUF files; known: "
+            f"{', '.join(_KINDS)}. Pass the model's config.json instead",
+            argument="source",
+        )
+    config: dict[str, Any] = {
+        key: metadata[f"{kind}.{own}"] for own, key in _KEYS.items() if f"{kind}.{own}" in metadata
+    }
+    for key, value in config.items():
+        if isinstance(value, list) and value and all(item == value[0] for item in value):
+            config[key] = value[0]
+    config["model_type"] = _KINDS[str(kind)]
+    config["num_hidden_layers"] = _less(config, "num_hidden_layers", "num_nextn_predict_layers")
+    if kind == "llama" and config.get("num_experts"):
+        config["model_type"] = "mixtral"
+    if "tokens" in metadata:
+        config.setdefault("vocab_size", metadata["tokens"])
+    config["tie_word_embeddings"] = "output.weight" not in tensors
+    config["attention_bias"] = "blk.0.attn_q.bias" in tensors
+    if kind == "deepseek2":
+        rope = metadata.get("deepseek2.rope.dimension_count")
+        keys = metadata.get("deepseek2.attention.key_length_mla")
+        config["qk_rope_head_dim"] = rope
+        keys = keys or metadata.get("deepseek2.attention.key_length")
+        config["qk_nope_head_dim"] = keys - rope if type(keys) is type(rope) is int else None
+        config["v_head_dim"] = metadata.get("deepseek2.attention.value_length_mla") or metadata.get(
+            "deepseek2.attention.value_length"
+        )
+        config.setdefault("q_lora_rank", None)
+    return config
+
+
+def _less(config: Mapping[str, Any], key: str, other: str) -> Any:
+    value, part = config.get(key), config.get(other, 0)
+    return value - part if type(value) is type(part) is int else value
+
+
+def _with_formats(
+    model: TransformerModel, tensors: Mapping[str, tuple[int, int]]
+) -> TransformerModel:
+    """Return the model with the format that most weights of each part have."""
+    sizes: dict[str, Counter[int]] = {part: Counter() for part in _PARTS}
+    for tensor, (size, kind) in tensors.items():
+        part = next((part for part, mark in _PARTS.items() if mark in tensor), None)
+        if part is not None and not tensor.endswith(".bias") and "norm" not in tensor:
+            sizes[part][kind] += size
+    most = {part: found.most_common(1)[0][0] for part, found in sizes.items() if found}
+    known = {part: _TYPES.get(kind, (f"type {kind}", None)) for part, kind in most.items()}
+    words = ", ".join(f"{part} mostly {name}" for part, (name, _) in known.items())
+    unknown = [name for name, own in known.values() if own is None]
+    note = f"{words}; {', '.join(unknown)} not modeled: pass a precision" if unknown else words
+    formats = Formats(**{part: own for part, (_, own) in known.items()})
+    source = Source(title="GGUF header", url=_SPECIFICATION, locator="tensor types", note=note)
+    return dataclasses.replace(
+        model, formats=formats, field_sources={**model.field_sources, "formats": source}
+    )
+
+
+class _Header:
+    """Reads the header once, from its beginning."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._left = _MOST_BYTES
+
+    def read(self) -> tuple[dict[str, Any], dict[str, tuple[int, int]]]:
+        if self._bytes(4) != b"GGUF":
+            raise ConfigError(f"{self._name} is not a GGUF file: it does not begin with GGUF")
+        version, tensors, pairs = self._unpack("I"), self._unpack("Q"), self._unpack("Q")
+        if version not in (2, 3):
+            raise ConfigError(f"{self._name}: version {version} of GGUF is not read, only 2 and 3")
+        if max(tensors, pairs) > _MOST_ITEMS:
+            raise ConfigError(
+                f"{self._name} states {max(tensors, pairs):,} entries; the limit is {_MOST_ITEMS:,}"
+            )
+        metadata: dict[str, Any] = {}
+        for _ in range(pairs):
+            key = self._text()
+            value = self._value(self._unpack("I"))
+            if key == "tokenizer.ggml.tokens":
+                metadata["tokens"] = value if isinstance(value, int) else len(value)
+            else:
+                metadata[key] = value
+        return metadata, dict(self._tensor() for _ in range(tensors))
+
+    def _tensor(self) -> tuple[str, tuple[int, int]]:
+        name, dims = self._text(), self._unpack("I")
+        if dims > 8:
+            raise ConfigError(f"{self._name}: the tensor {shown(name)} has {dims} dimensions")
+        size = math.prod(self._unpack("Q") for _ in range(dims))
+        kind = self._unpack("I")
+        self._unpack("Q")
+        if size > 10**15:
+            raise ConfigError(f"{self._name}: the tensor {shown(name)} has {size:,} elements")
+        return name, (size, kind)
+
+    def _value(self, kind: int) -> Any:
+        if kind in _SCALARS:
+            return self._unpack(_SCALARS[kind])
+        if kind == _TEXT:
+            return self._text()
+        if kind != _ARRAY:
+            raise ConfigError(f"{self._name}: metadata has a value of unknown type {kind}")
+        inner, length = self._unpack("I"), self._unpack("Q")
+        if length > _MOST_BYTES or inner == _ARRAY:
+            raise ConfigError(
+                f"{self._name}: metadata has an array of {length:,} items or of arrays"
+            )
+        if length <= _KEPT:
+            return [self._value(inner) for _ in range(length)]
+        for _ in range(length):  # such as the words of a tokenizer: their number is enough
+            self._value(inner)
+        return length
+
+    def _text(self) -> str:
+        return self._bytes(self._unpack("Q")).decode("utf-8", "replace")
+
+    def _unpack(self, form: str) -> Any:
+        return struct.unpack(f"<{form}", self._bytes(struct.calcsize(f"<{form}")))[0]
+
+    def _bytes(self, count: int) -> bytes:
+        self._left -= count
+        if self._left < 0:
+            raise ConfigError(
+                f"{self._name}: its header is larger than {_MOST_BYTES // 2**20} MiB, the limit"
+            )
+        found = self._file.read(count)
+        if len(found) < count:
+            raise ConfigError(f"{self._name} ends within its header: it is not whole")
+        return found

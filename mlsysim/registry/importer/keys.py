@@ -1,0 +1,291 @@
+"""Keys of a configuration: other names, what the library fills in, and where each value is from."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.types import Source
+
+__all__ = ["LIBRARY", "NAMES", "Keys", "defaults_of"]
+
+LIBRARY = "transformers 5.23.0"
+"""Release of the library whose configuration classes state the defaults."""
+_ADDRESS = "https://github.com/huggingface/transformers/blob/main/src/transformers/models/"
+
+MOST = 10**9
+"""Larger numbers than this are no width or count of any network."""
+MAX_LAYERS = 2_000
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "hidden_dim": ("hidden_size", "n_embd", "d_model", "n_embed"),
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    "heads": ("num_attention_heads", "n_head", "n_heads"),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
+    "head_dim": ("head_dim", "kv_channels", "attention_head_dim"),
+    "ffn_dim": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    "vocab_size": ("vocab_size", "padded_vocab_size"),
+    "seq_len": (
+        "max_position_embeddings",
+        "n_positions",
+        "max_seq_len",
+        "seq_length",
+        "model_max_length",
+        "n_ctx",
+    ),
+    "tied": ("tie_word_embeddings",),
+    "experts": (
+        "num_local_experts",
+        "num_experts",
+        "n_routed_experts",
+        "moe_num_experts",
+        "ffn_config.moe_num_experts",
+    ),
+    "per_token": (
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "moe_k",
+        "moe_topk",
+        "top_k_experts",
+        "experts_per_token",
+        "ffn_config.moe_top_k",
+    ),
+    "expert_dim": ("moe_intermediate_size",),
+    "shared_dim": (
+        "shared_expert_intermediate_size",
+        "moe_shared_expert_intermediate_size",
+        "shared_intermediate_size",
+    ),
+    "shared_experts": (
+        "n_shared_experts",
+        "num_shared_experts",
+        "moe_num_shared_experts",
+        "num_shared_expert",
+    ),
+    "dense_layers": ("first_k_dense_replace", "moe_layer_start_index"),
+    "window": ("sliding_window",),
+    "mtp_layers": ("num_nextn_predict_layers", "mtp_num_hidden_layers"),
+    "query_rank": ("q_lora_rank",),
+    "kv_rank": ("kv_lora_rank",),
+    "nope_dim": ("qk_nope_head_dim",),
+    "rope_dim": ("qk_rope_head_dim",),
+    "value_dim": ("v_head_dim",),
+    "state_dim": ("state_size", "ssm_state_size", "mamba_d_state"),
+    "conv_width": ("conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim"),
+    "expand": ("expand", "mamba_expand"),
+    "mamba_heads": ("mamba_num_heads", "mamba_n_heads", "num_heads"),
+    "mamba_head_dim": ("mamba_head_dim", "mamba_d_head"),
+    "mamba_groups": ("n_groups", "mamba_n_groups"),
+    "mamba_chunk": ("chunk_size", "mamba_chunk_size"),
+    "dt_rank": ("time_step_rank", "mamba_dt_rank"),
+}
+"""Keys that hold each field, in the files of one family or another."""
+
+
+class Keys:
+    """Reads fields of one configuration, and remembers the key and origin of each.
+
+    Parameters
+    ----------
+    data
+        The configuration, or its `text_config`.
+    file
+        Path of the class with the defaults, from `models/` of the library; empty without one.
+    names
+        Keys of fields that this kind of model spells differently.
+    defaults
+        What the class fills in, by key.
+    around
+        The configuration that `data` is a part of.
+    """
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        *,
+        file: str = "",
+        names: Mapping[str, tuple[str, ...]] | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        around: Mapping[str, Any] | None = None,
+        title: str = "config.json",
+    ) -> None:
+        self.data = data
+        self.around = around or {}
+        self.title = title
+        self.sources: dict[str, Source] = {}
+        self.missing: dict[str, tuple[str, ...]] = {}
+        self._file = file
+        self._names = {**NAMES, **(names or {})}
+        self._defaults = defaults or {}
+
+    def names(self, field: str) -> tuple[str, ...]:
+        """Return the keys that may hold a field."""
+        return self._names.get(field, (field,))
+
+    def _stated(self, field: str) -> tuple[str, Any] | None:
+        """Return the first key that is there, and its value."""
+        found = None
+        for name in self.names(field):
+            place: Any = self.data
+            for part in name.split("."):
+                place = place.get(part, _ABSENT) if isinstance(place, Mapping) else _ABSENT
+            if place is not _ABSENT and (found is None or found[1] is None):
+                found = (name, place)
+        if found is None and field == "tied" and "tie_word_embeddings" in self.around:
+            found = ("tie_word_embeddings", self.around["tie_word_embeddings"])
+        return found
+
+    def value(self, field: str) -> Any:
+        """Return a field's value of any kind: the stated one, or the default; `None` if neither."""
+        found = self._stated(field)
+        if found is not None:
+            self.sources[field] = Source(title=self.title, locator=found[0])
+            return found[1]
+        for name in self.names(field):
+            if name in self._defaults:
+                self.sources[field] = self._filled_in(name)
+                return self._defaults[name]
+        return None
+
+    def _filled_in(self, key: str) -> Source:
+        if not self._file:
+            return Source(
+                title="Code that comes with the weights",
+                locator=key,
+                note=f"default of that code; {self.title} does not state it",
+            )
+        return Source(
+            title=f"{LIBRARY}, {self._file.rpartition('/')[2]}",
+            url=f"{_ADDRESS}{self._file}",
+            locator=key,
+            note=f"default of the library; {self.title} does not state it",
+        )
+
+    def number(self, field: str, *, zero: bool = False) -> int | None:
+        """Return a whole number, or `None` where it is null or absent.
+
+        Raises
+        ------
+        ConfigError
+            If the value is not a whole number, or out of range.
+        """
+        value = self.value(field)
+        if value is None:
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not (0 if zero else 1) <= value <= MOST:
+            key = self.sources[field].locator
+            raise ConfigError(
+                f"{self.title}: {key} = {shown(value)} must be a whole number from "
+                f"{0 if zero else 1} to {MOST:,}: correct it",
+                argument=key,
+            )
+        return value
+
+    def needed(self, field: str) -> int:
+        """Return a whole number that the model cannot do without.
+
+        A missing one is noted, and 1 returned, so that one error can list all of them.
+        """
+        found = self.number(field)
+        if found is None:
+            self.missing[field] = self.names(field)
+            return 1
+        return found
+
+    def either(self, field: str, otherwise: int, from_: str) -> int:
+        """Return a whole number, or what follows from the fields `from_` where there is none."""
+        found = self.number(field)
+        if found is None:
+            self.sources[field] = Source(title=self.title, locator=from_)
+            return otherwise
+        return found
+
+    def count(self, field: str) -> int:
+        """Return a whole number that may be zero, absent or null, which all mean zero."""
+        return self.number(field, zero=True) or 0
+
+    def flag(self, field: str | bool) -> bool:
+        """Return a truth value; absent or null means false.
+
+        Raises
+        ------
+        ConfigError
+            If the value is neither true nor false.
+        """
+        if isinstance(field, bool):
+            return field
+        value = self.value(field)
+        if value is not None and not isinstance(value, bool):
+            key = self.sources[field].locator
+            raise ConfigError(
+                f"{self.title}: {key} = {shown(value)} must be true or false", argument=key
+            )
+        return bool(value)
+
+    def list_of(self, field: str, kind: type) -> list[Any] | None:
+        """Return a list with one item for each layer, or `None`."""
+        value = self.value(field)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(type(item) is kind for item in value):
+            key = self.sources[field].locator
+            raise ConfigError(
+                f"{self.title}: {key} = {shown(value)} must be a list of {kind.__name__}",
+                argument=key,
+            )
+        return value
+
+    def depth(self) -> int:
+        """Return the number of layers.
+
+        Raises
+        ------
+        ConfigError
+            If there are more than any network has, which would take long to read.
+        """
+        listed = self.value("layer_types")
+        if isinstance(listed, list) and listed and self._stated("layers") is None:
+            layers = len(listed)
+            self.sources["layers"] = self.sources["layer_types"]
+        else:
+            layers = self.needed("layers")
+        if layers > MAX_LAYERS:
+            raise ConfigError(
+                f"{self.title}: {self.sources['layers'].locator} = {layers:,} is more than "
+                f"{MAX_LAYERS:,} layers, the limit",
+                argument=self.sources["layers"].locator,
+            )
+        return layers
+
+    def check(self, model_type: str, known: str = "") -> None:
+        """Refuse a configuration that lacks what the model cannot do without."""
+        if not self.missing:
+            return
+        lines = [
+            f"  {field}: {' or '.join(names[:3])}" for field, names in sorted(self.missing.items())
+        ]
+        raise ConfigError(
+            f"{self.title} of model_type {shown(model_type)} does not state\n"
+            + "\n".join(lines)
+            + "\nAdd these keys to it, or pass a mapping that has them: "
+            f'Models.from_config({{**config, "{next(iter(self.missing.values()))[0]}": ...}})'
+            + known,
+            argument=next(iter(self.missing.values()))[0],
+        )
+
+
+_ABSENT = object()
+
+
+@functools.cache
+def defaults_of(file: str) -> Mapping[str, Any]:
+    """Return what a configuration class of the library fills in, by key."""
+    path = Path(__file__).with_name("defaults.json")
+    known: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return known.get(file, {})

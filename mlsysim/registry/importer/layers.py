@@ -1,0 +1,419 @@
+"""Layers of a network, from the keys of its configuration and the row of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.types import (
+    Attention,
+    Chunks,
+    Experts,
+    FeedForward,
+    LatentAttention,
+    LinearAttention,
+    SlidingWindow,
+    TopKeys,
+)
+from mlsysim.registry.importer.keys import Keys
+
+__all__ = ["Part", "Reader", "parts"]
+
+Switch = str | bool
+"""A truth value, or the key that holds it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One layer, and the parameters in it that are not in matrices: norms, biases, routers."""
+
+    attention: Attention | LatentAttention | LinearAttention | None
+    feed_forward: FeedForward | Experts | None
+    other: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How the configurations of one `model_type` are read.
+
+    Attributes
+    ----------
+    file : str
+        File of the configuration class, from `models/` of the library. What it fills in is in
+        `defaults.json`; empty for kinds whose code comes with the weights.
+    defaults : Mapping
+        What is filled in besides, by key.
+    names : Mapping
+        Keys of fields, where this kind of model spells them differently.
+    norm, norms : int
+        Vectors of a norm (2 with a bias, 0 without weights), and norms of a layer.
+    bias : str or bool
+        Whether all products of attention add a bias.
+    qkv_bias, out_bias, mlp_bias, head_bias : str or bool
+        Which products add a bias in any case.
+    qk_norm : str
+        ``"head"`` if queries and keys have a norm as wide as a head, ``"width"`` if as wide as all
+        heads.
+    qk_norm_if : str or bool
+        Whether they have one.
+    gated : bool
+        Whether feed-forward blocks have a gate.
+    kinds : callable or None
+        Kinds of the layers, where no list states them.
+    mixture : callable or None
+        Whether each layer has experts; `None` for a dense model.
+    attention : str
+        ``"heads"`` or ``"latent"``.
+    linear : str
+        Kind of linear layers: ``"delta"``, ``"mamba"``, ``"mamba2"`` or ``"lightning"``.
+    single : bool
+        Whether each layer is one block only.
+    output_gate : str or bool
+        Whether a gate scales the output of attention.
+    global_heads : bool
+        Whether layers that attend to everything have heads of their own (Gemma 4).
+    sinks : bool
+        Whether each head has a sink.
+    router_bias, expert_bias, shared_gate : bool
+        Whether the router and the experts add biases, and whether a gate scales the shared expert.
+    positions : int or None
+        Rows of a table of positions beyond the sequence length; `None` without a table.
+    final_norm, causal : bool
+        Whether a norm follows the last layer, and whether tokens attend only to earlier ones.
+    needs : Mapping
+        Values that keys must have if they are stated, because others change the structure.
+    outside, in_layer : callable
+        Further parameters outside of the layers, and in each of them.
+    modules : Mapping
+        Names of the blocks ``"dense"``, ``"experts"`` and ``"shared"`` in the files of weights,
+        where they are not the usual ones.
+    """
+
+    file: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    norm: int = 1
+    norms: int | Callable[[Keys], int] = 2
+    bias: Switch = False
+    qkv_bias: Switch = False
+    out_bias: Switch = False
+    mlp_bias: Switch = False
+    head_bias: Switch = False
+    qk_norm: str = ""
+    qk_norm_if: Switch = True
+    gated: bool = True
+    kinds: Callable[[Keys, int], list[str]] | None = None
+    mixture: Callable[[Keys, int], list[bool]] | None = None
+    attention: str = "heads"
+    linear: str = ""
+    single: bool = False
+    output_gate: Switch = False
+    global_heads: bool = False
+    sinks: bool = False
+    router_bias: bool = False
+    expert_bias: bool = False
+    shared_gate: bool = False
+    positions: int | None = None
+    final_norm: bool = True
+    causal: bool = True
+    needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    outside: Callable[[Keys], int] | None = None
+    in_layer: int = 0
+    modules: Mapping[str, str] = field(default_factory=dict)
+
+
+_KINDS = {
+    "full_attention": "full",
+    "attention": "full",
+    "global": "full",
+    "sliding_attention": "sliding",
+    "local": "sliding",
+    "chunked_attention": "chunked",
+    "linear_attention": "linear",
+    "indexed_attention": "indexed",
+    "mamba": "linear",
+    "mlp": "mlp",
+    "moe": "moe",
+}
+
+
+def parts(keys: Keys, reader: Reader) -> list[Part]:
+    """Return the layers of a configuration, in order.
+
+    Raises
+    ------
+    ConfigError
+        If a key contradicts another, or states something that no layer here can express.
+    """
+    for key, allowed in reader.needs.items():
+        value = keys.value(key)
+        if value is not None and value not in allowed:
+            raise ConfigError(
+                f"{keys.title}: {key} = {shown(value)} changes the layers in a way that is not "
+                f"modeled; only {' or '.join(map(str, allowed))} is: describe the network as a "
+                "TransformerModel with a stack",
+                argument=key,
+            )
+    layers = keys.depth()
+    kinds = _listed(keys, layers) or (reader.kinds or _everywhere)(keys, layers)
+    if reader.global_heads:
+        kinds[-1] = "full"  # as the library sees to, whatever the list says
+    mixed = _mixed(keys, reader, layers)
+    made: dict[tuple[str, bool], Part] = {}
+    for kind, has_experts in zip(kinds, mixed, strict=True):
+        if (kind, has_experts) not in made:
+            made[kind, has_experts] = _part(keys, reader, kind, has_experts)
+    return [made[pair] for pair in zip(kinds, mixed, strict=True)]
+
+
+def _everywhere(keys: Keys, layers: int) -> list[str]:
+    return ["full"] * layers
+
+
+def _listed(keys: Keys, layers: int) -> list[str]:
+    listed = keys.list_of("layer_types", str)
+    if listed is None:
+        return []
+    key = keys.sources["layer_types"].locator
+    if len(listed) != layers:
+        raise ConfigError(
+            f"{keys.title}: {key} lists {len(listed)} layers, but the model has {layers}: correct "
+            "one of them",
+            argument=key,
+        )
+    for kind in listed:
+        if kind not in _KINDS:
+            raise ConfigError(
+                f"{keys.title}: {key} has {shown(kind)}, which is not one of {', '.join(_KINDS)}",
+                argument=key,
+            )
+    return [_KINDS[kind] for kind in listed]
+
+
+def _mixed(keys: Keys, reader: Reader, layers: int) -> list[bool]:
+    listed = keys.list_of("mlp_layer_types", str)
+    if listed is not None and len(listed) == layers:
+        return [kind != "dense" for kind in listed]
+    if reader.mixture is None:
+        return [False] * layers
+    return reader.mixture(keys, layers)
+
+
+def _part(keys: Keys, reader: Reader, kind: str, has_experts: bool) -> Part:
+    hidden = keys.needed("hidden_dim")
+    norms = reader.norms if isinstance(reader.norms, int) else reader.norms(keys)
+    other = norms * reader.norm * hidden + reader.in_layer
+    attention: Attention | LatentAttention | LinearAttention | None = None
+    feed_forward: FeedForward | Experts | None = None
+    if kind not in ("mlp", "moe"):
+        attention, more = _attention(keys, reader, kind, hidden)
+        other += more
+    if not reader.single or kind in ("mlp", "moe"):
+        if has_experts or kind == "moe":
+            feed_forward, more = _experts(keys, reader, hidden)
+        else:
+            feed_forward, more = _dense(keys, reader, hidden)
+        other += more
+    return Part(attention, feed_forward, other)
+
+
+def _attention(
+    keys: Keys, reader: Reader, kind: str, hidden: int
+) -> tuple[Attention | LatentAttention | LinearAttention, int]:
+    if kind == "linear":
+        if reader.linear not in _LINEAR:
+            raise ConfigError(
+                f"{keys.title}: layer_types has linear attention, which is not modeled for this "
+                "model_type: describe the network as a TransformerModel with a stack",
+                argument="layer_types",
+            )
+        return _LINEAR[reader.linear](keys, hidden)
+    if reader.attention == "latent":
+        return _latent(keys, hidden)
+    return _heads(keys, reader, kind, hidden)
+
+
+def head_shape(keys: Keys, hidden: int) -> tuple[int, int, int]:
+    """Return heads, key and value heads, and the width of a head."""
+    heads = keys.needed("heads")
+    if keys.flag("multi_query") and not keys.flag("new_decoder_architecture"):
+        kv_heads = 1  # Falcon and GPT-BigCode, whatever the number of heads says
+        keys.sources["kv_heads"] = keys.sources["multi_query"]
+    else:
+        kv_heads = keys.either("kv_heads", heads, keys.names("heads")[0])
+    rule = f"{keys.names('hidden_dim')[0]} / {keys.names('heads')[0]}"
+    head_dim = keys.either("head_dim", max(1, hidden // heads), rule)
+    return heads, kv_heads, head_dim
+
+
+def _heads(keys: Keys, reader: Reader, kind: str, hidden: int) -> tuple[Attention, int]:
+    heads, kv_heads, head_dim = head_shape(keys, hidden)
+    reach: SlidingWindow | Chunks | None = None
+    same = False
+    if kind == "sliding":
+        reach = SlidingWindow(tokens=keys.needed("window"))
+    elif kind == "chunked":
+        reach = Chunks(tokens=keys.needed("attention_chunk_size"))
+    elif reader.global_heads:
+        head_dim = keys.number("global_head_dim") or head_dim
+        same = keys.flag("attention_k_eq_v")
+        if same:
+            kv_heads = keys.number("num_global_key_value_heads") or kv_heads
+    made = Attention(
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        reach=reach,
+        output_gate=keys.flag(reader.output_gate),
+    )
+    other = 0
+    if keys.flag(reader.bias) or keys.flag(reader.qkv_bias):
+        other += head_dim * (heads + 2 * kv_heads)
+    if keys.flag(reader.bias) or keys.flag(reader.out_bias):
+        other += hidden
+    if reader.qk_norm and keys.flag(reader.qk_norm_if):
+        other += head_dim * (2 if reader.qk_norm == "head" else heads + kv_heads)
+    other += heads if reader.sinks else 0
+    if same:  # keys are values, before their norms: one matrix makes both
+        other -= hidden * kv_heads * head_dim
+    return made, other
+
+
+def _latent(keys: Keys, hidden: int) -> tuple[LatentAttention, int]:
+    query_rank = keys.number("query_rank", zero=True) or None
+    kv_rank, rope_dim = keys.needed("kv_rank"), keys.needed("rope_dim")
+    reach = None
+    other = kv_rank + (query_rank or 0)
+    if keys.number("index_topk") is not None:
+        reach = TopKeys(
+            tokens=keys.needed("index_topk"),
+            heads=keys.needed("index_n_heads"),
+            head_dim=keys.needed("index_head_dim"),
+        )
+        other += 2 * reach.head_dim  # its keys have a norm with a bias
+    made = LatentAttention(
+        query_rank=query_rank,
+        kv_rank=kv_rank,
+        nope_dim=keys.needed("nope_dim"),
+        rope_dim=rope_dim,
+        heads=keys.needed("heads"),
+        value_dim=keys.needed("value_dim"),
+        reach=reach,
+    )
+    if keys.flag("attention_bias"):
+        other += (query_rank or 0) + kv_rank + rope_dim + hidden
+    return made, other
+
+
+def _delta(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
+    """Gated DeltaNet (Qwen3-Next)."""
+    made = LinearAttention(
+        heads=keys.needed("linear_num_value_heads"),
+        key_heads=keys.needed("linear_num_key_heads"),
+        key_dim=keys.needed("linear_key_head_dim"),
+        value_dim=keys.needed("linear_value_head_dim"),
+        conv_width=keys.needed("conv_width"),
+        gates=2,
+        delta_rule=True,
+    )
+    return made, 2 * made.heads + made.value_dim
+
+
+def _lightning(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
+    """Lightning attention (MiniMax-Text-01): a fixed decay for each head, and no convolution."""
+    heads, _, head_dim = head_shape(keys, hidden)
+    made = LinearAttention(
+        heads=heads,
+        key_heads=heads,
+        key_dim=head_dim,
+        value_dim=head_dim,
+        conv_width=1,
+        gates=0,
+        chunk=keys.number("block_size") or 256,
+    )
+    return made, heads * head_dim
+
+
+def _mamba2(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
+    heads = keys.needed("mamba_heads")
+    inner = heads * keys.needed("mamba_head_dim")
+    made = LinearAttention(
+        heads=heads,
+        key_heads=keys.needed("mamba_groups"),
+        key_dim=keys.needed("state_dim"),
+        value_dim=inner // heads,
+        conv_width=keys.needed("conv_width"),
+        chunk=keys.number("mamba_chunk") or 256,
+    )
+    other = 3 * heads + inner  # decay, skip and step of each head, and the norm
+    if keys.flag("mamba_conv_bias"):
+        other += inner + 2 * made.key_heads * made.key_dim
+    if keys.flag("mamba_proj_bias"):
+        other += 2 * inner + 2 * made.key_heads * made.key_dim + heads + hidden
+    return made, other
+
+
+def _mamba(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
+    """Mamba: every channel is a head, and B, C and the step are made of the channels."""
+    inner = keys.either("inner_dim", keys.needed("expand") * hidden, "expand * hidden_size")
+    state, conv = keys.needed("state_dim"), keys.needed("conv_width")
+    stated = keys.value("dt_rank")
+    rank = -(-hidden // 16) if stated in (None, "auto") else keys.needed("dt_rank")
+    made = LinearAttention(
+        heads=inner,
+        key_heads=1,
+        key_dim=state,
+        value_dim=1,
+        conv_width=conv,
+        gate_rank=rank,
+        chunk=256,
+    )
+    other = inner * state + 2 * inner  # decay, skip, and the bias of the step
+    # The record has B, C and the rank made of the token, and the convolution pass over B and C.
+    other += (inner - hidden) * (rank + 2 * state)
+    other -= (conv if conv > 1 else 0) * 2 * state - (inner if conv == 1 else 0)
+    other += inner if keys.flag("mamba_conv_bias") else 0
+    other += 2 * inner + hidden if keys.flag("mamba_proj_bias") else 0
+    other += rank + 2 * state if keys.flag("mamba_norms") else 0
+    return made, other
+
+
+_LINEAR: Mapping[str, Callable[[Keys, int], tuple[LinearAttention, int]]] = {
+    "delta": _delta,
+    "lightning": _lightning,
+    "mamba": _mamba,
+    "mamba2": _mamba2,
+}
+
+
+def _dense(keys: Keys, reader: Reader, hidden: int) -> tuple[FeedForward, int]:
+    width = keys.either("ffn_dim", 4 * hidden, f"4 * {keys.names('hidden_dim')[0]}")
+    other = 0
+    if keys.flag(reader.mlp_bias):
+        other = width * (2 if reader.gated else 1) + hidden
+    return FeedForward(width=width, gated=reader.gated), other
+
+
+def _experts(keys: Keys, reader: Reader, hidden: int) -> tuple[Experts, int]:
+    count, width = keys.needed("experts"), keys.needed("expert_dim")
+    shared = keys.count("shared_dim") or keys.count("shared_experts") * width
+    latent = keys.number("moe_latent_size")
+    made = Experts(
+        count=count,
+        per_token=keys.needed("per_token"),
+        width=width,
+        shared_width=shared,
+        gated=reader.gated,
+        latent_dim=latent,
+        adds_biases=reader.expert_bias,
+    )
+    other = hidden * count + (count if reader.router_bias else 0)
+    if reader.expert_bias:
+        other += count * (width * (2 if reader.gated else 1) + (latent or hidden))
+    other += hidden if reader.shared_gate and shared else 0
+    if keys.flag("enable_moe_block"):
+        # Gemma 4: three more norms, and scales of the router's input and of each expert.
+        other += 4 * hidden + count
+    return made, other

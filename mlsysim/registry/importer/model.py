@@ -1,0 +1,379 @@
+"""From the layers of a configuration to a model with sources."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.types import (
+    Attention,
+    Chunks,
+    Experts,
+    FeedForward,
+    LatentAttention,
+    Layers,
+    LinearAttention,
+    MoETransformerModel,
+    SlidingWindow,
+    Source,
+    TopKeys,
+    TransformerModel,
+    VisionTower,
+)
+from mlsysim.core.units import Q_
+from mlsysim.registry.importer.formats import read_formats
+from mlsysim.registry.importer.keys import Keys, defaults_of
+from mlsysim.registry.importer.layers import Part, Reader, parts
+from mlsysim.registry.importer.readers import GENERIC, READERS
+from mlsysim.registry.importer.refused import REFUSED
+from mlsysim.registry.importer.towers import tower_of
+
+__all__ = ["model_of"]
+
+_ASSUMED_LENGTH = 2_048
+_DROPOUT = (
+    "attention_dropout",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "attn_pdrop",
+    "resid_pdrop",
+    "dropout",
+)
+# Keys that tell of layers which common keys do not describe.
+_STRUCTURE = re.compile(
+    r"mamba|ssm|rwkv|lru|linear_(attn|conv|key|num|value)|(kv|q)_lora_rank|block_types?$|state_size"
+    r"|conv_|recurrent|cross_attention|encoder_layers|is_encoder_decoder|per_layer_input|kv_shared"
+    r"|index_topk|hybrid|layer_pattern|no_rope_layers|attn_type_list|global_head_dim|v_head_dim"
+)
+# Fields of the record, and the fields here that they come from.
+_FIELDS = {
+    "layers": "layers",
+    "hidden_dim": "hidden_dim",
+    "heads": "heads",
+    "kv_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "ffn_dim": "ffn_dim",
+    "vocab_size": "vocab_size",
+    "seq_len": "seq_len",
+    "tied_embeddings": "tied",
+    "mtp_layers": "mtp_layers",
+    "experts": "experts",
+    "experts_per_token": "per_token",
+    "stack": "layer_types",
+}
+_MIXTURE_FIELDS = {
+    "expert_ffn_dim": "expert_dim",
+    "shared_ffn_dim": "shared_dim",
+    "moe_layers": "dense_layers",
+}
+_LATENT_FIELDS = {
+    "latent.query_rank": "query_rank",
+    "latent.kv_rank": "kv_rank",
+    "latent.nope_dim": "nope_dim",
+    "latent.rope_dim": "rope_dim",
+    "head_dim": "value_dim",
+}
+_BLOCK_FIELDS: Mapping[type, Mapping[str, str]] = {
+    Attention: {"heads": "heads", "kv_heads": "kv_heads", "head_dim": "head_dim"},
+    LatentAttention: {
+        name: name
+        for name in ("query_rank", "kv_rank", "nope_dim", "rope_dim", "heads", "value_dim")
+    },
+    FeedForward: {"width": "ffn_dim"},
+    Experts: {
+        "count": "experts",
+        "per_token": "per_token",
+        "width": "expert_dim",
+        "shared_width": "shared_dim",
+    },
+    LinearAttention: {"conv_width": "conv_width"},
+}
+_REACH_FIELDS: Mapping[type, Mapping[str, str]] = {
+    SlidingWindow: {"tokens": "window"},
+    Chunks: {"tokens": "attention_chunk_size"},
+    TopKeys: {"tokens": "index_topk", "heads": "index_n_heads", "head_dim": "index_head_dim"},
+}
+
+
+def model_of(
+    config: Mapping[str, Any], *, name: str, seq_len: int | None = None, title: str = "config.json"
+) -> TransformerModel:
+    """Return the model that a configuration describes.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration is incomplete, contradicts itself, or cannot be expressed.
+    """
+    inner, kind = _language_model(config, title)
+    if kind in REFUSED:
+        raise ConfigError(
+            f"{title}: model_type {shown(kind)} cannot be read: {REFUSED[kind]}",
+            argument="model_type",
+        )
+    reader = READERS.get(kind, GENERIC)
+    keys = Keys(
+        inner,
+        file=reader.file,
+        names=reader.names,
+        defaults={**defaults_of(reader.file), **reader.defaults},
+        around=config if inner is not config else None,
+        title=title,
+    )
+    estimated = _check_unknown(keys, kind)
+    if kind not in READERS:
+        reader = _guessed(reader, inner)
+    found = parts(keys, reader)
+    hidden, vocab = keys.needed("hidden_dim"), keys.needed("vocab_size")
+    length = _length(keys, reader, seq_len)
+    if length is None:
+        estimated.add("seq_len")
+        length = _ASSUMED_LENGTH
+    tied = keys.flag("tied")
+    outside = _outside(keys, reader, hidden, vocab)
+    more = keys.flag("mtp_if") if "mtp_if" in reader.names else True
+    mtp_layers = keys.count("mtp_layers") if more and reader.names.get("mtp_layers") != () else 0
+    formats, told = read_formats(config, inner, found, reader, title)
+    keys.check(kind, "" if kind in READERS else _known())
+    tables = (1 if tied else 2) * vocab * hidden
+    total = sum(_matrices(part, hidden) + part.other for part in found) + outside + tables
+    tower = tower_of(config, hidden, title)
+    in_tower = 0 if tower is None else int(tower.network.si("parameters"))
+    shape = _short(found) or {"stack": _stack(found)}
+    own = MoETransformerModel if "experts" in shape else TransformerModel
+    sources = _sources(keys, own, shape, found)
+    sources["parameters"] = Source(
+        title=f"Counted from {title}",
+        note="matrices, embedding tables, norms, biases, routers and position tables",
+    )
+    if seq_len is not None:
+        sources["seq_len"] = Source(title="Argument of from_config", locator="seq_len")
+    elif "seq_len" in estimated:
+        sources["seq_len"] = Source(title="Assumed", note=f"{title} states no context length")
+    if formats is not None:
+        sources["formats"] = told
+    if (matrices := sum(_matrices(part, hidden) for part in found) + tables) * 1.02 < total:
+        raise ConfigError(
+            f"{title}: norms, biases and tables of positions have "
+            f"{(total - matrices) / total:.0%} of the parameters; only networks in which they have "
+            "less than 2% are modeled",
+            argument="parameters",
+        )
+    try:
+        return own(
+            name=name,
+            source=Source(title=title, locator=f"model_type {kind}", note=_note(config, tower)),
+            field_sources=sources,
+            estimated=frozenset(estimated),
+            parameters=Q_(float(total + in_tower), "param"),
+            hidden_dim=hidden,
+            vocab_size=vocab,
+            seq_len=length,
+            tied_embeddings=tied,
+            causal=reader.causal,
+            dropout=_dropout(inner),
+            formats=formats,
+            mtp_layers=mtp_layers,
+            vision=tower,
+            **shape,
+        )
+    except ConfigError as fault:
+        raise ConfigError(f"{title}: {fault.message}", argument=fault.argument) from None  # type: ignore[attr-defined]
+
+
+def _language_model(config: Mapping[str, Any], title: str) -> tuple[Mapping[str, Any], str]:
+    """Return the part of a configuration that describes the language model, and its kind."""
+    outer = config.get("model_type")
+    for part in ("text_config", "llm_config", "language_config"):
+        inner = config.get(part)
+        if isinstance(inner, Mapping):
+            kind = inner.get("model_type", outer)
+            return inner, _kind(kind if isinstance(kind, str) else outer, title)
+    return config, _kind(outer, title)
+
+
+def _kind(kind: Any, title: str) -> str:
+    if not isinstance(kind, str) or not kind:
+        raise ConfigError(
+            f"{title} does not state model_type, the kind of the model: add it, as in "
+            '"model_type": "llama"' + _known(),
+            argument="model_type",
+        )
+    return kind
+
+
+def _known() -> str:
+    return f"\nKinds that are read: {', '.join(sorted(READERS))}"
+
+
+def _check_unknown(keys: Keys, kind: str) -> set[str]:
+    """Require the common keys of a kind that is not known, and return what is then a guess."""
+    if kind in READERS:
+        return set()
+    strange = [key for key, value in keys.data.items() if value and _STRUCTURE.search(key)]
+    if strange:
+        raise ConfigError(
+            f"{keys.title}: {', '.join(strange[:5])} of model_type {shown(kind)} change the layers "
+            "in a way that is not known here: describe the network as a TransformerModel with a "
+            "stack, or state the model_type of a kind with the same layers" + _known(),
+            argument=strange[0],
+        )
+    for field in ("layers", "hidden_dim", "heads", "kv_heads", "ffn_dim", "vocab_size", "seq_len"):
+        keys.needed(field)
+    if keys.value("tied") is None:
+        keys.missing["tied"] = keys.names("tied")
+    if keys.value("hidden_act") is None:
+        keys.missing["gated_mlp"] = ("hidden_act",)
+    keys.check(kind, _known())
+    return {"parameters", "gated_mlp"}
+
+
+def _guessed(reader: Reader, config: Mapping[str, Any]) -> Reader:
+    return dataclasses.replace(
+        reader, gated=config.get("hidden_act") in ("silu", "swiglu", "swish")
+    )
+
+
+def _length(keys: Keys, reader: Reader, given: int | None) -> int | None:
+    stated = keys.number("seq_len")
+    if reader.positions is not None and stated is None:
+        keys.missing["seq_len"] = keys.names("seq_len")
+    return stated if given is None else given
+
+
+def _outside(keys: Keys, reader: Reader, hidden: int, vocab: int) -> int:
+    """Return the parameters that are in no layer and in no table of the vocabulary."""
+    total = reader.norm * hidden if reader.final_norm else 0
+    if reader.positions is not None:
+        total += (keys.count("seq_len") + reader.positions) * hidden
+    if keys.flag(reader.head_bias):
+        total += vocab
+    width = keys.number("word_embed_proj_dim")
+    if width not in (None, hidden):
+        raise ConfigError(
+            f"{keys.title}: word_embed_proj_dim = {width} differs from the width of the layers, "
+            f"{hidden}, which is not modeled: describe the network as a TransformerModel",
+            argument="word_embed_proj_dim",
+        )
+    return total + (reader.outside(keys) if reader.outside else 0)
+
+
+def _matrices(part: Part, hidden: int) -> int:
+    blocks = [block for block in (part.attention, part.feed_forward) if block is not None]
+    return int(sum(block.parameters(hidden) for block in blocks))
+
+
+def _dropout(config: Mapping[str, Any]) -> bool | None:
+    stated = [config[key] for key in _DROPOUT if isinstance(config.get(key), int | float)]
+    return any(value > 0 for value in stated) if stated else None
+
+
+def _short(found: list[Part]) -> dict[str, Any] | None:
+    """Return the short form of layers that are all alike, but for experts in the last ones."""
+    attention, last = found[0].attention, found[-1].feed_forward
+    alike = all(part.attention == attention for part in found)
+    if not alike or not isinstance(attention, Attention | LatentAttention) or attention.reach:
+        return None
+    dense = [part.feed_forward for part in found if isinstance(part.feed_forward, FeedForward)]
+    mixed = [part.feed_forward for part in found if isinstance(part.feed_forward, Experts)]
+    ordered = [*dense, *mixed] == [part.feed_forward for part in found]
+    if not ordered or any(block != dense[0] for block in dense) or any(b != last for b in mixed):
+        return None
+    shape: dict[str, Any] = {"layers": len(found), "heads": attention.heads}
+    if isinstance(attention, LatentAttention):
+        shape |= {
+            "kv_heads": attention.heads,
+            "head_dim": attention.value_dim,
+            "latent": LatentAttention(
+                query_rank=attention.query_rank,
+                kv_rank=attention.kv_rank,
+                nope_dim=attention.nope_dim,
+                rope_dim=attention.rope_dim,
+            ),
+        }
+    elif attention.output_gate:
+        return None
+    else:
+        shape |= {"kv_heads": attention.kv_heads, "head_dim": attention.head_dim}
+    if not isinstance(last, Experts):
+        return shape | {"ffn_dim": dense[0].width, "gated_mlp": dense[0].gated}
+    if last.latent_dim is not None:
+        return None
+    return shape | {
+        "ffn_dim": dense[0].width if dense else last.width,
+        "gated_mlp": last.gated,
+        "experts": last.count,
+        "experts_per_token": last.per_token,
+        "expert_ffn_dim": last.width,
+        "shared_ffn_dim": last.shared_width,
+        "expert_biases": last.adds_biases,
+        "moe_layers": len(mixed),
+    }
+
+
+def _stack(found: list[Part]) -> tuple[Layers, ...]:
+    """Return equal layers as groups, with their positions unless they follow each other."""
+    groups: dict[Any, list[int]] = {}
+    for spot, part in enumerate(found):
+        groups.setdefault((part.attention, part.feed_forward), []).append(spot)
+    at = list(groups.values())
+    in_order = [spot for spots in at for spot in spots] == list(range(len(found)))
+    return tuple(
+        Layers(
+            count=len(spots),
+            attention=attention,
+            feed_forward=feed_forward,
+            at=None if in_order else tuple(spots),
+        )
+        for (attention, feed_forward), spots in groups.items()
+    )
+
+
+def _sources(
+    keys: Keys, own: type[TransformerModel], shape: Mapping[str, Any], found: list[Part]
+) -> dict[str, Source]:
+    fields = dict(_FIELDS)
+    if own is MoETransformerModel:
+        fields |= _MIXTURE_FIELDS
+        if not any(isinstance(part.feed_forward, FeedForward) for part in found):
+            fields["ffn_dim"] = "expert_dim"
+    if "latent" in shape:
+        fields |= _LATENT_FIELDS | {"kv_heads": "heads"}
+    sources = {path: keys.sources[field] for path, field in fields.items() if field in keys.sources}
+    if "stack" in shape:
+        sources.setdefault("stack", Source(title=keys.title, locator=_read_keys(keys)))
+        sources |= _inner_sources(keys, shape["stack"])
+    else:
+        sources.pop("stack", None)
+    return sources
+
+
+def _inner_sources(keys: Keys, stack: tuple[Layers, ...]) -> dict[str, Source]:
+    """Return the sources of the numbers in each group of a stack."""
+    found = {}
+    for spot, layers in enumerate(stack):
+        for block in ("attention", "feed_forward"):
+            for path, field in _BLOCK_FIELDS.get(type(getattr(layers, block)), {}).items():
+                if field in keys.sources:
+                    found[f"stack[{spot}].{block}.{path}"] = keys.sources[field]
+        reach = _REACH_FIELDS.get(type(getattr(layers.attention, "reach", None)), {})
+        for path, field in reach.items():
+            if field in keys.sources:
+                found[f"stack[{spot}].attention.reach.{path}"] = keys.sources[field]
+    return found
+
+
+def _read_keys(keys: Keys) -> str:
+    read = dict.fromkeys(
+        source.locator for source in keys.sources.values() if source.title == keys.title
+    )
+    return ", ".join(read)
+
+
+def _note(config: Mapping[str, Any], tower: VisionTower | None) -> str:
+    left = [part for part in ("vision_config", "audio_config") if config.get(part)]
+    left = [part for part in left if tower is None or part != "vision_config"]
+    return f"the language model; {' and '.join(left)} not read" if left else ""

@@ -1,0 +1,43 @@
+"""Kinds of models that cannot be expressed, and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["REFUSED"]
+
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("t5", "mt5", "bart", "whisper", "pegasus", "marian", "m2m_100"),
+        "it has an encoder and a decoder",
+    ),
+    **dict.fromkeys(
+        ("vit", "clip", "siglip", "dinov2", "swin", "resnet"),
+        "it reads images, and has no vocabulary: use a FixedShapeModel",
+    ),
+    **dict.fromkeys(
+        ("albert", "zamba", "zamba2"), "several of its layers share the same parameters"
+    ),
+    **dict.fromkeys(
+        ("gemma3n", "gemma3n_text"), "each of its layers has an embedding table of its own"
+    ),
+    **dict.fromkeys(
+        ("mllama", "mllama_text_model"), "some of its layers attend to images instead of text"
+    ),
+    **dict.fromkeys(
+        ("nemotron-nas", "deci"), "its layers differ in ways that only its own code reads"
+    ),
+    **dict.fromkeys(
+        ("deepseek_v4", "deepseek_ref"), "it compresses its cache in a way that is not modeled"
+    ),
+    **dict.fromkeys(("mimo_v2_flash", "mimo_v2"), "its keys and values differ in width"),
+    **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7"), "its recurrence is not modeled"),
+    **dict.fromkeys(("kimi_linear", "kimi_k3"), "its linear attention is not modeled"),
+    **dict.fromkeys(("longcat_flash",), "its layers have two attention blocks each"),
+    **dict.fromkeys(("falcon_h1",), "its layers have attention and a state side by side"),
+    **dict.fromkeys(("lfm2", "lfm2_moe"), "its convolutions are not modeled"),
+    **dict.fromkeys(
+        ("minimax_m3", "minimax_m3_vl", "step3p7", "qwen", "phi-msft", "phi3_v"),
+        "its keys mean what only its own code tells",
+    ),
+}
