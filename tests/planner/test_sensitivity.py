@@ -93,8 +93,12 @@ def test_steps_and_ties_are_marked():
 def with_number(form, path, value):
     """Return a plain form with another number down a path."""
     name, *rest = path.split(".")
+    name, _, spot = name.rstrip("]").partition("[")
+    held = getattr(form, name)
     if rest:
-        value = with_number(getattr(form, name), ".".join(rest), value)
+        value = with_number(held[int(spot)] if spot else held, ".".join(rest), value)
+    if spot:  # an item of a tuple, such as one group of layers
+        value = (*held[: int(spot)], value, *held[int(spot) + 1 :])
     return replaced(form, **{name: value})
 
 
