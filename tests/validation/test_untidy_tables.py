@@ -20,7 +20,7 @@ from mlsysim import ConfigError, Models
 from mlsysim.cli.app import app
 from mlsysim.validation import validate
 
-KINDS = ("training", "serving", "memory", "kernels", "passes", "energy")
+KINDS = ("training", "serving", "memory", "kernels", "passes", "energy", "tiny")
 
 
 def table(kind):

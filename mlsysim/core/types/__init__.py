@@ -4,6 +4,7 @@ from mlsysim.core.types.calibration import Calibration, Machine, Software
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
+from mlsysim.core.types.network_calibration import NetworkCalibration
 from mlsysim.core.types.options import (
     ATTENTION,
     CP_KINDS,
@@ -67,6 +68,7 @@ __all__ = [
     "Machine",
     "Memory",
     "MoETransformerModel",
+    "NetworkCalibration",
     "NetworkFabric",
     "Node",
     "Optimizer",
