@@ -117,6 +117,8 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     constants = power_calibration_for(device)
     shares = {n: constants.si(n) for n in ("constant_share", "compute_share", "memory_share")}
     drawn = Drawn(device, result.hfu * faster, result.mbu * faster)
+    if result.energy_per_token is None:
+        raise Skip(f"{device.name} has no design power in the registry")
     low, high = (
         None if value is None else value.to("J").magnitude
         for value in (result.energy_per_token_low, result.energy_per_token_high)
