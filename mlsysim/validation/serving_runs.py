@@ -39,8 +39,11 @@ _STORED = (
     (r"(f16|fp16)( \(gguf\))?", "fp16"),
     (r"bf16|bfloat16|16 bit \(fp16 or bf16\)", "bf16"),
 )
-_KEPT = {"fp8": "fp8", "fp8_e4m3": "fp8", "q8_0": "int8", "q4_0": "int4", "16 bit": "bf16"}
-_LOADS = {"closed loop": 1, "one batch": 1, "one sequence": 1}
+_KEPT = {"fp8": "fp8", "fp8_e4m3": "fp8", "q8_0": "int8", "q4_0": "int4"}
+_KEPT_WIDE = ("16 bit", "f16", "fp16", "bf16")
+_LOADS = ("closed loop", "one batch", "one sequence")
+# These give each device layers of its own, so a sequence passes one device after another.
+_BY_LAYERS = ("llama.cpp", "llamacpp", "ollama")
 _SINGLE = ("one request", "one request at a time")
 
 
@@ -74,8 +77,8 @@ def refuse_what_is_not_modeled(row: Row) -> None:
 def _devices(row: Row) -> int:
     """Return the devices that share each layer."""
     count, tp = row.whole("n_gpus", default=1), row.number("tp")
-    if row.text("engine") == "llama.cpp":
-        return 1  # it gives each device layers of its own, and a sequence passes one after another
+    if row.text("engine").lower() in _BY_LAYERS:
+        return 1
     if tp is None and count > 1:
         raise Skip(f"n_gpus = {count} and tp is not stated")
     size = row.whole("tp", default=1)
@@ -112,8 +115,17 @@ def formats_of(label: str, kept: str, device: Accelerator) -> tuple[str, str, st
         stored = arithmetic
     else:
         arithmetic = stored if stored in ("fp8", "fp4") and stored in rates else wide
-    usual = "fp8" if arithmetic in ("fp8", "fp4") else wide
-    return arithmetic, stored, _KEPT.get(kept.lower(), usual)
+    return arithmetic, stored, _kept(kept.lower(), arithmetic, wide)
+
+
+def _kept(label: str, arithmetic: str, wide: str) -> str:
+    if label in ("", "unstated"):
+        return "fp8" if arithmetic in ("fp8", "fp4") else wide
+    if label in _KEPT_WIDE:
+        return wide
+    if label not in _KEPT:
+        raise Skip(f"kv_precision = {shown(label)}: keys and values of that width are not modeled")
+    return _KEPT[label]
 
 
 def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:

@@ -153,6 +153,16 @@ def test_layers_on_several_devices_take_the_time_of_one():
     assert {item["tp_size"] for item in given} == {1}
 
 
+def test_formats_follow_the_device_and_the_label():
+    b200, h100 = Hardware.B200, Hardware.H100
+    assert serving_runs.formats_of("NVFP4", "", b200) == ("fp4", "fp4", "fp8")
+    # A device without the format stores it and computes in 16 bits.
+    assert serving_runs.formats_of("NVFP4", "", h100) == ("bf16", "fp4", "bf16")
+    assert serving_runs.formats_of("Q8_0", "q8_0", h100) == ("bf16", "int8", "int8")
+    assert serving_runs.formats_of("bf16", "fp8", h100) == ("bf16", "bf16", "fp8")
+    assert serving_runs.formats_of("f16 (gguf)", "16 bit", Hardware.V100) == ("fp16",) * 3
+
+
 def test_power_and_energy_by_hand():
     name = "infx_energy_dsr1_b200_sglang_fp4_agg_1024x1024_c16_cfg202"
     given = energy_runs.arguments(ENERGY[name])
@@ -229,6 +239,7 @@ def test_another_name_is_another_model(label):
         ({"model": "org/None"}, "none in the registry"),
         ({"weight_precision": "IQ2_M"}, "not modeled"),
         ({"weight_precision": "unstated"}, "not stated"),
+        ({"kv_precision": "turbo2"}, "keys and values of that width"),
         ({"concurrency": ""}, "concurrency is missing"),
         ({"isl": ""}, "isl is missing"),
         ({"note": "cpu_only; Ryzen"}, "without an accelerator"),

@@ -79,11 +79,13 @@ def _roofline(
     bandwidth, capacity = i.hardware.memory.bandwidth, i.hardware.memory.capacity
     compute_time = f.compute_time(flops, i.peak_rate, share)
     memory_time = f.memory_time(traffic, bandwidth)
-    latency = f.roofline_time(compute_time, memory_time)
     bottleneck = where(compute_time >= memory_time, "compute", "memory")
-    if overhead is not None:
-        bottleneck = where(overhead > latency, "overhead", bottleneck)
-        latency = latency + overhead
+    if overhead is None:
+        latency = f.roofline_time(compute_time, memory_time)
+    else:
+        products = f.roofline_time(compute_time, memory_time)
+        bottleneck = where(overhead > products, "overhead", bottleneck)
+        latency = products + overhead
     mfu = f.flops_utilization(flops, latency, i.peak_rate, devices=1)
     return {
         "latency": latency,
