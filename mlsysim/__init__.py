@@ -46,6 +46,7 @@ from mlsysim.core.types import (
     LinearAttention,
     Memory,
     MoETransformerModel,
+    NetworkCalibration,
     NetworkFabric,
     Node,
     PowerCalibration,
@@ -61,6 +62,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_, Quantity, ureg
 from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.calibration.networks import NetworkCalibrations
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
@@ -146,6 +148,8 @@ __all__ = [
     "Memory",
     "MoETransformerModel",
     "Models",
+    "NetworkCalibration",
+    "NetworkCalibrations",
     "NetworkFabric",
     "Node",
     "OOMError",

@@ -27,6 +27,7 @@ from mlsysim import (
     Hardware,
     Infra,
     Models,
+    NetworkCalibrations,
     PowerCalibrations,
     ReliabilitySolver,
     ServingCalibrations,
@@ -135,6 +136,7 @@ _NOUNS: Mapping[str, Sequence[Any]] = {
     "datacenter": [item for item in Infra if not hasattr(item, "racks")],
     "grid": list(Infra.Grids),
     "calibration": [*Calibrations, *ServingCalibrations],
+    "network_calibration": list(NetworkCalibrations),
     "power_calibration": list(PowerCalibrations),
     "rental_offer": list(Systems.Offers),
 }

@@ -161,7 +161,8 @@ def _checks(card: Scorecard) -> Table:
 @click.argument("file", type=click.Path())
 @click.option(
     "--kind",
-    help="training, serving, memory, kernels, passes or energy; by default, chosen by the columns.",
+    help="training, serving, memory, kernels, passes, energy or tiny; by default, chosen by the "
+    "columns.",
 )
 @click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.types import Calibration, TransformerModel
 from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.calibration.networks import NetworkCalibrations
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
@@ -28,6 +29,7 @@ _CATALOGS: tuple[Any, ...] = (
     Calibrations,
     ServingCalibrations,
     PowerCalibrations,
+    NetworkCalibrations,
 )
 
 

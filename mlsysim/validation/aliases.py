@@ -7,7 +7,7 @@ A name is looked up as a whole: part of a name never decides, since "H200" is al
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mlsysim.core.errors import shown
@@ -63,7 +63,12 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "TPUv5p": ("TPU-v5p",),
     "TPUv6e": ("TPU-v6e", "TPU-v6e (Trillium)", "Trillium"),
     "TPUv7x": ("TPU7x", "TPU-v7x", "TPU7x (Ironwood)", "Ironwood"),
-    "M1_Max": ("Apple M1 Max", "Apple M1 Max (400 GB/s)"),
+    "RTX_3090": ("GeForce RTX 3090",),
+    "RTX_4090": ("GeForce RTX 4090",),
+    "RTX_5090": ("GeForce RTX 5090",),
+    "DGX_Spark": ("NVIDIA GB10",),
+    "M4_Max": ("Apple M4 Max", "Apple M4 M4 Max"),
+    "M1_Max": ("Apple M1 Max", "Apple M1 M1 Max", "Apple M1 Max (400 GB/s)"),
     "M2_Max": ("Apple M2 Max", "Apple M2 Max 30-core (400 GB/s)"),
 }
 """Names of a device in measurements, besides its key and its name in the registry."""
@@ -78,6 +83,38 @@ _MODELS = {
     "Qwen3_235B_a22B": "Qwen3_235B_A22B",
     "Kimi_K2": "Kimi_K2",
 }
+
+_HUB: Mapping[str, str] = {
+    "Llama-3.1-8B": "Llama3_8B",
+    "Llama-3.1-70B": "Llama3_70B",
+    "Llama-3.3-70B": "Llama3_70B",
+    "Llama-3.1-405B": "Llama3_405B",
+    "DeepSeek-R1-Distill-Llama-8B": "Llama3_8B",
+    "DeepSeek-R1-Distill-Llama-70B": "Llama3_70B",
+    "Hermes-3-Llama-3.1-8B": "Llama3_8B",
+    "Llama-3.1-Tulu-3-8B": "Llama3_8B",
+    "nvidia_Llama-3.1-Nemotron-Nano-8B-v1": "Llama3_8B",
+    "llama-7b": "Llama1_7B",
+    "Mistral-7B-v0.1": "Mistral_7B",
+    "Mixtral-8x7B-v0.1": "Mixtral_8x7B",
+    "Mixtral-8x22B-v0.1": "Mixtral_8x22B",
+    "DeepSeek-R1": "DeepSeek_V3",
+    "DeepSeek-R1-0528": "DeepSeek_V3",
+    "DeepSeek-V3.1": "DeepSeek_V3",
+    "Kimi-K2.5": "Kimi_K2",
+    "Qwen3-Coder-30B-A3B": "Qwen3_30B_A3B",
+}
+"""Checkpoints with the shape of a registry row, by their names without what `_REMARKS` removes.
+
+The language models of the Llama 3 family differ in training and in rotation, R1 and V3.1 from V3
+in training. Kimi K2.5 adds a vision tower, which text does not pass."""
+
+_FORMAT = r"(?:UD-)?I?Q\d(?:_[0-9A-Z]+)*(?:-fp16)?|(?:NV|MX)?FP[48](?:-dynamic)?|AWQ|GPTQ(?:-Int4)?"
+_REMARKS = re.compile(
+    rf"(?:[-.](?:gguf|{_FORMAT}|GGUF|hf|it|Instruct|Thinking|chat|Base|2507|v0\.1|v0\.3|BF16))+$",
+    re.IGNORECASE,
+)
+"""Ends of a checkpoint's name that say nothing about its shape."""
 
 _SERVERS: Mapping[str, Node] = {
     Hardware.B200_Limited.name: replace(Systems.DGX_B200, accelerator=Hardware.B200_Limited),
@@ -169,6 +206,18 @@ def usual_server(device: Accelerator) -> Node | None:
     return _SERVERS.get(device.name)
 
 
+def _names(label: str) -> Iterator[str]:
+    """Yield what a label may call a model: as it is, and as its checkpoint on a hub is named."""
+    yield label
+    name = label.rsplit("/", 1)[-1]
+    # Files of others' conversions begin with the name of the author: Qwen_Qwen3-32B.
+    for start in (name, name.split("_", 1)[-1]):
+        yield start
+        bare = _REMARKS.sub("", start)
+        yield bare
+        yield bare.removeprefix("Meta-")
+
+
 def model_named(row: Row) -> TransformerModel:
     """Return the registry's model that a row without a shape names.
 
@@ -180,7 +229,9 @@ def model_named(row: Row) -> TransformerModel:
     # Adapters on a model, and a remark about it, leave its shape what it is.
     text = re.sub(r" LoRA\b.*$| \(.*\)$", "", row.text("model"))
     known = {_plain(name): name for name in Models.names()}
-    found = _MODELS.get(text) or known.get(_plain(text))
+    known |= {_plain(Models[name].name): name for name in Models.names()}
+    known |= {_plain(label): name for label, name in {**_HUB, **_MODELS}.items()}
+    found = next((known[_plain(name)] for name in _names(text) if _plain(name) in known), None)
     if found is None:
         raise Skip(f"model {shown(row.text('model'))}: no shape given, and none in the registry")
     model: object = Models[found]

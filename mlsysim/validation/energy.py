@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from mlsysim.core import formulas as f
 from mlsysim.core.errors import shown
-from mlsysim.core.numeric import Value
 from mlsysim.core.types import (
-    Accelerator,
     Fleet,
     Node,
     PowerCalibration,
@@ -25,7 +20,9 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import calibration_of
 from mlsysim.solvers import DistributedSolver, ServingSolver
+from mlsysim.validation import energy_runs
 from mlsysim.validation.aliases import accelerator_named, usual_server
+from mlsysim.validation.energy_runs import Drawn
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
@@ -37,26 +34,6 @@ _ENGINES: dict[str, ServingCalibration] = {
     Hardware.B200.name: ServingCalibrations.Blackwell_vLLM,
     Hardware.H100.name: ServingCalibrations.Hopper_vLLM,
 }
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Work of a device at the rate that was measured."""
-
-    accelerator: Accelerator
-    hfu: Value
-    mbu: Value
-
-    def power(self, constants: Mapping[str, Value]) -> Value:
-        """Return its power in watts; `constants` are a `PowerCalibration`'s shares."""
-        return f.workload_power(
-            self.accelerator.si("tdp"),
-            constants["constant_share"],
-            constants["compute_share"],
-            constants["memory_share"],
-            self.hfu,
-            self.mbu,
-        )
 
 
 def _model(row: Row) -> TransformerModel:
@@ -158,14 +135,18 @@ def drawn(row: Row) -> Drawn:
     return Drawn(_node(row).accelerator, result.hfu * faster, result.mbu * faster)
 
 
-def compare(row: Row) -> Comparison:
+def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
     """Predict a measured power, given the rate of tokens; or energy per token, given nothing.
+
+    A row without a column `quantity` has both.
 
     Raises
     ------
     Skip
         If the row lacks what a prediction needs.
     """
+    if "quantity" not in row.cells:
+        return energy_runs.compare(row)
     value, quantity = row.measured(), row.text("quantity")
     if quantity == "device power":
         work = drawn(row)

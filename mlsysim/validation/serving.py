@@ -9,6 +9,7 @@ from mlsysim.core.types import Accelerator, ServingCalibration, Source, Transfor
 from mlsysim.registry import Hardware
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers import ServingSolver
+from mlsysim.validation import serving_runs
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
@@ -170,14 +171,16 @@ def measured(row: Row) -> float:
     return value / 1000 if row.text("unit") == "ms" else value
 
 
-def compare(row: Row) -> Comparison:
-    """Predict a measured quantity.
+def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
+    """Predict a measured quantity, or all of a run whose row has several.
 
     Raises
     ------
     Skip
         If the row lacks what a prediction needs.
     """
+    if "quantity" not in row.cells:
+        return serving_runs.compare(row)
     field, value = field_of(row), measured(row)
     result = ServingSolver.solve(**arguments(row))
     low, high = (

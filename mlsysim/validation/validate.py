@@ -16,8 +16,12 @@ from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
 
 __all__ = ["KINDS", "rows_of", "validate"]
 
+_Found = Comparison | tuple[Comparison, ...]
+"""What a row measured: one quantity, or several."""
+
 # A column that only this kind of table has.
 KINDS = {
+    "tiny": "energy_uJ",
     "energy": "tokens_per_s",
     "training": "global_batch",
     "serving": "isl",
@@ -42,8 +46,8 @@ def validate(
         A CSV file with a head, one measurement a row; or rows that were read, such as those of
         `csv.DictReader` or a pandas DataFrame.
     kind
-        ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"`` or
-        ``"energy"``; `None` tells by the columns.
+        ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"``,
+        ``"energy"`` or ``"tiny"``; `None` tells by the columns.
     split
         Only rows whose ``split`` column says so; `None` takes all.
     calibration
@@ -71,15 +75,14 @@ def validate(
             f"kind = {shown(name)} is unknown: choose one of {', '.join(KINDS)}{hint}",
             argument="kind",
         )
-    compare: Callable[..., Comparison] = importlib.import_module(
-        f"mlsysim.validation.{name}"
-    ).compare
+    compare: Callable[..., _Found] = importlib.import_module(f"mlsysim.validation.{name}").compare
     if calibration is not None:
         compare = functools.partial(compare, calibration=_admitted(calibration, name))
-    comparisons, skipped = [], []
+    comparisons: list[Comparison] = []
+    skipped: list[tuple[str, str]] = []
     for row in rows if split is None else _rows_in(rows, split):
         try:
-            comparisons.append(_compared(row, compare))
+            comparisons += _compared(row, compare)
         except (Skip, MLSysError) as fault:
             skipped.append((row.name, str(fault)))
     return Report(comparisons, skipped)
@@ -126,16 +129,18 @@ def _rows_in(rows: list[Row], split: str) -> list[Row]:
     return [row for row in rows if row.text("split") == split]
 
 
-def _compared(row: Row, compare: Callable[[Row], Comparison]) -> Comparison:
+def _compared(row: Row, compare: Callable[[Row], _Found]) -> tuple[Comparison, ...]:
     """Compare a valid row, and refuse a prediction that is not a number."""
     if row.fault:
         raise Skip(row.fault)
     try:
-        found = compare(row)
+        answer = compare(row)
     except ArithmeticError as fault:
         raise Skip(f"the numbers of this row are out of range: {fault}") from fault
-    if not 1 / MAX_NUMBER <= found.predicted <= MAX_NUMBER:
-        raise Skip(f"the prediction for this row, {found.predicted:g}, is out of range")
+    found = (answer,) if isinstance(answer, Comparison) else answer
+    for each in found:
+        if not 1 / MAX_NUMBER <= each.predicted <= MAX_NUMBER:
+            raise Skip(f"the prediction for this row, {each.predicted:g}, is out of range")
     return found
 
 

@@ -136,8 +136,9 @@ def test_narrower_formats_run_faster_by_a_plausible_factor(key, row, wide, narro
         assert lowest - 1e-9 <= ratio <= highest + 1e-9
 
 
-@each_row()
-def test_work_per_joule_is_plausible(key, row):
+@pytest.mark.parametrize("key", [key for key, row in ROWS.items() if row.tdp is not None])
+def test_work_per_joule_is_plausible(key):
+    row = ROWS[key]
     best = max(row.compute.si(name) for name in row.compute.precisions)
     assert 1e9 <= best / row.si("tdp") <= 2e13
 

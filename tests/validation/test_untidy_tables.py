@@ -20,7 +20,7 @@ from mlsysim import ConfigError, Models
 from mlsysim.cli.app import app
 from mlsysim.validation import validate
 
-KINDS = ("training", "serving", "memory", "kernels", "passes", "energy")
+KINDS = ("training", "serving", "memory", "kernels", "passes", "energy", "tiny")
 
 
 def table(kind):
@@ -29,8 +29,9 @@ def table(kind):
         rows = list(csv.DictReader(file))
     seen, kept = {}, []
     for row in rows:
-        seen[row["group"]] = seen.get(row["group"], 0) + 1
-        if seen[row["group"]] <= 2:
+        family = row["group"], row.get("submitter")
+        seen[family] = seen.get(family, 0) + 1
+        if seen[family] <= 2:
             kept.append(row)
     return kept
 

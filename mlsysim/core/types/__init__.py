@@ -13,6 +13,7 @@ from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Gener
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
 from mlsysim.core.types.layers import Experts, FeedForward, Layers
+from mlsysim.core.types.network_calibration import NetworkCalibration
 from mlsysim.core.types.options import (
     ATTENTION,
     CP_KINDS,
@@ -83,6 +84,7 @@ __all__ = [
     "Machine",
     "Memory",
     "MoETransformerModel",
+    "NetworkCalibration",
     "NetworkFabric",
     "Node",
     "Optimizer",

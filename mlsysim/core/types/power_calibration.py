@@ -33,8 +33,8 @@ class PowerCalibration(Entry):
 
     measured_on: str = ""
     constant_share: float = number(most=1)
-    compute_share: float = number()
-    memory_share: float = number()
+    compute_share: float = number(zero=True)
+    memory_share: float = number(zero=True)
     energy_band_low: float | None = number(default=None)
     energy_band_high: float | None = number(default=None)
 

@@ -66,6 +66,21 @@ class PowerCalibrations(Catalog):
         energy_band_high=1.386,
     )
     """B200: 1.1 pJ per operation in 16 bits, 120 pJ per byte, 233 W before any work."""
+    Microcontroller = PowerCalibration(
+        name="Microcontroller",
+        source=Source(
+            title="MLPerf Tiny v1.2, results",
+            url="https://github.com/mlcommons/tiny_results_v1.2",
+            locator="final_report_v1.2.xlsx: energy over latency",
+            checked="2026-11-22",
+            note="the registry's design power of these devices is their mean power in these runs; "
+            "it hardly depends on the network",
+        ),
+        constant_share=1.0,
+        compute_share=0,
+        memory_share=0,
+    )
+    """Devices whose power was measured as one number: it is drawn all the time."""
     Uncalibrated = PowerCalibration(
         name="Uncalibrated",
         source=_ROUND,
@@ -77,6 +92,16 @@ class PowerCalibrations(Catalog):
     """For devices without a measurement in our table: a guess."""
 
 
+_MEASURED = frozenset(
+    device.name
+    for device in (
+        Hardware.STM32L4R5,
+        Hardware.STM32U575,
+        Hardware.STM32H7A3,
+        Hardware.NDP120_30MHz,
+        Hardware.NDP120_98MHz,
+    )
+)
 _GENERATIONS: Mapping[Generation | None, PowerCalibration] = {
     "ampere": PowerCalibrations.Ampere,
     "hopper": PowerCalibrations.Hopper,
@@ -86,6 +111,8 @@ _GENERATIONS: Mapping[Generation | None, PowerCalibration] = {
 
 def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
     """Return the constants of a device's generation, without a band if it was not measured."""
+    if accelerator.name in _MEASURED:
+        return PowerCalibrations.Microcontroller
     found = _GENERATIONS.get(accelerator.generation)
     if found is None:
         return PowerCalibrations.Uncalibrated

@@ -45,3 +45,177 @@ class Tiny(Catalog):
     """One signal processor at 400 MHz. Peak by counting: two int8 products and eight bytes per
     clock.
     """
+
+    STM32L4R5 = Accelerator(
+        name="STMicroelectronics STM32L4R5",
+        release_year=2017,
+        compute=Compute(fp32=Q_(0.24, "GFLOP/s"), int8=Q_(0.48, "GOPS")),
+        memory=Memory(capacity=Q_(640, "KiB"), bandwidth=Q_(0.48, "GB/s")),
+        tdp=Q_(40.3, "mW"),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.STM32L4R5_BOARD,
+            "tdp": src.MLPERF_TINY_POWER,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
+    )
+    """A Cortex-M4 at 120 MHz. Peak by counting: two int8 products (packed in 16 bits), or one
+    fp32 product with its sum, or four bytes per clock."""
+
+    STM32U575 = Accelerator(
+        name="STMicroelectronics STM32U575",
+        release_year=2021,
+        compute=Compute(fp32=Q_(0.32, "GFLOP/s"), int8=Q_(0.64, "GOPS")),
+        memory=Memory(capacity=Q_(786, "KiB"), bandwidth=Q_(0.64, "GB/s")),
+        tdp=Q_(23, "mW"),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.STM32U575_BOARD,
+            "tdp": src.MLPERF_TINY_POWER,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
+    )
+    """A Cortex-M33 at 160 MHz, which counts like a Cortex-M4."""
+
+    STM32H7A3 = Accelerator(
+        name="STMicroelectronics STM32H7A3",
+        release_year=2020,
+        compute=Compute(fp32=Q_(0.56, "GFLOP/s"), int8=Q_(1.12, "GOPS")),
+        memory=Memory(capacity=Q_(1.4, "MB"), bandwidth=Q_(2.24, "GB/s")),
+        tdp=Q_(125, "mW"),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.STM32H7A3_BOARD,
+            "tdp": src.MLPERF_TINY_POWER,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
+    )
+    """A Cortex-M7 at 280 MHz: two instructions per clock, but two int8 products as well. It loads
+    eight bytes per clock."""
+
+    STM32F746 = Accelerator(
+        name="STMicroelectronics STM32F746",
+        release_year=2015,
+        compute=Compute(fp32=Q_(0.432, "GFLOP/s"), int8=Q_(0.864, "GOPS")),
+        memory=Memory(capacity=Q_(320, "KiB"), bandwidth=Q_(1.728, "GB/s")),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.STM32F746_BOARD,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
+    )
+    """The same core at 216 MHz."""
+
+    STM32G0B1 = Accelerator(
+        name="STMicroelectronics STM32G0B1",
+        release_year=2020,
+        compute=Compute(int8=Q_(0.128, "GOPS")),
+        memory=Memory(capacity=Q_(144, "KiB"), bandwidth=Q_(0.256, "GB/s")),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.STM32G0B1_BOARD,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
+    )
+    """A Cortex-M0+ at 64 MHz: one product per clock, and no floating point."""
+
+    PSoC_62 = Accelerator(
+        name="Infineon PSoC 62 (CY8C624A)",
+        release_year=2018,
+        compute=Compute(fp32=Q_(0.3, "GFLOP/s"), int8=Q_(0.6, "GOPS")),
+        memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(0.6, "GB/s")),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.PSOC62_BOARD,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
+    )
+    """A Cortex-M4 at 150 MHz; the second, slower core is not counted."""
+
+    RA8D1 = Accelerator(
+        name="Renesas RA8D1",
+        release_year=2023,
+        compute=Compute(int8=Q_(7.68, "GOPS")),
+        memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(3.84, "GB/s")),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.RA8D1_BOARD,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
+    )
+    """A Cortex-M85 at 480 MHz. Its vector unit forms eight int8 products per clock."""
+
+    RH850_F1KM = Accelerator(
+        name="Renesas RH850/F1KM-S4",
+        release_year=2018,
+        compute=Compute(fp32=Q_(0.48, "GFLOP/s"), int8=Q_(0.48, "GOPS")),
+        memory=Memory(capacity=Q_(512, "KiB"), bandwidth=Q_(0.96, "GB/s")),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
+    )
+    """A core for cars at 240 MHz, without products of packed numbers: one product per clock. The
+    size of its memory is assumed."""
+
+    NDP120_30MHz = Accelerator(
+        name="Syntiant NDP120 at 30.7 MHz",
+        release_year=2021,
+        compute=Compute(int8=Q_(1.965, "GOPS")),
+        memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(0.9824, "GB/s")),
+        tdp=Q_(6.41, "mW"),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.ASSUMPTION,
+            "tdp": src.MLPERF_TINY_POWER,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
+    )
+    """A core for networks, at 0.9 V. Peak by counting: 32 int8 products and 32 bytes per
+    clock, both assumed, like the size of its memory."""
+
+    NDP120_98MHz = Accelerator(
+        name="Syntiant NDP120 at 98.7 MHz",
+        release_year=2021,
+        compute=Compute(int8=Q_(6.317, "GOPS")),
+        memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(3.158, "GB/s")),
+        tdp=Q_(25.5, "mW"),
+        source=src.MLPERF_TINY,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "memory.bandwidth": src.ASSUMPTION,
+            "memory.capacity": src.ASSUMPTION,
+            "tdp": src.MLPERF_TINY_POWER,
+        },
+        estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
+    )
+    """The same at 1.1 V, which takes four times the power."""

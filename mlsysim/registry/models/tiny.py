@@ -40,3 +40,23 @@ class Tiny(Catalog):
         input_shape=(640,),
     )
     """Machine sounds: an autoencoder that cannot reproduce unfamiliar sounds."""
+
+    ResNet8 = FixedShapeModel(
+        name="ResNet-8",
+        source=src.TINY_IMAGES,
+        parameters=Q_(78_186, "param"),
+        flops_per_sample=Q_(2 * 12_501_632, "flop"),
+        activations_per_sample=Q_(86_026, "count"),
+        input_shape=(3, 32, 32),
+    )
+    """Image classification: small pictures, ten classes (CIFAR-10)."""
+
+    MobileNetV1_Quarter = FixedShapeModel(
+        name="MobileNetV1 0.25",
+        source=src.TINY_PERSONS,
+        parameters=Q_(216_322, "param"),
+        flops_per_sample=Q_(2 * 7_489_664, "flop"),
+        activations_per_sample=Q_(231_554, "count"),
+        input_shape=(3, 96, 96),
+    )
+    """Visual wake words: is a person in the picture?"""

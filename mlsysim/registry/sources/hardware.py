@@ -354,6 +354,62 @@ HIMAX_COURSE = Source(
         "the address is the course's code"
     ),
 )
+MLPERF_TINY = Source(
+    title="MLPerf Tiny v1.2, results",
+    url="https://github.com/mlcommons/tiny_results_v1.2",
+    locator="final_report_v1.2.xlsx: board, processor and frequency",
+    checked="2026-11-22",
+)
+MLPERF_TINY_POWER = Source(
+    title="MLPerf Tiny v1.2, results",
+    url="https://github.com/mlcommons/tiny_results_v1.2",
+    locator="final_report_v1.2.xlsx: energy over latency",
+    checked="2026-11-22",
+    note="mean of the rows marked calibrate in measurements/tiny.csv; a measured power, no limit",
+)
+STM32L4R5_BOARD = Source(
+    title="RIOT, STM32 Nucleo-L4R5ZI",
+    url="https://doc.riot-os.org/boards/nucleo-l4r5zi",
+    locator="MCU: 640 KiB of RAM, 120 MHz",
+    checked="2026-11-22",
+)
+STM32U575_BOARD = Source(
+    title="RIOT, STM32 Nucleo-U575ZI-Q",
+    url="https://doc.riot-os.org/boards/nucleo-u575zi-q",
+    locator="MCU: 786 KiB of RAM, 160 MHz",
+    checked="2026-11-22",
+    note="the overview of the same page says 768 KiB",
+)
+STM32H7A3_BOARD = Source(
+    title="SimpleFOC, STM32H7A3",
+    url="https://docs.simplefoc.com/stm32pinouts/STM32H/STM32H7xx/H7A3Z(G-I)TxQ_H7B3ZITxQ/pinout",
+    locator="Board entry info, H7A3ZITxQ: 1.4 MB of RAM",
+    checked="2026-11-22",
+)
+STM32F746_BOARD = Source(
+    title="Linux, STM32F746 overview",
+    url="https://git.zx2c4.com/wireguard-linux/tree/Documentation/arch/arm/stm32/stm32f746-overview.rst",
+    locator="Introduction: 320 KBytes of internal RAM, 216 MHz",
+    checked="2026-11-22",
+)
+STM32G0B1_BOARD = Source(
+    title="Zephyr, Nucleo G0B1RE",
+    url="https://docs.zephyrproject.org/4.0.0/boards/st/nucleo_g0b1re/doc/index.html",
+    locator="Hardware: 144 kB of SRAM, 64 MHz",
+    checked="2026-11-22",
+)
+PSOC62_BOARD = Source(
+    title="Zephyr, CY8CPROTO-062-4343W",
+    url="https://docs.zephyrproject.org/4.0.0/boards/infineon/cy8cproto_062_4343w/doc/index.html",
+    locator="Hardware: 1 MB of SRAM, Cortex-M4 at 150 MHz",
+    checked="2026-11-22",
+)
+RA8D1_BOARD = Source(
+    title="Qt for MCUs, EK-RA8D1",
+    url="https://doc.qt.io/QtForMCUs-2.9/qtul-instructions-ek-ra8d1.html",
+    locator="Board features: Cortex-M85, 1 MB of SRAM",
+    checked="2026-11-22",
+)
 ARC_POWER = Source(
     title="ARC Processors for AI, lecture notes",
     url="https://hackmd.io/@d0u0b/SJzm9NTB_",

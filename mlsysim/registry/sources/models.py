@@ -27,7 +27,9 @@ __all__ = [
     "QWEN3_REPORT",
     "RESNET50",
     "TINY_ANOMALY",
+    "TINY_IMAGES",
     "TINY_KEYWORDS",
+    "TINY_PERSONS",
     "WAKE_VISION",
     "YOLOV8",
 ]
@@ -225,6 +227,22 @@ TINY_ANOMALY = Source(
     checked=_CHECKED,
     note="Counted from the layers, trainable parameters, one window of five frames. As an int8 "
     "file the model has 276,976 bytes.",
+)
+TINY_IMAGES = Source(
+    title="MLPerf Tiny, image classification: reference model",
+    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/image_classification/keras_model.py",
+    locator="resnet_v1_eembc; 32 x 32 x 3 input",
+    checked="2026-11-22",
+    note="Counted from the layers, trainable parameters; additions are not counted as layers. "
+    "With the statistics of its normalization the model has 78,666 parameters.",
+)
+TINY_PERSONS = Source(
+    title="MLPerf Tiny, visual wake words: reference model",
+    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/visual_wake_words/vww_model.py",
+    locator="mobilenet_v1, 8 filters in the first layer; 96 x 96 x 3 input",
+    checked="2026-11-22",
+    note="Counted from the layers, trainable parameters. With the statistics of its normalization "
+    "the model has the 221,794 parameters that NXP's eIQ model zoo prints.",
 )
 WAKE_VISION = Source(
     title="Wake Vision, training code of the data set's MobileNetV2",

@@ -10,9 +10,11 @@ from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.types import (
     Accelerator,
     FixedShapeModel,
+    NetworkCalibration,
     ServingCalibration,
     TransformerModel,
 )
+from mlsysim.registry.calibration.networks import network_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for
 from mlsysim.registry.conventions import TEXTBOOK_EFFICIENCY, Efficiency
 from mlsysim.solvers.inference import InferenceInputs
@@ -31,6 +33,13 @@ class PassInputs(InferenceInputs):
         lambda i: i.model.seq_len if isinstance(i.model, TransformerModel) else math.nan
     )
     calibration: ServingCalibration = default(lambda i: pass_calibration_for(i.hardware))
+    network_calibration: NetworkCalibration | None = default(
+        lambda i: (
+            None
+            if isinstance(i.model, TransformerModel)
+            else network_calibration_for(i.hardware, i.precision.name)
+        )
+    )
     textbook: Efficiency = default(lambda i: TEXTBOOK_EFFICIENCY)
 
     @property
@@ -42,6 +51,11 @@ class PassInputs(InferenceInputs):
     def network(self) -> FixedShapeModel:
         """The model of a question about a network of fixed shape."""
         return cast(FixedShapeModel, self.model)
+
+    @property
+    def layers(self) -> NetworkCalibration:
+        """The constants of a network of fixed shape whose engine was measured."""
+        return cast(NetworkCalibration, self.network_calibration)
 
     @property
     def device(self) -> Accelerator:

@@ -25,7 +25,7 @@ class SingleNodeResult(Result):
     throughput: Quantity = quantity("sample/s")
     """Samples per second when batches run back to back."""
     bottleneck: str
-    """What takes the most time: ``"compute"``, ``"memory"``, or, in the operator-level model only,
+    """What takes the most time: ``"compute"``, ``"memory"``, or, with fitted constants,
     ``"overhead"``."""
     compute_time: Quantity = quantity("ms")
     """Time of the arithmetic alone."""
@@ -33,7 +33,8 @@ class SingleNodeResult(Result):
     """Time of the memory traffic alone."""
     overhead_time: Quantity | None = quantity("ms")
     """Fixed time of the layers that neither operations nor bytes explain: kernel launches, partly
-    filled tiles. `None` in the textbook model, which has none."""
+    filled tiles; on a microcontroller, scaling of outputs and loading of weights. `None` in the
+    textbook model, which has none."""
     flops: Quantity = quantity("TFLOP")
     """Operations of the pass."""
     bytes_moved: Quantity = quantity("GB")

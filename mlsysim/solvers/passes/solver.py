@@ -9,6 +9,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
     FixedShapeModel,
+    NetworkCalibration,
     PowerCalibration,
     ServingCalibration,
     TransformerModel,
@@ -20,7 +21,11 @@ from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.operators import operator_pass
 from mlsysim.solvers.passes.result import SingleNodeResult
-from mlsysim.solvers.passes.textbook import fixed_shape_pass, transformer_pass
+from mlsysim.solvers.passes.textbook import (
+    fixed_shape_pass,
+    microcontroller_pass,
+    transformer_pass,
+)
 
 __all__ = ["SingleNodeSolver"]
 
@@ -32,7 +37,8 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
     element-wise traffic, logits, and a fixed time per layer, with the constants of a calibration.
     With `efficiency`, and for models of fixed shape, for which only totals are known, it is the
     textbook roofline: arithmetic at that share of the peak rate, memory traffic at the datasheet's
-    bandwidth, fully overlapped.
+    bandwidth, fully overlapped. On microcontrollers whose engines were measured, the work around
+    the products adds to that, with the constants of an engine.
     """
 
     inputs = PassInputs
@@ -52,6 +58,9 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
         seq_len: Annotated[int | None, Whole(unit="token")] = None,
         calibration: Annotated[
             ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_Library")
+        ] = None,
+        network_calibration: Annotated[
+            NetworkCalibration | None, Noun(hint="NetworkCalibrations.Cortex_M4_XCubeAI")
         ] = None,
         power_calibration: Annotated[
             PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
@@ -73,12 +82,15 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
             Share of the dense peak rate that the arithmetic reaches: the textbook's one constant.
             `None` times every operator of a transformer instead, with a calibration's constants;
             a model of fixed shape has no operators to time and takes the textbook's value, one
-            half.
+            half, or what was fitted for the device.
         seq_len
             Tokens per sequence; `None` takes the model's training length. For transformers only.
         calibration
             Constants for the operators; `None` takes those fitted for the device. For transformers
             only.
+        network_calibration
+            Constants of an engine on a microcontroller; `None` takes those fitted for the device's
+            core, if there are any. For models of fixed shape only.
         power_calibration
             Constants for the power that operations and memory traffic draw; `None` takes those
             fitted for the device's generation.
@@ -115,6 +127,8 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
     def check(cls, inputs: PassInputs) -> None:
         """Refuse formats in which the device cannot compute, and arguments for other models."""
         inputs.hardware.compute.rate(inputs.precision.name)
+        if inputs.gives("network_calibration"):
+            _check_network_calibration(inputs)
         if isinstance(inputs.model, TransformerModel):
             return
         for name, why in (("seq_len", "work per sample is fixed"), ("calibration", _NO_OPERATORS)):
@@ -130,7 +144,8 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
     def model(cls, inputs: PassInputs) -> Model[PassInputs]:
         """Choose operators, or the textbook's model for an efficiency or a fixed shape."""
         if isinstance(inputs.model, FixedShapeModel):
-            return fixed_shape_pass
+            plain = inputs.network_calibration is None or inputs.efficiency is not None
+            return fixed_shape_pass if plain else microcontroller_pass
         return operator_pass if inputs.efficiency is None else transformer_pass
 
     @classmethod
@@ -155,6 +170,23 @@ def _reasons(values: Mapping[str, Any], inputs: PassInputs) -> tuple[str, ...]:
     )
 
 
+def _check_network_calibration(inputs: PassInputs) -> None:
+    """Refuse constants for other models and for other number formats."""
+    constants = inputs.layers
+    if isinstance(inputs.model, TransformerModel):
+        raise ConfigError(
+            f"network_calibration = {constants.name} is for networks of fixed shape, and "
+            f"{inputs.model.name} is a transformer: leave it out, or give calibration",
+            argument="network_calibration",
+        )
+    if constants.precision != inputs.precision.name:
+        raise ConfigError(
+            f"network_calibration = {constants.name} holds for {constants.precision}, not for "
+            f"precision = {inputs.precision.name}: choose constants of the same format",
+            argument="network_calibration",
+        )
+
+
 _NO_OPERATORS = "operators are not known, only their totals"
 
 
@@ -163,6 +195,8 @@ def _basis(values: Mapping[str, Any], inputs: PassInputs) -> str:
     if inputs.efficiency is not None:
         return "textbook: one efficiency"
     if isinstance(inputs.model, FixedShapeModel):
+        if inputs.network_calibration is not None:
+            return inputs.network_calibration.name
         return f"uncalibrated: the textbook's efficiency of {inputs.textbook.value:g}"
     name: str = inputs.calibration.name
     known = values["latency_low"] is not None

@@ -1,4 +1,4 @@
-"""A forward pass by the textbook: one roofline over all operations and all traffic."""
+"""A forward pass from totals: one roofline over all operations and all traffic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.power import pass_power
 from mlsysim.solvers.work import kv_cache, stored_weights, token_flops, weights_read
 
-__all__ = ["fixed_shape_pass", "transformer_pass"]
+__all__ = ["fixed_shape_pass", "microcontroller_pass", "transformer_pass"]
 
 
 def fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
@@ -24,7 +24,37 @@ def fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
         each,
     )
     flops = i.batch_size * network.flops_per_sample
-    return _roofline(i, flops, traffic, network.parameters * each)
+    return _roofline(i, i.share, flops, traffic, network.parameters * each)
+
+
+def microcontroller_pass(i: PassInputs) -> dict[str, Any]:
+    """Time a network of fixed shape on an in-order core, with the constants of an engine.
+
+    The roofline of its totals, and the work for each element written and each weight loaded, which
+    such a core does before or after its products but not meanwhile.
+    """
+    network, each, c = i.network, i.precision.bytes_per_element, i.layers
+    weights = first_known(network.dense_parameters, network.parameters)
+    traffic = f.fixed_shape_traffic(
+        weights,
+        network.gathered_parameters,
+        network.activations_per_sample,
+        i.batch_size,
+        each,
+    )
+    flops = i.batch_size * network.flops_per_sample
+    around = i.batch_size * (
+        c.output_flops * network.activations_per_sample + c.weight_flops * weights
+    )
+    overhead = f.compute_time(around, i.peak_rate, c.efficiency)
+    answer = _roofline(i, c.efficiency, flops, traffic, network.parameters * each, overhead)
+    latency = answer["latency"]
+    return {
+        **answer,
+        "latency_low": c.pass_band_low * latency,
+        "latency_high": c.pass_band_high * latency,
+        "overhead_time": overhead,
+    }
 
 
 def transformer_pass(i: PassInputs) -> dict[str, Any]:
@@ -39,26 +69,34 @@ def transformer_pass(i: PassInputs) -> dict[str, Any]:
     flops = f.forward_flops(tokens, work.matrix, work.score, work.logit)
     cache = kv_cache(model, i.batch_size, i.seq_len, each, i.precision.training_bytes)
     traffic = weights_read(model, i.precision, tokens) + cache
-    return _roofline(i, flops, traffic, stored_weights(model, i.precision) + cache)
+    return _roofline(i, i.share, flops, traffic, stored_weights(model, i.precision) + cache)
 
 
-def _roofline(i: PassInputs, flops: Value, traffic: Value, memory: Value) -> dict[str, Any]:
-    """Return the answer for the operations and the traffic of a pass."""
+def _roofline(
+    i: PassInputs, share: Value, flops: Value, traffic: Value, memory: Value, overhead: Value = None
+) -> dict[str, Any]:
+    """Return the answer for the operations and the traffic of a pass, and what adds to them."""
     bandwidth, capacity = i.hardware.memory.bandwidth, i.hardware.memory.capacity
-    compute_time = f.compute_time(flops, i.peak_rate, i.share)
+    compute_time = f.compute_time(flops, i.peak_rate, share)
     memory_time = f.memory_time(traffic, bandwidth)
-    latency = f.roofline_time(compute_time, memory_time)
+    bottleneck = where(compute_time >= memory_time, "compute", "memory")
+    if overhead is None:
+        latency = f.roofline_time(compute_time, memory_time)
+    else:
+        products = f.roofline_time(compute_time, memory_time)
+        bottleneck = where(overhead > products, "overhead", bottleneck)
+        latency = products + overhead
     mfu = f.flops_utilization(flops, latency, i.peak_rate, devices=1)
     return {
         "latency": latency,
         "throughput": i.batch_size / latency,
-        "bottleneck": where(compute_time >= memory_time, "compute", "memory"),
+        "bottleneck": bottleneck,
         "compute_time": compute_time,
         "memory_time": memory_time,
         "flops": flops,
         "bytes_moved": traffic,
         "arithmetic_intensity": f.arithmetic_intensity(flops, traffic),
-        "ridge_point": f.ridge_point(i.share * i.peak_rate, bandwidth),
+        "ridge_point": f.ridge_point(share * i.peak_rate, bandwidth),
         "mfu": mfu,
         **pass_power(i, latency, mfu, traffic),
         "memory": memory,

@@ -1,0 +1,59 @@
+"""Constants of programs that run a network of fixed shape on a microcontroller."""
+
+from __future__ import annotations
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.types.fitted import check_bands
+from mlsysim.core.types.precision import PRECISIONS
+from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Quantity
+
+__all__ = ["NetworkCalibration"]
+
+
+@record
+class NetworkCalibration(Entry):
+    """Constants of one engine on one kind of core, in one number format.
+
+    An in-order core does one thing at a time, so the work around the products adds to them. It is
+    counted in operations at the rate that the products reach.
+
+    Attributes
+    ----------
+    engine : str
+        The program that was measured.
+    core : str
+        The core that it ran on.
+    precision : str
+        Number format of the products.
+    efficiency : float
+        Share of the dense peak rate that products reach.
+    output_flops : Quantity
+        Work for each element that a layer writes: sums are scaled to the narrow format, and
+        addresses are computed. Depthwise layers write many elements for few products.
+    weight_flops : Quantity
+        Work for each weight, which a dense layer loads for a single product.
+    pass_band_low, pass_band_high : float or None
+        Measured over predicted time, at the tenth and the ninetieth percentile of runs that the
+        constants were not fitted to. `None` if no run is known.
+    """
+
+    engine: str
+    core: str
+    precision: str
+    efficiency: float = number(most=1)
+    output_flops: Quantity = quantity("flop")
+    weight_flops: Quantity = quantity("flop")
+    pass_band_low: float | None = number(default=None)
+    pass_band_high: float | None = number(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.precision, str) or self.precision not in PRECISIONS:
+            raise ConfigError(
+                f"NetworkCalibration.precision = {shown(self.precision)} is not a number format: "
+                f"choose from {', '.join(PRECISIONS)}",
+                argument="precision",
+            )
+        check_bands(self)

@@ -1,0 +1,145 @@
+"""Measured power and energy of served models, one run per row, as calls of `ServingSolver`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value
+from mlsysim.core.types import Accelerator, ServingCalibration
+from mlsysim.registry.calibration.power import power_calibration_for
+from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.solvers import ServingSolver
+from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
+from mlsysim.validation.report import Comparison
+from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.serving_runs import formats_of
+
+__all__ = ["Drawn", "arguments", "compare"]
+
+_PROMPTS = {"lm-arena-chat": 150, "gpqa": 250}
+"""Tokens of a prompt in benchmarks that do not publish them, as in our other table."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Work of a device at the rate that was measured."""
+
+    accelerator: Accelerator
+    hfu: Value
+    mbu: Value
+
+    def power(self, constants: Mapping[str, Value]) -> Value:
+        """Return its power in watts; `constants` are a `PowerCalibration`'s shares."""
+        return f.workload_power(
+            self.accelerator.si("tdp"),
+            constants["constant_share"],
+            constants["compute_share"],
+            constants["memory_share"],
+            self.hfu,
+            self.mbu,
+        )
+
+
+def _prompt(row: Row) -> int:
+    if row.text("prompt"):
+        return row.whole("prompt")
+    task = row.text("task")
+    if task not in _PROMPTS:
+        raise Skip(f"task {task}: the length of its prompts is not stated")
+    return _PROMPTS[task]
+
+
+def _refuse_what_is_not_served(row: Row) -> None:
+    task = row.text("task")
+    if row.text("dubious"):
+        raise Skip("marked dubious: left out")
+    if row.text("architecture") == "diffusion":
+        raise Skip(f"{task}: the solvers have no model for diffusion")
+    if task in ("image-chat", "video-chat"):
+        raise Skip(f"{task}: how many tokens images and videos become is not stated")
+    if row.whole("dp", default=1) > 1:
+        raise Skip("data-parallel attention, each rank with its own requests, is not modeled")
+
+
+def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:
+    blackwell = device.generation == "blackwell"
+    if row.text("note").startswith("sglang"):
+        return None if blackwell else ServingCalibrations.Hopper_SGLang
+    return ServingCalibrations.Blackwell_vLLM if blackwell else ServingCalibrations.Hopper_vLLM
+
+
+def arguments(row: Row) -> dict[str, Any]:
+    """Return the solver's arguments for a measured run.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs, or the solver what the run had.
+    """
+    _refuse_what_is_not_served(row)
+    device, model = accelerator_named(row.text("hardware")), model_named(row)
+    node = usual_server(device)
+    if node is None:
+        raise Skip(f"no server of {device.name} is in the registry")
+    precision, weight, kv = formats_of(row.text("weight_precision"), "", device)
+    batch = row.measured("batch")
+    output = row.measured("output")
+    return {
+        "model": model,
+        "hardware": node,
+        "seq_len": _prompt(row),
+        "output_len": max(1, round(output)),
+        # The mean number of requests in flight
+        "batch_size": max(1, round(batch)),
+        "precision": precision,
+        "weight_precision": weight,
+        "kv_precision": kv,
+        # Without data parallelism, attention is split over all devices, whatever experts do.
+        "tp_size": row.whole("n_gpus"),
+        "calibration": _calibration(row, device),
+    }
+
+
+def compare(row: Row) -> tuple[Comparison, ...]:
+    """Predict power at the measured rate of tokens, and energy per token given nothing.
+
+    Raises
+    ------
+    Skip
+        If the row lacks what a prediction needs, or the solver what the run had.
+    """
+    given = arguments(row)
+    device, result = given["hardware"].accelerator, ServingSolver.solve(**given)
+    faster = row.measured("tokens_per_s") / result.output_throughput.to("token/s").magnitude
+    constants = power_calibration_for(device)
+    shares = {n: constants.si(n) for n in ("constant_share", "compute_share", "memory_share")}
+    drawn = Drawn(device, result.hfu * faster, result.mbu * faster)
+    if result.energy_per_token is None:
+        raise Skip(f"{device.name} has no design power in the registry")
+    low, high = (
+        None if value is None else value.to("J").magnitude
+        for value in (result.energy_per_token_low, result.energy_per_token_high)
+    )
+    return (
+        Comparison(
+            id=row.name,
+            group=f"{row.group}: device power",
+            split=row.text("split"),
+            quantity="device power (W)",
+            measured=row.measured("power_W") / given["tp_size"],
+            predicted=drawn.power(shares),
+        ),
+        Comparison(
+            id=row.name,
+            group=f"{row.group}: energy per token",
+            split=row.text("split"),
+            quantity="energy per token (J)",
+            measured=row.measured("energy_per_token_J"),
+            predicted=result.energy_per_token.to("J").magnitude,
+            low=low,
+            high=high,
+        ),
+    )

@@ -1,0 +1,272 @@
+"""Tables with one run per row: how rows are read, what is skipped, and errors on check rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mlsysim import Hardware, Models, ServingCalibrations, ServingSolver, Systems
+from mlsysim.validation import energy_runs, serving_runs, validate
+from mlsysim.validation.aliases import model_named
+from mlsysim.validation.rows import Row, Skip, read_rows
+
+DATA = Path(__file__).parents[2] / "measurements"
+SERVING = {row.name: row for row in read_rows(DATA / "serving_2.csv")}
+ENERGY = {row.name: row for row in read_rows(DATA / "energy_2.csv")}
+LLMIB = "llmib_a100_vllm_Llama-2-7b-hf_n1_1024_b16"
+SILICON = "silicon_dsr1_b200_trtllm_fp8_agg_1024x1024_c32_cfg75"
+
+
+@pytest.fixture(scope="module")
+def serving():
+    return validate(DATA / "serving_2.csv")
+
+
+@pytest.fixture(scope="module")
+def energy():
+    return validate(DATA / "energy_2.csv")
+
+
+# Check rows and mean absolute errors in percent, as measured and rounded up. Nothing was fitted to
+# any row of these tables. With more models in the registry there are more rows.
+@pytest.mark.parametrize(
+    ("table", "group", "least", "bound"),
+    [
+        ("serving", "llm_inference_bench: batch time", 316, 20),
+        ("serving", "llm_inference_bench_llamacpp: batch time", 24, 38),
+        ("serving", "silicon_moe_agg: ttft", 130, 45),
+        ("serving", "silicon_moe_agg: tpot", 130, 32),
+        ("serving", "silicon_moe_agg: tokens per device", 40, 53),
+        ("energy", "infx_energy: device power", 6, 24),
+        ("energy", "infx_energy: energy per token", 6, 25),
+        ("energy", "mlenergy_llm: device power", 46, 23),
+        ("energy", "mlenergy_llm: energy per token", 46, 34),
+    ],
+)
+def test_error_of_a_group(request, table, group, least, bound):
+    found = request.getfixturevalue(table).only("check").groups[group]
+    assert found.n >= least
+    assert found.mape <= bound
+
+
+@pytest.mark.parametrize(("table", "rows"), [("serving", SERVING), ("energy", ENERGY)])
+def test_no_row_is_lost(request, table, rows):
+    report = request.getfixturevalue(table)
+    predicted = {item.id for item in report.comparisons}
+    skipped = [name for name, _ in report.skipped]
+    assert len(skipped) == len(set(skipped))
+    assert len(predicted) + len(skipped) == len(rows)
+    assert predicted | set(skipped) == set(rows)
+    assert all(reason for _, reason in report.skipped)
+
+
+def test_reasons_count_what_the_solver_lacks(serving, energy):
+    reasons = Counter(reason.split(":")[0] for _, reason in serving.skipped)
+    rows = [row for row in SERVING.values() if not row.text("dubious")]
+    assert reasons["disaggregated"] == sum(row.text("mode") == "disagg" for row in rows)
+    assert reasons["open loop"] == sum(row.text("load").startswith("open") for row in rows)
+    assert reasons["marked dubious"] == len(SERVING) - len(rows)
+    diffusion = [reason for _, reason in energy.skipped if "diffusion" in reason]
+    assert len(diffusion) == sum(r.text("architecture") == "diffusion" for r in ENERGY.values())
+
+
+def test_one_batch_by_hand():
+    assert serving_runs.arguments(SERVING[LLMIB]) == {
+        "model": Models.Llama2_7B,
+        # Not stated: the source calls it A100.
+        "hardware": Systems.Nodes.DGX_A100_40GB,
+        "seq_len": 1024,
+        "output_len": 1024,
+        "batch_size": 16,
+        "precision": "bf16",
+        "weight_precision": "bf16",
+        "kv_precision": "bf16",
+        "tp_size": 1,
+        "waves": 1,
+        "arrivals": 1,
+        "calibration": None,
+    }
+    (found,) = serving_runs.compare(SERVING[LLMIB])
+    assert found.measured == SERVING[LLMIB].number("e2e_mean_ms")
+    tokens = 2 * 1024 * 16
+    assert found.measured / 1000 == pytest.approx(
+        tokens / SERVING[LLMIB].number("total_tokens_per_s"), rel=1e-3
+    )
+
+
+def test_the_time_of_a_batch_is_its_prompts_and_its_steps():
+    """All requests of a batch start and end together."""
+    r = ServingSolver.solve(**serving_runs.arguments(SERVING[LLMIB]))
+    steps = r.ttft + 1023 * r.itl
+    assert r.latency.to("s").magnitude == pytest.approx(steps.to("s").magnitude)
+    bare = 1023 * r.decode_latency
+    assert bare < r.latency < bare + 16.5 * r.prefill_latency + 5 * r.decode_latency
+
+
+def test_a_closed_loop_by_hand():
+    given = serving_runs.arguments(SERVING[SILICON])
+    assert given == {
+        "model": Models.DeepSeek_V3,
+        "hardware": Systems.Nodes.DGX_B200,
+        # Lengths are uniform between 0.8 and 1.0 of 1,024.
+        "seq_len": 922,
+        "output_len": 922,
+        "batch_size": 32,
+        "precision": "fp8",
+        "weight_precision": "fp8",
+        "kv_precision": "fp8",
+        "tp_size": 8,
+        "waves": 10,
+        "arrivals": 5,
+        "calibration": None,
+    }
+    r = ServingSolver.solve(**given)
+    ttft, tpot, rate = serving_runs.compare(SERVING[SILICON])
+    assert (ttft.measured, tpot.measured, rate.measured) == (428.351, 23.0563, 333.68)
+    assert ttft.predicted == pytest.approx(r.ttft.to("ms").magnitude)
+    assert tpot.predicted == pytest.approx(r.itl.to("ms").magnitude)
+    per_device = 1844 * r.request_throughput.to("1/s").magnitude / 8
+    assert rate.predicted == pytest.approx(per_device)
+
+
+def test_one_request_on_a_desktop():
+    base = {"id": "x", "group": "mine", "load": "one request", "concurrency": "1", "isl": "512"}
+    base |= {"model": "bartowski/Meta-Llama-3.1-8B-Instruct-GGUF", "hardware": "RTX 4090"}
+    base |= {"weight_precision": "Q4_K_M", "engine": "llama.cpp", "osl": "128"}
+    base |= {"output_tokens_per_s_per_user": "120", "split": "check", "tpot_mean_ms": ""}
+    given = serving_runs.arguments(Row(base))
+    assert given["model"] is Models.Llama3_8B
+    assert given["hardware"] is Hardware.RTX_4090
+    assert (given["precision"], given["weight_precision"]) == ("bf16", "int4")
+    (found,) = validate([base]).comparisons
+    assert found.group == "mine: decode rate"
+    assert 60 < found.predicted < 240
+
+
+def test_layers_on_several_devices_take_the_time_of_one():
+    """A sequence passes llama.cpp's devices one after the other."""
+    rows = [row for row in SERVING.values() if row.group == "llm_inference_bench_llamacpp"]
+    given = [serving_runs.arguments(r) for r in rows if r.text("hardware") == "h100_sxm"
+             and "Llama-2-7b" in r.text("model")]  # fmt: skip
+    assert {item["tp_size"] for item in given} == {1}
+
+
+def test_formats_follow_the_device_and_the_label():
+    b200, h100 = Hardware.B200, Hardware.H100
+    assert serving_runs.formats_of("NVFP4", "", b200) == ("fp4", "fp4", "fp8")
+    # A device without the format stores it and computes in 16 bits.
+    assert serving_runs.formats_of("NVFP4", "", h100) == ("bf16", "fp4", "bf16")
+    assert serving_runs.formats_of("Q8_0", "q8_0", h100) == ("bf16", "int8", "int8")
+    assert serving_runs.formats_of("bf16", "fp8", h100) == ("bf16", "bf16", "fp8")
+    assert serving_runs.formats_of("f16 (gguf)", "16 bit", Hardware.V100) == ("fp16",) * 3
+
+
+def test_power_and_energy_by_hand():
+    name = "infx_energy_dsr1_b200_sglang_fp4_agg_1024x1024_c16_cfg202"
+    given = energy_runs.arguments(ENERGY[name])
+    assert given == {
+        "model": Models.DeepSeek_V3,
+        "hardware": Systems.Nodes.DGX_B200,
+        "seq_len": 1024,
+        "output_len": 1024,
+        "batch_size": 16,
+        "precision": "fp4",
+        "weight_precision": "fp4",
+        "kv_precision": "fp8",
+        "tp_size": 4,
+        "calibration": None,
+    }
+    power, energy = energy_runs.compare(ENERGY[name])
+    assert power.measured == 2674.8 / 4
+    assert energy.measured == 2.25477
+    # Power over rate is energy, as long as both are of the same run.
+    assert energy.measured == pytest.approx(2674.8 / 1186.3, rel=1e-3)
+
+
+def test_prompts_of_a_benchmark_and_mean_batches():
+    row = next(r for r in ENERGY.values() if "lm-arena-chat_Qwen3-32B" in r.name)
+    given = energy_runs.arguments(row)
+    assert given["seq_len"] == 150
+    assert given["batch_size"] == round(row.number("batch"))
+    assert given["model"] is Models.Qwen3_32B
+    assert given["calibration"] in (
+        ServingCalibrations.Hopper_vLLM,
+        ServingCalibrations.Blackwell_vLLM,
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "model"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama3_8B"),
+        ("Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "Llama3_8B"),
+        ("nvidia/DeepSeek-V3.1-NVFP4", "DeepSeek_V3"),
+        ("deepseek-ai/DeepSeek-R1", "DeepSeek_V3"),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507-FP8", "Qwen3_235B_A22B"),
+        ("Qwen_Qwen3-30B-A3B-Thinking-2507-Q4_K_M.gguf", "Qwen3_30B_A3B"),
+        ("gpt-oss-20b-MXFP4.gguf", "GPT_OSS_20B"),
+        ("mistralai/Mixtral-8x22B-Instruct-v0.1", "Mixtral_8x22B"),
+        ("huggyllama/llama-7b", "Llama1_7B"),
+    ],
+)
+def test_models_go_by_the_names_of_their_checkpoints(label, model):
+    assert model_named(Row({"model": label})) is Models[model]
+
+
+@pytest.mark.parametrize("label", ["Qwen3-32B-Pruned", "org/Llama-3", "Qwen3-320B", "-Instruct"])
+def test_another_name_is_another_model(label):
+    with pytest.raises(Skip, match="no shape given, and none in the registry"):
+        model_named(Row({"model": label}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"dubious": "too fast"}, "dubious"),
+        ({"mode": "disagg"}, "disaggregated"),
+        ({"load": "open loop"}, "open loop"),
+        ({"load": "batch"}, "tokens in a pass or requests"),
+        ({"load": "parade"}, "is not one of"),
+        ({"spec_decoding": "mtp"}, "speculative"),
+        ({"spec_decoding": "ambiguous"}, "not known whether"),
+        ({"dp_attention": "1"}, "data-parallel"),
+        ({"pp": "2"}, "pipeline"),
+        ({"n_gpus": "16"}, "differs from tp"),
+        ({"tp": ""}, "tp is not stated"),
+        ({"hardware": "abacus"}, "'abacus' is not in the registry"),
+        ({"model": "org/None"}, "none in the registry"),
+        ({"weight_precision": "IQ2_M"}, "not modeled"),
+        ({"weight_precision": "unstated"}, "not stated"),
+        ({"kv_precision": "turbo2"}, "keys and values of that width"),
+        ({"concurrency": ""}, "concurrency is missing"),
+        ({"isl": ""}, "isl is missing"),
+        ({"note": "cpu_only; Ryzen"}, "without an accelerator"),
+        (
+            {"ttft_mean_ms": "", "tpot_mean_ms": "", "total_tokens_per_s_per_gpu": ""},
+            "nothing that is predicted",
+        ),
+    ],
+)
+def test_serving_rows_that_cannot_be_predicted_say_why(changed, reason):
+    with pytest.raises(Skip, match=reason):
+        serving_runs.compare(Row({**SERVING[SILICON].cells, **changed}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"dp": "8"}, "data-parallel"),
+        ({"architecture": "diffusion"}, "diffusion"),
+        ({"task": "image-chat"}, "images"),
+        ({"task": "riddles", "prompt": ""}, "length of its prompts"),
+        ({"hardware": "M4_Max"}, "no server"),
+        ({"dubious": "yes"}, "dubious"),
+        ({"power_W": ""}, "power_W is missing"),
+    ],
+)
+def test_energy_rows_that_cannot_be_predicted_say_why(changed, reason):
+    row = ENERGY["infx_energy_dsr1_b200_sglang_fp4_agg_1024x1024_c16_cfg202"]
+    with pytest.raises(Skip, match=reason):
+        energy_runs.compare(Row({**row.cells, **changed}))
