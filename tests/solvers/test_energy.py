@@ -220,12 +220,11 @@ def test_without_a_design_power_nothing_is_said():
     assert (r.energy_per_step, r.energy_per_token, r.power_utilization) == (None, None, None)
 
 
-@pytest.mark.parametrize("name", PowerCalibrations.names())
+# The design power of a microcontroller is the mean power of its runs, whatever it computes.
+@pytest.mark.parametrize("name", sorted(set(PowerCalibrations.names()) - {"Microcontroller"}))
 def test_a_working_device_draws_no_less_than_an_idle_one(name):
     row = PowerCalibrations[name]
-    # The design power of a microcontroller is the mean power of its runs.
-    most = 1 if name == "Microcontroller" else 0.5
-    assert POWER_DRAW.idle_share <= row.constant_share <= most
+    assert POWER_DRAW.idle_share <= row.constant_share < 0.5
     # At the peak rate the board would pass its limit: that is why products do not reach it.
     assert row.constant_share + row.compute_share > 1
 

@@ -270,3 +270,24 @@ def test_energy_rows_that_cannot_be_predicted_say_why(changed, reason):
     row = ENERGY["infx_energy_dsr1_b200_sglang_fp4_agg_1024x1024_c16_cfg202"]
     with pytest.raises(Skip, match=reason):
         energy_runs.compare(Row({**row.cells, **changed}))
+
+
+CASES = (
+    SERVING[SILICON],
+    SERVING[LLMIB],
+    next(r for r in SERVING.values() if r.group == "llm_inference_bench_llamacpp"),
+    ENERGY["infx_energy_dsr1_b200_sglang_fp4_agg_1024x1024_c16_cfg202"],
+    next(r for r in ENERGY.values() if "lm-arena-chat_Qwen3-32B" in r.name),
+)
+
+
+@pytest.mark.parametrize("row", CASES, ids=lambda row: row.group)
+@pytest.mark.parametrize("cell", ["", "abc", "0", "-1", "1.5", "inf", "1e18", "1e300", "9" * 5000])
+def test_a_row_is_predicted_or_says_why_whatever_is_in_a_cell(row, cell):
+    kind = "energy" if "power_W" in row.cells else "serving"
+    for column in row.cells:
+        found = validate([{**row.cells, column: cell}], kind=kind)
+        assert len(found.skipped) == (0 if found.comparisons else 1), column
+        assert all(0 < item.predicted < 1e30 for item in found.comparisons)
+    bare = validate([{k: v for k, v in row.cells.items() if k != "hardware"}], kind=kind)
+    assert len(bare.skipped) == 1

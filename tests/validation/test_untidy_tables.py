@@ -36,6 +36,12 @@ def table(kind):
     return kept
 
 
+def rows_told(report):
+    """Return how many rows were predicted or skipped; of two figures, the first one counts."""
+    first = [item for item in report.comparisons if item.quantity != "energy (uJ)"]
+    return len(first) + len(report.skipped)
+
+
 def write(path, rows, *, columns=None, encoding="utf-8", newline="\n"):
     with path.open("w", encoding=encoding, newline="") as file:
         writer = csv.DictWriter(
@@ -74,7 +80,7 @@ def test_no_cell_breaks_the_run(kind, cell):
         if cell is None:
             changed = [{k: v for k, v in row.items() if k != column} for row in rows]
         found = validate(changed, kind=kind)
-        assert len(found.comparisons) + len(found.skipped) == len(rows)
+        assert rows_told(found) == len(rows)
         assert all(reason for _, reason in found.skipped)
 
 
@@ -140,7 +146,7 @@ def test_an_absurd_cell_costs_its_own_row_and_no_other(kind):
         for cell in [*ABSURD, LONG.get(column, "")]
     ]
     found = validate([*rows, *absurd], kind=kind)
-    assert len(found.comparisons) + len(found.skipped) == len(rows) + len(absurd)
+    assert rows_told(found) == len(rows) + len(absurd)
     assert len(found.skipped) > len(absurd) / 20
     expected = validate(rows, kind=kind).comparisons
     assert found.comparisons[: len(expected)] == expected
