@@ -12,6 +12,8 @@ inherits from its tiers offers every row under its short name as well:
 
 `Hardware.H100` and `Hardware.Cloud.H100` are then the same object, `Hardware["H100"]` looks
 up a name at run time, and `for row in Hardware` visits all rows.
+
+A row that takes time to make is a `Deferred` one: it is made when something first reads it.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ import ast
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 from mlsysim.core.docstring import read_source
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
@@ -30,19 +32,45 @@ from mlsysim.core.provenance import describe, field_words
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Entry, Source
 
-__all__ = ["Catalog"]
+__all__ = ["Catalog", "Deferred"]
+
+Row = TypeVar("Row", bound=Record)
+
+
+class Deferred(Generic[Row]):
+    """A row of a catalog that is made when it is first read.
+
+    Parameters
+    ----------
+    make
+        Returns the row.
+    """
+
+    def __init__(self, make: Callable[[], Row]) -> None:
+        self._make = make
+        self._made: dict[str, Row] = {}
+
+    def __get__(self, instance: object, owner: type | None = None) -> Row:
+        if "row" not in self._made:
+            # Threads that make it at the same time all return the one that came first.
+            self._made.setdefault("row", self._make())
+        return self._made["row"]
 
 
 class _CatalogType(type):
     """Makes the class itself a read-only mapping of its rows."""
 
-    def _rows(cls) -> dict[str, Record]:
-        rows: dict[str, Record] = {}
+    def _declared(cls) -> dict[str, Record | Deferred[Any]]:
+        """Return the rows by name, without making those that are deferred."""
+        rows: dict[str, Record | Deferred[Any]] = {}
         for owner in cls.__mro__:
             for key, value in vars(owner).items():
-                if isinstance(value, Record):
+                if isinstance(value, Record | Deferred):
                     rows.setdefault(key, value)
         return rows
+
+    def _rows(cls) -> dict[str, Record]:
+        return {name: _made(row) for name, row in cls._declared().items()}
 
     def tiers(cls) -> dict[str, type[Catalog]]:
         """Return the tiers of this catalog by name; a tier itself has none."""
@@ -51,7 +79,7 @@ class _CatalogType(type):
 
     def names(cls) -> tuple[str, ...]:
         """Return the names of all rows, tier by tier."""
-        return tuple(cls._rows())
+        return tuple(cls._declared())
 
     def items(cls) -> Iterator[tuple[str, Record]]:
         """Yield (name, row) for every row."""
@@ -63,7 +91,7 @@ class _CatalogType(type):
         for owner in cls.__mro__:
             if isinstance(owner, _CatalogType) and len(owner):
                 written = _docstrings(owner) | written
-        return {name: written.get(name, "") for name in cls._rows()}
+        return {name: written.get(name, "") for name in cls._declared()}
 
     def describe(cls) -> str:
         """Write the rows as a Markdown list: name, note, and the reason for each estimate."""
@@ -101,17 +129,16 @@ class _CatalogType(type):
         return iter(cls._rows().values())
 
     def __len__(cls) -> int:
-        return len(cls._rows())
+        return len(cls._declared())
 
     def __contains__(cls, item: object) -> bool:
-        rows = cls._rows()
-        return item in rows if isinstance(item, str) else item in rows.values()
+        return item in cls._declared() if isinstance(item, str) else item in cls._rows().values()
 
     def __getitem__(cls, name: str) -> Any:
-        rows = cls._rows()
+        rows = cls._declared()
         if not isinstance(name, str) or name not in rows:
             raise UnknownEntryError.build(name, f"{cls.__name__} entry", rows)
-        return rows[name]
+        return _made(rows[name])
 
     def __getattr__(cls, name: str) -> Any:
         # Reached only if no row has the name. Dunder lookups by Python itself must fail normally.
@@ -138,6 +165,10 @@ class _CatalogType(type):
 
 class Catalog(metaclass=_CatalogType):
     """Base class of registries and of their tiers."""
+
+
+def _made(row: Record | Deferred[Any]) -> Any:
+    return row.__get__(None) if isinstance(row, Deferred) else row
 
 
 def _paths(row: Record, prefix: str = "") -> Iterator[str]:

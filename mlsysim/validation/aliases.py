@@ -6,16 +6,25 @@ A name is looked up as a whole: part of a name never decides, since "H200" is al
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from mlsysim.core.errors import shown
-from mlsysim.core.types import Accelerator, Node, TransformerModel
+from mlsysim.core.types import Accelerator, Node, TransformerModel, Workload
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["DEVICES", "accelerator_named", "find_accelerator", "model_named", "usual_server"]
+__all__ = [
+    "DEVICES",
+    "accelerator_named",
+    "find_accelerator",
+    "find_model",
+    "model_named",
+    "usual_server",
+]
 
 DEVICES: Mapping[str, tuple[str, ...]] = {
     "V100": ("V100-SXM2", "V100-SXM2-32GB", "Tesla V100-SXM2-32GB"),
@@ -74,15 +83,14 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
 """Names of a device in measurements, besides its key and its name in the registry."""
 
 _MODELS = {
-    "DeepSeekV3": "DeepSeek_V3",
     "DeepSeek V3 671B": "DeepSeek_V3",
     "DeepSeek-V3 671B-A37B": "DeepSeek_V3",
     "DeepSeek3-671B": "DeepSeek_V3",
-    "GPT OSS 120B": "GPT_OSS_120B",
-    "Qwen3_30B_a3B": "Qwen3_30B_A3B",
-    "Qwen3_235B_a22B": "Qwen3_235B_A22B",
-    "Kimi_K2": "Kimi_K2",
+    "Nemotron V3 Ultra 550B": "Nemotron_3_Ultra",
+    "Nemotron V3 Nano 30B": "Nemotron_3_Nano",
+    "gemma4-26b": "Gemma4_26B_A4B",
 }
+"""Names of a model in measurements, besides its key, its name and its repository."""
 
 _HUB: Mapping[str, str] = {
     "Llama-3.1-8B": "Llama3_8B",
@@ -96,18 +104,20 @@ _HUB: Mapping[str, str] = {
     "nvidia_Llama-3.1-Nemotron-Nano-8B-v1": "Llama3_8B",
     "llama-7b": "Llama1_7B",
     "Mistral-7B-v0.1": "Mistral_7B",
-    "Mixtral-8x7B-v0.1": "Mixtral_8x7B",
-    "Mixtral-8x22B-v0.1": "Mixtral_8x22B",
     "DeepSeek-R1": "DeepSeek_V3",
     "DeepSeek-R1-0528": "DeepSeek_V3",
     "DeepSeek-V3.1": "DeepSeek_V3",
-    "Kimi-K2.5": "Kimi_K2",
     "Qwen3-Coder-30B-A3B": "Qwen3_30B_A3B",
+    "Qwen3.6-27B": "Qwen3_5_27B",
+    "Qwen3.6-35B-A3B": "Qwen3_5_35B_A3B",
+    "MiniMax-M2.7": "MiniMax_M2_5",
+    "Kimi-K2.6": "Kimi_K2_5",
+    "GLM-5.1": "GLM_5",
 }
 """Checkpoints with the shape of a registry row, by their names without what `_REMARKS` removes.
 
 The language models of the Llama 3 family differ in training and in rotation, R1 and V3.1 from V3
-in training. Kimi K2.5 adds a vision tower, which text does not pass."""
+in training."""
 
 _FORMAT = r"(?:UD-)?I?Q\d(?:_[0-9A-Z]+)*(?:-fp16)?|(?:NV|MX)?FP[48](?:-dynamic)?|AWQ|GPTQ(?:-Int4)?"
 _REMARKS = re.compile(
@@ -206,16 +216,41 @@ def usual_server(device: Accelerator) -> Node | None:
     return _SERVERS.get(device.name)
 
 
+@functools.cache
+def _models() -> Mapping[str, str]:
+    """Return the keys of all models by the names that measurements give them, without case."""
+    known = {plain: key for key in Models.names() for plain in _spellings(Models[key])}
+    known |= {_plain(key): key for key in Models.names()}
+    return known | {_plain(name): key for name, key in {**_HUB, **_MODELS}.items()}
+
+
+def _spellings(model: Any) -> set[str]:
+    """Return the name of a model, and that of the repository that its source names."""
+    repository = model.source.title.removesuffix(", config.json")
+    names = {model.name, *(_names(repository) if "/" in repository else ())}
+    return {_plain(name) for name in names}
+
+
 def _names(label: str) -> Iterator[str]:
     """Yield what a label may call a model: as it is, and as its checkpoint on a hub is named."""
     yield label
     name = label.rsplit("/", 1)[-1]
     # Files of others' conversions begin with the name of the author: Qwen_Qwen3-32B.
     for start in (name, name.split("_", 1)[-1]):
-        yield start
-        bare = _REMARKS.sub("", start)
-        yield bare
-        yield bare.removeprefix("Meta-")
+        for end in (start, _REMARKS.sub("", start)):
+            yield end
+            yield end.removeprefix("Meta-").removeprefix("NVIDIA-")
+
+
+def find_model(label: str) -> Workload | None:
+    """Return the registry's model that measurements call `label`, or `None`.
+
+    Case and punctuation do not matter, nor does the owner of a repository. A name with the mark of
+    a variant, such as "-Instruct" or "-FP8", finds its base if it has no row of its own.
+    """
+    found = (_models().get(_plain(name)) for name in _names(label))
+    key = next((key for key in found if key), None)
+    return None if key is None else Models[key]
 
 
 def model_named(row: Row) -> TransformerModel:
@@ -228,13 +263,9 @@ def model_named(row: Row) -> TransformerModel:
     """
     # Adapters on a model, and a remark about it, leave its shape what it is.
     text = re.sub(r" LoRA\b.*$| \(.*\)$", "", row.text("model"))
-    known = {_plain(name): name for name in Models.names()}
-    known |= {_plain(Models[name].name): name for name in Models.names()}
-    known |= {_plain(label): name for label, name in {**_HUB, **_MODELS}.items()}
-    found = next((known[_plain(name)] for name in _names(text) if _plain(name) in known), None)
-    if found is None:
+    model = find_model(text)
+    if model is None:
         raise Skip(f"model {shown(row.text('model'))}: no shape given, and none in the registry")
-    model: object = Models[found]
     if not isinstance(model, TransformerModel):
         raise Skip(f"model {shown(row.text('model'))} is not a transformer")
     return model

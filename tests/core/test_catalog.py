@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from mlsysim.core.catalog import Catalog
+from mlsysim.core.catalog import Catalog, Deferred
 from mlsysim.core.errors import UnknownEntryError
 from mlsysim.core.fields import Record, record
 
@@ -99,3 +99,37 @@ def test_pythons_own_questions_get_plain_answers():
 
 def test_shows_its_names():
     assert repr(Things) == "<Things: Whale, Mountain, Ant>"
+
+
+def test_a_deferred_row_is_made_once_and_only_when_it_is_read():
+    made = []
+
+    def make():
+        made.append("Owl")
+        return Thing(name="Owl")
+
+    class Late(Catalog):
+        Owl = Deferred(make)
+        Ant = Thing(name="Ant")
+
+    assert Late.names() == ("Owl", "Ant")
+    assert len(Late) == 2
+    assert "Owl" in Late
+    assert Late["Ant"].name == "Ant"
+    with pytest.raises(UnknownEntryError, match="Owl"):
+        Late["Owk"]
+    assert made == []
+    assert Late.Owl is Late["Owl"] is next(iter(Late)) is dict(Late.items())["Owl"]
+    assert made == ["Owl"]
+
+
+def test_a_deferred_row_that_cannot_be_made_raises_each_time():
+    def make():
+        raise ValueError("no file")
+
+    class Late(Catalog):
+        Owl = Deferred(make)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no file"):
+            Late.Owl  # noqa: B018

@@ -10,9 +10,12 @@ import pytest
 
 from mlsysim import Models
 from mlsysim.registry.importer.readers import READERS
+from mlsysim.registry.models.published import configurations
 
 HERE = Path(__file__).parent
-SHAPES = json.loads((HERE / "shapes.json").read_text())
+IN_REGISTRY = {name: line["config"] for name, line in configurations().items()}
+ONLY_HERE = json.loads((HERE / "shapes.json").read_text())
+SHAPES = {**IN_REGISTRY, **ONLY_HERE}
 _ROW = re.compile(r"\| (\S+) \| ([^|]+) \| ([\d,]*) \| ([^|]*) \| ([\d,]*) \|")
 ROWS = {
     name: (int(published.replace(",", "") or 0), int(library.replace(",", "") or 0))
@@ -27,6 +30,7 @@ def read(name, **more):
 
 def test_every_model_has_a_row():
     assert set(ROWS) == set(SHAPES)
+    assert not set(IN_REGISTRY) & set(ONLY_HERE)
     assert sum(1 for published, _ in ROWS.values() if published) >= 60
 
 
@@ -63,17 +67,17 @@ def test_every_kind_with_a_class_is_compared():
         ("Mixtral-8x22B", 39e9, 0.005),
         ("Qwen3-30B-A3B", 3.3e9, 0.02),
         ("Qwen3-235B-A22B-FP8", 22e9, 0.01),
-        ("Qwen3-Coder-480B-A35B", 35e9, 0.02),
-        ("Llama-4-Maverick", 17e9, 0.015),
-        ("Gemma-4-26B-A4B", 3.8e9, 0.01),
+        ("Qwen/Qwen3-Coder-480B-A35B-Instruct", 35e9, 0.02),
+        ("meta-llama/Llama-4-Maverick-17B-128E-Instruct", 17e9, 0.015),
+        ("google/gemma-4-26B-A4B", 3.8e9, 0.01),
         ("DeepSeek-V3", 37e9, 0.02),
-        ("DeepSeek-MoE-16B", 2.8e9, 0.02),
+        ("deepseek-ai/deepseek-moe-16b-base", 2.8e9, 0.02),
         ("Kimi-K2", 32e9, 0.03),
-        ("Phi-3.5-MoE", 6.6e9, 0.01),
-        ("DBRX", 36e9, 0.02),
-        ("Jamba-v0.1", 12e9, 0.01),
-        ("Nemotron-3-Nano", 3.6e9, 0.01),
-        ("Nemotron-3-Ultra", 55e9, 0.02),
+        ("microsoft/Phi-3.5-MoE-instruct", 6.6e9, 0.01),
+        ("databricks/dbrx-base", 36e9, 0.02),
+        ("ai21labs/Jamba-v0.1", 12e9, 0.01),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 3.6e9, 0.01),
+        ("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16", 55e9, 0.02),
     ],
 )
 def test_active_parameters_are_the_published_ones(name, active, near):
@@ -86,37 +90,37 @@ CACHES = {
     "Llama-3.1-8B": 32 * 2 * 8 * 128,
     "Llama-3.1-405B": 126 * 2 * 8 * 128,
     "Llama-2-7B": 32 * 2 * 32 * 128,
-    "TinyLlama-1.1B": 22 * 2 * 4 * 64,
-    "Llama-4-Scout": 48 * 2 * 8 * 128,
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0": 22 * 2 * 4 * 64,
+    "meta-llama/Llama-4-Scout-17B-16E-Instruct": 48 * 2 * 8 * 128,
     "Mixtral-8x7B": 32 * 2 * 8 * 128,
-    "Qwen2-0.5B": 24 * 2 * 2 * 64,
-    "Qwen3-8B": 36 * 2 * 8 * 128,
+    "Qwen/Qwen2-0.5B": 24 * 2 * 2 * 64,
+    "Qwen/Qwen3-8B": 36 * 2 * 8 * 128,
     "Qwen3-235B-A22B-FP8": 94 * 2 * 4 * 128,
-    "Qwen3-Next-80B-A3B": 12 * 2 * 2 * 256,
-    "Qwen3.5-27B": 16 * 2 * 4 * 256,
-    "Gemma-2B": 18 * 2 * 1 * 256,
-    "Gemma-2-27B": 46 * 2 * 16 * 128,
-    "Gemma-4-26B-A4B": 25 * 2 * 8 * 256 + 5 * 2 * 2 * 512,
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": 12 * 2 * 2 * 256,
+    "Qwen/Qwen3.5-27B": 16 * 2 * 4 * 256,
+    "google/gemma-2b": 18 * 2 * 1 * 256,
+    "google/gemma-2-27b": 46 * 2 * 16 * 128,
+    "google/gemma-4-26B-A4B": 25 * 2 * 8 * 256 + 5 * 2 * 2 * 512,
     "GPT-2": 12 * 2 * 12 * 64,
-    "GPT-NeoX-20B": 44 * 2 * 64 * 96,
+    "EleutherAI/gpt-neox-20b": 44 * 2 * 64 * 96,
     "gpt-oss-120b": 36 * 2 * 8 * 64,
-    "Falcon-40B": 60 * 2 * 8 * 64,
+    "tiiuae/falcon-40b": 60 * 2 * 8 * 64,
     "MPT-7B": 32 * 2 * 32 * 128,
-    "DBRX": 40 * 2 * 8 * 128,
-    "BLOOM-176B": 70 * 2 * 112 * 128,
-    "Command-R": 40 * 2 * 64 * 128,
+    "databricks/dbrx-base": 40 * 2 * 8 * 128,
+    "bigscience/bloom": 70 * 2 * 112 * 128,
+    "CohereLabs/c4ai-command-r-v01": 40 * 2 * 64 * 128,
     "DeepSeek-V3": 61 * 576,
-    "DeepSeek-V2-Lite": 27 * 576,
-    "DeepSeek-V3.2": 61 * (576 + 128),
-    "GLM-5": 78 * (576 + 128),
+    "deepseek-ai/DeepSeek-V2-Lite": 27 * 576,
+    "deepseek-ai/DeepSeek-V3.2": 61 * (576 + 128),
+    "zai-org/GLM-5": 78 * (576 + 128),
     "Kimi-K2": 61 * 576,
-    "MiniMax-M2.5": 62 * 2 * 8 * 128,
-    "Nemotron-H-56B": 10 * 2 * 8 * 128,
-    "Nemotron-3-Nano": 6 * 2 * 2 * 128,
-    "Jamba-v0.1": 4 * 2 * 8 * 128,
-    "Codestral-Mamba-7B": 0,
-    "ChatGLM3-6B": 28 * 2 * 2 * 128,
-    "StarCoder2-7B": 32 * 2 * 4 * 128,
+    "MiniMaxAI/MiniMax-M2.5": 62 * 2 * 8 * 128,
+    "nvidia/Nemotron-H-56B-Base-8K": 10 * 2 * 8 * 128,
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": 6 * 2 * 2 * 128,
+    "ai21labs/Jamba-v0.1": 4 * 2 * 8 * 128,
+    "mistralai/Mamba-Codestral-7B-v0.1": 0,
+    "THUDM/chatglm3-6b": 28 * 2 * 2 * 128,
+    "bigcode/starcoder2-7b": 32 * 2 * 4 * 128,
 }
 
 
@@ -132,13 +136,13 @@ def test_caches_by_hand(name):
 @pytest.mark.parametrize(
     ("name", "near", "window", "far", "each"),
     [
-        ("Gemma-2-9B", 21, 4_096, 21, 2 * 8 * 256),
-        ("Gemma-3-1B", 22, 512, 4, 2 * 1 * 256),
+        ("google/gemma-2-9b", 21, 4_096, 21, 2 * 8 * 256),
+        ("google/gemma-3-1b-it", 22, 512, 4, 2 * 1 * 256),
         ("gpt-oss-20b", 12, 128, 12, 2 * 8 * 64),
-        ("Llama-4-Scout", 36, 8_192, 12, 2 * 8 * 128),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 36, 8_192, 12, 2 * 8 * 128),
         ("Mistral-7B-v0.1", 32, 4_096, 0, 2 * 8 * 128),
-        ("Olmo-3.1-32B", 48, 4_096, 16, 2 * 8 * 128),
-        ("EXAONE-4.0-32B", 48, 4_096, 16, 2 * 8 * 128),
+        ("allenai/Olmo-3.1-32B-Instruct", 48, 4_096, 16, 2 * 8 * 128),
+        ("LGAI-EXAONE/EXAONE-4.0-32B", 48, 4_096, 16, 2 * 8 * 128),
     ],
 )
 def test_windows_bound_the_cache(name, near, window, far, each):
@@ -151,14 +155,18 @@ def test_windows_bound_the_cache(name, near, window, far, each):
 def test_states_of_linear_layers():
     """Qwen3-Next: 36 layers with 32 states of 128 x 128, and 3 tokens of 8,192 channels."""
     kept = 36 * (32 * 128 * 128 + 3 * 8_192)
-    model = read("Qwen3-Next-80B-A3B")
+    model = read("Qwen/Qwen3-Next-80B-A3B-Instruct")
     assert model.state_bytes_per_sequence("bf16").magnitude == 2 * kept
-    mixed = read("Nemotron-3-Ultra").state_bytes_per_sequence("bf16").magnitude
+    mixed = (
+        read("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16")
+        .state_bytes_per_sequence("bf16")
+        .magnitude
+    )
     assert mixed == 48 * (4 * 256 * 64 * 128 + 2 * 3 * (256 * 64 + 2 * 8 * 128))
 
 
 def test_layers_for_more_tokens():
     assert read("DeepSeek-V3").mtp_layers == 1
-    assert read("Qwen3.5-27B").mtp_layers == 1
-    assert read("MiniMax-M2.5").mtp_layers == 3
+    assert read("Qwen/Qwen3.5-27B").mtp_layers == 1
+    assert read("MiniMaxAI/MiniMax-M2.5").mtp_layers == 3
     assert read("Llama-3.1-8B").mtp_layers == 0

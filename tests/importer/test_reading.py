@@ -78,7 +78,7 @@ def test_fields_say_which_key_they_are_from():
 
 
 def test_defaults_of_the_library_are_marked():
-    model = read("GPT-NeoX-20B")
+    model = read("EleutherAI/gpt-neox-20b")
     source = model.source_of("hidden_dim")
     assert source.url.endswith("models/gpt_neox/configuration_gpt_neox.py")
     assert "transformers" in source.title
@@ -98,7 +98,7 @@ def test_towers_are_left_out_and_the_source_says_so():
 
 def test_the_tower_of_gemma_3():
     """The report counts 417M in the encoder; the projection has 1152 x 2560 and a norm."""
-    tower = read("Gemma-3-4B").vision
+    tower = read("google/gemma-3-4b-it").vision
     projection = 1_152 * 2_560 + 1_152
     assert tower.network.si("parameters") - projection == pytest.approx(417e6, rel=1e-3)
     assert tower.tokens == 256
@@ -126,7 +126,12 @@ def test_alike_layers_take_the_short_form():
     assert not read("Llama-3.1-8B").stack
     assert isinstance(read("DeepSeek-V3"), MoETransformerModel)
     assert not read("DeepSeek-V3").stack
-    for name in ("gpt-oss-20b", "Qwen3-Next-80B-A3B", "DeepSeek-V3.2", "Llama-4-Maverick"):
+    for name in (
+        "gpt-oss-20b",
+        "Qwen/Qwen3-Next-80B-A3B-Instruct",
+        "deepseek-ai/DeepSeek-V3.2",
+        "meta-llama/Llama-4-Maverick-17B-128E-Instruct",
+    ):
         assert type(read(name)) is TransformerModel
         assert read(name).stack
 
@@ -322,7 +327,7 @@ def test_structures_that_cannot_be_expressed(kind, key, value):
 
 
 def test_no_context_length_is_an_estimate():
-    assert read("Codestral-Mamba-7B").is_estimated("seq_len")
+    assert read("mistralai/Mamba-Codestral-7B-v0.1").is_estimated("seq_len")
     assert not Models.from_config({"model_type": "mamba2"}, seq_len=4_096).is_estimated("kv_heads")
 
 
@@ -450,7 +455,7 @@ def test_weights_are_compared(tmp_path):
 
 def test_weights_with_a_tower():
     """The files of Gemma 3 hold its tower, which is read; a tower that is not does not count."""
-    config = dict(SHAPES["Gemma-3-4B"])
+    config = dict(SHAPES["google/gemma-3-4b-it"])
     text = 4_300_079_472 - 419_816_304
     tower = {"vision_tower.a": {"shape": [419_816_304]}}
     Models.from_config(config, weights={"a": {"shape": [text]}, **tower})

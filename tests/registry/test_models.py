@@ -6,14 +6,22 @@ import pytest
 
 from mlsysim.core.types import FixedShapeModel, MoETransformerModel, TransformerModel
 from mlsysim.registry.models import Models
+from mlsysim.registry.models.published import configurations
 
 ROWS = dict(Models.items())
+# The importer counts these from their configurations; tests/importer compares the counts.
+IMPORTED = {
+    name
+    for name, row in ROWS.items()
+    if row.source.title.removesuffix(", config.json") in configurations()
+}
 MIXTURES = [name for name, row in ROWS.items() if isinstance(row, MoETransformerModel)]
 DENSE = [
     name
     for name, row in ROWS.items()
     if isinstance(row, TransformerModel)
     and name not in MIXTURES
+    and name not in IMPORTED
     and "parameters" not in row.estimated
 ]
 # Heads whose widths together are not that of the residual stream.
@@ -186,6 +194,27 @@ def test_every_row_is_sourced_and_positive(name):
     assert row.source.url.startswith("https://")
     assert row.source.checked
     assert row.si("parameters") > 0
+
+
+def test_each_configuration_has_one_row():
+    read = [ROWS[name].source.title.removesuffix(", config.json") for name in IMPORTED]
+    assert sorted(read) == sorted(configurations())
+
+
+@pytest.mark.parametrize("name", sorted(IMPORTED))
+def test_imported_rows_point_to_the_file_that_was_read(name):
+    row = ROWS[name]
+    line = configurations()[row.source.title.removesuffix(", config.json")]
+    for path in ("layers", "hidden_dim", "vocab_size", "parameters"):
+        source = row.source_of(path)
+        assert source.url == line["url"] or source.url.startswith("https://github.com/huggingface/")
+    assert row.source.checked == line["checked"]
+    assert ("seq_len" in row.estimated) == (row.source_of("seq_len").title == "Assumed")
+
+
+def test_rows_are_made_when_they_are_read_and_only_once():
+    assert Models.Qwen3_8B is Models.Qwen3_8B is Models["Qwen3_8B"] is Models.Qwen.Qwen3_8B
+    assert Models.Qwen3_8B.layers == 36
 
 
 def test_names_are_unique_and_tiers_share_the_rows():

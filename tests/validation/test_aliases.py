@@ -1,4 +1,4 @@
-"""Names of devices in measurements: each means one row, and only whole names count."""
+"""Names of devices and models in measurements: each means one row, and only whole names count."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim import Hardware, Systems, validate
+from mlsysim import Hardware, Models, Systems, validate
 from mlsysim.validation import kernels, passes, serving, training
 from mlsysim.validation.aliases import (
     DEVICES,
     accelerator_named,
     find_accelerator,
+    find_model,
     usual_server,
 )
 from mlsysim.validation.rows import Row, Skip
@@ -112,3 +113,35 @@ def test_grace_blackwell_is_not_taken_for_a_b200():
     assert kernels.product_of(
         Row({"hardware": "gb200", "dtype": "bf16", "m": "8", "n": "8", "k": "8"})
     ).peak_rate == Hardware.GB200.compute.si("bf16")
+
+
+@pytest.mark.parametrize(
+    ("label", "key"),
+    [
+        ("Qwen/Qwen3-30B-A3B", "Qwen3_30B_A3B"),
+        ("Qwen/Qwen3-235B-A22B-FP8", "Qwen3_235B_A22B"),
+        ("Qwen/Qwen2.5-7B-Instruct", "Qwen2_5_7B"),
+        ("Qwen3-4B-Instruct-2507", "Qwen3_4B"),
+        ("meta-llama/Meta-Llama-3-8B-Instruct", "Llama3_8B"),
+        ("meta-llama/Llama-2-70b-hf", "Llama2_70B"),
+        ("mistralai/Mistral-7B-v0.1", "Mistral_7B"),
+        ("mistralai/Mistral-7B-v0.3", "Mistral_7B_v0_3"),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4", "Nemotron_3_Nano"),
+        ("Nemotron_3_Super", "Nemotron_3_Super"),
+        ("deepseek-ai/DeepSeek-R1", "DeepSeek_V3"),
+        ("google/gemma-3-12b-it", "Gemma3_12B"),
+        ("unsloth/Qwen3.6-27B", "Qwen3_5_27B"),
+    ],
+)
+def test_a_model_goes_by_its_repository_and_by_its_base(label, key):
+    assert find_model(label) is Models[key]
+
+
+@pytest.mark.parametrize("label", ["Qwen/Qwen3-31B", "", "Instruct", "gemma4-2b", "/", "-it"])
+def test_part_of_a_name_finds_no_model(label):
+    assert find_model(label) is None
+
+
+@pytest.mark.parametrize("key", Models.names())
+def test_every_model_is_found_by_its_key_and_its_name(key):
+    assert find_model(key) is find_model(Models[key].name) is Models[key]

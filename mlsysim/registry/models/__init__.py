@@ -14,7 +14,20 @@ from os import PathLike
 from typing import Any
 
 from mlsysim.core.types import TransformerModel
-from mlsysim.registry.models import language, megatron, moe, mpt, recommendation, tiny, vision
+from mlsysim.registry.models import (
+    gemma,
+    language,
+    megatron,
+    mistral,
+    moe,
+    mpt,
+    nemotron,
+    open_models,
+    qwen,
+    recommendation,
+    tiny,
+    vision,
+)
 
 __all__ = ["Models"]
 
@@ -22,6 +35,11 @@ __all__ = ["Models"]
 class Models(
     language.Language,
     moe.MoE,
+    qwen.Qwen,
+    gemma.Gemma,
+    nemotron.Nemotron,
+    mistral.Mistral,
+    open_models.OpenModels,
     megatron.Megatron,
     mpt.MPT,
     vision.Vision,
@@ -32,6 +50,11 @@ class Models(
 
     Language = language.Language
     MoE = moe.MoE
+    Qwen = qwen.Qwen
+    Gemma = gemma.Gemma
+    Nemotron = nemotron.Nemotron
+    Mistral = mistral.Mistral
+    OpenModels = open_models.OpenModels
     Megatron = megatron.Megatron
     MPT = mpt.MPT
     Vision = vision.Vision

@@ -1,0 +1,142 @@
+"""Other models with published weights."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.registry.models.published import published
+from mlsysim.registry.sources import moe
+
+__all__ = ["OpenModels"]
+
+
+class OpenModels(Catalog):
+    """Other models with published weights."""
+
+    Llama3_2_1B = published("meta-llama/Llama-3.2-1B", name="Llama 3.2 1B", seq_len=4_096)
+    """Input and output share a table."""
+
+    Llama3_2_3B = published("meta-llama/Llama-3.2-3B", name="Llama 3.2 3B", seq_len=4_096)
+    """Input and output share a table."""
+
+    Llama4_Scout = published(
+        "meta-llama/Llama-4-Scout-17B-16E-Instruct", name="Llama 4 Scout", seq_len=4_096
+    )
+    """16 experts in each layer; three layers of four attend in chunks. Towers are not counted."""
+
+    Llama4_Maverick = published(
+        "meta-llama/Llama-4-Maverick-17B-128E-Instruct", name="Llama 4 Maverick", seq_len=4_096
+    )
+    """128 experts in every other layer. Towers are not counted."""
+
+    TinyLlama_1_1B = published("TinyLlama/TinyLlama-1.1B-Chat-v1.0", name="TinyLlama 1.1B")
+    """Llama's design at a size for experiments."""
+
+    SmolLM2_135M = published("HuggingFaceTB/SmolLM2-135M", name="SmolLM2 135M")
+    """30 narrow layers."""
+
+    SmolLM3_3B = published("HuggingFaceTB/SmolLM3-3B", name="SmolLM3 3B", seq_len=4_096)
+    """Every fourth layer has no rotary positions, which changes no count."""
+
+    DeepSeek_MoE_16B = published("deepseek-ai/deepseek-moe-16b-base", name="DeepSeekMoE 16B")
+    """64 small experts, six per token, and two that all visit."""
+
+    DeepSeek_V2_Lite = published(
+        "deepseek-ai/DeepSeek-V2-Lite", name="DeepSeek-V2-Lite", seq_len=4_096
+    )
+    """The smallest with latent attention."""
+
+    DeepSeek_V3_2 = published(
+        "deepseek-ai/DeepSeek-V3.2", name="DeepSeek-V3.2", seq_len=4_096, length=moe.LENGTH_4K
+    )
+    """DeepSeek-V3 with an indexer: a token attends to 2,048 others that it selects."""
+
+    Kimi_K2_5 = published("moonshotai/Kimi-K2.5", name="Kimi K2.5", seq_len=4_096)
+    """The shape of Kimi K2, with a vision tower that is not counted."""
+
+    GLM_4_5 = published("zai-org/GLM-4.5", name="GLM-4.5", seq_len=4_096)
+    """160 experts, eight per token and one that all visit; three dense layers come first."""
+
+    GLM_4_5_Air = published("zai-org/GLM-4.5-Air", name="GLM-4.5-Air", seq_len=4_096)
+    """As GLM-4.5, narrower and half as deep."""
+
+    GLM_5 = published("zai-org/GLM-5", name="GLM-5", seq_len=4_096)
+    """Latent attention with an indexer, as in DeepSeek-V3.2."""
+
+    MiniMax_M2_5 = published("MiniMaxAI/MiniMax-M2.5", name="MiniMax-M2.5", seq_len=4_096)
+    """256 experts, eight per token. M2.7 has the same shape."""
+
+    OLMo2_7B = published("allenai/OLMo-2-1124-7B", name="OLMo 2 7B")
+    """All heads have keys and values of their own."""
+
+    OLMo2_13B = published("allenai/OLMo-2-1124-13B", name="OLMo 2 13B")
+    """As OLMo 2 7B, deeper and wider."""
+
+    OLMo2_32B = published("allenai/OLMo-2-0325-32B", name="OLMo 2 32B")
+    """Eight heads have keys and values."""
+
+    Olmo3_1_32B = published("allenai/Olmo-3.1-32B-Instruct", name="Olmo 3.1 32B", seq_len=4_096)
+    """Three layers of four have a window of 4,096 tokens."""
+
+    Phi3_5_Mini = published("microsoft/Phi-3.5-mini-instruct", name="Phi-3.5 mini", seq_len=4_096)
+    """3.8 billion parameters, with keys and values for all heads."""
+
+    Phi3_5_MoE = published("microsoft/Phi-3.5-MoE-instruct", name="Phi-3.5 MoE", seq_len=4_096)
+    """16 experts, two per token."""
+
+    Phi_4 = published("microsoft/phi-4", name="Phi-4", seq_len=4_096)
+    """Dense, 14.7 billion parameters."""
+
+    StarCoder2_7B = published("bigcode/starcoder2-7b", name="StarCoder2 7B", seq_len=4_096)
+    """For code; every layer has a window of 4,096 tokens."""
+
+    GPT2_Medium = published("openai-community/gpt2-medium", name="GPT-2 medium")
+    """The second smallest GPT-2."""
+
+    GPT_J_6B = published("EleutherAI/gpt-j-6b", name="GPT-J 6B")
+    """Attention and the feed-forward block run side by side."""
+
+    GPT_NeoX_20B = published("EleutherAI/gpt-neox-20b", name="GPT-NeoX 20B")
+    """Attention and the feed-forward block run side by side."""
+
+    Falcon_40B = published("tiiuae/falcon-40b", name="Falcon 40B")
+    """Eight heads of keys and values for 128 of queries."""
+
+    BLOOM_176B = published("bigscience/bloom", name="BLOOM 176B")
+    """Dense, multilingual; positions are biases of the scores."""
+
+    BERT_Large = published("google-bert/bert-large-uncased", name="BERT-Large")
+    """BERT-Large, uncased: an encoder."""
+
+    ModernBERT_Base = published("answerdotai/ModernBERT-base", name="ModernBERT base")
+    """An encoder; two layers of three have a window of 128 tokens."""
+
+    Jamba_v0_1 = published("ai21labs/Jamba-v0.1", name="Jamba v0.1", seq_len=4_096)
+    """One layer of eight has attention, the others a state; every other layer has experts."""
+
+    DBRX = published("databricks/dbrx-base", name="DBRX", seq_len=4_096)
+    """16 experts, four per token."""
+
+    Command_R = published("CohereLabs/c4ai-command-r-v01", name="Command R", seq_len=4_096)
+    """35 billion parameters, with keys and values for all heads."""
+
+    Aya_23_8B = published("CohereLabs/aya-23-8B", name="Aya 23 8B")
+    """Command R's design at 8 billion parameters."""
+
+    EXAONE_4_32B = published("LGAI-EXAONE/EXAONE-4.0-32B", name="EXAONE 4.0 32B", seq_len=4_096)
+    """Three layers of four have a window of 4,096 tokens."""
+
+    InternLM2_7B = published("internlm/internlm2-7b", name="InternLM2 7B", seq_len=4_096)
+    """Llama's design with a larger vocabulary."""
+
+    ChatGLM3_6B = published("THUDM/chatglm3-6b", name="ChatGLM3 6B")
+    """Two heads have keys and values."""
+
+    Baichuan2_7B = published("baichuan-inc/Baichuan2-7B-Chat", name="Baichuan 2 7B")
+    """Llama's design with a vocabulary of 125,696."""
+
+    Orion_14B = published("OrionStarAI/Orion-14B-Base", name="Orion 14B")
+    """40 layers, with keys and values for all heads."""
+
+    StableLM_3B = published("stabilityai/stablelm-3b-4e1t", name="StableLM 3B")
+    """Trained on one trillion tokens, four times."""
+
+    StableLM2_1_6B = published("stabilityai/stablelm-2-1_6b", name="StableLM 2 1.6B")
+    """24 layers."""

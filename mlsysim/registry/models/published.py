@@ -1,0 +1,73 @@
+"""Rows that are made of a published configuration, which the importer reads.
+
+`configs.json` has one line for each of them: where the configuration was read and when, and the
+keys that decide a number. What a file repeats of the library's defaults, and what only a tokenizer
+or an initialization uses, is left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mlsysim.core.catalog import Deferred
+from mlsysim.core.types import Source, TransformerModel
+
+__all__ = ["configurations", "published"]
+
+
+@functools.cache
+def configurations() -> Mapping[str, Mapping[str, Any]]:
+    """Return the lines of `configs.json` by repository."""
+    path = Path(__file__).with_name("configs.json")
+    found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def published(
+    repository: str, *, name: str, seq_len: int | None = None, length: Source | None = None
+) -> Deferred[TransformerModel]:
+    """Return the row of a model whose configuration is in `configs.json`.
+
+    Parameters
+    ----------
+    repository
+        Its repository on Hugging Face, such as ``"Qwen/Qwen3-8B"``.
+    name
+        The name as engineers print it.
+    seq_len
+        Sequence length of training; `None` takes the longest context that the file states.
+    length
+        Publication that states the length of training; without one, it is marked as an estimate.
+    """
+    return Deferred(functools.partial(_row, repository, name, seq_len, length))
+
+
+def _row(
+    repository: str, name: str, seq_len: int | None, length: Source | None
+) -> TransformerModel:
+    from mlsysim.registry.importer import model_of
+
+    line = configurations()[repository]
+    title = f"{repository}, config.json"
+    model = model_of(line["config"], name=name, seq_len=seq_len, title=title)
+    at = {"url": line["url"], "checked": line["checked"]}
+    sources = {
+        path: dataclasses.replace(source, **at) if title in source.title else source
+        for path, source in model.field_sources.items()
+    }
+    estimated = set(model.estimated)
+    if seq_len is not None:
+        sources["seq_len"] = length or Source(title="Assumed", note="a length common in training")
+        estimated |= set() if length else {"seq_len"}
+    notes = "; ".join(note for note in (line.get("note", ""), model.source.note) if note)
+    return dataclasses.replace(
+        model,
+        source=dataclasses.replace(model.source, **at, note=notes),
+        field_sources=sources,
+        estimated=frozenset(estimated),
+    )
