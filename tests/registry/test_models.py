@@ -217,6 +217,13 @@ def test_rows_are_made_when_they_are_read_and_only_once():
     assert Models.Qwen3_8B.layers == 36
 
 
+@pytest.mark.parametrize("name", sorted(IMPORTED))
+def test_an_argument_chooses_the_format_of_imported_weights(name):
+    formats = ROWS[name].formats
+    parts = ("attention", "feed_forward", "experts", "embeddings")
+    assert formats is None or not any(getattr(formats, part) for part in parts)
+
+
 def test_names_are_unique_and_tiers_share_the_rows():
     assert len({row.name for row in Models}) == len(ROWS) >= 15
     assert Models.Language.Llama3_70B is Models.Llama3_70B

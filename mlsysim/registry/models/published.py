@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.core.catalog import Deferred
-from mlsysim.core.types import Source, TransformerModel
+from mlsysim.core.types import Formats, Source, TransformerModel
 
 __all__ = ["configurations", "published"]
 
@@ -64,10 +64,21 @@ def _row(
     if seq_len is not None:
         sources["seq_len"] = length or Source(title="Assumed", note="a length common in training")
         estimated |= set() if length else {"seq_len"}
+    formats = _of_the_state(model.formats)
+    if formats is None:
+        sources.pop("formats", None)
     notes = "; ".join(note for note in (line.get("note", ""), model.source.note) if note)
     return dataclasses.replace(
         model,
         source=dataclasses.replace(model.source, **at, note=notes),
         field_sources=sources,
         estimated=frozenset(estimated),
+        formats=formats,
     )
+
+
+def _of_the_state(formats: Formats | None) -> Formats | None:
+    """Leave out the formats of weights, so that an argument chooses them as for any other row."""
+    if formats is None or formats.state is None:
+        return None
+    return Formats(state=formats.state)
