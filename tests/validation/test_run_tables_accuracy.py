@@ -36,9 +36,9 @@ def energy():
     [
         ("serving", "llm_inference_bench: batch time", 316, 20),
         ("serving", "llm_inference_bench_llamacpp: batch time", 24, 38),
-        ("serving", "silicon_moe_agg: ttft", 130, 45),
-        ("serving", "silicon_moe_agg: tpot", 130, 32),
-        ("serving", "silicon_moe_agg: tokens per device", 40, 53),
+        ("serving", "silicon_moe_agg: ttft", 250, 49),
+        ("serving", "silicon_moe_agg: tpot", 250, 28),
+        ("serving", "silicon_moe_agg: tokens per device", 85, 38),
         ("energy", "infx_energy: device power", 6, 24),
         ("energy", "infx_energy: energy per token", 6, 25),
         ("energy", "mlenergy_llm: device power", 46, 23),
