@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
@@ -42,7 +42,9 @@ class _Entry:
     status: str
     devices: int | None = None
     memory: float = math.nan
-    """GB per device."""
+    """GB that a device needs."""
+    capacity: float = math.nan
+    """GB that a device has."""
     reason: str = ""
 
 
@@ -58,11 +60,11 @@ class _Answer:
 
     def entry(self, devices: int, capacity: float) -> _Entry:
         """Judge whether this fits."""
+        status, reason = BANDED if self.banded else UNBANDED, self.calibration
         if self.memory > capacity:
-            why = f"a device needs {self.memory:.3g} GB and has {capacity:.3g} GB"
-            return _Entry(TOO_LARGE, devices, self.memory, why)
-        status = BANDED if self.banded else UNBANDED
-        return _Entry(status, devices, self.memory, self.calibration)
+            status = TOO_LARGE
+            reason = f"a device needs {self.memory:.3g} GB and has {capacity:.3g} GB"
+        return _Entry(status, devices, self.memory, capacity, reason)
 
 
 @dataclass
@@ -101,7 +103,7 @@ class _Case:
     device: Accelerator
     precision: str
 
-    @property
+    @cached_property
     def server(self) -> Node | None:
         """The first server of the zoo that has the device."""
         nodes = (node for node in Systems.Nodes if isinstance(node, Node))
@@ -294,7 +296,8 @@ def support(
         One row per combination. `status` is ``"banded"`` (an answer with the band that held four
         of five comparable runs), ``"unbanded"`` (an answer, but no run to compare it with),
         ``"too large"`` (an answer, but it does not fit in memory) or ``"refused"`` (no answer).
-        `devices` is the fewest that hold it, or the most that were tried. `reason` is the
+        `devices` is the fewest that hold it, or the most that were tried. `memory` is what each
+        of them needs, and `capacity` what the solver lets it use. `reason` is the
         calibration of an answer, and otherwise why there is none.
 
     Raises
@@ -350,6 +353,7 @@ def support(
             "status": Column([one.status for one in entries]),
             "devices": Column([one.devices for one in entries]),
             "memory": Column([one.memory for one in entries], "GB", head="memory per device"),
+            "capacity": Column([one.capacity for one in entries], "GB", head="capacity for this"),
             "reason": Column([one.reason for one in entries]),
         }
     )

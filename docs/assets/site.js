@@ -97,6 +97,84 @@
     });
   };
 
+  // The matrix of what is supported: the page has its answers to one question, and all as data.
+  const supported = (place) => {
+    const form = place.querySelector("form");
+    const table = place.querySelector("table");
+    const shown = place.querySelector(".mls-cell");
+    const data = JSON.parse(place.querySelector("script").textContent);
+    const heads = [...table.tHead.rows[0].cells].slice(1);
+    const rows = [...table.tBodies[0].rows];
+    const key = shown.textContent;
+    const unpacked = data.matrix.map((question, q) => question.map((text, p) => {
+      const usual = data.usual[q][p].split(",");
+      return text.split(";").map((row) => {
+        const own = row.split(",");
+        return usual.map((cell, c) => data.cells[parseInt(own[c] || cell, 36)]);
+      });
+    }));
+    const fill = () => {
+      const q = data.questions.indexOf(form.question.value);
+      const p = data.precisions.indexOf(form.precision.value);
+      rows.forEach((row, r) => heads.forEach((_, c) => {
+        const [mark, words] = unpacked[q][p < 0 ? data.defaults[c] : p][r][c];
+        const cell = row.cells[c + 1];
+        cell.textContent = mark;
+        cell.title = words;
+        cell.setAttribute("aria-label", words);
+      }));
+      const question = form.question.value;
+      table.caption.textContent = `${question[0].toUpperCase()}${question.slice(1)} in ${
+        p < 0 ? "the default format of each device" : form.precision.value}. Numbers: the fewest devices.`;
+      shown.textContent = key;
+    };
+    // One cell is a stop of the Tab key; the arrows lead to the others.
+    let stop = null;
+    const visit = (cell, focus) => {
+      if (!cell?.matches("td") || !cell.title) return;
+      stop?.removeAttribute("tabindex");
+      stop = cell;
+      stop.tabIndex = 0;
+      if (!focus) return;
+      cell.focus();
+      const at = `${cell.parentNode.cells[0].textContent} on ${heads[cell.cellIndex - 1].textContent}`;
+      shown.textContent = `${at}: ${cell.title}`;
+    };
+    const step = (cell, across, down) => {
+      let [r, c] = [rows.indexOf(cell.parentNode), cell.cellIndex];
+      do { r += down; c += across; } while (rows[r]?.hidden || heads[c - 1]?.hidden);
+      return rows[r]?.cells[c];
+    };
+    const narrow = () => {
+      const wanted = (input) => input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
+      const hit = (head, words) => !words.length
+        || words.some((word) => `${head.textContent} ${head.dataset.tier}`.toLowerCase().includes(word));
+      const [models, devices] = [wanted(form.models), wanted(form.devices)];
+      rows.forEach((row) => { row.hidden = !hit(row.cells[0], models); });
+      heads.forEach((head, c) => {
+        head.hidden = !hit(head, devices);
+        rows.forEach((row) => { row.cells[c + 1].hidden = head.hidden; });
+      });
+      const [row, column] = [rows.find((one) => !one.hidden), heads.findIndex((head) => !head.hidden)];
+      shown.textContent = row && column >= 0 ? key : "Nothing in the zoo has such a name.";
+      if (!stop || stop.hidden || stop.parentNode.hidden) visit(row?.cells[column + 1], false);
+    };
+    table.tBodies[0].addEventListener("click", (event) => visit(event.target, true));
+    table.tBodies[0].addEventListener("keydown", (event) => {
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (!way || !event.target.matches("td")) return;
+      event.preventDefault();
+      visit(step(event.target, ...way), true);
+    });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("change", fill);
+    form.addEventListener("input", narrow);
+    form.hidden = false;
+    fill();
+    narrow();
+  };
+  document.querySelectorAll(".mls-support").forEach(supported);
+
   // The corner above row names heads nothing, so it is no header.
   document.querySelectorAll("main thead th:empty").forEach((corner) => {
     corner.replaceWith(make("td"));
