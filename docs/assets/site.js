@@ -175,6 +175,60 @@
   };
   document.querySelectorAll(".mls-support").forEach(supported);
 
+  // Two rows of the zoo side by side, with all that the tables of the page say of them.
+  const panel = make("section", { className: "mls-compare", hidden: true });
+  panel.setAttribute("aria-label", "Comparison of two rows");
+  const named = (code) => [...document.querySelectorAll("td[data-code]")].filter((cell) => cell.dataset.code === code);
+  const facts = (code) => new Map(named(code).flatMap((name) => {
+    const heads = [...name.closest("table").tHead.rows[0].cells];
+    return heads.slice(1).map((head, c) => [head.textContent.trim(), name.parentNode.cells[c + 1]]);
+  }));
+  const compared = (first, second) => {
+    const [a, b] = [facts(first), facts(second)];
+    const known = (cell) => (cell && value(cell) !== null ? cell : null);
+    const rows = [...new Set([...a.keys(), ...b.keys()])].map((head) => {
+      const cells = [known(a.get(head)), known(b.get(head))];
+      if (!cells[0] && !cells[1]) return null;
+      const [x, y] = cells.map((cell) => parseFloat(cell?.dataset.sort));
+      const times = x > 0 && y > 0 && !head.includes("year") ? `${Number((y / x).toPrecision(3)).toLocaleString("en-US")}×` : "";
+      const shown = cells.map((cell) => make("td", {}, ...(cell ? [...cell.childNodes].map((node) => node.cloneNode(true)) : ["–"])));
+      return make("tr", {}, make("th", { scope: "row" }, head), ...shown, make("td", {}, times));
+    });
+    const heads = ["", first, second, "second / first"].map((text) => make(text ? "th" : "td", text ? { scope: "col" } : {}, text));
+    return make("table", { className: "mls-table" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows.filter(Boolean)));
+  };
+  const chosen = [];
+  const choose = (code, on) => {
+    const place = chosen.indexOf(code);
+    if (place >= 0) chosen.splice(place, 1);
+    if (on) chosen.push(code);
+    if (chosen.length > 2) chosen.shift();
+    document.querySelectorAll(".mls-pick").forEach((box) => { box.checked = chosen.includes(box.closest("td").dataset.code); });
+    const close = make("button", { type: "button", className: "mls-close" }, "Close");
+    close.addEventListener("click", () => { chosen.splice(0); choose(); });
+    const content = chosen.length < 2
+      ? make("p", {}, `Choose a second row to compare with ${chosen[0]}.`)
+      : make("div", { className: "mls-scroll", tabIndex: 0 }, compared(...chosen));
+    panel.replaceChildren(close, content);
+    panel.hidden = !chosen.length;
+  };
+  const namedRow = (cell) => {
+    const { code } = cell.dataset;
+    const box = make("input", { type: "checkbox", className: "mls-pick", ariaLabel: `Compare ${code}`, title: "Compare with another row" });
+    box.addEventListener("change", () => choose(code, box.checked));
+    cell.prepend(box);
+    if (!navigator.clipboard) return;
+    const copy = make("button", { type: "button", className: "mls-copy", ariaLabel: `Copy ${code}`, title: `Copy ${code}` }, "⧉");
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(code);
+      copy.textContent = "✓";
+      setTimeout(() => { copy.textContent = "⧉"; }, 1500);
+    });
+    cell.append(copy);
+  };
+  document.querySelectorAll("main td[data-code]").forEach(namedRow);
+  main?.append(panel);
+
   // The corner above row names heads nothing, so it is no header.
   document.querySelectorAll("main thead th:empty").forEach((corner) => {
     corner.replaceWith(make("td"));
