@@ -218,11 +218,12 @@
     box.addEventListener("change", () => choose(code, box.checked));
     cell.prepend(box);
     if (!navigator.clipboard) return;
-    const copy = make("button", { type: "button", className: "mls-copy", ariaLabel: `Copy ${code}`, title: `Copy ${code}` }, "⧉");
+    const copy = make("button", { type: "button", className: "mls-copy", ariaLabel: `copy ${code}`, title: `Copy ${code}` }, "copy");
     copy.addEventListener("click", async () => {
       await navigator.clipboard.writeText(code);
-      copy.textContent = "✓";
-      setTimeout(() => { copy.textContent = "⧉"; }, 1500);
+      const say = (word) => Object.assign(copy, { textContent: word, ariaLabel: `${word} ${code}` });
+      say("copied");
+      setTimeout(say, 1500, "copy");
     });
     cell.append(copy);
   };
