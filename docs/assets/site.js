@@ -146,9 +146,12 @@
       return rows[r]?.cells[c];
     };
     const narrow = () => {
-      const wanted = (input) => input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
-      const hit = (head, words) => !words.length
-        || words.some((word) => `${head.textContent} ${head.dataset.tier}`.toLowerCase().includes(word));
+      // Words of one name, and commas between names.
+      const wanted = (input) => input.value.toLowerCase().split(",").map((name) => name.trim()).filter(Boolean);
+      const hit = (head, names) => {
+        const text = `${head.textContent} ${head.dataset.tier}`.toLowerCase();
+        return !names.length || names.some((name) => name.split(/\s+/).every((word) => text.includes(word)));
+      };
       const [models, devices] = [wanted(form.models), wanted(form.devices)];
       rows.forEach((row) => { row.hidden = !hit(row.cells[0], models); });
       heads.forEach((head, c) => {

@@ -99,3 +99,16 @@ def test_pythons_own_questions_get_plain_answers():
 
 def test_shows_its_names():
     assert repr(Things) == "<Things: Whale, Mountain, Ant>"
+
+
+def test_tables_say_how_code_names_a_row():
+    """The shortest name: that of the outer catalog where it has the rows too."""
+    for catalog in (Things, Things.Big):
+        assert 'data-code="Things.Whale"' in catalog.table("name").take([0]).to_html()
+
+    class Shelf(Catalog):
+        Big = Big
+        Own = type("Own", (Catalog,), {"Cup": Thing(name="Cup")})
+
+    assert 'data-code="Shelf.Own.Cup"' in Shelf.Own.table("name").to_html()
+    assert 'data-code="Things.Whale"' in Shelf.Big.table("name").to_html()

@@ -49,9 +49,9 @@ def test_cells_are_the_answers_of_the_package(question: str, reader: Visitor) ->
     devices = [Hardware.H100, Hardware.MI300X, Hardware.Coral]
     names = {row.name: key for catalog in (Models, Hardware) for key, row in catalog.items()}
     page = reader.open(SUPPORT)
-    page.get_by_label("Question").select_option(question)
+    page.locator("[name=question]").select_option(question)
     for precision in ("fp16", "fp8", "int8"):
-        page.get_by_label("Format").select_option(precision)
+        page.locator("[name=precision]").select_option(precision)
         for row in support(
             models=models, devices=devices, precisions=[precision], questions=[question]
         ):
@@ -66,8 +66,8 @@ def test_cells_are_the_answers_of_the_package(question: str, reader: Visitor) ->
 
 def test_the_matrix_narrows_and_follows_the_keys(reader: Visitor, axe: str) -> None:
     page = reader.open(SUPPORT)
-    page.get_by_label("Models").fill("llama3")
-    page.get_by_label("Devices").fill("h200, mi300")
+    page.locator("[name=models]").fill("llama3")
+    page.locator("[name=devices]").fill("h200, mi300")
     heads = page.locator(".mls-matrix thead th:visible").all_text_contents()
     assert heads == [key for key in Hardware.names() if "H200" in key or "MI300" in key]
     rows = page.locator(".mls-matrix tbody th:visible").all_text_contents()
@@ -76,9 +76,9 @@ def test_the_matrix_narrows_and_follows_the_keys(reader: Visitor, axe: str) -> N
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     assert page.locator(".mls-cell").inner_text().startswith(f"{rows[1]} on {heads[1]}: ")
-    page.get_by_label("Models").fill("no such model")
+    page.locator("[name=models]").fill("no such model")
     assert page.locator(".mls-matrix tbody tr:visible").count() == 0
-    page.get_by_label("Models").fill("")
+    page.locator("[name=models]").fill("")
     page.set_viewport_size({"width": 320, "height": PHONE["height"]})
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     assert violations(page, axe, "main") == []
