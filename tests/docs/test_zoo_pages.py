@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.rests_on("SITE")]
 
 SUPPORT, HARDWARE = "docs/zoo/support.html", "docs/zoo/hardware.html"
 MARKS = {"banded": "●", "unbanded": "○", "too large": "◇", "refused": "×"}
-LARGEST = 500_000
+PAGE, ANSWER = 200_000, 4  # bytes of the page around the matrix, and of each answer in it
 
 
 @pytest.fixture
@@ -33,7 +33,8 @@ def shown(page: Any, model: str, device: str) -> Any:
 def test_the_page_is_small_and_its_table_needs_no_script(
     browser: Any, site: str, built_site: Path
 ) -> None:
-    assert (built_site / SUPPORT).stat().st_size < LARGEST
+    answers = 3 * 8 * len(Models) * len(Hardware)
+    assert (built_site / SUPPORT).stat().st_size < PAGE + ANSWER * answers
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{site}/{SUPPORT}")
