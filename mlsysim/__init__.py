@@ -84,6 +84,7 @@ from mlsysim.viz import plot_roofline
 
 if TYPE_CHECKING:
     from mlsysim.config import ClusterCalibration, SimulationConfig, load_calibration
+    from mlsysim.coverage import support
     from mlsysim.evaluation import Scorecard, evaluate
     from mlsysim.fitting import calibrate
     from mlsysim.planner import (
@@ -209,6 +210,7 @@ __all__ = [
     "sensitivity",
     "simulate_pipeline",
     "standalone_fleet",
+    "support",
     "sweep",
     "ureg",
     "validate",
@@ -247,6 +249,7 @@ _LATE = {
     "sensitivity": "planner",
     "simulate_pipeline": "schedules",
     "standalone_fleet": "scenario",
+    "support": "coverage",
     "sweep": "sweeps",
     "validate": "validation",
 }

@@ -97,6 +97,142 @@
     });
   };
 
+  // The matrix of what is supported: the page has its answers to one question, and all as data.
+  const supported = (place) => {
+    const form = place.querySelector("form");
+    const table = place.querySelector("table");
+    const shown = place.querySelector(".mls-cell");
+    const data = JSON.parse(place.querySelector("script").textContent);
+    const heads = [...table.tHead.rows[0].cells].slice(1);
+    const rows = [...table.tBodies[0].rows];
+    const key = shown.textContent;
+    const unpacked = data.matrix.map((question, q) => question.map((text, p) => {
+      const usual = data.usual[q][p].split(",");
+      return text.split(";").map((row) => {
+        const own = row.split(",");
+        return usual.map((cell, c) => data.cells[parseInt(own[c] || cell, 36)]);
+      });
+    }));
+    const fill = () => {
+      const q = data.questions.indexOf(form.question.value);
+      const p = data.precisions.indexOf(form.precision.value);
+      rows.forEach((row, r) => heads.forEach((_, c) => {
+        const [mark, words] = unpacked[q][p < 0 ? data.defaults[c] : p][r][c];
+        const cell = row.cells[c + 1];
+        cell.textContent = mark;
+        cell.title = words;
+        cell.setAttribute("aria-label", words);
+      }));
+      const question = form.question.value;
+      table.caption.textContent = `${question[0].toUpperCase()}${question.slice(1)} in ${
+        p < 0 ? "the default format of each device" : form.precision.value}. Numbers: the fewest devices.`;
+      shown.textContent = key;
+    };
+    // One cell is a stop of the Tab key; the arrows lead to the others.
+    let stop = null;
+    const visit = (cell, focus) => {
+      if (!cell?.matches("td") || !cell.title) return;
+      stop?.removeAttribute("tabindex");
+      stop = cell;
+      stop.tabIndex = 0;
+      if (!focus) return;
+      cell.focus();
+      const at = `${cell.parentNode.cells[0].textContent} on ${heads[cell.cellIndex - 1].textContent}`;
+      shown.textContent = `${at}: ${cell.title}`;
+    };
+    const step = (cell, across, down) => {
+      let [r, c] = [rows.indexOf(cell.parentNode), cell.cellIndex];
+      do { r += down; c += across; } while (rows[r]?.hidden || heads[c - 1]?.hidden);
+      return rows[r]?.cells[c];
+    };
+    const narrow = () => {
+      // Words of one name, and commas between names.
+      const wanted = (input) => input.value.toLowerCase().split(",").map((name) => name.trim()).filter(Boolean);
+      const hit = (head, names) => {
+        const text = `${head.textContent} ${head.dataset.tier}`.toLowerCase();
+        return !names.length || names.some((name) => name.split(/\s+/).every((word) => text.includes(word)));
+      };
+      const [models, devices] = [wanted(form.models), wanted(form.devices)];
+      rows.forEach((row) => { row.hidden = !hit(row.cells[0], models); });
+      heads.forEach((head, c) => {
+        head.hidden = !hit(head, devices);
+        rows.forEach((row) => { row.cells[c + 1].hidden = head.hidden; });
+      });
+      const [row, column] = [rows.find((one) => !one.hidden), heads.findIndex((head) => !head.hidden)];
+      shown.textContent = row && column >= 0 ? key : "Nothing in the zoo has such a name.";
+      if (!stop || stop.hidden || stop.parentNode.hidden) visit(row?.cells[column + 1], false);
+    };
+    table.tBodies[0].addEventListener("click", (event) => visit(event.target, true));
+    table.tBodies[0].addEventListener("keydown", (event) => {
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (!way || !event.target.matches("td")) return;
+      event.preventDefault();
+      visit(step(event.target, ...way), true);
+    });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("change", fill);
+    form.addEventListener("input", narrow);
+    form.hidden = false;
+    fill();
+    narrow();
+  };
+  document.querySelectorAll(".mls-support").forEach(supported);
+
+  // Two rows of the zoo side by side, with all that the tables of the page say of them.
+  const panel = make("section", { className: "mls-compare", hidden: true });
+  panel.setAttribute("aria-label", "Comparison of two rows");
+  const named = (code) => [...document.querySelectorAll("td[data-code]")].filter((cell) => cell.dataset.code === code);
+  const facts = (code) => new Map(named(code).flatMap((name) => {
+    const heads = [...name.closest("table").tHead.rows[0].cells];
+    return heads.slice(1).map((head, c) => [head.textContent.trim(), name.parentNode.cells[c + 1]]);
+  }));
+  const compared = (first, second) => {
+    const [a, b] = [facts(first), facts(second)];
+    const known = (cell) => (cell && value(cell) !== null ? cell : null);
+    const rows = [...new Set([...a.keys(), ...b.keys()])].map((head) => {
+      const cells = [known(a.get(head)), known(b.get(head))];
+      if (!cells[0] && !cells[1]) return null;
+      const [x, y] = cells.map((cell) => parseFloat(cell?.dataset.sort));
+      const times = x > 0 && y > 0 && !head.includes("year") ? `${Number((y / x).toPrecision(3)).toLocaleString("en-US")}×` : "";
+      const shown = cells.map((cell) => make("td", {}, ...(cell ? [...cell.childNodes].map((node) => node.cloneNode(true)) : ["–"])));
+      return make("tr", {}, make("th", { scope: "row" }, head), ...shown, make("td", {}, times));
+    });
+    const heads = ["", first, second, "second / first"].map((text) => make(text ? "th" : "td", text ? { scope: "col" } : {}, text));
+    return make("table", { className: "mls-table" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows.filter(Boolean)));
+  };
+  const chosen = [];
+  const choose = (code, on) => {
+    const place = chosen.indexOf(code);
+    if (place >= 0) chosen.splice(place, 1);
+    if (on) chosen.push(code);
+    if (chosen.length > 2) chosen.shift();
+    document.querySelectorAll(".mls-pick").forEach((box) => { box.checked = chosen.includes(box.closest("td").dataset.code); });
+    const close = make("button", { type: "button", className: "mls-close" }, "Close");
+    close.addEventListener("click", () => { chosen.splice(0); choose(); });
+    const content = chosen.length < 2
+      ? make("p", {}, `Choose a second row to compare with ${chosen[0]}.`)
+      : make("div", { className: "mls-scroll", tabIndex: 0 }, compared(...chosen));
+    panel.replaceChildren(close, content);
+    panel.hidden = !chosen.length;
+  };
+  const namedRow = (cell) => {
+    const { code } = cell.dataset;
+    const box = make("input", { type: "checkbox", className: "mls-pick", ariaLabel: `Compare ${code}`, title: "Compare with another row" });
+    box.addEventListener("change", () => choose(code, box.checked));
+    cell.prepend(box);
+    if (!navigator.clipboard) return;
+    const copy = make("button", { type: "button", className: "mls-copy", ariaLabel: `copy ${code}`, title: `Copy ${code}` }, "copy");
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(code);
+      const say = (word) => Object.assign(copy, { textContent: word, ariaLabel: `${word} ${code}` });
+      say("copied");
+      setTimeout(say, 1500, "copy");
+    });
+    cell.append(copy);
+  };
+  document.querySelectorAll("main td[data-code]").forEach(namedRow);
+  main?.append(panel);
+
   // The corner above row names heads nothing, so it is no header.
   document.querySelectorAll("main thead th:empty").forEach((corner) => {
     corner.replaceWith(make("td"));

@@ -60,6 +60,12 @@ class Deferred(Generic[Row]):
 class _CatalogType(type):
     """Makes the class itself a read-only mapping of its rows."""
 
+    def __init__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> None:
+        super().__init__(name, bases, content)
+        for key, tier in cls.tiers().items():
+            if "_code" not in vars(tier):  # a tier may be in further catalogs, such as a reader's
+                tier._code = name if issubclass(cls, tier) else f"{name}.{key}"
+
     def _declared(cls) -> dict[str, Record | Deferred[Any]]:
         """Return the rows by name, without making those that are deferred."""
         rows: dict[str, Record | Deferred[Any]] = {}
@@ -120,7 +126,9 @@ class _CatalogType(type):
         for field in (*fields, *(units or ())):
             if field not in known:
                 raise UnknownEntryError.build(field, f"{cls.__name__} field", known)
-        columns = {"entry": Column(list(rows), sources=[_source(row, "name") for row in cls])}
+        code = f"{vars(cls).get('_code', cls.__name__)}."
+        sources = [_source(row, "name") for row in cls]
+        columns = {"entry": Column(list(rows), sources=sources, code=code)}
         for field in fields or known:
             columns[field] = _column(list(cls), field, (units or {}).get(field, ""))
         return Table(columns, limit=None)

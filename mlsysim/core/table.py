@@ -39,6 +39,8 @@ class Column:
         The source of each value, if known.
     estimated : sequence of bool or None
         Which values are guesses; they print with "≈".
+    code : str
+        What precedes values that are names in code, such as ``"Hardware."``.
     """
 
     values: Any
@@ -46,6 +48,7 @@ class Column:
     head: str = ""
     sources: Sequence[Source | None] | None = None
     estimated: Sequence[bool] | None = None
+    code: str = ""
 
     def __post_init__(self) -> None:
         if hasattr(self.values, "flags"):  # an array: columns that a table returns are read-only
@@ -234,7 +237,8 @@ def _taken(column: Column, indices: Sequence[int]) -> Column:
         return None if values is None else [values[index] for index in indices]
 
     chosen = column.values[indices] if hasattr(column.values, "dtype") else pick(column.values)
-    return Column(chosen, column.unit, column.head, pick(column.sources), pick(column.estimated))
+    sources, estimated = pick(column.sources), pick(column.estimated)
+    return Column(chosen, column.unit, column.head, sources, estimated, column.code)
 
 
 def _plain(column: Column, index: int) -> Any:
@@ -286,4 +290,5 @@ def _html_cell(text: str, column: Column, index: int) -> str:
             else f'<span title="{label}">{shown}</span>'
         )
     sort = f' data-sort="{value!r}"' if _is_number(value) else ""
-    return f"<td{_alignment(column)}{sort}>{shown}</td>"
+    code = f' data-code="{html.escape(f"{column.code}{value}")}"' if column.code else ""
+    return f"<td{_alignment(column)}{sort}{code}>{shown}</td>"

@@ -133,3 +133,16 @@ def test_a_deferred_row_that_cannot_be_made_raises_each_time():
     for _ in range(2):
         with pytest.raises(ValueError, match="no file"):
             Late.Owl  # noqa: B018
+
+
+def test_tables_say_how_code_names_a_row():
+    """The shortest name: that of the outer catalog where it has the rows too."""
+    for catalog in (Things, Things.Big):
+        assert 'data-code="Things.Whale"' in catalog.table("name").take([0]).to_html()
+
+    class Shelf(Catalog):
+        Big = Big
+        Own = type("Own", (Catalog,), {"Cup": Thing(name="Cup")})
+
+    assert 'data-code="Shelf.Own.Cup"' in Shelf.Own.table("name").to_html()
+    assert 'data-code="Things.Whale"' in Shelf.Big.table("name").to_html()

@@ -1,0 +1,391 @@
+"""Which model runs on which device, in which number format, and how well each answer is backed.
+
+A matrix for readers who look for their own system. Every entry is asked of a solver; nothing here
+lists what works.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.table import Column, Table
+from mlsysim.core.types import PRECISIONS, Accelerator, Fleet, Node, Workload
+from mlsysim.core.units import Quantity
+from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
+from mlsysim.registry.calibration.training import calibration_for
+from mlsysim.scenario.systems import standalone_fleet
+from mlsysim.solvers import DistributedSolver, ServingSolver, SingleNodeSolver
+
+__all__ = ["BANDED", "QUESTIONS", "REFUSED", "TOO_LARGE", "UNBANDED", "support"]
+
+BANDED = "banded"
+UNBANDED = "unbanded"
+TOO_LARGE = "too large"
+REFUSED = "refused"
+
+PROMPT, OUTPUT = 512, 128
+"""Tokens of the one request that is served: within the context of every model in the zoo."""
+MOST_SERVERS = 1024
+WIDEST_TENSOR_GROUP = 8
+FABRIC = Systems.Fabrics.InfiniBand_NDR
+"""Between servers. Neither memory nor bands depend on it."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    status: str
+    devices: int | None = None
+    memory: float = math.nan
+    """GB that a device needs."""
+    capacity: float = math.nan
+    """GB that a device has."""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a solver said of one device; all but the capacity holds for its relatives too."""
+
+    memory: float
+    capacity: float
+    """Of the device that was asked about."""
+    banded: bool
+    calibration: str
+
+    def entry(self, devices: int, capacity: float) -> _Entry:
+        """Judge whether this fits."""
+        status, reason = BANDED if self.banded else UNBANDED, self.calibration
+        if self.memory > capacity:
+            status = TOO_LARGE
+            reason = f"a device needs {self.memory:.3g} GB and has {capacity:.3g} GB"
+        return _Entry(status, devices, self.memory, capacity, reason)
+
+
+@dataclass
+class _Survey:
+    """What has been learned so far that holds for other entries too."""
+
+    refusals: dict[tuple[Any, ...], _Entry] = field(default_factory=dict)
+    answers: dict[tuple[Any, ...], _Answer] = field(default_factory=dict)
+    capacities: dict[tuple[str, str], float] = field(default_factory=dict)
+    """GB that each question may use of each device."""
+    states: dict[tuple[Any, ...], tuple[float, float]] = field(default_factory=dict)
+    """GB of a training step: of all devices together, and of each in addition."""
+    rungs: dict[str, list[Fleet]] = field(default_factory=dict)
+
+    def entry(self, question: str, model: Workload, device: Accelerator, precision: str) -> _Entry:
+        """Ask one question, unless an earlier refusal answers it."""
+        by_format = question, type(model), device.name, precision
+        if by_format in self.refusals:
+            return self.refusals[by_format]
+        try:
+            return QUESTIONS[question](_Case(self, model, device, precision))
+        except ConfigError as fault:
+            entry = _Entry(REFUSED, reason=fault.message)
+            # Such a refusal depends on the device alone: most entries need not ask again.
+            if getattr(fault, "argument", None) == "precision":
+                self.refusals[by_format] = entry
+            return entry
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One model on one device in one format."""
+
+    survey: _Survey
+    model: Any
+    device: Accelerator
+    precision: str
+
+    @cached_property
+    def server(self) -> Node | None:
+        """The first server of the zoo that has the device."""
+        nodes = (node for node in Systems.Nodes if isinstance(node, Node))
+        return next((node for node in nodes if node.accelerator is self.device), None)
+
+    @property
+    def fleets(self) -> list[Fleet]:
+        """One device, parts of its server, then more servers."""
+        rungs = self.survey.rungs
+        if self.device.name not in rungs:
+            rungs[self.device.name] = list(_fleets(self.device, self.server))
+        return rungs[self.device.name]
+
+    def capacity(self, question: str) -> float | None:
+        """Return the GB that may be used, once a solver has stated them."""
+        return self.survey.capacities.get((question, self.device.name))
+
+    def ask(
+        self, question: str, constants: str, devices: int, tp: int, solve: Callable[[], _Answer]
+    ) -> _Entry:
+        """Ask a solver, unless a device with the same constants has had this answer.
+
+        The rates of a device change neither what it must hold nor whether there is a band.
+        """
+        survey = self.survey
+        has_format = self.precision in self.device.compute.precisions
+        key = question, self.model.name, self.precision, has_format, constants, devices, tp
+        capacity = self.capacity(question)
+        if capacity is None or key not in survey.answers:
+            survey.answers[key] = answer = solve()
+            capacity = survey.capacities[question, self.device.name] = answer.capacity
+        return survey.answers[key].entry(devices, capacity)
+
+    def widest(self, limit: int) -> int:
+        """Return the largest power of two up to `limit` that heads and server allow."""
+        devices = 1 if self.server is None else self.server.accelerators_per_node
+        size = 1
+        while 2 * size <= min(limit, devices) and self.model.split_heads % (2 * size) == 0:
+            size *= 2
+        return size
+
+
+def _fleets(device: Accelerator, server: Node | None) -> Iterator[Fleet]:
+    yield standalone_fleet(device)
+    if server is None:
+        return
+    size = 2
+    while size < server.accelerators_per_node:
+        yield standalone_fleet(replace(server, accelerators_per_node=size))
+        size *= 2
+    count = 1
+    while count <= MOST_SERVERS:
+        yield Fleet(name=server.name, node=server, count=count, fabric=FABRIC)
+        count *= 2
+
+
+def _training(case: _Case) -> _Entry:
+    """Ask for the fewest devices that hold a step with everything sharded and recomputed.
+
+    Beyond one server, tensor parallelism within servers may need fewer.
+    """
+    entry = _sharded(case, 1)
+    server = case.server
+    if server is None or (entry.devices or 0) <= server.accelerators_per_node:
+        return entry
+    wide = case.widest(WIDEST_TENSOR_GROUP)
+    other = entry if wide == 1 else _sharded(case, wide)
+    return min(entry, other, key=lambda one: (one.status == TOO_LARGE, one.devices))
+
+
+def _sharded(case: _Case, tp: int) -> _Entry:
+    constants = calibration_for(case.device).name
+    fleets = [one for one in case.fleets if one.node.accelerators_per_node >= tp]
+    spot = 0
+    while True:
+        states = case.survey.states.get((case.model.name, case.precision, tp, constants))
+        capacity = case.capacity("training")
+        if states is not None and capacity is not None:
+            spot = max(spot, _first_that_fits(fleets, capacity, *states))
+        fleet = fleets[spot]
+        devices = fleet.total_accelerators
+        entry = case.ask("training", constants, devices, tp, partial(_step, case, fleet, tp))
+        if entry.status != TOO_LARGE or spot + 1 == len(fleets):
+            return entry
+        spot += 1
+
+
+def _step(case: _Case, fleet: Fleet, tp: int) -> _Answer:
+    step = DistributedSolver.solve(
+        model=case.model,
+        fleet=fleet,
+        precision=case.precision,
+        batch_size=fleet.total_accelerators // tp,
+        tp_size=tp,
+        sequence_parallel=tp > 1,
+        zero_stage=3,
+        recompute="full",
+    )
+    # What is sharded shrinks with the number of devices; the rest does not.
+    each = _gigabytes(step.weights_memory + step.gradient_memory + step.optimizer_memory)
+    key = case.model.name, case.precision, tp, calibration_for(case.device).name
+    total = each * fleet.total_accelerators
+    case.survey.states[key] = total, _gigabytes(step.memory) - each
+    return _answer(step, step.memory, step.step_latency_low)
+
+
+def _first_that_fits(fleets: list[Fleet], capacity: float, sharded: float, rest: float) -> int:
+    """Return the position of the smallest fleet that should do, or of the largest."""
+    need = (sharded / fleet.total_accelerators + rest for fleet in fleets)
+    return next((spot for spot, each in enumerate(need) if each <= capacity), len(fleets) - 1)
+
+
+def _serving(case: _Case) -> _Entry:
+    """Ask for the fewest devices of a server that hold one request."""
+    constants = serving_calibration_for(case.device).name
+    tp = 1
+    while True:
+        entry = case.ask("serving", constants, tp, tp, partial(_serve, case, tp))
+        if entry.status != TOO_LARGE or (wider := case.widest(2 * tp)) == tp:
+            return entry
+        tp = wider
+
+
+def _serve(case: _Case, tp: int) -> _Answer:
+    answer = ServingSolver.solve(
+        model=case.model,
+        hardware=case.server or case.device,
+        seq_len=PROMPT,
+        output_len=OUTPUT,
+        precision=case.precision,
+        tp_size=tp,
+    )
+    return _answer(answer, answer.total_memory_required, answer.itl_low)
+
+
+def _inference(case: _Case) -> _Entry:
+    """Ask for one forward pass of one sample on one device."""
+    constants = pass_calibration_for(case.device).name
+    return case.ask("inference", constants, 1, 1, partial(_pass, case))
+
+
+def _pass(case: _Case) -> _Answer:
+    answer = SingleNodeSolver.solve(
+        model=case.model, hardware=case.device, precision=case.precision
+    )
+    return _answer(answer, answer.memory, answer.latency_low)
+
+
+def _answer(answer: Any, memory: Quantity, low: Quantity | None) -> _Answer:
+    return _Answer(
+        _gigabytes(memory), _gigabytes(answer.memory_capacity), low is not None, answer.calibration
+    )
+
+
+def _gigabytes(memory: Quantity) -> float:
+    return float(memory.to("GB").magnitude)
+
+
+QUESTIONS: dict[str, Callable[[_Case], _Entry]] = {
+    "training": _training,
+    "serving": _serving,
+    "inference": _inference,
+}
+
+
+def support(
+    *,
+    models: Iterable[Workload] | None = None,
+    devices: Iterable[Accelerator] | None = None,
+    precisions: Iterable[str] | None = None,
+    questions: Iterable[str] | None = None,
+) -> Table:
+    """Ask for every model, device and number format whether there is an answer, and how good.
+
+    Parameters
+    ----------
+    models
+        Models to ask about; `None` takes all of the zoo.
+    devices
+        Devices to ask about; `None` takes all of the zoo.
+    precisions
+        Number formats of the arithmetic; `None` takes all that there are.
+    questions
+        Some of ``"training"`` (of `DistributedSolver`), ``"serving"`` (of `ServingSolver`) and
+        ``"inference"`` (one forward pass, of `SingleNodeSolver`); `None` takes all three.
+
+    Returns
+    -------
+    Table
+        One row per combination. `status` is ``"banded"`` (an answer with the band that held four
+        of five comparable runs), ``"unbanded"`` (an answer, but no run to compare it with),
+        ``"too large"`` (an answer, but it does not fit in memory) or ``"refused"`` (no answer).
+        `devices` is the fewest that hold it, or the most that were tried. `memory` is what each
+        of them needs, and `capacity` what the solver lets it use. `reason` is the
+        calibration of an answer, and otherwise why there is none.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is neither `None` nor a list of such entries.
+
+    Notes
+    -----
+    A training step has one sequence per device, sharded states (`zero_stage=3`) and recomputed
+    layers. It runs on one device, on a part of the first server of the zoo that has this device,
+    or on up to 1,024 of these servers, where up to eight devices may share each layer; a device
+    without a server trains alone. Serving is one request of 512 tokens that
+    gets 128 back, within one server. Another plan can change whether something fits, but not
+    whether its answer has a band.
+
+    Examples
+    --------
+    >>> from mlsysim import Hardware, Models, support
+    >>> found = support(
+    ...     models=[Models.Llama3_70B],
+    ...     devices=[Hardware.H100],
+    ...     precisions=["fp16"],
+    ...     questions=["serving"],
+    ... )
+    >>> found.row(0)["status"], found.row(0)["devices"]
+    ('banded', 2)
+    """
+    axes = (
+        _listed("questions", questions, tuple(QUESTIONS), _is_question),
+        _listed("models", models, tuple(Models), lambda one: isinstance(one, Workload)),
+        _listed("devices", devices, tuple(Hardware), lambda one: isinstance(one, Accelerator)),
+        _listed("precisions", precisions, tuple(PRECISIONS), _is_precision),
+    )
+    survey = _Survey()
+    rows = [
+        (model, device, precision, question, survey.entry(question, model, device, precision))
+        for question in axes[0]
+        for model in axes[1]
+        for device in axes[2]
+        for precision in axes[3]
+    ]
+    entries = [row[-1] for row in rows]
+    columns = {
+        "model": Column([row[0].name for row in rows]),
+        "device": Column([row[1].name for row in rows]),
+        "precision": Column([row[2] for row in rows]),
+        "question": Column([row[3] for row in rows]),
+    }
+    return Table(
+        columns
+        | {
+            "status": Column([one.status for one in entries]),
+            "devices": Column([one.devices for one in entries]),
+            "memory": Column([one.memory for one in entries], "GB", head="memory per device"),
+            "capacity": Column([one.capacity for one in entries], "GB", head="capacity for this"),
+            "reason": Column([one.reason for one in entries]),
+        }
+    )
+
+
+def _is_question(one: Any) -> bool:
+    if isinstance(one, str) and one not in QUESTIONS:
+        raise UnknownEntryError.build(one, "question", QUESTIONS)
+    return isinstance(one, str)
+
+
+def _is_precision(one: Any) -> bool:
+    if isinstance(one, str) and one not in PRECISIONS:
+        raise UnknownEntryError.build(one, "precision", PRECISIONS)
+    return isinstance(one, str)
+
+
+def _listed(
+    argument: str, given: Any, known: tuple[Any, ...], right: Callable[[Any], bool]
+) -> tuple[Any, ...]:
+    if given is None:
+        return known
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigError(
+            f"{argument} = {shown(given)} is not a list: put it in brackets, or leave it out",
+            argument=argument,
+        )
+    entries = tuple(given)
+    for one in entries:
+        if not right(one):
+            raise ConfigError(
+                f"{argument} holds {shown(one)}: give entries such as {shown(known[0])}",
+                argument=argument,
+            )
+    return entries
