@@ -68,7 +68,7 @@ def shares_of(result):
 
 def assert_shares(result):
     found = shares_of(result)
-    assert len(found) >= 3
+    assert len(found) >= 2  # a microcontroller without a rated power has no share of it
     for name, share in found.items():
         assert -1e-12 <= share <= 1 + 1e-12, name
 
