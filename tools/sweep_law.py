@@ -30,6 +30,7 @@ _SKIPPED = frozenset(
         "calibration",
         "power_calibration",
         "band",
+        "offer_name",
         "outside",
         "reasons",
         "region_name",
