@@ -50,7 +50,7 @@ def _on(
 
 MEASURED: Mapping[str, tuple[float, float]] = {
     "seq_len": (512, 1_048_576),
-    "devices": (2, 16_384),
+    "devices": (1, 16_384),
     "tp_size": (1, 16),
     "pp_size": (1, 64),
     "cp_size": (1, 32),
