@@ -148,8 +148,6 @@ class ClusterCalibration(Calibration):
 
     Attributes
     ----------
-    device : str
-        The device that the runs used.
     base_machine, base_software : str
         Names of the constants that the fit started from.
     made_with : str
@@ -165,7 +163,6 @@ class ClusterCalibration(Calibration):
         What to measure next.
     """
 
-    device: str = ""
     base_machine: str = ""
     base_software: str = ""
     made_with: str = ""

@@ -7,7 +7,12 @@ import pytest
 
 from mlsysim import DistributedSolver, Hardware, MLSysError, Models, Systems
 from mlsysim.core.types import Fleet, Node
-from mlsysim.registry.calibration.training import MEASURED, MEASURED_FORMATS
+from mlsysim.registry.calibration.training import (
+    MEASURED,
+    MEASURED_CHOICES,
+    MEASURED_FORMATS,
+    Calibrations,
+)
 from mlsysim.validation import training
 from mlsysim.validation.rows import Skip, read_rows
 
@@ -44,6 +49,8 @@ def test_a_plan_like_the_measured_ones_lies_inside():
         ({"seq_len": 256}, "seq_len"),
         ({"cp_size": 64, "seq_len": 131_072}, "cp_size"),
         ({"precision": "tf32"}, "tf32"),
+        ({"optimizer": "muon"}, "muon"),
+        ({"cp_kind": "ulysses", "cp_size": 2}, "ulysses"),
         ({"device": Hardware.V100, "precision": "fp16"}, "V100"),
     ],
 )
@@ -54,6 +61,7 @@ def test_a_plan_outside_names_what_nobody_measured(plan, word):
 
 def test_the_edges_are_those_of_the_measured_runs():
     seen = {name: set() for name in MEASURED}
+    chosen = {name: set() for name in MEASURED_CHOICES}
     formats = set()
     for row in read_rows(RUNS):
         try:
@@ -62,7 +70,21 @@ def test_the_edges_are_those_of_the_measured_runs():
         except (Skip, MLSysError):
             continue
         formats.add(inputs.precision.name)
+        for name, values in chosen.items():
+            values.add(getattr(inputs, name).name)
         for name, values in seen.items():
             values.add(getattr(inputs, name))
     assert {name: (min(values), max(values)) for name, values in seen.items()} == dict(MEASURED)
     assert formats == set(MEASURED_FORMATS)
+    assert {name: tuple(values) for name, values in chosen.items()} == dict(MEASURED_CHOICES)
+
+
+def test_constants_of_another_device_are_named_and_have_the_wide_band():
+    own, other = (
+        solve(calibration=c) for c in (Calibrations.H100_Megatron, Calibrations.B200_Megatron)
+    )
+    assert (own.band, own.outside) == ("family", ())
+    assert other.band == "unseen"
+    (sentence,) = other.outside
+    assert "B200" in sentence
+    assert "H100" in sentence

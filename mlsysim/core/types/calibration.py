@@ -150,6 +150,8 @@ class Calibration(Banded):
     unseen_band_low, unseen_band_high : float or None
         The same for systems that no run was measured on: each family predicted by constants that
         were fitted without it.
+    device : str
+        The one device that the runs used; empty where `machine` stands for all devices of a kind.
     """
 
     machine: Machine
@@ -159,6 +161,7 @@ class Calibration(Banded):
     family_band_high: float | None = number(default=None)
     unseen_band_low: float | None = number(default=None)
     unseen_band_high: float | None = number(default=None)
+    device: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,7 +15,14 @@ from mlsysim.core.types import Accelerator, Calibration, Machine, Software, Sour
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines, machine_for
 
-__all__ = ["MEASURED", "MEASURED_FORMATS", "Calibrations", "calibration_for", "calibration_of"]
+__all__ = [
+    "MEASURED",
+    "MEASURED_CHOICES",
+    "MEASURED_FORMATS",
+    "Calibrations",
+    "calibration_for",
+    "calibration_of",
+]
 
 _UNSEEN = (0.802, 1.349)
 """Measured over predicted for systems that no run was measured on."""
@@ -58,6 +65,12 @@ MEASURED: Mapping[str, tuple[float, float]] = {
     "virtual_stages": (1, 12),
 }
 """The least and the most that any measured run had of each."""
+MEASURED_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "schedule": ("1f1b",),
+    "optimizer": ("adamw",),
+    "cp_kind": ("ring",),
+}
+"""What measured runs had of levers that are chosen by name."""
 MEASURED_FORMATS = ("fp16", "bf16", "fp8", "fp4")
 """Number formats of the measured runs."""
 

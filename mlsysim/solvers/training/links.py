@@ -295,15 +295,17 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
     forward pass, and again for the backward pass unless they are kept.
     """
     gathers = where(i.zero_stage >= 3, where(i.reshard_after_forward > 0, 2, 1), 0)
+    # A device may hold a stage and its mirror image; a microbatch passes through one of them.
+    layers = (1 + i.schedule.bidirectional) * w.stage_layers
     parts = []
     for group in _replicas(i, w):
         way = ring(i, links, group.shards, group.stride)
-        layer = group.parameters / w.stage_layers
+        layer = group.parameters / layers
         gather = f.all_gather_time(
             layer * i.precision.training_bytes, group.shards, way.bandwidth, way.latency
         )
         scatter = f.reduce_scatter_time(
-            group.trained / w.stage_layers * gradient_bytes / i.gradient_compression,
+            group.trained / layers * gradient_bytes / i.gradient_compression,
             group.shards,
             way.bandwidth,
             way.latency,

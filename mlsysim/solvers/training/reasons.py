@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.units import dress, format_number
-from mlsysim.registry.calibration.machines import WITHOUT_RUNS, machine_for
-from mlsysim.registry.calibration.training import MEASURED, MEASURED_FORMATS
+from mlsysim.registry.calibration.machines import WITHOUT_RUNS, Machines, machine_for
+from mlsysim.registry.calibration.training import (
+    MEASURED,
+    MEASURED_CHOICES,
+    MEASURED_FORMATS,
+)
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import training_work
 
-__all__ = ["outside", "reasons"]
+__all__ = ["fitted_elsewhere", "outside", "reasons"]
 
 
 def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
@@ -34,6 +38,14 @@ def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
     return found
 
 
+def fitted_elsewhere(i: TrainingInputs) -> str:
+    """Return the device or the kind of devices that the constants belong to, if it is another."""
+    c, usual = i.calibration, machine_for(i.device.generation, i.device.name)
+    if c.device:
+        return "" if c.device == i.device.name else c.device
+    return c.machine.name if c.machine is not usual and c.machine in tuple(Machines) else ""
+
+
 def outside(i: TrainingInputs) -> list[str]:
     """Say where a plan lies outside everything that was measured."""
     found = []
@@ -43,10 +55,15 @@ def outside(i: TrainingInputs) -> list[str]:
             found.append(f"{name} = {value:,} is below {least:,}, the least of any measured run")
         elif value > most:
             found.append(f"{name} = {value:,} is above {most:,}, the most of any measured run")
+    for name, known in MEASURED_CHOICES.items():
+        if (chosen := getattr(i, name).name) not in known:
+            found.append(f'no measured run had {name}="{chosen}"')
     if i.precision.name not in MEASURED_FORMATS:
         found.append(f"no measured run computed in {i.precision.name}")
     if machine_for(i.device.generation, i.device.name) in WITHOUT_RUNS:
         found.append(f"no run was measured on {i.device.name}")
+    if other := fitted_elsewhere(i):
+        found.append(f"the constants are those of {other}, and the device is {i.device.name}")
     return found
 
 

@@ -33,7 +33,7 @@ from mlsysim.solvers.arguments import (
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.training.inputs import RULES, TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
-from mlsysim.solvers.training.reasons import outside, reasons
+from mlsysim.solvers.training.reasons import fitted_elsewhere, outside, reasons
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training.textbook import textbook_step
 
@@ -276,8 +276,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
-        if not inputs.model.plain_attention:
-            # No run with a limited reach or with states is in our table.
+        if fitted_elsewhere(inputs) or not inputs.model.plain_attention:
+            # No run with a limited reach or with states is in our table either.
             constants = replace(constants, basis="unseen")
         return inputs.but(calibration=constants)
 
