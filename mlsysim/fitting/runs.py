@@ -24,6 +24,10 @@ _DEFAULTS = {
 }
 
 
+_SLOWEST = 30
+"""How many times the prediction a step may take, before its row is taken for a mistake."""
+
+
 @dataclass(frozen=True)
 class Run:
     """One measured run.
@@ -99,6 +103,12 @@ def _run(row: Row, base: Calibration | None) -> Run:
             f"step_time_s = {measured:g} is faster than the device can be: its arithmetic alone "
             f"would need {share:.0%} of the peak rate; check the batch size, the number of "
             "devices and the time"
+        )
+    if measured > _SLOWEST * run.predicted:
+        raise Skip(
+            f"step_time_s = {measured:g} is {measured / run.predicted:.0f} times the prediction, "
+            f"and more than {_SLOWEST} times is no run of this plan: check the unit, which is "
+            "seconds, and the batch size"
         )
     return run
 

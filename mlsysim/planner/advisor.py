@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -24,7 +25,7 @@ from mlsysim.planner.diagnosis import diagnose
 from mlsysim.planner.goals import GOALS, Goal
 from mlsysim.planner.plans import Plans, front
 from mlsysim.planner.search import Search
-from mlsysim.planner.space import LEVERS, divisors
+from mlsysim.planner.space import LEVERS
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice, Portion, Switch, is_axis
@@ -194,7 +195,7 @@ def advise(
     ...     cp_size=1,
     ... )
     >>> advice.configuration["tp_size"]
-    1
+    2
     >>> advice.best.feasible
     True
     """
@@ -254,7 +255,11 @@ def advise(
         executor=executor,
         report=None if progress is False else reporter(progress),
     )
-    parts = [part for item in fleets for part in _parts(item)] if goal == "fewest_devices" else []
+    parts = (
+        [part for item in fleets for part in _parts(item, batches)]
+        if goal == "fewest_devices"
+        else []
+    )
     search = replace(some, optional=frozenset(item.name for item in parts))
     plans = search.run([*fleets, *parts], batches)
     best, chosen = plans.result(0), plans.configuration(0)
@@ -280,11 +285,17 @@ def _fastest(plans: Plans) -> float:
     return float(plans["token_throughput"].to("token/s").magnitude.max())
 
 
-def _parts(fleet: Fleet) -> list[Fleet]:
-    """Return fleets of some of the nodes: every number that divides theirs."""
+def _parts(fleet: Fleet, batches: Sequence[int]) -> list[Fleet]:
+    """Return fleets of some of the nodes.
+
+    Groups and replicas share the devices and the batch evenly, so their numbers are made of the
+    prime factors of both; others are not tried.
+    """
+    whole = fleet.count * math.prod(batches)
     return [
-        replace(fleet, name=f"{count} of {fleet.name}", count=count)
-        for count in divisors(fleet.count)[:-1]
+        replace(fleet, name=f"{count} nodes of {fleet.name}", count=count)
+        for count in range(1, fleet.count)
+        if whole ** count.bit_length() % count == 0
     ]
 
 

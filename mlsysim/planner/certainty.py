@@ -107,8 +107,8 @@ def odds(result: DistributedResult, against: DistributedResult) -> Odds:
     ...     tp_size=8,
     ...     pp_size=4,
     ... )
-    >>> few = DistributedSolver.solve(microbatch_count=8, **job)
-    >>> many = DistributedSolver.solve(microbatch_count=32, **job)
+    >>> few = DistributedSolver.solve(microbatch_count=4, **job)
+    >>> many = DistributedSolver.solve(microbatch_count=16, **job)
     >>> odds(many, few).probability > 0.5
     True
     """

@@ -111,7 +111,7 @@ def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:
     >>> few = DistributedSolver.solve(microbatch_count=4, **job)
     >>> many = DistributedSolver.solve(microbatch_count=16, **job)
     >>> print(contrast(few, many))
-    37.6% slower: bubble +1.2 s
+    37.5% slower: bubble +1.2 s
     """
     for name, value in (("result", result), ("against", against)):
         if not isinstance(value, DistributedResult):

@@ -159,7 +159,9 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
     value, reached = search.nearest(plain_target)
     limit, strength = _limit(question.changed(place, value), field, by)
     stopped = f"; there it depends most on {limit} (elasticity {strength:.2g})" if limit else ""
-    if search.flat:
+    if len(search.samples) == 1:
+        stopped = "; every other value that was tried is refused, or the job cannot run with it"
+    elif search.flat:
         stopped = "; it does not depend on it here"
     elif search.refused:
         stopped += "; values with which it cannot run do not count"

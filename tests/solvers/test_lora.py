@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlsysim import DistributedSolver, Models, Systems, sweep
+from mlsysim import ConfigError, DistributedSolver, Models, Systems, sweep
 
 # Llama 3 8B, rank 16, all matrices of the layers: 32 x 16 x (4 x 4096 for the inputs of attention's
 # four matrices, of which the output has 4096 columns more; 4096 + 2 x 1024 for the outputs of the
@@ -78,3 +78,10 @@ def test_ranks_are_swept():
     table = sweep(DistributedSolver, **JOB | {"lora_rank": [None, 4, 16]})
     steps = [solve(lora_rank=rank).step_latency_total.to("s").magnitude for rank in (None, 4, 16)]
     assert list(table["step_latency_total"].to("s").magnitude) == pytest.approx(steps)
+
+
+def test_a_rank_above_that_of_the_matrices_is_refused():
+    assert solve(lora_rank=4096).feasible is not None
+    with pytest.raises(ConfigError, match="hidden_dim") as fault:
+        solve(lora_rank=4097)
+    assert fault.value.argument == "lora_rank"

@@ -91,3 +91,21 @@ def test_schedules_are_swept():
     table = sweep(DistributedSolver, **JOB | {"schedule": ["1f1b", "zb-h1", "dualpipe"]})
     alone = [bubble(schedule=kind) for kind in ("1f1b", "zb-h1", "dualpipe")]
     assert list(table["pipeline_bubble_latency"].to("s").magnitude) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(("zero_stage", "once_more"), [(2, 0.05), (3, 1e-9)])
+def test_a_microbatch_passes_one_of_a_devices_two_stages(zero_stage, once_more):
+    """So its weights are gathered, and its gradients scattered, as often as with one stage.
+
+    With ZeRO-2, both stages' weights are also gathered once per step.
+    """
+    job = {
+        "fleet": Systems.Clusters.Research_256,
+        "batch_size": 512,
+        "zero_stage": zero_stage,
+        "gradient_overlap": 0.0,
+    }
+    one, both = (solve(**job, schedule=kind) for kind in ("1f1b", "dualpipe"))
+    more = (both.dp_communication_latency / one.dp_communication_latency).to("").magnitude
+    assert more == pytest.approx(1, abs=once_more)
+    assert (more > 1 + 1e-6) == (zero_stage == 2)

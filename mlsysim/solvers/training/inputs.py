@@ -239,6 +239,14 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         ParallelismError,
     ),
     Rule(
+        "lora_rank",
+        lambda i: i.adapter_rank <= i.model.hidden_dim,
+        lambda i: (
+            f"lora_rank = {i.lora_rank} is more than hidden_dim = {i.model.hidden_dim}, the rank "
+            "that the matrices themselves have: choose a smaller one, such as 16"
+        ),
+    ),
+    Rule(
         "tp_size",
         lambda i: i.model.split_heads % i.tp_size == 0,
         lambda i: (
