@@ -319,11 +319,17 @@ def test_what_is_stopped_leaves_no_folder(tmp_path, monkeypatch):
 
 
 SWEPT = """
-import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 import numpy as np
 from mlsysim import DistributedSolver, Models, Systems, sweep
+
+def wait(done, total):
+    # So that the sweep is not over before the signal comes, however busy the machine is.
+    print(done, flush=True)
+    time.sleep(60)
+
 
 if __name__ == "__main__":
     sweep(
@@ -336,7 +342,7 @@ if __name__ == "__main__":
         microbatch_count=[4, 8, 16, 32, 64],
         invalid="mark",
         executor=partial(ProcessPoolExecutor, 2),
-        progress=lambda done, total: print(done, flush=True),
+        progress=wait,
     )
 """
 
