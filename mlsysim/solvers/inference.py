@@ -52,6 +52,7 @@ def inference_device(
         head=i.wide_gemm_efficiency * i.wide_peak_rate,
         wide_rate=i.wide_peak_rate,
         attention_efficiency=c.attention_efficiency,
+        state_efficiency=c.state_efficiency,
         memory=c.memory_efficiency * i.device.memory.bandwidth,
         weight_bytes=each if stated is None else stated_bytes(stated.feed_forward, each),
         activation_bytes=activation_bytes,

@@ -41,6 +41,8 @@ class Device:
     """Peak arithmetic rate in the wide format, in which attention runs."""
     attention_efficiency: Value
     """Share of it that attention reaches."""
+    state_efficiency: Value
+    """Share of it that linear attention reaches."""
     memory: Value
     """Bandwidth at which weights and activations stream."""
     weight_bytes: Value
@@ -219,17 +221,19 @@ def attention_time(
     if isinstance(a, LinearAttention):
         chunk = 0 if decode else minimum(a.chunk, context)
         flops = tokens * state_flops(a, chunk, c) / tp
+        # A single token updates the states without a scan.
+        reached = d.attention_efficiency if decode else d.state_efficiency
+        return f.compute_time(flops, d.wide_rate, reached)
+    indexed, share = context, where(skips > 0, model.attended_fraction, 1)
+    if decode:
+        attended = context if a.reach is None else a.reach.attended(context)
+        flops = f.layer_score_flops(tokens, attended, a.heads, a.decode_dim, tp, 1, c)
     else:
-        indexed, share = context, where(skips > 0, model.attended_fraction, 1)
-        if decode:
-            attended = context if a.reach is None else a.reach.attended(context)
-            flops = f.layer_score_flops(tokens, attended, a.heads, a.decode_dim, tp, 1, c)
-        else:
-            part = where(skips > 0, attention_share(model, a, context), 1)
-            flops = f.layer_score_flops(tokens, context, a.heads, a.head_dim, tp, part, c)
-            indexed = context * share
-        if isinstance(a.reach, TopKeys):
-            flops = flops + c * tokens * indexed * a.reach.heads * a.reach.head_dim / tp
+        part = where(skips > 0, attention_share(model, a, context), 1)
+        flops = f.layer_score_flops(tokens, context, a.heads, a.head_dim, tp, part, c)
+        indexed = context * share
+    if isinstance(a.reach, TopKeys):
+        flops = flops + c * tokens * indexed * a.reach.heads * a.reach.head_dim / tp
     return f.compute_time(flops, d.wide_rate, d.attention_efficiency)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from mlsysim.core.errors import shown
 from mlsysim.core.types import (
@@ -13,6 +13,7 @@ from mlsysim.core.types import (
     Accelerator,
     Calibration,
     Fleet,
+    LinearAttention,
     NetworkFabric,
     Node,
     Software,
@@ -246,7 +247,7 @@ def arguments(row: Row, calibration: Calibration | None = None) -> dict[str, Any
     fused = bool(row.number("flash_attention") or 0)
     model = _model(row)
     return {
-        "calibration": _calibration(row, calibration),
+        "calibration": _calibration(_recipe(row, model), calibration),
         "model": model,
         "fleet": _fleet(row, None),
         "batch_size": batch,
@@ -293,6 +294,34 @@ def _spread(row: Row, model: TransformerModel, devices: int) -> int:
         return 1
     experts = model.experts or 1
     return max(n for n in range(1, min(_WIDEST, devices) + 1) if devices % n == experts % n == 0)
+
+
+_Switches: TypeAlias = tuple[str, str, str]
+_USUAL: Mapping[str, tuple[_Switches, _Switches]] = {
+    "hopper": (("", "", "1"), ("", "node", "")),
+    "blackwell": (("attention", "node", ""), ("step", "node", "1")),
+}
+"""What most of Megatron-Bridge's recipes for experts switch on (graphs, dispatch, overlap of
+exchanges), by generation of the device: up to release 0.4, and in 0.5. Counted over the recipes
+that our table names."""
+
+
+def _recipe(row: Row, model: TransformerModel) -> Row:
+    """Return a run with the switches of its framework's usual recipe where it names none.
+
+    Only the table of release 0.5 leaves the use of Megatron's FSDP open. In that release too, the
+    recipes of models with states launch layers, not whole steps.
+    """
+    if model.moe_layers == 0 or row.text("recipe") or not row.group.startswith("megatron_bridge"):
+        return row
+    generation = accelerator_named(row.text("hardware")).generation
+    if generation is None or generation not in _USUAL:
+        return row
+    plain = not any(isinstance(group.attention, LinearAttention) for group in model.groups)
+    latest = plain and re.search(r"FSDP\s*;", row.text("note")) is not None
+    usual = _USUAL[generation][latest]
+    switches = zip(("graphs", "dispatch", "exchange_overlap"), usual, strict=True)
+    return replace(row, cells={**row.cells, **dict(switches)})
 
 
 def _calibration(row: Row, given: Calibration | None) -> Calibration:

@@ -30,6 +30,7 @@ from mlsysim.core.types import (
     TopKeys,
     TransformerModel,
 )
+from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.solvers.work import (
     attention_parameters,
     attention_sides,
@@ -289,6 +290,21 @@ def test_a_state_does_not_grow_with_the_context():
         assert math.isnan(value.magnitude)
     each = a.state_bytes_per_sequence("fp16").to("byte").magnitude
     assert short.kv_cache_size.to("byte").magnitude == 8 * each
+
+
+def test_scans_of_states_run_at_a_rate_of_their_own():
+    """Forward once, and 2.5 times as many operations backward, as fused attention has."""
+    constants = calibration_for(FLEET.node.accelerator)
+    job = {"model": NETWORKS["Mamba-2 2.7B"], "fleet": FLEET, "batch_size": 256, "seq_len": 4_096}
+    fast, slow = (
+        DistributedSolver.solve(
+            **job, precision="bf16", calibration=constants.but(state_efficiency=share)
+        ).compute_latency
+        for share in (0.02, 0.01)
+    )
+    forward = 4_096 * token_flops(job["model"], 4_096, 2).score / (989.4e12 * 0.02)
+    by_hand = forward * (1 + 2.5 / constants.machine.attention_backward)
+    assert (slow - fast).to("s").magnitude == pytest.approx(by_hand, rel=1e-3)
 
 
 def test_states_are_read_and_written():

@@ -114,6 +114,27 @@ def test_the_framework_of_a_run(run, software):
     assert training.software_of(Row(RUN | run)) is software
 
 
+@pytest.mark.parametrize(
+    ("change", "layer", "expert", "overlaps", "by_node"),
+    [
+        # Up to release 0.4 of Megatron-Bridge, a recipe's table says whether FSDP was used.
+        ({"note": "EP 8; FSDP 0; "}, False, False, True, 0),
+        ({"note": "EP 8; FSDP ; "}, False, False, False, 1),
+        ({"hardware": "B200-SXM", "note": "EP 8; FSDP 0; "}, True, False, False, 1),
+        ({"hardware": "B200-SXM", "note": "EP 8; FSDP ; "}, True, True, True, 1),
+        ({"hardware": "B200-SXM", "recipe": "Megatron-Bridge v0.3.0"}, False, False, False, 0),
+        ({"hardware": "B200-SXM", "group": "nemo_2407"}, False, False, False, 0),
+    ],
+)
+def test_a_run_without_a_recipe_has_the_usual_one(change, layer, expert, overlaps, by_node):
+    run = {"model": "Qwen3_30B_a3B", "group": "megatron_bridge_moe", "n_gpus": "8"}
+    software = training.arguments(Row(RUN | run | change))["calibration"].software
+    assert (software.layer_launch.magnitude == 0) == layer
+    assert (software.expert_launch.magnitude == 0) == expert
+    assert (software.exchange_overlap > 0) == overlaps
+    assert software.copies_per_node == by_node
+
+
 def test_nearly_every_run_has_a_framework(rows):
     found = [training.software_of(row) for row in rows]
     assert {item.name for item in found if item} <= {row.name for row in Frameworks}

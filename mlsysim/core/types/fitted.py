@@ -50,11 +50,15 @@ class Rates(Entry):
     ----------
     gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
         Share of the peak rate that large matrix products reach, per format.
+    state_efficiency : float
+        Share of the 16-bit peak rate that the scans of linear attention and state-space layers
+        reach over a whole sequence.
     """
 
     gemm_efficiency: float = number(most=1)
     gemm_efficiency_fp8: float = number(most=1)
     gemm_efficiency_fp4: float = number(most=1)
+    state_efficiency: float = number(default=0.0156, most=1)
 
     def gemm(self, precision: str) -> Value:
         """Share of the peak rate that large matrix products reach in a number format."""

@@ -15,7 +15,7 @@ from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Machine, Source
 from mlsysim.registry.sources.repositories import BEKMAN_ACCELERATORS
 
-__all__ = ["MACHINE_PRIOR", "WITHOUT_RUNS", "Machines", "machine_for"]
+__all__ = ["MACHINE_PRIOR", "STATES", "WITHOUT_RUNS", "Machines", "machine_for"]
 
 _PRIOR = Source(
     title="Population of machines",
@@ -39,10 +39,18 @@ _KERNELS = Source(
     note="the best product of any shape, of which training reaches 0.86: the mean of A100, H100, "
     "B200 and B300, whose runs are known (0.89, 0.86, 0.74, 0.95)",
 )
+STATES = Source(
+    title="Fitted by tools/calibrate_states.py",
+    locator="calibrate rows of measurements/training.csv whose model has linear attention",
+    checked="2026-11-22",
+    note="one value for all machines: H100, B200, GB200, B300 and GB300 alone would have 0.012 to "
+    "0.02; check rows were not seen",
+)
 MACHINE_PRIOR: dict[str, float] = {
     "gemm_efficiency": 0.75,
     "gemm_efficiency_fp8": 0.65,
     "gemm_efficiency_fp4": 0.55,
+    "state_efficiency": 0.0156,
     "memory_efficiency": 0.8,
     "attention_efficiency": 0.5,
     "attention_half": 500.0,
@@ -63,7 +71,7 @@ def _machine(
     return Machine(
         name=name,
         source=_PRIOR,
-        field_sources=dict.fromkeys([*told, *population], _FIT),
+        field_sources=dict.fromkeys([*told, *population], _FIT) | {"state_efficiency": STATES},
         estimated=frozenset(MACHINE_PRIOR) - frozenset(told),
         **{**MACHINE_PRIOR, **population, **told},
     )
@@ -77,7 +85,7 @@ def _from_kernels(name: str, best: float, best_fp8: float | None = None) -> Mach
     return Machine(
         name=name,
         source=_PRIOR,
-        field_sources=dict.fromkeys(told, _KERNELS),
+        field_sources=dict.fromkeys(told, _KERNELS) | {"state_efficiency": STATES},
         estimated=frozenset(MACHINE_PRIOR),
         **{**MACHINE_PRIOR, **told},
     )

@@ -16,6 +16,7 @@ from mlsysim.core.fields import units_of
 from mlsysim.core.types import Accelerator, Generation, ServingCalibration, Source
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.kernels import ProductCalibrations
+from mlsysim.registry.calibration.machines import STATES
 
 __all__ = ["ServingCalibrations", "pass_calibration_for", "serving_calibration_for"]
 
@@ -62,6 +63,7 @@ _CONSTANTS: dict[str, float] = {
     "gemm_efficiency": 0.7,
     "gemm_efficiency_fp8": 0.6,
     "gemm_efficiency_fp4": 0.5,
+    "state_efficiency": 0.0156,
     "attention_efficiency": 0.4,
     "memory_efficiency": 0.88,
     "kv_efficiency": 0.7,
@@ -78,6 +80,7 @@ _CONSTANTS: dict[str, float] = {
     "reserved_output": 1.0,
 }
 _STATED = {
+    "state_efficiency": STATES,
     "hidden_bytes": _COUNTED,
     "ffn_bytes": _COUNTED,
     "pass_tokens": _DEFAULTS,

@@ -240,6 +240,7 @@ def _device(i: TrainingInputs) -> Device:
             s.attention_speed * f.attention_share(length, m.attention_efficiency, m.attention_half),
             i.wide_gemm_efficiency,
         ),
+        state_efficiency=m.state_efficiency,
         memory=m.memory_efficiency * i.device.memory.bandwidth,
         weight_bytes=each,
         activation_bytes=each,

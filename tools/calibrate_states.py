@@ -1,0 +1,82 @@
+"""Fit how fast the scans of linear attention run: ``python -m tools.calibrate_states``.
+
+Reads the runs of models with such layers in ``measurements/training.csv``, which
+``python -m tools.calibrate`` leaves out: all other constants stand as they are. Only rows marked
+``calibrate`` are fitted; errors grow less than in proportion beyond a tenth. Prints the constant,
+what each machine alone would have, and the errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from mlsysim.core.errors import MLSysError
+from mlsysim.core.types.attention import LinearAttention
+from mlsysim.solvers import DistributedSolver
+from mlsysim.validation import training
+from mlsysim.validation.rows import Row, Skip, read_rows
+
+DATA = Path(__file__).parents[1] / "measurements/training.csv"
+LEAST, MOST = 0.002, 0.5
+
+
+def runs(split: str) -> list[Row]:
+    """Return the runs of one split whose model has linear attention."""
+    found = []
+    for row in read_rows(DATA):
+        if row.text("split") != split:
+            continue
+        try:
+            model = training.arguments(row)["model"]
+        except (Skip, MLSysError):
+            continue
+        if any(isinstance(group.attention, LinearAttention) for group in model.groups):
+            found.append(row)
+    return found
+
+
+def errors(rows: Sequence[Row], efficiency: float) -> NDArray[np.float64]:
+    """Return the logarithms of predicted over measured with a constant for all machines."""
+    found = []
+    for row in rows:
+        given = training.arguments(row)
+        constants = given["calibration"]
+        machine = replace(constants.machine, state_efficiency=efficiency)
+        given["calibration"] = replace(constants, machine=machine)
+        step = DistributedSolver.solve(**given).step_latency_total
+        found.append(np.log(step.to("s").magnitude / training.measured(row)))
+    return np.array(found)
+
+
+def fit(rows: Sequence[Row]) -> float:
+    """Return the constant with the least softened error."""
+
+    def loss(log: float) -> float:
+        return float(np.sum(np.sqrt(1 + (errors(rows, np.exp(log)) / 0.1) ** 2)))
+
+    found = minimize_scalar(loss, bounds=(np.log(LEAST), np.log(MOST)), method="bounded")
+    return float(np.exp(found.x))
+
+
+def main() -> None:
+    """Print the constant and the errors."""
+    rows = runs("calibrate")
+    best = fit(rows)
+    print(f"state_efficiency {best:.3g}")
+    for name in sorted({row.text("hardware") for row in rows}):
+        own = [row for row in rows if row.text("hardware") == name]
+        print(f"  {name}: {fit(own):.3g} (n={len(own)})")
+    for split in ("calibrate", "check"):
+        percent = 100 * np.expm1(errors(runs(split), best))
+        mean, bias = np.abs(percent).mean(), percent.mean()
+        print(f"{split}: n={percent.size} mean {mean:.1f} bias {bias:+.1f}")
+
+
+if __name__ == "__main__":
+    main()
