@@ -42,6 +42,7 @@ from mlsysim.solvers.training.work import (
     answer,
     bubble_time,
     in_mean_layer,
+    orthogonalization,
     training_work,
 )
 from mlsysim.solvers.work import by_blocks, inner_width, mean_over, mean_over_attention
@@ -142,7 +143,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     once = exposed_reduction + exposed_weights
     updated = w.trained_common / w.shards + w.trained_experts / w.expert_shards
     # The two copies of a stage share the update where replicas do.
-    updated = updated / where(i.zero_stage >= 1, 1 + i.schedule.bidirectional, 1)
+    sharing = where(i.zero_stage >= 1, w.copies, 1)
+    updated = updated / sharing
     # The constant was fitted to runs with Adam.
     own_bytes, adam_bytes = (
         f.update_bytes(
@@ -154,10 +156,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         for state in (i.optimizer.state_bytes, i.conventions.moment_bytes)
     )
     update_size = updated * s.optimizer_bytes * own_bytes / adam_bytes
-    orthogonal = f.orthogonalization_flops(
-        updated, i.model.hidden_dim, i.optimizer.iterations, i.conventions.flops_per_mac
-    )
-    update = f.memory_time(update_size, d.memory) + orthogonal / d.product
+    # Newton-Schulz iterations stay in the wide format, whatever that of the products.
+    orthogonal = orthogonalization(i, w) / sharing / d.head
+    update = f.memory_time(update_size, d.memory) + orthogonal
     step = passes + transfer + bubble + once + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
