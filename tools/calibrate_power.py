@@ -3,7 +3,7 @@
 Run ``python -m tools.calibrate_power``. Only rows marked ``calibrate`` in
 ``measurements/energy.csv`` are read, and of these only power at the measured rate: an error of the
 predicted time does not get into the constants. Errors are relative, those of odd runs count less (a
-Huber loss). The band is that of energy per token, of each model by constants that were fitted on
+Huber loss). The band is that of energy per token, of each model by constants that were fitted to
 the others.
 """
 

@@ -383,6 +383,6 @@ def _several(name: str, value: Any) -> list[Any]:
     if not values:
         raise ConfigError(f"{name} is empty: give a value, or several", argument=name)
     found = [kind.admit(name, item) for item in values]
-    if name == "schedule":
+    if name in ("schedule", "recompute"):
         return [item.name for item in found]
     return [item.item() if hasattr(item, "item") else item for item in values]

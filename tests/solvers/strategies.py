@@ -309,6 +309,6 @@ def steps(draw):
         "recompute": draw(st.sampled_from(["none", "selective", "full"])),
         "attention": draw(st.sampled_from(["fused", "unfused"])),
         "efficiency": efficiency,
-        "calibration": draw(st.sampled_from([None, *Calibrations])),
+        "calibration": None if efficiency else draw(st.sampled_from([None, *Calibrations])),
         "gradient_overlap": None if efficiency else draw(st.sampled_from([None, 0.7])),
     }
