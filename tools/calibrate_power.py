@@ -30,7 +30,7 @@ Runs = list[tuple[Row, Drawn]]
 
 
 def runs() -> dict[str, Runs]:
-    """Return the rows to fit on with their work, by calibration."""
+    """Return the rows to fit to, with their work, by calibration."""
     found: dict[str, Runs] = {}
     for row in read_rows(DATA):
         if row.text("split") == "calibrate":

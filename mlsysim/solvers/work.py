@@ -50,6 +50,7 @@ __all__ = [
     "stored_weights",
     "sum_of",
     "token_flops",
+    "tower_parameters",
     "weights_read",
 ]
 
@@ -403,9 +404,21 @@ def _by_format(
     )
 
 
+def tower_parameters(model: TransformerModel) -> Value:
+    """Return the parameters of the vision tower; 0 without one."""
+    return 0 * model.parameters if model.vision is None else model.vision.network.parameters
+
+
 def weights_read(model: TransformerModel, stored: Precision, tokens: Value) -> Value:
-    """Return the bytes of the weights that a pass over a number of tokens reads."""
+    """Return the bytes of the weights that a pass over a number of tokens reads.
+
+    Those of a vision tower are read by its own pass.
+    """
     read = stored_weights(model, stored)
+    if model.vision is not None:
+        formats = model.formats
+        each = stated_bytes(None if formats is None else formats.feed_forward, stored_bytes(stored))
+        read = read - tower_parameters(model) * each
     for group in model.groups:
         block = group.feed_forward
         if isinstance(block, Experts):
