@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, is_zero
+from mlsysim.core.numeric import Value, first_known, is_zero, where
 from mlsysim.core.types import VisionTower
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.layer import Device, Products
@@ -43,13 +43,14 @@ def tower_flops(tower: VisionTower, images: Value) -> Value:
 def tower_traffic(tower: VisionTower, images: Value, each: Value) -> Value:
     """Return the bytes that its forward pass moves, with elements of `each` bytes."""
     network = tower.network
-    return f.fixed_shape_traffic(
+    moved = f.fixed_shape_traffic(
         first_known(network.dense_parameters, network.parameters),
         network.gathered_parameters,
         network.activations_per_sample,
         images,
         each,
     )
+    return where(images > 0, moved, 0 * moved)  # weights are read only if there is an image
 
 
 def tower_pass(d: Device, tower: VisionTower, images: Value, tp: Value) -> Products:

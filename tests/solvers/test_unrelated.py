@@ -34,6 +34,7 @@ EXPERTS = {
     "precision": "bf16",
     "sequence_parallel": True,
 }
+SEEING = DENSE | {"model": Models.Gemma3_27B, "cp_size": 1, "pp_size": 2}
 MEMORY = ("weights", "gradient", "optimizer", "activation", "working")
 TIME = {name.removesuffix("_latency").removesuffix("_communication"): name for name in PARTS}
 # What replicas exchange hides under a pass: as a pass grows or shrinks, so does what is hidden.
@@ -76,6 +77,7 @@ MOVES = [
     (DENSE, {"virtual_stages": 2}, {"pp", "pipeline_bubble", "activation"}),
     (DENSE, {"first_stage_layers": 19}, set(TIME) | set(MEMORY) - {"working"}),
     (DENSE, {"last_stage_layers": 19}, set(TIME) | set(MEMORY) - {"working"}),
+    (SEEING, {"images": 8}, PASS | {"compute", "activation"}),
     (EXPERTS, {"exchange_overlap": 0.9}, {"dp", "ep"}),
     (EXPERTS, {"dispatch_precision": "fp8"}, {"dp", "ep"}),
     (EXPERTS, {"expert_nodes": 1}, {"dp", "ep"}),

@@ -545,5 +545,6 @@ def orthogonalization_flops(
     (2 (2 n m^2 + m^3) operations per iteration, at most 6 n m^2),
     https://kellerjordan.github.io/posts/muon/
     """
-    short, long = minimum(rows, columns), maximum(rows, columns)
-    return flops_per_mac * iterations * short * short * (2 * long + short)
+    shorter = minimum(rows, columns)
+    longer = maximum(rows, columns)
+    return flops_per_mac * iterations * shorter**2 * (2 * longer + shorter)

@@ -71,6 +71,7 @@ class TrainingInputs(DeviceInputs):
     gradient_overlap: Value
     """NaN where the calibration's apply."""
     seq_len: Value = default(lambda i: i.model.seq_len)
+    images: Value
     efficiency: Value
     calibration: Calibration = default(lambda i: calibration_for(i.device))
     dispatch_precision: Precision = default(lambda i: i.wide_precision)

@@ -22,6 +22,7 @@ from mlsysim.solvers.layer import (
     up_projections,
 )
 from mlsysim.solvers.power import flops_share
+from mlsysim.solvers.tower import tower_of, tower_pass
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
@@ -43,6 +44,7 @@ from mlsysim.solvers.training.work import (
     bubble_time,
     in_mean_layer,
     orthogonalization,
+    tower_passes,
     training_work,
 )
 from mlsysim.solvers.work import by_blocks, inner_width, mean_over, mean_over_attention
@@ -105,26 +107,48 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     if not is_zero(i.model.mtp_layers):
         extra = per_layer + (3 - i.frozen) * _joined(d, i, w.own_tokens).time + head_time
         head_time = head_time + i.model.mtp_layers * extra
-    # The longest stage sets the pace, or the last one with the head.
+    # The longest stage sets the pace, or the last one with the head, or the first with the tower.
     both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
     last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
     last_head = where(both, head_time / 2, head_time)
-    by_last = last_layers * per_layer + last_head >= w.stage_layers * per_layer
+    last_time = last_layers * per_layer + last_head
     whole_model = i.model.layers * per_layer + head_time
+    seen = _seen(i, d, w.own_sequences, i.tp_size)
+    if seen is not None:
+        tower = tower_passes(i) * seen.time
+        last_tower = where(both, 1 / 2, where(i.pp_size > 1, 0, 1))
+        last_time, whole_model = last_time + last_tower * tower, whole_model + tower
+    by_last = last_time >= w.stage_layers * per_layer
     layers = where(by_last, last_layers, w.stage_layers)
     head_share = where(by_last, last_head / head_time, 0)
-    head_time = head_share * head_time
-    busiest = layers * per_layer + head_time
+    around = head_share * head_time
+    busiest = layers * per_layer + around
+    if seen is not None:
+        tower_share = where(by_last, last_tower, 0)
+        first_time = w.layout.first * per_layer + tower
+        others_time = busiest + tower_share * tower
+        by_first = (first_time > others_time) & (i.pp_size > 1) & (i.schedule.bidirectional == 0)
+        layers = where(by_first, w.layout.first, layers)
+        head_share = where(by_first, 0, head_share)
+        tower_share = where(by_first, 1, tower_share)
+        around = head_share * head_time + tower_share * tower
+        busiest = layers * per_layer + around
     passes = count * busiest
     # The busiest stage waits for the passes through the others.
     others = maximum(1, i.pp_size - 1)
     layers_there, head_there = (i.model.layers - layers) / others, (1 - head_share) / others
+    forward_there = layers_there * layer.forward + head_there * logits.time
+    weights_there = layers_there * layer.weights + head_there * (1 - i.frozen) * logits.time
+    if seen is not None:
+        tower_there = (1 - tower_share) / others * seen.time
+        forward_there = forward_there + tower_there
+        weights_there = weights_there + (1 - i.frozen) * tower_there
     bubble = bubble_time(
         i,
         f.pipeline_fill_time(whole_model, busiest, i.virtual_stages),
         (whole_model - busiest) / others,
-        layers_there * layer.forward + head_there * logits.time,
-        layers_there * layer.weights + head_there * (1 - i.frozen) * logits.time,
+        forward_there,
+        weights_there,
     )
     transfer = stage_transfer_time(i, w, links)
 
@@ -182,13 +206,16 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         context=whole(context_time),
         experts=whole(experts_time),
     )
+    around_streamed = 3 * logits.memory + loss
+    if seen is not None:
+        around_streamed = around_streamed + tower_passes(i) * seen.memory
     traffic = f.step_traffic(
         w.stage_layers,
         count,
         layer.streamed,
         d.memory,
         layer.products,
-        (3 * logits.memory + loss) / i.pp_size,
+        around_streamed / i.pp_size,
         again,
         update_size,
     )
@@ -199,7 +226,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         training_memory(given, w),
         step=step,
         alone=_alone(i, w),
-        compute=count * (layers * layer.time + head_time),
+        compute=count * (layers * layer.time + around),
         exposed=exposed,
         every=every,
         bubble=bubble,
@@ -407,7 +434,15 @@ def _alone(i: TrainingInputs, w: Work) -> Value:
     if not is_zero(one.model.mtp_layers):
         extra = layer.time + (3 - i.frozen) * _joined(d, one, w.tokens).time + head_time
         head_time = head_time + one.model.mtp_layers * extra
-    return one.model.layers * layer.time + head_time
+    time = one.model.layers * layer.time + head_time
+    seen = _seen(one, d, i.batch_size, 1)
+    return time if seen is None else time + tower_passes(one) * seen.time
+
+
+def _seen(i: TrainingInputs, d: Device, sequences: Value, tp: Value) -> Products | None:
+    """Return the forward pass of the vision tower over the images of some sequences, if any."""
+    tower = tower_of(i)
+    return None if tower is None else tower_pass(d, tower, sequences * i.images, tp)
 
 
 def _joined(d: Device, i: TrainingInputs, tokens: Value) -> Products:

@@ -6,6 +6,7 @@ from mlsysim.core.errors import ParallelismError
 from mlsysim.core.numeric import Value, first_known, gcd, maximum, where
 from mlsysim.core.types.attention import LatentAttention
 from mlsysim.solvers.base import Rule
+from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import stage_layout
 
@@ -307,4 +308,5 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         ),
         ParallelismError,
     ),
+    *IMAGE_RULES,
 )

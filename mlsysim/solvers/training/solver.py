@@ -95,6 +95,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         gradient_compression: Annotated[float, Factor()] = 1,
         gradient_overlap: Annotated[float | None, Portion()] = None,
         seq_len: Annotated[int | None, Whole(unit="token")] = None,
+        images: Annotated[int, Whole(minimum=0)] = 0,
         efficiency: Annotated[float | None, Share()] = None,
         calibration: Annotated[Calibration | None, Noun(hint="Calibrations.H100_Megatron")] = None,
         power_calibration: Annotated[
@@ -214,6 +215,11 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             enough computation: 0 none, 1 all. `None` takes the calibration's value.
         seq_len
             Tokens per sequence; `None` takes the model's training length.
+        images
+            Images in each sequence, whose tokens are among its `seq_len`: each is a pass of the
+            model's vision tower, timed from its totals by one roofline. The tower is on the first
+            stage, split as its layers are, and trained with them, or frozen with `lora_rank`. For
+            models with a tower that is known (`vision`); 0 is text alone.
         efficiency
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.

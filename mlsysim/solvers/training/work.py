@@ -10,6 +10,7 @@ from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, minimum, where
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.power import drawn_power
+from mlsysim.solvers.tower import tower_flops, tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import (
     Matrix,
@@ -37,6 +38,7 @@ __all__ = [
     "orthogonalization",
     "recomputed_share",
     "stage_layout",
+    "tower_passes",
     "training_work",
 ]
 
@@ -242,6 +244,10 @@ def training_work(i: TrainingInputs) -> Work:
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     wide_model_flops = wide_model_flops - i.frozen * tokens * each.logit
+    if tower := tower_of(i):
+        seen = tower_passes(i) * tower_flops(tower, i.batch_size * i.images)
+        model_flops, hardware_flops = model_flops + seen, hardware_flops + seen
+        wide_model_flops = wide_model_flops + seen
     experts = expert_parameters(model)
     passes = 3 + again.matrix_share
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
@@ -286,6 +292,11 @@ def training_work(i: TrainingInputs) -> Work:
         trained_common=full * own_common + own_adapters[0] / i.tp_size,
         trained_experts=full * own_experts + own_adapters[1] / group,
     )
+
+
+def tower_passes(i: TrainingInputs) -> Value:
+    """Return the passes of the vision tower: forward, and backward with two unless it is frozen."""
+    return 3 - 2 * i.frozen
 
 
 def _trained_flops(i: TrainingInputs) -> TokenFlops:
