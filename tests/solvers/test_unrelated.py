@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import pytest
 
-from mlsysim import DistributedSolver, Models, Systems
+from mlsysim import ConfigError, DistributedSolver, Models, Systems
 from tests.solvers.test_parts import PARTS
 
 FLEET = Systems.Clusters.Research_256
@@ -111,3 +112,35 @@ def test_a_lever_moves_no_unrelated_part(base, change, allowed):
 def test_every_lever_is_swept():
     levers = set(inspect.signature(DistributedSolver.solve).parameters) - EVERYTHING
     assert levers - {"power_calibration"} == {name for _, change, _ in MOVES for name in change}
+
+
+# How a group works, which may be one device: an axis over its size begins there.
+OF_GROUPS = {
+    *("cp_kind", "sequence_parallel", "zero_stage", "schedule", "tensor_overlap"),
+    *("gradient_overlap", "gradient_compression"),
+    *("exchange_overlap", "dispatch_precision", "expert_nodes"),
+}
+
+
+@pytest.mark.parametrize("model", [Models.Llama3_8B, Models.Mixtral_8x7B])
+def test_on_one_device_only_levers_of_groups_are_accepted_without_effect(model):
+    one = replace(Systems.Nodes.DGX_H100, accelerators_per_node=1, nics_per_node=1)
+    base = {
+        "model": model,
+        "fleet": replace(FLEET, node=one, count=1),
+        "batch_size": 4,
+        "microbatch_count": 2,
+        "precision": "bf16",
+    }
+    usual = dict(DistributedSolver.solve(**base))
+    idle = set()
+    for _, change, _ in MOVES:
+        try:
+            found = dict(DistributedSolver.solve(**base | change))
+        except ConfigError:
+            continue
+        # Sharded plans take constants of another name, and an unusual choice is said to be one.
+        if {n for n in usual if str(found[n]) != str(usual[n])} <= {"calibration", "outside"}:
+            idle |= change.keys()
+    assert idle <= OF_GROUPS
+    assert idle >= {"cp_kind", "sequence_parallel", "zero_stage"}

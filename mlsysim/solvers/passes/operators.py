@@ -37,9 +37,9 @@ def operator_pass(i: PassInputs) -> dict[str, Any]:
     wide_flops = tokens * (each.score + each.logit)
     if tower := tower_of(i):
         images = i.batch_size * i.images
-        seen = tower_pass(d, tower, images, 1)
-        latency = latency + seen.time
-        arithmetic, traffic = arithmetic + seen.compute, traffic + seen.memory
+        vision = tower_pass(d, tower, images, 1)
+        latency = latency + vision.time
+        arithmetic, traffic = arithmetic + vision.compute, traffic + vision.memory
         more = tower_flops(tower, images)
         flops, wide_flops = flops + more, wide_flops + more
     slower = where(arithmetic >= traffic, "compute", "memory")

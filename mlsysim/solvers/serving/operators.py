@@ -179,8 +179,8 @@ def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
     streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
     time = layers * layer_time + logits.time
     if tower := tower_of(i):
-        seen = tower_pass(d, tower, prompts * i.images, i.tp_size)
-        time, streamed = time + seen.time, streamed + seen.memory
+        vision = tower_pass(d, tower, prompts * i.images, i.tp_size)
+        time, streamed = time + vision.time, streamed + vision.memory
     return _Pass(
         time=time,
         traffic=d.memory * streamed,

@@ -77,9 +77,9 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     stack = sum_of(
         [group.count * layer.common for group, layer in zip(model.groups, layers, strict=True)]
     )
-    outside = maximum(0 * model.parameters, model.parameters - stack - all_experts)
     tower = tower_parameters(model)
-    table = (outside - tower) / model.embedding_tables
+    outside = maximum(0 * model.parameters, model.parameters - stack - all_experts - tower)
+    table = outside / model.embedding_tables
 
     alone = where(i.pp_size > 1, 0, 1)  # the first stage is the last one too
     growth = where(i.virtual_stages > 1, f.interleaving_factor(i.pp_size, i.virtual_stages), 1)
@@ -294,9 +294,9 @@ def _held(
     activations = stage.in_flight * sum_of(
         [count * (some * layer.kept + (1 - some) * layer.whole) for count, layer in held]
     )
-    if seen := tower_of(i):
+    if tower := tower_of(i):
         # Each layer of the tower keeps what it writes, unless nothing of it is trained.
-        elements = full * stage.images * seen.network.activations_per_sample / i.tp_size
+        elements = full * stage.images * tower.network.activations_per_sample / i.tp_size
         activations = activations + stage.in_flight * each * elements
     working = _working(i, w, table, stage, held, common + experts)
     return {

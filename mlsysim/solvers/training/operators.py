@@ -113,9 +113,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     last_head = where(both, head_time / 2, head_time)
     last_time = last_layers * per_layer + last_head
     whole_model = i.model.layers * per_layer + head_time
-    seen = _seen(i, d, w.own_sequences, i.tp_size)
-    if seen is not None:
-        tower = tower_passes(i) * seen.time
+    vision = _vision(i, d, w.own_sequences, i.tp_size)
+    if vision is not None:
+        tower = tower_passes(i) * vision.time
         last_tower = where(both, 1 / 2, where(i.pp_size > 1, 0, 1))
         last_time, whole_model = last_time + last_tower * tower, whole_model + tower
     by_last = last_time >= w.stage_layers * per_layer
@@ -123,7 +123,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     head_share = where(by_last, last_head / head_time, 0)
     around = head_share * head_time
     busiest = layers * per_layer + around
-    if seen is not None:
+    if vision is not None:
         tower_share = where(by_last, last_tower, 0)
         first_time = w.layout.first * per_layer + tower
         others_time = busiest + tower_share * tower
@@ -139,8 +139,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     layers_there, head_there = (i.model.layers - layers) / others, (1 - head_share) / others
     forward_there = layers_there * layer.forward + head_there * logits.time
     weights_there = layers_there * layer.weights + head_there * (1 - i.frozen) * logits.time
-    if seen is not None:
-        tower_there = (1 - tower_share) / others * seen.time
+    if vision is not None:
+        tower_there = (1 - tower_share) / others * vision.time
         forward_there = forward_there + tower_there
         weights_there = weights_there + (1 - i.frozen) * tower_there
     bubble = bubble_time(
@@ -207,8 +207,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         experts=whole(experts_time),
     )
     around_streamed = 3 * logits.memory + loss
-    if seen is not None:
-        around_streamed = around_streamed + tower_passes(i) * seen.memory
+    if vision is not None:
+        around_streamed = around_streamed + tower_passes(i) * vision.memory
     traffic = f.step_traffic(
         w.stage_layers,
         count,
@@ -435,11 +435,11 @@ def _alone(i: TrainingInputs, w: Work) -> Value:
         extra = layer.time + (3 - i.frozen) * _joined(d, one, w.tokens).time + head_time
         head_time = head_time + one.model.mtp_layers * extra
     time = one.model.layers * layer.time + head_time
-    seen = _seen(one, d, i.batch_size, 1)
-    return time if seen is None else time + tower_passes(one) * seen.time
+    vision = _vision(one, d, i.batch_size, 1)
+    return time if vision is None else time + tower_passes(one) * vision.time
 
 
-def _seen(i: TrainingInputs, d: Device, sequences: Value, tp: Value) -> Products | None:
+def _vision(i: TrainingInputs, d: Device, sequences: Value, tp: Value) -> Products | None:
     """Return the forward pass of the vision tower over the images of some sequences, if any."""
     tower = tower_of(i)
     return None if tower is None else tower_pass(d, tower, sequences * i.images, tp)

@@ -254,9 +254,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         `schedule`, `tensor_overlap` and the like) are accepted with them: a sweep over a size may
         begin at 1.
 
-        All layers take the time of the mean layer. Where layers differ, as the first three of
-        DeepSeek-V3 do, a stage with more of the slow ones takes longer than is computed here.
-        Memory is that of the layers that a stage really has.
+        All layers take the time of the mean layer, so a stage of slow layers takes longer than is
+        computed here. For DeepSeek-V3, where 58 of 61 layers have experts, that is at most 61/58,
+        or 5%. Memory is that of the layers that a stage really has.
 
         Examples
         --------

@@ -245,9 +245,9 @@ def training_work(i: TrainingInputs) -> Work:
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     wide_model_flops = wide_model_flops - i.frozen * tokens * each.logit
     if tower := tower_of(i):
-        seen = tower_passes(i) * tower_flops(tower, i.batch_size * i.images)
-        model_flops, hardware_flops = model_flops + seen, hardware_flops + seen
-        wide_model_flops = wide_model_flops + seen
+        in_tower = tower_passes(i) * tower_flops(tower, i.batch_size * i.images)
+        model_flops, hardware_flops = model_flops + in_tower, hardware_flops + in_tower
+        wide_model_flops = wide_model_flops + in_tower
     experts = expert_parameters(model)
     passes = 3 + again.matrix_share
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
