@@ -59,6 +59,14 @@ def _fullest(i: TrainingInputs) -> Value:
     return maximum(layout.longest, layout.last + i.model.mtp_layers)
 
 
+def _fits_a_stage(i: TrainingInputs) -> Value:
+    """Tell whether a stage has as many layers as are recomputed."""
+    absent = i.recompute_layers != i.recompute_layers
+    if absent is True:
+        return True  # nearly always, and then the stages need not be laid out
+    return absent | (i.recompute_layers <= _fullest(i))
+
+
 def _whole_chunks(end: str) -> Rule[TrainingInputs]:
     """Return the rule that each chunk of an end of the pipeline has equally many layers."""
     name = f"{end}_stage_layers"
@@ -262,7 +270,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "recompute_layers",
-        lambda i: (i.recompute_layers != i.recompute_layers) | (i.recompute_layers <= _fullest(i)),
+        _fits_a_stage,
         lambda i: (
             f"recompute_layers = {i.recompute_layers} is more than the {_fullest(i.plain()):g} "
             "layers of the longest pipeline stage: choose at most as many, or leave it out to "
