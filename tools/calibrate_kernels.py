@@ -46,7 +46,7 @@ OUTLIER = 0.1
 
 @dataclass(frozen=True)
 class Fit:
-    """Constants of one row of the registry, and what they were fitted on."""
+    """Constants of one row of the registry, and what they were fitted to."""
 
     key: str
     constants: dict[str, float]

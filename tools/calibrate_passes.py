@@ -93,7 +93,7 @@ def load(name: str, split: str) -> Passes:
 
 
 def fit_constants(name: str, runs: Passes) -> dict[str, float]:
-    """Fit on passes marked ``calibrate``."""
+    """Fit to passes marked ``calibrate``."""
     free = FITS[name][0]
     start, least, most = (np.log([CONSTANTS[n][k] for n in free]) for k in range(3))
 

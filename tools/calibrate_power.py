@@ -3,7 +3,7 @@
 Run ``python -m tools.calibrate_power``. Only rows marked ``calibrate`` in
 ``measurements/energy.csv`` are read, and of these only power at the measured rate: an error of the
 predicted time does not get into the constants. Errors are relative, those of odd runs count less (a
-Huber loss). The band is that of energy per token, of each model by constants that were fitted on
+Huber loss). The band is that of energy per token, of each model by constants that were fitted to
 the others.
 """
 
@@ -30,7 +30,7 @@ Runs = list[tuple[Row, Drawn]]
 
 
 def runs() -> dict[str, Runs]:
-    """Return the rows to fit on with their work, by calibration."""
+    """Return the rows to fit to, with their work, by calibration."""
     found: dict[str, Runs] = {}
     for row in read_rows(DATA):
         if row.text("split") == "calibrate":

@@ -195,7 +195,7 @@ def softened(errors: Floats, scale: Floats) -> Floats:
 
 
 def fit_constants(fit: Fit, runs: Runs) -> dict[str, float]:
-    """Fit on runs marked ``calibrate``."""
+    """Fit to runs marked ``calibrate``."""
     start, least, most = (np.log([CONSTANTS[n][k] for n in fit.free]) for k in range(3))
     weight, scale = (np.array([WEIGHTS.get(f, (1, 0.1))[k] for f in runs.field]) for k in (0, 1))
 

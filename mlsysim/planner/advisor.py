@@ -46,6 +46,7 @@ def advise(
     goal: str = "throughput",
     precision: str = "fp16",
     seq_len: int | None = None,
+    images: int = 0,
     tp_size: int | Sequence[int] | None = None,
     pp_size: int | Sequence[int] | None = None,
     cp_size: int | Sequence[int] | None = None,
@@ -111,6 +112,8 @@ def advise(
         Number format of arithmetic, weights, gradients and activations.
     seq_len
         Tokens per sequence; `None` takes the model's training length.
+    images
+        Images in each sequence, for models with a vision tower, as in `DistributedSolver`.
     tp_size, pp_size, cp_size, ep_size
         Ranks that share a layer, stages, ranks that share a sequence, ranks that share experts.
     microbatch_count, virtual_stages, schedule
@@ -383,6 +386,6 @@ def _several(name: str, value: Any) -> list[Any]:
     if not values:
         raise ConfigError(f"{name} is empty: give a value, or several", argument=name)
     found = [kind.admit(name, item) for item in values]
-    if name == "schedule":
+    if name in ("schedule", "recompute"):
         return [item.name for item in found]
     return [item.item() if hasattr(item, "item") else item for item in values]

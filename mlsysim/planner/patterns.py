@@ -201,7 +201,7 @@ def needless_recomputation(case: Case) -> Finding | None:
     """Find layers that are recomputed although their activations would fit."""
     if case["recompute"] != "full":
         return None
-    better = case.best([case.changed(recompute="selective")])
+    better = case.best([case.changed(recompute="selective", recompute_layers=None)])
     if better is None:
         return None
     return Finding(

@@ -253,8 +253,12 @@ class Choice(Argument):
         options = self.options or {}
         if value in options.values():
             return value
+        if isinstance(value, str) and "+" in value:
+            # Parts may be joined in any order.
+            same = sorted(value.split("+"))
+            value = next((name for name in options if sorted(name.split("+")) == same), value)
         if not isinstance(value, str) or value not in options:
-            near = get_close_matches(shown(value), options, n=1)
+            near = get_close_matches(str(shown(value)).strip("'\"").lower(), options, n=1)
             hint = f'; did you mean "{near[0]}"?' if near else ""
             raise ConfigError(
                 f"{name} = {shown(value)} is unknown: choose one of {', '.join(options)}{hint}",

@@ -20,17 +20,19 @@ from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind
 
 __all__ = [
     "Cache",
+    "Matrix",
     "TokenFlops",
+    "attention_matrices",
     "attention_parameters",
     "attention_share",
-    "attention_sides",
     "attentions",
-    "block_sides",
     "by_blocks",
     "cache_of",
+    "common_matrices",
     "common_parameters",
     "decode_score_flops",
     "expert_bytes",
+    "expert_matrices",
     "expert_parameters",
     "group_bandwidth",
     "inner_width",
@@ -48,6 +50,7 @@ __all__ = [
     "stored_weights",
     "sum_of",
     "token_flops",
+    "tower_parameters",
     "weights_read",
 ]
 
@@ -225,31 +228,75 @@ def attention_parameters(model: TransformerModel, a: AttentionKind | None) -> Va
     return own
 
 
-def attention_sides(model: TransformerModel, a: AttentionKind | None) -> Value:
-    """Return both sides of all matrices of one layer's attention."""
+@dataclass(frozen=True)
+class Matrix:
+    """Equal matrices of a layer; both sides of those that a layer lacks are zero."""
+
+    rows: Value
+    columns: Value
+    count: Value = 1
+
+    @property
+    def sides(self) -> Value:
+        """Both sides of all of them."""
+        return self.count * (self.rows + self.columns)
+
+
+def attention_matrices(model: TransformerModel, a: AttentionKind | None) -> list[Matrix]:
+    """Return the matrices of one layer's attention.
+
+    Linear attention makes all it needs of a token in one product.
+    """
     h = model.hidden_dim
     if a is None:
-        return 0 * h
+        return []
     if isinstance(a, LinearAttention):
-        made = where(a.gate_vector > 0, a.gate_vector + a.gate_width, 0)
-        return 2 * h + a.in_width + a.width + made
+        some = a.gate_vector > 0
+        gates = Matrix(where(some, a.gate_vector, 0), where(some, a.gate_width, 0))
+        return [Matrix(h, a.in_width), Matrix(a.width, h), gates]
     if isinstance(a, LatentAttention):
-        down = where(a.query_vector > 0, h + 2 * a.query_vector, h)
-        queries = down + a.heads * a.key_dim
-        keys_and_values = h + a.latent_width + a.kv_rank + a.heads * (a.nope_dim + a.value_dim)
-        sides = queries + keys_and_values + a.width + h
+        found = [
+            Matrix(where(a.query_vector > 0, h, 0), a.query_vector),
+            Matrix(a.query_inner(h), a.heads * a.key_dim),
+            Matrix(h, a.latent_width),
+            Matrix(a.kv_rank, a.heads * (a.nope_dim + a.value_dim)),
+            Matrix(a.width, h),
+        ]
     else:
-        plain = 4 * h + 2 * a.width + 2 * a.kv_heads * a.head_dim
-        sides = where(a.gates > 0, plain + h + a.gate_width, plain)
+        found = [
+            Matrix(h, a.width),
+            Matrix(h, a.kv_heads * a.head_dim, 2),
+            Matrix(where(a.gates > 0, h, 0), a.gate_width),
+            Matrix(a.width, h),
+        ]
     if isinstance(a.reach, TopKeys):
         index = a.reach.heads * a.reach.head_dim
-        sides = sides + a.indexed_from(h) + index + 2 * h + a.reach.head_dim + a.reach.heads
-    return sides
+        found += [
+            Matrix(a.indexed_from(h), index),
+            Matrix(h, a.reach.head_dim),
+            Matrix(h, a.reach.heads),
+        ]
+    return found
 
 
-def block_sides(model: TransformerModel, block: FeedForwardKind, width: Value) -> Value:
-    """Return both sides of the matrices of a feed-forward block so wide."""
-    return block.matrices * (model.hidden_dim + width)
+def common_matrices(model: TransformerModel, block: FeedForwardKind | None) -> list[Matrix]:
+    """Return the matrices of a feed-forward block that every token passes, but the router."""
+    h = model.hidden_dim
+    if block is None:
+        return []
+    if isinstance(block, FeedForward):
+        return [Matrix(h, block.width, block.matrices)]
+    return [
+        Matrix(where(block.shared_width > 0, h, 0), block.shared_width, block.matrices),
+        Matrix(where(block.latent_width > 0, h, 0), block.latent_width, 2),
+    ]
+
+
+def expert_matrices(model: TransformerModel, block: FeedForwardKind | None) -> list[Matrix]:
+    """Return the matrices of one expert; none without experts."""
+    if not isinstance(block, Experts):
+        return []
+    return [Matrix(block.token_width(model.hidden_dim), block.width, block.matrices)]
 
 
 def inner_width(block: FeedForwardKind | None) -> Value:
@@ -357,9 +404,21 @@ def _by_format(
     )
 
 
+def tower_parameters(model: TransformerModel) -> Value:
+    """Return the parameters of the vision tower; 0 without one."""
+    return 0 * model.parameters if model.vision is None else model.vision.network.parameters
+
+
 def weights_read(model: TransformerModel, stored: Precision, tokens: Value) -> Value:
-    """Return the bytes of the weights that a pass over a number of tokens reads."""
+    """Return the bytes of the weights that a pass over a number of tokens reads.
+
+    Those of a vision tower are read by its own pass.
+    """
     read = stored_weights(model, stored)
+    if model.vision is not None:
+        formats = model.formats
+        each = stated_bytes(None if formats is None else formats.feed_forward, stored_bytes(stored))
+        read = read - tower_parameters(model) * each
     for group in model.groups:
         block = group.feed_forward
         if isinstance(block, Experts):

@@ -249,12 +249,17 @@ def larger(system, factor):
 shares = st.sampled_from([None, None, None, 0.3, 1.0])
 
 
+def images(model):
+    return st.sampled_from([0, 1, 3] if model.vision else [0])
+
+
 @st.composite
 def passes(draw):
     device, model = draw(devices()), draw(models())
     return {
         "model": model,
         "hardware": device,
+        "images": draw(images(model)),
         "precision": draw(formats(device)),
         "batch_size": draw(st.integers(1, 2048)),
         "seq_len": 2 ** draw(st.integers(0, 20)),
@@ -265,10 +270,11 @@ def passes(draw):
 
 @st.composite
 def loads(draw):
-    hardware = draw(devices() | nodes())
+    hardware, model = draw(devices() | nodes()), draw(models())
     return {
-        "model": draw(models()),
+        "model": model,
         "hardware": hardware,
+        "images": draw(images(model)),
         "precision": draw(formats(device_of(hardware))),
         "weight_precision": draw(st.sampled_from([None, *PRECISIONS])),
         "kv_precision": draw(st.sampled_from([None, *PRECISIONS])),
@@ -296,6 +302,7 @@ def steps(draw):
     return {
         "model": model,
         "fleet": fleet,
+        "images": draw(images(model)),
         "precision": draw(formats(node.accelerator, TRAINING)),
         "batch_size": draw(st.integers(1, 4096)),
         "seq_len": 2 ** draw(st.integers(0, 20)),
@@ -309,6 +316,6 @@ def steps(draw):
         "recompute": draw(st.sampled_from(["none", "selective", "full"])),
         "attention": draw(st.sampled_from(["fused", "unfused"])),
         "efficiency": efficiency,
-        "calibration": draw(st.sampled_from([None, *Calibrations])),
+        "calibration": None if efficiency else draw(st.sampled_from([None, *Calibrations])),
         "gradient_overlap": None if efficiency else draw(st.sampled_from([None, 0.7])),
     }

@@ -32,8 +32,10 @@ from mlsysim.core.types import (
 )
 from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.solvers.work import (
+    attention_matrices,
     attention_parameters,
-    attention_sides,
+    common_matrices,
+    expert_matrices,
     expert_parameters,
     kv_cache,
     sum_of,
@@ -464,7 +466,22 @@ def test_what_models_count_is_what_records_count(name):
     for context in (1, 5_000, 200_000):
         cached = a.kv_cache_bytes("bf16", context) + a.state_bytes_per_sequence("bf16")
         assert kv_cache(a, 1, context, 2, 2) == pytest.approx(cached.to("byte").magnitude)
-    assert all(attention_sides(a, group.attention) >= 0 for group in a.groups)
+    for group in a.groups:
+        # The kernels of a convolution are not matrices.
+        linear = isinstance(group.attention, LinearAttention)
+        conv = group.attention.conv_width * group.attention.conv_channels if linear else 0
+        matrices = attention_matrices(a, group.attention)
+        assert sum(m.count * m.rows * m.columns for m in matrices) + conv == pytest.approx(
+            attention_parameters(a, group.attention)
+        )
+        matrices = common_matrices(a, group.feed_forward)
+        matrices += [
+            dataclasses.replace(m, count=m.count * group.feed_forward.per_token)
+            for m in expert_matrices(a, group.feed_forward)
+        ]
+        assert sum(m.count * m.rows * m.columns for m in matrices) == visited_parameters(
+            a, group.feed_forward
+        )
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import pytest
 
-from mlsysim import DistributedSolver, Models, Systems
+from mlsysim import ConfigError, DistributedSolver, Models, Systems
 from tests.solvers.test_parts import PARTS
 
 FLEET = Systems.Clusters.Research_256
@@ -34,6 +35,7 @@ EXPERTS = {
     "precision": "bf16",
     "sequence_parallel": True,
 }
+SEEING = DENSE | {"model": Models.Gemma3_27B, "cp_size": 1, "pp_size": 2}
 MEMORY = ("weights", "gradient", "optimizer", "activation", "working")
 TIME = {name.removesuffix("_latency").removesuffix("_communication"): name for name in PARTS}
 # What replicas exchange hides under a pass: as a pass grows or shrinks, so does what is hidden.
@@ -76,6 +78,7 @@ MOVES = [
     (DENSE, {"virtual_stages": 2}, {"pp", "pipeline_bubble", "activation"}),
     (DENSE, {"first_stage_layers": 19}, set(TIME) | set(MEMORY) - {"working"}),
     (DENSE, {"last_stage_layers": 19}, set(TIME) | set(MEMORY) - {"working"}),
+    (SEEING, {"images": 8}, PASS | {"compute", "activation"}),
     (EXPERTS, {"exchange_overlap": 0.9}, {"dp", "ep"}),
     (EXPERTS, {"dispatch_precision": "fp8"}, {"dp", "ep"}),
     (EXPERTS, {"expert_nodes": 1}, {"dp", "ep"}),
@@ -109,3 +112,35 @@ def test_a_lever_moves_no_unrelated_part(base, change, allowed):
 def test_every_lever_is_swept():
     levers = set(inspect.signature(DistributedSolver.solve).parameters) - EVERYTHING
     assert levers - {"power_calibration"} == {name for _, change, _ in MOVES for name in change}
+
+
+# How a group works, which may be one device: an axis over its size begins there.
+OF_GROUPS = {
+    *("cp_kind", "sequence_parallel", "zero_stage", "schedule", "tensor_overlap"),
+    *("gradient_overlap", "gradient_compression"),
+    *("exchange_overlap", "dispatch_precision", "expert_nodes"),
+}
+
+
+@pytest.mark.parametrize("model", [Models.Llama3_8B, Models.Mixtral_8x7B])
+def test_on_one_device_only_levers_of_groups_are_accepted_without_effect(model):
+    one = replace(Systems.Nodes.DGX_H100, accelerators_per_node=1, nics_per_node=1)
+    base = {
+        "model": model,
+        "fleet": replace(FLEET, node=one, count=1),
+        "batch_size": 4,
+        "microbatch_count": 2,
+        "precision": "bf16",
+    }
+    usual = dict(DistributedSolver.solve(**base))
+    idle = set()
+    for _, change, _ in MOVES:
+        try:
+            found = dict(DistributedSolver.solve(**base | change))
+        except ConfigError:
+            continue
+        # Sharded plans take constants of another name, and an unusual choice is said to be one.
+        if {n for n in usual if str(found[n]) != str(usual[n])} <= {"calibration", "outside"}:
+            idle |= change.keys()
+    assert idle <= OF_GROUPS
+    assert idle >= {"cp_kind", "sequence_parallel", "zero_stage"}

@@ -1,4 +1,4 @@
-"""Predicted against measured kernels: errors on rows that no constant was fitted on."""
+"""Predicted against measured kernels: errors on rows that no constant was fitted to."""
 
 from __future__ import annotations
 
@@ -117,4 +117,4 @@ def test_the_registry_is_what_the_fit_finds():
                 assert held != held
                 continue
             assert held == pytest.approx(value, rel=6e-3), (fit.key, name, name in micro)
-        assert f"fitted on {fit.rows} rows" in row.source.note
+        assert f"fitted to {fit.rows} rows" in row.source.note

@@ -1,4 +1,4 @@
-"""Predicted against published and measured memory; no constant is fitted on any of it."""
+"""Predicted against published and measured memory; no constant is fitted to any of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicted against measured forward passes: errors on rows that no constant was fitted on."""
+"""Predicted against measured forward passes: errors on rows that no constant was fitted to."""
 
 from __future__ import annotations
 

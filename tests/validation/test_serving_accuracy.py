@@ -1,4 +1,4 @@
-"""Predicted against measured serving: errors on rows that no constant was fitted on.
+"""Predicted against measured serving: errors on rows that no constant was fitted to.
 
 The bounds hold for rows marked ``check`` in measurements/serving.csv.
 """

@@ -1,4 +1,4 @@
-"""Predicted against measured training steps: errors on runs that no constant was fitted on.
+"""Predicted against measured training steps: errors on runs that no constant was fitted to.
 
 The bounds are those that the page "Accuracy" states, for rows marked ``check``.
 """

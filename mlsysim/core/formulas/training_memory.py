@@ -1,7 +1,7 @@
 """Memory of training: activations that layers keep, and the state of the optimizer."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, minimum, where
+from mlsysim.core.numeric import Value, maximum, minimum, where
 
 __all__ = [
     "activation_memory_per_layer",
@@ -515,21 +515,20 @@ def update_bytes(
 
 @formula
 def orthogonalization_flops(
-    parameters: Value, width: Value, iterations: Value, flops_per_mac: Value
+    rows: Value, columns: Value, iterations: Value, flops_per_mac: Value
 ) -> Value:
-    r"""Operations by which Muon makes the updates of matrices orthogonal.
+    r"""Operations by which Muon makes the update of one matrix orthogonal.
 
-    Each iteration has two products with the larger side and one without. Square matrices take the
-    most, three products of the shorter side per parameter.
+    Each Newton-Schulz iteration has two products with the longer side and one without.
 
-    $$ F_o = 3\,c\,\tau\,m\,N $$
+    $$ F_o = c\,\tau\,m^2\,(2\,n + m), \quad m = \min(n_r, n_c), \quad n = \max(n_r, n_c) $$
 
     Parameters
     ----------
-    parameters : [param]
-        $N$, parameters of the matrices.
-    width : [1]
-        $m$, shorter side of a matrix.
+    rows : [1]
+        $n_r$, rows of the matrix.
+    columns : [1]
+        $n_c$, columns of the matrix.
     iterations : [1]
         $\tau$, Newton-Schulz iterations: 5.
     flops_per_mac : [flop]
@@ -538,11 +537,14 @@ def orthogonalization_flops(
     Returns
     -------
     flops : [flop]
-        $F_o$, operations, an upper bound.
+        $F_o$, operations.
 
     References
     ----------
     Jordan et al. (2024), Muon: An optimizer for hidden layers in neural networks, runtime analysis
-    (at most 6 T n m^2 operations), https://kellerjordan.github.io/posts/muon/
+    (2 (2 n m^2 + m^3) operations per iteration, at most 6 n m^2),
+    https://kellerjordan.github.io/posts/muon/
     """
-    return 3 * flops_per_mac * iterations * width * parameters
+    shorter = minimum(rows, columns)
+    longer = maximum(rows, columns)
+    return flops_per_mac * iterations * shorter**2 * (2 * longer + shorter)

@@ -146,7 +146,7 @@ class Calibration(Banded):
         Which of the two bands applies.
     family_band_low, family_band_high : float or None
         Measured over predicted step time, at the tenth and the ninetieth percentile of runs like
-        those that the constants were fitted on. `None` where no such run is known.
+        those that the constants were fitted to. `None` where no such run is known.
     unseen_band_low, unseen_band_high : float or None
         The same for systems that no run was measured on: each family predicted by constants that
         were fitted without it.

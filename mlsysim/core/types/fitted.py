@@ -37,7 +37,7 @@ def check_bands(row: Record) -> None:
 
 
 def traffic_in(precision: str, bytes_of_16_bits: Value) -> Value:
-    """Memory traffic of activations in a number format, fitted on those of 16 bits."""
+    """Memory traffic of activations in a number format, fitted to those of 16 bits."""
     factor = max(PRECISIONS[precision].bits, 16) / 16
     return bytes_of_16_bits if factor == 1 else factor * bytes_of_16_bits
 

@@ -103,7 +103,7 @@ class Optimizer(Record):
     state_bytes, table_bytes : Quantity
         Bytes of state per parameter of a layer and of an embedding table, master weights apart.
     iterations : float
-        Newton-Schulz iterations by which an update is made orthogonal.
+        Newton-Schulz iterations by which the update of a matrix is made orthogonal.
     """
 
     name: str

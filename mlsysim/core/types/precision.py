@@ -90,8 +90,10 @@ def find_precision(name: Any, argument: str = "precision") -> Precision:
     if isinstance(name, Precision) and name == PRECISIONS.get(name.name):
         return name
     if not isinstance(name, str) or name not in PRECISIONS:
+        same = isinstance(name, str) and name.lower() in PRECISIONS
+        hint = f'; did you mean "{name.lower()}"?' if same else ""
         raise ConfigError(
-            f"{argument} = {shown(name)} is unknown; choose one of {', '.join(PRECISIONS)}",
+            f"{argument} = {shown(name)} is unknown; choose one of {', '.join(PRECISIONS)}{hint}",
             argument=argument,
         )
     return PRECISIONS[name]

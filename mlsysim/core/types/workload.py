@@ -171,8 +171,8 @@ class TransformerModel(Workload):
         projection of two hidden states to one, and uses the output projection once more. Training
         has them on the last stage; servers leave them out.
     vision : VisionTower or None
-        The network in front that turns images into tokens. Its parameters are in `parameters`, so
-        they take memory. Its work is not timed: how many images there are is not known.
+        The network in front that turns images into tokens. Its parameters are in `parameters`.
+        Solvers time it where they are told how many `images` each sequence has.
 
     Examples
     --------

@@ -19,7 +19,7 @@ def _fitted(rows: int, on: str) -> Source:
         url="https://github.com/ai-dynamo/aiconfigurator",
         locator=on,
         checked="2026-11-20",
-        note=f"fitted on {rows} rows, those marked calibrate in measurements/kernels.csv",
+        note=f"fitted to {rows} rows, those marked calibrate in measurements/kernels.csv",
     )
 
 

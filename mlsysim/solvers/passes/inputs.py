@@ -32,6 +32,7 @@ class PassInputs(InferenceInputs):
     seq_len: Value = default(
         lambda i: i.model.seq_len if isinstance(i.model, TransformerModel) else math.nan
     )
+    images: Value
     calibration: ServingCalibration = default(lambda i: pass_calibration_for(i.hardware))
     network_calibration: NetworkCalibration | None = default(
         lambda i: (

@@ -11,6 +11,7 @@ from mlsysim.solvers.layer import head
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.power import pass_power
 from mlsysim.solvers.power import flops_share
+from mlsysim.solvers.tower import tower_flops, tower_of, tower_pass
 from mlsysim.solvers.work import by_blocks, kv_cache, stored_weights, token_flops
 
 __all__ = ["operator_pass"]
@@ -31,11 +32,18 @@ def operator_pass(i: PassInputs) -> dict[str, Any]:
     arithmetic = layers * (layer.products.compute + layer.attention) + logits.compute
     traffic = layers * (layer.products.memory + layer.elementwise) + logits.memory
     overhead = layers * fixed
-    slower = where(arithmetic >= traffic, "compute", "memory")
-
     each = token_flops(model, i.seq_len, i.conventions.flops_per_mac)
     flops = f.forward_flops(tokens, each.matrix, each.score, each.logit)
     wide_flops = tokens * (each.score + each.logit)
+    if tower := tower_of(i):
+        images = i.batch_size * i.images
+        vision = tower_pass(d, tower, images, 1)
+        latency = latency + vision.time
+        arithmetic, traffic = arithmetic + vision.compute, traffic + vision.memory
+        more = tower_flops(tower, images)
+        flops, wide_flops = flops + more, wide_flops + more
+    slower = where(arithmetic >= traffic, "compute", "memory")
+
     moved = d.memory * traffic
     mfu = flops_share(i, flops, wide_flops, latency, devices=1)
     capacity = i.hardware.memory.capacity

@@ -26,6 +26,7 @@ from mlsysim.solvers.passes.textbook import (
     microcontroller_pass,
     transformer_pass,
 )
+from mlsysim.solvers.tower import IMAGE_RULES
 
 __all__ = ["SingleNodeSolver"]
 
@@ -42,6 +43,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
     """
 
     inputs = PassInputs
+    rules = IMAGE_RULES
     result = SingleNodeResult
 
     @classmethod
@@ -56,6 +58,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
         precision: Annotated[str, PrecisionName()] = "fp16",
         efficiency: Annotated[float | None, Share()] = None,
         seq_len: Annotated[int | None, Whole(unit="token")] = None,
+        images: Annotated[int, Whole(minimum=0)] = 0,
         calibration: Annotated[
             ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_Library")
         ] = None,
@@ -85,6 +88,10 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
             half, or what was fitted for the device.
         seq_len
             Tokens per sequence; `None` takes the model's training length. For transformers only.
+        images
+            Images in each sequence, whose tokens are among its `seq_len`: each is a pass of the
+            model's vision tower, timed from its totals by one roofline. For models with a tower
+            that is known (`vision`); 0 is text alone.
         calibration
             Constants for the operators; `None` takes those fitted for the device. For transformers
             only.

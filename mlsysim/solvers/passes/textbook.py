@@ -8,6 +8,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, where
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.power import pass_power
+from mlsysim.solvers.tower import tower_flops, tower_of, tower_traffic
 from mlsysim.solvers.work import kv_cache, stored_weights, token_flops, weights_read
 
 __all__ = ["fixed_shape_pass", "microcontroller_pass", "transformer_pass"]
@@ -69,6 +70,10 @@ def transformer_pass(i: PassInputs) -> dict[str, Any]:
     flops = f.forward_flops(tokens, work.matrix, work.score, work.logit)
     cache = kv_cache(model, i.batch_size, i.seq_len, each, i.precision.training_bytes)
     traffic = weights_read(model, i.precision, tokens) + cache
+    if tower := tower_of(i):
+        images = i.batch_size * i.images
+        flops = flops + tower_flops(tower, images)
+        traffic = traffic + tower_traffic(tower, images, each)
     return _roofline(i, i.share, flops, traffic, stored_weights(model, i.precision) + cache)
 
 

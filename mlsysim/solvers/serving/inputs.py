@@ -18,6 +18,7 @@ from mlsysim.core.types import (
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.inference import InferenceInputs
+from mlsysim.solvers.tower import IMAGE_RULES
 
 __all__ = ["RULES", "ServingInputs"]
 
@@ -28,6 +29,7 @@ class ServingInputs(InferenceInputs):
     model: TransformerModel
     hardware: Accelerator | Node
     seq_len: Value
+    images: Value
     output_len: Value
     batch_size: Value
     weight_precision: Precision = default(lambda i: i.precision)
@@ -74,4 +76,5 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         ),
         ParallelismError,
     ),
+    *IMAGE_RULES,
 )

@@ -14,6 +14,7 @@ from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
+from mlsysim.solvers.tower import tower_flops, tower_of, tower_pass
 from mlsysim.solvers.work import (
     attentions,
     by_blocks,
@@ -176,8 +177,12 @@ def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
     arithmetic = layer.products.compute + layer.attention
     # The product that makes keys and values also writes them to the cache, at no extra time.
     streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
+    time = layers * layer_time + logits.time
+    if tower := tower_of(i):
+        vision = tower_pass(d, tower, prompts * i.images, i.tp_size)
+        time, streamed = time + vision.time, streamed + vision.memory
     return _Pass(
-        time=layers * layer_time + logits.time,
+        time=time,
         traffic=d.memory * streamed,
         bottleneck=where(arithmetic >= layer.products.memory, "compute", "memory"),
     )
@@ -224,11 +229,14 @@ def _power(
     score = decode_score_flops(i.model, context, c)
     tokens, decodes = sequences * i.seq_len, maximum(i.output_len - 1, 0)
 
+    tower = tower_of(i)
+
     def flops(matrix: Value) -> Value:
         step = f.decode_flops(sequences, matrix, score, prompt.logit)
-        return decodes * step + f.prefill_flops(
-            tokens, sequences, matrix, prompt.score, prompt.logit
-        )
+        reading = f.prefill_flops(tokens, sequences, matrix, prompt.score, prompt.logit)
+        if tower is not None:
+            reading = reading + tower_flops(tower, sequences * i.images)
+        return decodes * step + reading
 
     hfu = flops_share(i, flops(prompt.matrix), flops(0 * prompt.matrix), cycle, i.tp_size)
     return served_power(i, sequences, cycle, hfu, traffic)

@@ -50,6 +50,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             Noun(hint="Hardware.H100, or the node Systems.Nodes.DGX_H100"),
         ],
         seq_len: Annotated[int, Whole(unit="token")] = 2048,
+        images: Annotated[int, Whole(minimum=0)] = 0,
         output_len: Annotated[int, Whole(minimum=0, unit="token")] = 0,
         batch_size: Annotated[int, Whole()] = 1,
         precision: Annotated[str, PrecisionName()] = "fp16",
@@ -76,6 +77,10 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             A device; or a node, for tensor parallelism.
         seq_len
             Tokens of each prompt.
+        images
+            Images in each prompt, whose tokens are among its `seq_len`: each is a pass of the
+            model's vision tower, timed from its totals by one roofline. For models with a tower
+            that is known (`vision`); 0 is text alone.
         output_len
             Tokens generated for each prompt. The decode step is timed at the mean context,
             `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 or 1

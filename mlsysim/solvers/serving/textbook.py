@@ -10,6 +10,7 @@ from mlsysim.core.numeric import Value, maximum, where
 from mlsysim.solvers.serving.cache import cache_parts, cache_size, longest, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
+from mlsysim.solvers.tower import tower_flops, tower_of, tower_traffic
 from mlsysim.solvers.work import (
     by_blocks,
     decode_score_flops,
@@ -37,12 +38,13 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
 
     # Prefill: all prompts at once
     prompt_tokens = i.batch_size * i.seq_len
-    reading = _pass(
-        i,
-        f.prefill_flops(prompt_tokens, i.batch_size, prompt.matrix, prompt.score, prompt.logit),
-        own_cache(i, i.batch_size, i.seq_len),
-        i.seq_len,
-    )
+    flops = f.prefill_flops(prompt_tokens, i.batch_size, prompt.matrix, prompt.score, prompt.logit)
+    moved = own_cache(i, i.batch_size, i.seq_len)
+    if tower := tower_of(i):
+        images = i.batch_size * i.images
+        flops = flops + tower_flops(tower, images)
+        moved = moved + tower_traffic(tower, images, i.precision.training_bytes) / i.tp_size
+    reading = _pass(i, flops, moved, i.seq_len)
 
     # Decode: one token for each sequence, at the mean context
     mean_context = f.mean_context(i.seq_len, i.output_len)
@@ -98,11 +100,14 @@ class _Pass:
     bottleneck: Any
 
 
-def _pass(i: ServingInputs, flops: Value, own_cache: Value, tokens_each: Value) -> _Pass:
-    """Return a pass with a number of tokens per sequence."""
+def _pass(i: ServingInputs, flops: Value, own_traffic: Value, tokens_each: Value) -> _Pass:
+    """Return a pass with a number of tokens per sequence.
+
+    `own_traffic` is what one device moves next to the weights.
+    """
     arithmetic = f.compute_time(flops / i.tp_size, i.peak_rate, i.efficiency)
     read = weights_read(i.model, i.weight_precision, i.batch_size * tokens_each)
-    traffic = read / i.tp_size + own_cache
+    traffic = read / i.tp_size + own_traffic
     memory = f.memory_time(traffic, i.device.memory.bandwidth)
     return _Pass(
         time=f.roofline_time(arithmetic, memory) + _all_reduces(i, tokens_each),

@@ -9,6 +9,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
 from mlsysim.core.types.attention import AttentionKind, LatentAttention, LinearAttention, TopKeys
 from mlsysim.core.types.layers import Experts, LayerGroup
+from mlsysim.solvers.tower import tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import context_memory
 from mlsysim.solvers.training.work import Work, adapters_of, recomputed_share
@@ -19,6 +20,7 @@ from mlsysim.solvers.work import (
     inner_width,
     of_expert,
     sum_of,
+    tower_parameters,
 )
 
 __all__ = ["training_memory"]
@@ -55,6 +57,10 @@ class _Stage:
     """Layers of each group."""
     tables: Value
     output_tables: Value
+    tower: Value
+    """Parameters of the vision tower."""
+    images: Value
+    """Images of a microbatch that pass it."""
     in_flight: Value
     """Microbatches in flight, as a share of its layers."""
 
@@ -71,7 +77,8 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     stack = sum_of(
         [group.count * layer.common for group, layer in zip(model.groups, layers, strict=True)]
     )
-    outside = maximum(0 * model.parameters, model.parameters - stack - all_experts)
+    tower = tower_parameters(model)
+    outside = maximum(0 * model.parameters, model.parameters - stack - all_experts - tower)
     table = outside / model.embedding_tables
 
     alone = where(i.pp_size > 1, 0, 1)  # the first stage is the last one too
@@ -80,6 +87,8 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
         layers=[group.layers_before(w.layout.first) for group in model.groups],
         tables=where(i.pp_size > 1, 1, model.embedding_tables),
         output_tables=alone,
+        tower=tower,
+        images=i.images * w.own_sequences,
         in_flight=_in_flight(i, f.microbatches_in_flight(i.pp_size, i.microbatch_count)) * growth,
     )
     others = model.layers - w.layout.last
@@ -87,6 +96,8 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
         layers=[_at_the_end(i, group, others) for group in model.groups],
         tables=1,
         output_tables=1,
+        tower=0 * tower,
+        images=0 * w.own_sequences,
         in_flight=_in_flight(
             i, f.last_stage_in_flight(i.pp_size, i.virtual_stages, i.microbatch_count)
         ),
@@ -250,7 +261,7 @@ def _held(
     """Return the memory of one device of a stage, by what it is for."""
     held = list(zip(stage.layers, layers, strict=True))
     in_layers = sum_of([count * layer.common for count, layer in held])
-    common = (in_layers + stage.tables * table) / i.tp_size
+    common = (in_layers + stage.tables * table + stage.tower) / i.tp_size
     experts = sum_of([count * layer.experts for count, layer in held]) / w.expert_group
 
     def share(zero_stage: int, common: Value, experts: Value) -> Value:
@@ -283,6 +294,10 @@ def _held(
     activations = stage.in_flight * sum_of(
         [count * (some * layer.kept + (1 - some) * layer.whole) for count, layer in held]
     )
+    if tower := tower_of(i):
+        # Each layer of the tower keeps what it writes, unless nothing of it is trained.
+        elements = full * stage.images * tower.network.activations_per_sample / i.tp_size
+        activations = activations + stage.in_flight * each * elements
     working = _working(i, w, table, stage, held, common + experts)
     return {
         "memory": weights + gradients + optimizer + activations + working,

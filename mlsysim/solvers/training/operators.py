@@ -22,6 +22,7 @@ from mlsysim.solvers.layer import (
     up_projections,
 )
 from mlsysim.solvers.power import flops_share
+from mlsysim.solvers.tower import tower_of, tower_pass
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
@@ -42,6 +43,8 @@ from mlsysim.solvers.training.work import (
     answer,
     bubble_time,
     in_mean_layer,
+    orthogonalization,
+    tower_passes,
     training_work,
 )
 from mlsysim.solvers.work import by_blocks, inner_width, mean_over, mean_over_attention
@@ -104,26 +107,48 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     if not is_zero(i.model.mtp_layers):
         extra = per_layer + (3 - i.frozen) * _joined(d, i, w.own_tokens).time + head_time
         head_time = head_time + i.model.mtp_layers * extra
-    # The longest stage sets the pace, or the last one with the head.
+    # The longest stage sets the pace, or the last one with the head, or the first with the tower.
     both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
     last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
     last_head = where(both, head_time / 2, head_time)
-    by_last = last_layers * per_layer + last_head >= w.stage_layers * per_layer
+    last_time = last_layers * per_layer + last_head
     whole_model = i.model.layers * per_layer + head_time
+    vision = _vision(i, d, w.own_sequences, i.tp_size)
+    if vision is not None:
+        tower = tower_passes(i) * vision.time
+        last_tower = where(both, 1 / 2, where(i.pp_size > 1, 0, 1))
+        last_time, whole_model = last_time + last_tower * tower, whole_model + tower
+    by_last = last_time >= w.stage_layers * per_layer
     layers = where(by_last, last_layers, w.stage_layers)
     head_share = where(by_last, last_head / head_time, 0)
-    head_time = head_share * head_time
-    busiest = layers * per_layer + head_time
+    around = head_share * head_time
+    busiest = layers * per_layer + around
+    if vision is not None:
+        tower_share = where(by_last, last_tower, 0)
+        first_time = w.layout.first * per_layer + tower
+        others_time = busiest + tower_share * tower
+        by_first = (first_time > others_time) & (i.pp_size > 1) & (i.schedule.bidirectional == 0)
+        layers = where(by_first, w.layout.first, layers)
+        head_share = where(by_first, 0, head_share)
+        tower_share = where(by_first, 1, tower_share)
+        around = head_share * head_time + tower_share * tower
+        busiest = layers * per_layer + around
     passes = count * busiest
     # The busiest stage waits for the passes through the others.
     others = maximum(1, i.pp_size - 1)
     layers_there, head_there = (i.model.layers - layers) / others, (1 - head_share) / others
+    forward_there = layers_there * layer.forward + head_there * logits.time
+    weights_there = layers_there * layer.weights + head_there * (1 - i.frozen) * logits.time
+    if vision is not None:
+        tower_there = (1 - tower_share) / others * vision.time
+        forward_there = forward_there + tower_there
+        weights_there = weights_there + (1 - i.frozen) * tower_there
     bubble = bubble_time(
         i,
         f.pipeline_fill_time(whole_model, busiest, i.virtual_stages),
         (whole_model - busiest) / others,
-        layers_there * layer.forward + head_there * logits.time,
-        layers_there * layer.weights + head_there * (1 - i.frozen) * logits.time,
+        forward_there,
+        weights_there,
     )
     transfer = stage_transfer_time(i, w, links)
 
@@ -142,7 +167,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     once = exposed_reduction + exposed_weights
     updated = w.trained_common / w.shards + w.trained_experts / w.expert_shards
     # The two copies of a stage share the update where replicas do.
-    updated = updated / where(i.zero_stage >= 1, 1 + i.schedule.bidirectional, 1)
+    sharing = where(i.zero_stage >= 1, w.copies, 1)
+    updated = updated / sharing
     # The constant was fitted to runs with Adam.
     own_bytes, adam_bytes = (
         f.update_bytes(
@@ -154,10 +180,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         for state in (i.optimizer.state_bytes, i.conventions.moment_bytes)
     )
     update_size = updated * s.optimizer_bytes * own_bytes / adam_bytes
-    orthogonal = f.orthogonalization_flops(
-        updated, i.model.hidden_dim, i.optimizer.iterations, i.conventions.flops_per_mac
-    )
-    update = f.memory_time(update_size, d.memory) + orthogonal / d.product
+    # Newton-Schulz iterations stay in the wide format, whatever that of the products.
+    orthogonal = orthogonalization(i, w) / sharing / d.head
+    update = f.memory_time(update_size, d.memory) + orthogonal
     step = passes + transfer + bubble + once + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
@@ -181,13 +206,16 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         context=whole(context_time),
         experts=whole(experts_time),
     )
+    around_streamed = 3 * logits.memory + loss
+    if vision is not None:
+        around_streamed = around_streamed + tower_passes(i) * vision.memory
     traffic = f.step_traffic(
         w.stage_layers,
         count,
         layer.streamed,
         d.memory,
         layer.products,
-        (3 * logits.memory + loss) / i.pp_size,
+        around_streamed / i.pp_size,
         again,
         update_size,
     )
@@ -198,7 +226,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         training_memory(given, w),
         step=step,
         alone=_alone(i, w),
-        compute=count * (layers * layer.time + head_time),
+        compute=count * (layers * layer.time + around),
         exposed=exposed,
         every=every,
         bubble=bubble,
@@ -407,7 +435,15 @@ def _alone(i: TrainingInputs, w: Work) -> Value:
     if not is_zero(one.model.mtp_layers):
         extra = layer.time + (3 - i.frozen) * _joined(d, one, w.tokens).time + head_time
         head_time = head_time + one.model.mtp_layers * extra
-    return one.model.layers * layer.time + head_time
+    time = one.model.layers * layer.time + head_time
+    vision = _vision(one, d, i.batch_size, 1)
+    return time if vision is None else time + tower_passes(one) * vision.time
+
+
+def _vision(i: TrainingInputs, d: Device, sequences: Value, tp: Value) -> Products | None:
+    """Return the forward pass of the vision tower over the images of some sequences, if any."""
+    tower = tower_of(i)
+    return None if tower is None else tower_pass(d, tower, sequences * i.images, tp)
 
 
 def _joined(d: Device, i: TrainingInputs, tokens: Value) -> Products:

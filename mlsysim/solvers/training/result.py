@@ -54,11 +54,11 @@ class DistributedResult(Result):
     """Which band applies: `"family"` where a calibration was named that was measured on such a
     system, `"unseen"` where nobody has measured this one; empty without a band."""
     step_latency_family_low: Quantity | None = quantity("s")
-    """Lower edge of the band of runs within the families that the constants were fitted on."""
+    """Lower edge of the band of runs within the families that the constants were fitted to."""
     step_latency_family_high: Quantity | None = quantity("s")
     """Upper edge of that band."""
     step_latency_unseen_low: Quantity | None = quantity("s")
-    """Lower edge of the band of systems that no constant was fitted on."""
+    """Lower edge of the band of held-out systems, to which no constant was fitted."""
     step_latency_unseen_high: Quantity | None = quantity("s")
     """Upper edge of that band."""
     calibration: str

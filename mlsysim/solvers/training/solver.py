@@ -31,10 +31,11 @@ from mlsysim.solvers.arguments import (
     Whole,
 )
 from mlsysim.solvers.base import Model, Solver
-from mlsysim.solvers.training.inputs import RULES, TrainingInputs
+from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.reasons import fitted_elsewhere, outside, reasons
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
+from mlsysim.solvers.training.rules import RULES
 from mlsysim.solvers.training.textbook import textbook_step
 
 __all__ = ["DistributedSolver"]
@@ -94,6 +95,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         gradient_compression: Annotated[float, Factor()] = 1,
         gradient_overlap: Annotated[float | None, Portion()] = None,
         seq_len: Annotated[int | None, Whole(unit="token")] = None,
+        images: Annotated[int, Whole(minimum=0)] = 0,
         efficiency: Annotated[float | None, Share()] = None,
         calibration: Annotated[Calibration | None, Noun(hint="Calibrations.H100_Megatron")] = None,
         power_calibration: Annotated[
@@ -123,7 +125,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         first_stage_layers
             Layers of the first pipeline stage; the stages whose layers are not stated share the
             others. `None` shares all of them evenly. Where they do not divide, the last stage has
-            fewer, because it also has the output projection, and then the first.
+            fewer, because it also has the output projection, and then the first. A stated number
+            must be a multiple of `virtual_stages`.
         last_stage_layers
             The same of the last stage.
         schedule
@@ -145,13 +148,16 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         expert_nodes
             Most nodes that a token is sent to, once each; devices there pass it on to its experts
             (node-limited routing). `None` sets no limit, and copies are sent as the calibration's
-            software does.
+            software does. For models with experts only, as are the next three arguments.
         dispatch_precision
             Format of tokens on the way to experts; results come back in at least 16 bits. `None`
             takes that of the residual stream.
         capacity_factor
-            Tokens of the busiest expert device over the mean, or over the share that padding
-            fills: its work and its traffic set the pace.
+            Rows that each expert computes, over its even share of the tokens. In GShard and Switch
+            this is the capacity of an expert: it takes no more tokens and is padded to as many,
+            wherever it lies, so the factor also counts on a single device (`ep_size=1`). For
+            software that does not pad, give the load of the busiest expert device over the mean,
+            which is 1 with `ep_size=1`.
         exchange_overlap
             Share of the exchanges with experts that runs under computation, as far as there is
             enough of it. `None` takes the calibration's.
@@ -167,21 +173,24 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             between such groups once per step (hybrid sharding, HSDP). `None` takes all devices
             with the same parameters, those that share sequences among them.
         reshard_after_forward
-            Whether layers with sharded weights (`zero_stage=3`) drop them after the forward pass
-            and gather them again for the backward pass, as FSDP does by default.
+            Whether layers with sharded weights drop them after the forward pass and gather them
+            again for the backward pass, as FSDP does by default. False needs `zero_stage=3`.
         sequence_parallel
             Whether tensor-parallel ranks split norms and dropouts as well.
         recompute
             Activations that are recomputed rather than kept: ``"none"``, ``"selective"``
             (attention scores, as fused attention does), ``"norms"``, ``"swiglu"`` (nonlinearities
             of the feed-forward blocks), ``"mla_up"`` (heads of latent attention), any of these four
-            joined in this order, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
+            joined, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
         recompute_layers
-            Layers of each stage to which `recompute` applies, or all where a stage has fewer; the
-            others keep everything. `None` applies it to all layers.
+            Layers of each stage to which `recompute` applies; the others keep everything. At most
+            as many as the longest stage has; shorter stages apply it to all of theirs. `None`
+            applies it to all layers.
         optimizer
             ``"adamw"``, ``"adamw_8bit"``, ``"muon"``, ``"adafactor"`` (without momentum) or
-            ``"sgd"`` (with momentum): what it keeps, moves and computes per parameter.
+            ``"sgd"`` (with momentum): what it keeps, moves and computes per parameter. Muon's
+            iterations are counted for each matrix of the layers, and shared by the devices that
+            share it; the exchange that brings its parts together is not counted.
         lora_rank
             Rank of the adapters of all matrices in the layers, which alone are trained (LoRA);
             `None` trains all parameters.
@@ -206,12 +215,18 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             enough computation: 0 none, 1 all. `None` takes the calibration's value.
         seq_len
             Tokens per sequence; `None` takes the model's training length.
+        images
+            Images in each sequence, whose tokens are among its `seq_len`: each is a pass of the
+            model's vision tower, timed from its totals by one roofline. The tower is on the first
+            stage, split as its layers are, and trained with them, or frozen with `lora_rank`. For
+            models with a tower that is known (`vision`); 0 is text alone.
         efficiency
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those fitted for the device and for the
-            software that the plan implies: sharded or not, in eight bits or more.
+            software that the plan implies: sharded or not, in eight bits or more. Not with
+            `efficiency`.
         power_calibration
             Constants for the power that operations and memory traffic draw; `None` takes those
             fitted for the device's generation.
@@ -232,6 +247,16 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         -----
         A configuration that does not fit in memory, or a batch that does not divide into whole
         microbatches, still returns its times, with `feasible` False and the `reasons`.
+
+        Arguments that have nothing to act on are refused, such as `recompute_layers` without
+        recomputation. Sizes of 1 are groups of one device, in which nothing is exchanged, so
+        arguments that describe how a group works (`cp_kind`, `sequence_parallel`, `zero_stage`,
+        `schedule`, `tensor_overlap` and the like) are accepted with them: a sweep over a size may
+        begin at 1.
+
+        All layers take the time of the mean layer, so a stage of slow layers takes longer than is
+        computed here. For DeepSeek-V3, where 58 of 61 layers have experts, that is at most 61/58,
+        or 5%. Memory is that of the layers that a stage really has.
 
         Examples
         --------
@@ -254,7 +279,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
     @classmethod
     def check(cls, inputs: TrainingInputs) -> None:
-        """Refuse formats that cannot train, or in which the device cannot compute."""
+        """Refuse formats that cannot train, and arguments that have nothing to act on."""
         precision = inputs.precision.name
         if precision not in TRAINING_PRECISIONS:
             raise ConfigError(
@@ -269,6 +294,28 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
                     "of the two out",
                     argument=name,
                 )
+        if inputs.efficiency is not None and inputs.gives("calibration"):
+            raise ConfigError(
+                f"calibration = {inputs.calibration.name} has no meaning under an efficiency, "
+                "which takes the place of its constants: leave one of the two out",
+                argument="calibration",
+            )
+        for name in ("expert_nodes", "dispatch_precision", "exchange_overlap"):
+            given = getattr(inputs, name) if inputs.gives(name) else None
+            if given is not None and not inputs.model.moe_layers:
+                raise ConfigError(
+                    f"{name} = {getattr(given, 'name', given)} has nothing to act on, because "
+                    f"{inputs.model.name} has no experts: leave it out, or choose a mixture of "
+                    "experts",
+                    argument=name,
+                )
+        if not inputs.reshard_after_forward and inputs.zero_stage < 3:
+            raise ConfigError(
+                f"reshard_after_forward = False has no meaning at zero_stage = "
+                f"{inputs.zero_stage}, where weights are not sharded: choose zero_stage = 3, or "
+                "leave it out",
+                argument="reshard_after_forward",
+            )
         inputs.device.compute.rate(precision)
 
     @classmethod

@@ -7,14 +7,17 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
-from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, minimum, where
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.power import drawn_power
+from mlsysim.solvers.tower import tower_flops, tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import (
+    Matrix,
     TokenFlops,
-    attention_sides,
-    block_sides,
+    attention_matrices,
+    common_matrices,
+    expert_matrices,
     expert_parameters,
     latent_up_parameters,
     mtp_flops,
@@ -32,8 +35,10 @@ __all__ = [
     "answer",
     "bubble_time",
     "in_mean_layer",
+    "orthogonalization",
     "recomputed_share",
     "stage_layout",
+    "tower_passes",
     "training_work",
 ]
 
@@ -108,25 +113,55 @@ def adapters_of(i: TrainingInputs) -> Adapters:
     model, rank = i.model, i.adapter_rank
     found = Adapters([], [], [])
     for group in model.groups:
-        block, sides = group.feed_forward, attention_sides(model, group.attention)
+        block = group.feed_forward
+        matrices = attention_matrices(model, group.attention) + common_matrices(model, block)
+        common = f.adapter_parameters(rank, sum_of([each.sides for each in matrices]))
         if isinstance(block, Experts):
-            width = block.token_width(model.hidden_dim)
-            expert = f.adapter_parameters(rank, block.matrices * (width + block.width))
-            some = minimum(1, block.shared_width)
-            sides = sides + some * block_sides(model, block, block.shared_width)
-            around = 2 * (model.hidden_dim + block.latent_width)
-            sides = where(block.latent_width > 0, sides + around, sides)
-            common = f.adapter_parameters(rank, sides)
+            sides = sum_of([each.sides for each in expert_matrices(model, block)])
+            expert = f.adapter_parameters(rank, sides)
             found.experts.append((group.count, block.count * expert))
             found.visited.append((group.count, common + block.per_token * expert))
         else:
-            if block is not None:
-                sides = sides + block_sides(model, block, block.width)
-            common = f.adapter_parameters(rank, sides)
             found.experts.append((group.count, 0 * common))
             found.visited.append((group.count, common))
         found.common.append((group.count, common))
     return found
+
+
+def orthogonalization(i: TrainingInputs, w: Work) -> Value:
+    """Return a device's operations that make the updates of the layers' matrices orthogonal.
+
+    Devices that share a matrix share this work too. Embedding tables and routers are left out.
+    """
+    if is_zero(i.optimizer.iterations):
+        return 0 * i.conventions.flops_per_mac
+    rank = i.adapter_rank
+
+    def flops(matrices: list[Matrix]) -> Value:
+        parts = [0 * i.conventions.flops_per_mac]
+        for each in matrices:
+            # The matrix itself, or the two thin ones that are trained instead
+            trained = ((each.rows, each.columns), (rank, each.rows), (rank, each.columns))
+            whole, *thin = (
+                f.orthogonalization_flops(
+                    *sides, i.optimizer.iterations, i.conventions.flops_per_mac
+                )
+                for sides in trained
+            )
+            parts.append(each.count * ((1 - i.frozen) * whole + sum_of(thin)))
+        return sum_of(parts)
+
+    common, experts = [], []
+    for group in i.model.groups:
+        block = group.feed_forward
+        own = attention_matrices(i.model, group.attention) + common_matrices(i.model, block)
+        common.append(group.count * flops(own))
+        if isinstance(block, Experts):
+            experts.append(group.count * block.count * flops(expert_matrices(i.model, block)))
+    shared = sum_of(common) / (i.tp_size * w.shards)
+    if experts:
+        shared = shared + sum_of(experts) / (w.expert_group * w.expert_shards)
+    return w.copies * w.imbalance * shared / i.pp_size
 
 
 @dataclass(frozen=True)
@@ -149,6 +184,8 @@ class Work:
     """Layers of the longest stage."""
     imbalance: Value
     """Layers of the longest stage over the mean."""
+    copies: Value
+    """Stages that a device holds: 2 where microbatches enter at both ends, else 1."""
     model_flops: Value
     hardware_flops: Value
     wide_model_flops: Value
@@ -207,6 +244,10 @@ def training_work(i: TrainingInputs) -> Work:
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     wide_model_flops = wide_model_flops - i.frozen * tokens * each.logit
+    if tower := tower_of(i):
+        in_tower = tower_passes(i) * tower_flops(tower, i.batch_size * i.images)
+        model_flops, hardware_flops = model_flops + in_tower, hardware_flops + in_tower
+        wide_model_flops = wide_model_flops + in_tower
     experts = expert_parameters(model)
     passes = 3 + again.matrix_share
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
@@ -232,6 +273,7 @@ def training_work(i: TrainingInputs) -> Work:
         layout=layout,
         stage_layers=stage_layers,
         imbalance=imbalance,
+        copies=copies,
         model_flops=model_flops,
         hardware_flops=hardware_flops,
         wide_model_flops=wide_model_flops,
@@ -250,6 +292,11 @@ def training_work(i: TrainingInputs) -> Work:
         trained_common=full * own_common + own_adapters[0] / i.tp_size,
         trained_experts=full * own_experts + own_adapters[1] / group,
     )
+
+
+def tower_passes(i: TrainingInputs) -> Value:
+    """Return the passes of the vision tower: forward, and backward with two unless it is frozen."""
+    return 3 - 2 * i.frozen
 
 
 def _trained_flops(i: TrainingInputs) -> TokenFlops:
