@@ -104,6 +104,8 @@ def _odds_data(item: Odds) -> dict[str, Any]:
     return {
         "probability": item.probability,
         "margin": item.margin,
+        "feasible": item.feasible,
+        "notes": list(item.notes),
         "hinge": item.hinge,
         "flips_at": plain(item.flips_at),
         "words": item.words,

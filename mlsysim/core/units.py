@@ -166,7 +166,7 @@ def real_number(value: Any) -> int | float | None:
     return value
 
 
-def strip(value: Any, expected: str, argument: str) -> Any:
+def strip(value: Any, expected: str, argument: str, wanted: str = "") -> Any:
     """Turn a quantity into a plain number in SI base units.
 
     Parameters
@@ -177,6 +177,8 @@ def strip(value: Any, expected: str, argument: str) -> Any:
         A unit of the dimension expected, such as ``"GB/s"``.
     argument
         Name of the argument, for the error.
+    wanted
+        What to give, for the error; empty if any quantity of the dimension is accepted.
 
     Raises
     ------
@@ -198,11 +200,11 @@ def strip(value: Any, expected: str, argument: str) -> Any:
             "mlsysim.Q_",
             argument=argument,
         )
+    hint = f"give {wanted}" if wanted else f'expected a quantity such as Q_(1, "{expected}")'
     factor, dimension = _measure(value.units)
     if dimension != _dimension(expected):
         raise ConfigError(
-            f"{argument} = {told(value)} has the wrong dimension: expected a quantity such as "
-            f'Q_(1, "{expected}")',
+            f"{argument} = {told(value)} has the wrong dimension: {hint}",
             argument=argument,
         )
     magnitude = value.magnitude
@@ -212,9 +214,7 @@ def strip(value: Any, expected: str, argument: str) -> Any:
         magnitude = real_number(magnitude)
         if magnitude is None:
             raise ConfigError(
-                f"{argument} = {told(value)} holds no real number: expected a quantity such as "
-                f'Q_(1, "{expected}")',
-                argument=argument,
+                f"{argument} = {told(value)} holds no real number: {hint}", argument=argument
             )
         if isinstance(magnitude, int) and abs(magnitude) > sys.float_info.max:
             return math.inf if magnitude > 0 else -math.inf

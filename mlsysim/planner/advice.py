@@ -24,6 +24,9 @@ from mlsysim.solvers import DistributedResult, ReliabilityResult
 
 __all__ = ["Advice", "Alternative", "alternatives"]
 
+_WORTH = 0.0005
+"""Gain below which plans are as fast as each other in print."""
+
 
 @record
 class Alternative:
@@ -114,10 +117,12 @@ class Advice:
             f"A device holds {format_number(self.best.memory)} of "
             f"{format_number(self.best.memory_capacity)}.",
             *self._remarks(),
-            "Held at another value, with all other levers chosen anew, a lever loses at least:",
+            "Held at another value, with all other levers chosen again, a lever loses at least:",
         ]
         for lever, nearest in self._nearest().items():
-            sure = f"; {self.odds[lever]}" if lever in self.odds else ""
+            odds = self.odds.get(lever)
+            # Without a band, they would only repeat the loss.
+            sure = f"; {odds}" if odds is not None and odds.probability is not None else ""
             lines.append(f"- {nearest} (best: {self._held(lever)}{sure})")
         return "\n".join(lines)
 
@@ -144,12 +149,10 @@ class Advice:
     def _remarks(self) -> list[str]:
         """Say what memory, devices and failures have to do with the choice."""
         found = []
-        if self.tight:
-            gain = self.tight_gain or 0.0
-            speed = f"{abs(gain):.1%} {'faster' if gain > 0 else 'slower'} than the fastest here"
+        if (gain := self.tight_gain or 0.0) > _WORTH:
             found.append(
                 f"{self.tight:,} more plans fit, but leave less memory free than the reserve; the "
-                f"fastest of them is {speed}."
+                f"fastest of them is {gain:.1%} faster than the fastest here (memory_reserve)."
             )
         if self.quarter is not None:
             few = self.quarter.value

@@ -337,17 +337,26 @@ class Reserve(Amount):
     plain: bool = True
     optional: bool = True
 
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return (
+            "a share of the device's memory from 0 to below 1, such as 0.08, or a quantity such as "
+            'Q_(5, "GB")'
+        )
+
     def _admit(self, name: str, value: Any) -> Callable[[float], float]:
         if is_quantity(value):
             size = self._stripped(name, value)
             return lambda capacity: size
         share = real_number(value)
-        if share is None or not 0 <= share < 1:
+        if share is None:
             raise ConfigError(
-                f"{name} = {shown(value)} is out of range: give a share of the memory from 0 to "
-                'below 1, or a quantity such as Q_(5, "GB")',
+                f"{name} = {shown(value)} is neither a number nor a quantity: give {self.wanted}",
                 argument=name,
             )
+        if not 0 <= share < 1:
+            raise self._refusal(name, value)
         return lambda capacity: share * capacity
 
 

@@ -31,8 +31,10 @@ _TRIED = 8
 _FIELD = "step_latency_total"
 _CONSTANTS, _HARDWARE = "calibration.", "fleet."
 _BANDS = ("band_low", "band_high")
+_SAME = 5e-4
+"""Margin below which two plans are equally fast in print."""
 _UNKNOWN = 0.1
-"""Doubt about constants of which no prior is known, such as the efficiency of memory."""
+"""Doubt about constants without a known prior, such as the efficiency of memory."""
 
 
 @record
@@ -46,6 +48,11 @@ class Odds:
         known about the calibration's constants; `None` where the calibration has no band.
     margin : float
         By how much it is faster as predicted: logarithm of the ratio of the times per token.
+        Negative if it is slower.
+    feasible : bool
+        Whether both plans can run. The other numbers are those of their times even if not.
+    notes : tuple of str
+        Which plan cannot run and why, and why there is no probability.
     spread : float or None
         Standard deviation of that margin.
     hinge : str
@@ -59,6 +66,8 @@ class Odds:
 
     probability: float | None
     margin: float
+    feasible: bool
+    notes: tuple[str, ...]
     spread: float | None
     hinge: str
     flips_at: Quantity | float | None
@@ -141,13 +150,17 @@ def odds_between(first: Mapping[str, Any], second: Mapping[str, Any]) -> Odds:
         spread = scale * math.hypot(*(_doubt(name) * changes[name] for name in constants))
         probability = _normal(margin, spread)
     hinge, flips, way = _hinge(ours, theirs, margin, changes)
+    lacking = _lacking(first, second)
+    notes = lacking if probability is not None else (*lacking, _without_band(ours))
     return Odds(
         probability=probability,
         margin=margin,
+        feasible=not lacking,
+        notes=notes,
         spread=spread,
         hinge=hinge,
         flips_at=flips,
-        words=_words(probability, ours, hinge, flips, way),
+        words=_words(probability, margin, notes, ours, hinge, flips, way),
     )
 
 
@@ -240,23 +253,51 @@ def _candidates(
 
 
 def _counts(path: str) -> bool:
-    """Tell whether a path is the number of something, which no one is unsure about."""
+    """Tell whether a path is the number of something, which is known exactly."""
     return path.endswith(("count", "_per_node"))
 
 
 def _share(probability: float) -> str:
-    """Write a probability: none is certain to the last percent."""
+    """Write a probability in percent, and never as certain."""
     if probability > 0.99:
         return "over 99%"
     return "under 1%" if probability < 0.01 else f"{probability:.0%}"
 
 
+def _lacking(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say which of the plans cannot run, and why."""
+    found = []
+    for name, plan in (("first", first), ("second", second)):
+        result = DistributedSolver.solve(**plan)
+        if not result.feasible:
+            found.append(f"the {name} plan cannot run ({'; '.join(result.reasons)})")
+    return tuple(found)
+
+
+def _without_band(question: Question) -> str:
+    if getattr(question.inputs, "efficiency", None) is not None:
+        return "no probability, because a constant efficiency has no band"
+    return "no probability, because no band is known for the first plan"
+
+
 def _words(
-    probability: float | None, question: Question, hinge: str, flips: Any, way: float
+    probability: float | None,
+    margin: float,
+    notes: tuple[str, ...],
+    question: Question,
+    hinge: str,
+    flips: Any,
+    way: float,
 ) -> str:
     parts = []
     if probability is not None:
         parts.append(f"faster in {_share(probability)} of the band")
+    elif abs(margin) < _SAME:
+        parts.append("as fast as the other")
+    else:
+        time = "less" if margin > 0 else "more"
+        parts.append(f"takes {abs(math.expm1(-margin)):.1%} {time} time than the other")
+    parts += notes
     if flips is not None:
         place = question.place(hinge)
         now = format_number(place.dressed(place.value))

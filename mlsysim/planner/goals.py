@@ -27,7 +27,7 @@ GOALS = ("throughput", "time", "cost", "carbon", "fewest_devices")
 
 _MILLION = 1e6
 _UNKNOWN_RUN = 1.0
-"""Days of a run of which nothing is known; its share of lost time does not depend on them."""
+"""Days of a run whose length is unknown; its share of lost time does not depend on them."""
 
 
 class Goal:

@@ -181,9 +181,8 @@ class Search:
         axes: dict[str, Any] = {n: int(v[row]) for n, v in block.items() if n in LEVERS}
         lean = DistributedSolver.solve(**self.fixed, **shared, **axes)
         kept = self.reserve(lean.memory_capacity.to("byte").magnitude)
-        reserved = (
-            f", of which {format_number(Q_(kept, 'byte').to('GB'))} are reserved" if kept else ""
-        )
+        reserve = format_number(Q_(kept, "byte").to("GB"))
+        reserved = f", and {reserve} must stay free" if kept else ""
         spare = lean.memory_capacity - lean.memory
         way_out = (
             f"reserve at most {format_number(spare)} (memory_reserve)"
@@ -192,8 +191,8 @@ class Search:
         )
         return OOMError(
             f"none of {self.searched:,} configurations fits: the smallest needs "
-            f"{format_number(lean.memory)} per device and has "
-            f"{format_number(lean.memory_capacity)}{reserved}; {way_out}",
+            f"{format_number(lean.memory)} per device; {format_number(lean.memory_capacity)} are "
+            f"available{reserved}; {way_out}",
             required=lean.memory,
             available=lean.memory_capacity,
             by_component={n: lean[f"{n}_memory"] for n in _COMPONENTS},

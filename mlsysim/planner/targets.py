@@ -14,7 +14,7 @@ from mlsysim.core.fields import record
 from mlsysim.core.files import printable
 from mlsysim.core.gradient import slopes
 from mlsysim.core.result import Result
-from mlsysim.core.units import dress, format_number, strip, unit
+from mlsysim.core.units import dress, format_number, strip, told, unit
 from mlsysim.planner.questions import Place, Question, question_of
 from mlsysim.planner.sensitivities import Sensitivity
 
@@ -97,7 +97,7 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
         If there is no such field or input.
     ConfigError
         If the field or the input is not a number, or the target is not one of the field's
-        dimension.
+        dimension, or is negative.
 
     Notes
     -----
@@ -194,6 +194,13 @@ def _field(result: Result, field: str, target: Any) -> tuple[str, float, Callabl
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise ConfigError(
             f"target = {shown(target)} is not a finite number: give one in {given or 'no unit'}",
+            argument="target",
+        )
+    present = getattr(result, name)
+    if number < 0 and not (present is not None and present < 0 * present):
+        raise ConfigError(
+            f"target = {told(target)} is out of range: {name} is never below zero; give zero or "
+            "more",
             argument="target",
         )
     return name, float(number), (lambda v: v) if plain else (lambda v: dress(v, given))

@@ -132,10 +132,7 @@ class Number(Argument):
             raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
         number = value
         if is_quantity(value):
-            try:
-                number = strip(value, "", name)
-            except ConfigError as fault:
-                raise ConfigError(f"{fault.message}: give {self.wanted}", argument=name) from None
+            number = strip(value, "", name, self.wanted)
         number = real_number(number)
         if number is None:
             raise ConfigError(
@@ -302,10 +299,7 @@ class Amount(Number):
     def _stripped(self, name: str, value: Any) -> float:
         if is_array(value.magnitude):
             raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
-        try:
-            number = float(strip(value, self.unit, name))
-        except ConfigError as fault:
-            raise ConfigError(f"{fault.message}: give {self.wanted}", argument=name) from None
+        number = float(strip(value, self.unit, name, self.wanted))
         if not self._accepts(number):
             raise ConfigError(
                 f"{name} = {told(value)} is out of range: give {self.wanted}", argument=name

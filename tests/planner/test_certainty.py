@@ -108,9 +108,36 @@ def test_odds_of_the_two_sides_add_up_to_one():
     assert (there.probability > 0.5) == (back.probability < 0.5)
 
 
-def test_without_a_band_there_is_no_probability():
-    plan = solved(efficiency=0.5, **DEEP)
-    assert odds(plan, solved(efficiency=0.5, **WIDE)).probability is None
+def test_without_a_band_there_is_no_probability_but_a_faster_plan():
+    one, other = (solved(efficiency=0.5, **plan) for plan in (DEEP, WIDE))
+    answer = odds(one, other)
+    assert answer.probability is None
+    assert answer.margin == pytest.approx(math.log(seconds(other) / seconds(one)))
+    assert len(answer.notes) == 1
+    assert answer.notes[0] in str(answer)
+    share = abs(seconds(one) / seconds(other) - 1)
+    assert f"{share:.1%} {'less' if answer.margin > 0 else 'more'} time" in str(answer)
+    back = odds(other, one)
+    assert ("less time" in str(answer)) != ("less time" in str(back))
+    assert "as fast" in str(odds(one, one))
+
+
+def test_plans_that_cannot_run_are_said_not_to():
+    fits, large = solved(**DEEP), solved(tp_size=1)
+    assert (fits.feasible, large.feasible) == (True, False)
+    for plans, names in (
+        ((fits, fits), ()),
+        ((large, fits), ("first",)),
+        ((fits, large), ("second",)),
+        ((large, large), ("first", "second")),
+    ):
+        answer = odds(*plans)
+        assert answer.feasible == (not names)
+        assert len(answer.notes) == len(names)
+        for name, note in zip(names, answer.notes, strict=True):
+            assert note.startswith(f"the {name} plan")
+            assert large.reasons[0] in note
+            assert note in str(answer)
 
 
 def test_advice_says_how_sure_it_is():

@@ -175,3 +175,11 @@ def test_errors_name_the_argument(step):
     with pytest.raises(ConfigError) as caught:
         required(None, "memory", 1, by="batch_size")
     assert caught.value.argument == "result"
+
+
+@pytest.mark.parametrize("target", [-1, -0.5, Q_(-1, "s"), Q_(-1, "ms")])
+def test_a_negative_target_is_refused(step, target):
+    with pytest.raises(ConfigError) as caught:
+        required(step, "step_latency_total", target, by="fleet.fabric.bandwidth")
+    assert caught.value.argument == "target"
+    assert "zero or more" in str(caught.value)
