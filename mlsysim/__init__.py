@@ -44,6 +44,7 @@ from mlsysim.core.types import (
     LatentAttention,
     Layers,
     LinearAttention,
+    Machine,
     Memory,
     MoETransformerModel,
     NetworkCalibration,
@@ -54,6 +55,7 @@ from mlsysim.core.types import (
     RentalOffer,
     ServingCalibration,
     SlidingWindow,
+    Software,
     Source,
     TopKeys,
     TransformerModel,
@@ -62,6 +64,8 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_, Quantity, ureg
 from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.networks import NetworkCalibrations
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
@@ -137,6 +141,7 @@ __all__ = [
     "FixedShapeModel",
     "Fleet",
     "Formats",
+    "Frameworks",
     "GridProfile",
     "Hardware",
     "InfeasibleError",
@@ -146,6 +151,8 @@ __all__ = [
     "Limit",
     "LinearAttention",
     "MLSysError",
+    "Machine",
+    "Machines",
     "Memory",
     "MoETransformerModel",
     "Models",
@@ -182,6 +189,7 @@ __all__ = [
     "SingleNodeResult",
     "SingleNodeSolver",
     "SlidingWindow",
+    "Software",
     "Source",
     "SustainabilityModel",
     "SustainabilityResult",

@@ -33,7 +33,7 @@ from mlsysim.evaluation import Scorecard, plain
 from mlsysim.evaluation import evaluate as evaluate_scenario
 from mlsysim.evaluation.checks import FAIL, UNKNOWN
 from mlsysim.scenario import Scenario, Scenarios
-from mlsysim.scenario.names import entries, find_entry
+from mlsysim.scenario.names import entries
 
 __all__ = ["main"]
 
@@ -177,8 +177,7 @@ def validate(
 ) -> None:
     """Compare the model with measurements in a CSV FILE."""
     _check_output(file, output)
-    constants = None if calibration is None else _calibration_named(calibration, "calibration")
-    report = validation.validate(file, kind=kind, calibration=constants)
+    report = validation.validate(file, kind=kind, calibration=calibration)
     if output is not None:
         with _writing():
             report.to_csv(output)
@@ -207,11 +206,6 @@ def calibrate(file: str, output: str | None, base: str | None, form: str) -> Non
         with _writing():
             found.save(output)
     show(form, text=lambda: str(found), data=found.to_dict, table=found.table)
-
-
-def _calibration_named(name: str, option: str) -> Calibration:
-    found: Calibration = find_entry(name, (Calibration,), option)
-    return found
 
 
 def _check_output(file: str, output: str | None) -> None:

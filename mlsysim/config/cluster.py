@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from mlsysim.config.document import Document, document_of
 from mlsysim.config.faults import KeyPath, refusal
+from mlsysim.config.findings import Conflict, FittedFactor, NextRun, RefusedRow, UsedRow
 from mlsysim.config.parts import kind_of
 from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import Record, number, plain_data, record, units_of
+from mlsysim.core.fields import plain_data, record, units_of
 from mlsysim.core.files import printable, read_bytes, write_text
 from mlsysim.core.table import Column, Table
-from mlsysim.core.types import Calibration, Machine, Software, Source
+from mlsysim.core.types import Calibration, Covered, Machine, Software, Source
 from mlsysim.core.units import Quantity
 from mlsysim.scenario.amounts import read_amount
 
-__all__ = [
-    "ClusterCalibration",
-    "FittedFactor",
-    "NextRun",
-    "RefusedRow",
-    "UsedRow",
-    "assemble",
-    "load_calibration",
-]
+__all__ = ["ClusterCalibration", "assemble", "load_calibration"]
 
 FORMAT = 1
 _KEYS = (
@@ -48,96 +41,9 @@ _KEYS = (
     "machine",
     "software",
 )
+_OPTIONAL_KEYS = ("covers", "conflicts")
+"""Keys that files of earlier versions do not have."""
 MAX_BYTES = 256 * 1024
-_OPEN = 0.9
-"""Share of the prior's spread above which the runs have not told a constant."""
-
-
-@record
-class FittedFactor(Record):
-    """What a constant was multiplied by.
-
-    Attributes
-    ----------
-    name : str
-        The constant, a field of `Machine` or of `Software`.
-    factor : float
-        Its value over that of the base.
-    uncertainty : float
-        Standard deviation of the factor's logarithm, given the runs.
-    prior : float
-        The same before any run was seen.
-    """
-
-    name: str
-    factor: float = number()
-    uncertainty: float = number(zero=True)
-    prior: float = number()
-
-    @property
-    def identified(self) -> bool:
-        """Whether the runs told anything about it."""
-        return self.uncertainty <= _OPEN * self.prior
-
-
-@record
-class UsedRow(Record):
-    """A run that the constants were fitted to.
-
-    Attributes
-    ----------
-    id : str
-        Identifier of the row.
-    measured : float
-        Time of a step, in seconds.
-    before, after : float
-        What the model predicted with the base's constants, and what it does with these.
-    """
-
-    id: str
-    measured: float = number()
-    before: float = number()
-    after: float = number()
-
-
-@record
-class RefusedRow(Record):
-    """A row that was left out.
-
-    Attributes
-    ----------
-    id : str
-        Identifier of the row.
-    reason : str
-        Why, and what to change.
-    """
-
-    id: str
-    reason: str
-
-
-@record
-class NextRun(Record):
-    """The single run that would narrow the band most.
-
-    Attributes
-    ----------
-    like : str
-        Identifier of the row that it is like.
-    changes : Mapping[str, object]
-        Arguments of `DistributedSolver.solve` that differ; ``nodes`` is the count of the fleet.
-    band_low, band_high : float
-        The band once it is measured.
-    """
-
-    like: str
-    changes: Mapping[str, Any]
-    band_low: float = number()
-    band_high: float = number()
-
-    def __str__(self) -> str:
-        changes = ", ".join(f"{name} = {value}" for name, value in self.changes.items())
-        return f"like {printable(self.like)}, with {changes}"
 
 
 @record
@@ -161,6 +67,8 @@ class ClusterCalibration(Calibration):
         The rows that were left out, with reasons.
     next_run : NextRun or None
         What to measure next.
+    conflicts : tuple of Conflict
+        Runs that contradict each other.
     """
 
     base_machine: str = ""
@@ -170,11 +78,17 @@ class ClusterCalibration(Calibration):
     rows: tuple[UsedRow, ...] = ()
     refused: tuple[RefusedRow, ...] = ()
     next_run: NextRun | None = None
+    conflicts: tuple[Conflict, ...] = ()
 
     @property
     def unidentified(self) -> tuple[str, ...]:
-        """Constants that the runs could not tell: they are near those of the base."""
+        """Constants that the runs do not identify: they are near those of the base."""
         return tuple(each.name for each in self.factors if not each.identified)
+
+    @property
+    def surprising(self) -> tuple[FittedFactor, ...]:
+        """Factors more than two standard deviations of published constants away from 1."""
+        return tuple(each for each in self.factors if each.surprising)
 
     def errors(self) -> tuple[float, float]:
         """Return the mean absolute error over the rows in percent, before and after."""
@@ -186,13 +100,18 @@ class ClusterCalibration(Calibration):
         return mean("before"), mean("after")
 
     def table(self) -> Table:
-        """Return the factors as a table, with the constants' uncertainty in percent."""
+        """Return the factors as a table, with the constants' uncertainty in percent.
+
+        `prior` is the uncertainty before any run was seen, and `deviations` is how far the factor
+        is from 1 in units of it.
+        """
         return Table(
             {
                 "constant": Column([each.name for each in self.factors]),
                 "factor": Column([each.factor for each in self.factors]),
                 "uncertainty": Column([100 * each.uncertainty for each in self.factors], "%"),
-                "before": Column([100 * each.prior for each in self.factors], "%"),
+                "prior": Column([100 * each.prior for each in self.factors], "%"),
+                "deviations": Column([round(each.deviations, 2) for each in self.factors]),
             },
             limit=None,
         )
@@ -227,6 +146,7 @@ class ClusterCalibration(Calibration):
             ],
             "refused": [{"id": row.id, "reason": row.reason} for row in self.refused],
             "next_run": None,
+            **self._stated(),
             "machine": written(self.machine),
             "software": {"release": self.software.release} | written(self.software),
         }
@@ -237,6 +157,34 @@ class ClusterCalibration(Calibration):
                 "band": {"low": self.next_run.band_low, "high": self.next_run.band_high},
             }
         return data
+
+    def _stated(self) -> dict[str, Any]:
+        """Return what is in a file only if it is known."""
+        found: dict[str, Any] = {}
+        if (known := self.covered) is not None:
+            sizes = {n: {"least": low, "most": high} for n, low, high in known.ranges()}
+            names = {name: list(getattr(known, name)) for name in known.choices()}
+            found["covers"] = sizes | names
+        if self.conflicts:
+            found["conflicts"] = [
+                {"fast": each.fast, "slow": each.slow, "ratio": each.ratio}
+                for each in self.conflicts
+            ]
+        return found
+
+    def _coverage(self) -> str:
+        """Return what the runs covered in words."""
+        if self.covered is None:
+            return "none, because the file does not state what they covered; calibrate again"
+        parts = [
+            f"{name} {least:,}" if least == most else f"{name} {least:,} to {most:,}"
+            for name, least, most in self.covered.ranges()
+            if most > 1
+        ]
+        parts += [" or ".join(self.covered.precision), " or ".join(self.covered.networks)]
+        wide = (self.unseen_band_low, self.unseen_band_high)
+        beyond = "no band" if None in wide else "{:.3g} to {:.3g}".format(*wide)
+        return f"{', '.join(parts)}; beyond: {beyond}"
 
     def to_yaml(self) -> str:
         """Return the calibration as YAML, which `load_calibration` reads from a file."""
@@ -267,15 +215,23 @@ class ClusterCalibration(Calibration):
         before, after = self.errors()
         runs = "run" if len(self.rows) == 1 else "runs"
         lines = [
-            f"{printable(self.name)}: {self.device}, calibrated on {len(self.rows)} {runs}",
+            f"{printable(self.name)}: {self.device}, calibrated to {len(self.rows)} {runs}",
             f"started from: {self.base_machine}, {self.base_software}",
             f"mean error on these runs: {before:.1f}% before, {after:.1f}% after",
             f"band: {self.family_band_low:.3g} to {self.family_band_high:.3g} times the prediction",
+            f"holds for plans like the runs: {self._coverage()}",
             "",
             str(self.table()),
         ]
         if self.unidentified:
             lines += ["", f"not identified by these runs: {', '.join(self.unidentified)}"]
+        if self.surprising:
+            far = ", ".join(
+                f"{each.name} (x{each.factor:.3g}, {abs(each.deviations):.1f} standard deviations)"
+                for each in self.surprising
+            )
+            lines += ["", f"far from all published constants: {far}", _CHECK_FIRST]
+        lines += [f"\n{each}" for each in self.conflicts]
         if self.next_run is not None:
             low, high = self.next_run.band_low, self.next_run.band_high
             lines += ["", f"measure next: {self.next_run} (band: {low:.3g} to {high:.3g})"]
@@ -283,6 +239,12 @@ class ClusterCalibration(Calibration):
             lines += ["", f"{len(self.refused)} refused:"]
             lines += [f"  {printable(row.id)}: {printable(row.reason)}" for row in self.refused]
         return "\n".join(lines)
+
+
+_CHECK_FIRST = (
+    "check the rows before the machine: recompute, the framework (base=), precision, the number of "
+    "devices and the batch size; a wrong cell moves a constant that has to pay for it"
+)
 
 
 def load_calibration(path: str | Path) -> ClusterCalibration:
@@ -382,7 +344,7 @@ def _made(document: Document) -> ClusterCalibration:
 
 def _arguments(top: _Part) -> dict[str, Any]:
     """Return the arguments of the record."""
-    top.only(*_KEYS)
+    top.only(*_KEYS, optional=_OPTIONAL_KEYS)
     base, band, unseen = (top.part(key) for key in ("base", "band", "unseen_band"))
     factors = [
         FittedFactor(name=each.name, **each.numbers("factor", "uncertainty", "prior"))
@@ -410,7 +372,7 @@ def _arguments(top: _Part) -> dict[str, Any]:
     name, made_with = top.text("name"), top.text("mlsysim")
     machine, software = base.text("machine"), base.text("software")
     source = Source(
-        title=f"Calibrated on runs of {name}",
+        title=f"Calibrated to runs of {name}",
         locator=f"rows: {len(rows)}; mlsysim {made_with}",
         note=f"started from {machine}, {software}",
     )
@@ -437,11 +399,26 @@ def _arguments(top: _Part) -> dict[str, Any]:
         "rows": tuple(rows),
         "refused": tuple(refused),
         "next_run": following,
+        "covered": _covered(top.part("covers")) if "covers" in top.data else None,
+        "conflicts": tuple(
+            Conflict(fast=each.text("fast"), slow=each.text("slow"), ratio=each.number("ratio"))
+            for each in (top.parts("conflicts") if "conflicts" in top.data else ())
+        ),
     }
 
 
+def _covered(part: _Part) -> Covered:
+    """Return which plans the runs covered."""
+    part.only(*Covered.sizes(), *Covered.choices())
+    found: dict[str, Any] = {name: tuple(part.texts(name)) for name in Covered.choices()}
+    for name in Covered.sizes():
+        for edge, value in part.part(name).numbers("least", "most").items():
+            found[f"{name}_{edge}"] = int(value) if value.is_integer() else value
+    return Covered(**found)
+
+
 def _record(kind: type[Machine | Software], part: _Part, told: frozenset[str]) -> dict[str, Any]:
-    """Return the numbers of a record, and mark those that no run told as estimates."""
+    """Return the numbers of a record, and mark those that no run identified as estimates."""
     units = {name: (unit, plain) for name, unit, plain in units_of(kind)}
     part.only(*units, *(["release"] if kind is Software else []))
     numbers = {
@@ -465,11 +442,12 @@ class _Part:
         """The last key on the way to it."""
         return str(self._path[-1])
 
-    def only(self, *keys: str) -> None:
+    def only(self, *keys: str, optional: Sequence[str] = ()) -> None:
         """Refuse keys that are unknown or missing."""
+        known = (*keys, *optional)
         for key in self.data:
-            if key not in keys:
-                raise self.refusal(key, f"unknown key; known: {', '.join(keys)}")
+            if key not in known:
+                raise self.refusal(key, f"unknown key; known: {', '.join(known)}")
         for key in keys:
             self._value(key)
 

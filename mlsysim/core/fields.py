@@ -62,10 +62,12 @@ def number(
     least: float = 0,
     most: float = math.inf,
     unit: str = "",
+    optional: bool = False,
 ) -> Any:
     """Declare a field that holds a plain number from `least` to `most`: a count, ratio or share.
 
-    Whole numbers are limited to the range that floats represent exactly.
+    Whole numbers are limited to the range that floats represent exactly. A field may be `None` if
+    that is its default, or if it is `optional`.
     """
     metadata = {
         "unit": unit,
@@ -74,6 +76,7 @@ def number(
         "whole": whole,
         "least": least,
         "most": min(most, _COUNTABLE) if whole else most,
+        "optional": optional,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -205,7 +208,7 @@ class Record:
                     require(self, **{item.name: str})
                 self._keep(item.name, read_only(value))
                 continue
-            if value is None and item.default is None:
+            if value is None and (item.default is None or item.metadata.get("optional")):
                 si[item.name] = math.nan
                 continue
             si[item.name] = self._checked(item, value)

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.config.cluster import ClusterCalibration, assemble
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import units_of
-from mlsysim.core.types import Calibration, Machine, Software
+from mlsysim.core.types import Calibration, Covered, Machine, Software
 from mlsysim.fitting.constants import amounts, constants_of
-from mlsysim.fitting.outliers import fit_without_outliers
+from mlsysim.fitting.outliers import contradictions, fit_without_outliers
 from mlsysim.fitting.posterior import Posterior, log_times
 from mlsysim.fitting.proposals import Pool, pool_of
 from mlsysim.fitting.runs import Run, base_of, check_alike, runs_of
-from mlsysim.scenario.names import find_entry
+from mlsysim.scenario.names import named_calibration
+from mlsysim.solvers.training.reasons import choice_of
 from mlsysim.validation.rows import Row
 from mlsysim.validation.validate import rows_of
 
@@ -31,7 +32,7 @@ _LONGEST = 300
 def calibrate(
     source: str | Path | Iterable[Row | Mapping[str, Any]] | Any,
     *,
-    base: Calibration | str | None = None,
+    base: Calibration | str | Path | None = None,
     name: str | None = None,
 ) -> ClusterCalibration:
     """Fit the constants of training to measured steps of one cluster.
@@ -45,8 +46,9 @@ def calibrate(
         A CSV file with a head, one measured run a row; or rows that were read, such as those of
         `csv.DictReader` or a pandas DataFrame. The columns are those of `validate` for training.
     base
-        Constants to start from: a calibration, or its name in `Calibrations`. `None` takes those
-        that the device and the group of the rows choose.
+        Constants to start from: a calibration, its name in `Calibrations`, or the path of a file
+        that `ClusterCalibration.save` wrote. `None` takes those that the device and the group of
+        the rows choose.
     name
         What to call the cluster; `None` takes the name of the file.
 
@@ -71,7 +73,12 @@ def calibrate(
     next to them; it is wider where the runs agree less with each other than the model expects.
 
     A row is refused if a cell is missing or wrong, if its arithmetic would need more than the peak
-    rate, or if it is far slower than the other runs explain.
+    rate, or if it is far slower than the other runs explain. Two runs that contradict each other do
+    not show which of them is wrong: both are used, and `conflicts` names them.
+
+    The narrow band holds for plans like the runs. `covered` has the range of their sizes and what
+    else they had; every other plan has the band of unseen systems, and its result's `outside` says
+    why.
 
     Examples
     --------
@@ -107,13 +114,7 @@ def calibrate(
     >>> abs(row.after - row.measured) < abs(row.before - row.measured)
     True
     """
-    given = find_entry(base, (Calibration,), "base") if isinstance(base, str) else base
-    if given is not None and not isinstance(given, Calibration):
-        raise ConfigError(
-            f"base = {shown(base)} is not a Calibration: pass one such as "
-            "Calibrations.H100_Megatron, or its name",
-            argument="base",
-        )
+    given = None if base is None else named_calibration(base, "base")
     rows = rows_of(source)
     if len(rows) > MAX_ROWS:
         raise ConfigError(
@@ -143,6 +144,7 @@ def calibrate(
             found,
             pool_of(kept, found),
             [*refused, *slow],
+            contradictions(kept, constants),
         )
     )
 
@@ -154,6 +156,7 @@ def _artifact(
     found: Posterior,
     pool: Pool,
     refused: Sequence[tuple[str, str]],
+    conflicts: Sequence[tuple[str, str, float]],
 ) -> dict[str, Any]:
     """Compose the artifact as plain data, with the digits that are worth keeping."""
     after = log_times(runs, found.constants, found.logs[None])[:, 0]
@@ -162,7 +165,8 @@ def _artifact(
         "device": runs[0].admitted.device.name,
         "base": {"machine": base.machine.name, "software": base.software.name},
         "band": _band(pool.half_band),
-        "unseen_band": {"low": base.unseen_band_low, "high": base.unseen_band_high},
+        "unseen_band": _wide_band(base, _band(pool.half_band)),
+        "covers": _covered(runs),
         "formats": list(base.formats),
         "factors": {
             constant.name: {
@@ -185,6 +189,11 @@ def _artifact(
         ],
         "refused": [{"id": row[:_LONGEST], "reason": reason[:_LONGEST]} for row, reason in refused],
     }
+    if conflicts:
+        data["conflicts"] = [
+            {"fast": fast[:_LONGEST], "slow": slow[:_LONGEST], "ratio": _short(ratio)}
+            for fast, slow, ratio in conflicts
+        ]
     if pool.best is not None:
         data["next_run"] = {
             "like": pool.best.like[:_LONGEST],
@@ -199,6 +208,26 @@ def _artifact(
         base.software, factors["software"]
     )
     return data
+
+
+def _wide_band(base: Calibration, narrow: Mapping[str, float]) -> dict[str, float | None]:
+    """Return the band of plans unlike the runs: that of the base, and no narrower than our own."""
+    low, high = base.unseen_band_low, base.unseen_band_high
+    return {
+        "low": None if low is None else min(low, narrow["low"]),
+        "high": None if high is None else max(high, narrow["high"]),
+    }
+
+
+def _covered(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return which plans the runs covered, as `Covered` has it."""
+    found: dict[str, Any] = {}
+    for name in Covered.sizes():
+        values = [int(getattr(run.admitted, name)) for run in runs]
+        found[name] = {"least": min(values), "most": max(values)}
+    for name in Covered.choices():
+        found[name] = sorted({choice_of(run.admitted, name) for run in runs})
+    return found
 
 
 def _multiplied(row: Machine | Software, factors: Mapping[str, float]) -> dict[str, Any]:

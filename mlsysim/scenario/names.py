@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from os import PathLike
 from typing import Any, TypeGuard
 
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.types import Calibration, TransformerModel
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.registry.calibration.networks import NetworkCalibrations
@@ -14,7 +15,7 @@ from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
 
-__all__ = ["FILE", "MODEL_FILE", "entries", "find_entry", "read_from"]
+__all__ = ["FILE", "MODEL_FILE", "entries", "find_entry", "named_calibration", "read_from"]
 
 FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
 """How the name of a file ends where a calibration may be one."""
@@ -82,6 +83,34 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
             )
         raise fault
     return known[name]
+
+
+def named_calibration(value: Any, argument: str) -> Calibration:
+    """Return a calibration of training that is given as such, by its name, or by its file.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither, or the file cannot be read.
+    """
+    if isinstance(value, PathLike):
+        value = str(value)
+    if isinstance(value, str):
+        try:
+            value = find_entry(value, (Calibration,), argument)
+        except UnknownEntryError as fault:
+            raise UnknownEntryError(
+                f'{fault.message}; the path of a file ends in .yaml, such as "my_cluster.yaml"',
+                argument=argument,
+            ) from None
+    if not isinstance(value, Calibration):
+        raise ConfigError(
+            f"{argument} = {shown(value)} is not a Calibration: pass one such as "
+            "Calibrations.H100_Megatron, its name, or the path of the YAML file that calibrate "
+            "made",
+            argument=argument,
+        )
+    return value
 
 
 def read_from(name: object, kinds: tuple[type, ...]) -> TypeGuard[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, MLSysError, shown
 from mlsysim.core.types import Calibration
+from mlsysim.scenario.names import named_calibration
 from mlsysim.validation.report import Comparison, Report
 from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
 
@@ -36,9 +37,9 @@ def validate(
     *,
     kind: str | None = None,
     split: str | None = None,
-    calibration: Calibration | None = None,
+    calibration: Calibration | str | Path | None = None,
 ) -> Report:
-    """Hold the model against measurements.
+    """Compare the model with measurements.
 
     Parameters
     ----------
@@ -51,8 +52,9 @@ def validate(
     split
         Only rows whose ``split`` column says so; `None` takes all.
     calibration
-        Constants for all rows of training, such as those that `calibrate` fitted to your cluster;
-        `None` takes those that the group and the device of each row choose.
+        Constants for all rows of training, such as those that `calibrate` fitted to your cluster: a
+        calibration, its name in `Calibrations`, or the path of its YAML file. `None` takes those
+        that the group and the device of each row choose.
 
     Returns
     -------
@@ -95,13 +97,7 @@ def _admitted(calibration: Any, kind: str) -> Calibration:
             f"calibration is for training, and these are measurements of {kind}: leave it out",
             argument="calibration",
         )
-    if not isinstance(calibration, Calibration):
-        raise ConfigError(
-            f"calibration = {shown(calibration)} is not a Calibration: pass one such as "
-            'load_calibration("my_cluster.yaml")',
-            argument="calibration",
-        )
-    return calibration
+    return named_calibration(calibration, "calibration")
 
 
 def rows_of(source: Any) -> list[Row]:

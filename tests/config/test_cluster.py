@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 import yaml
 
 import mlsysim
-from mlsysim import ClusterCalibration, ConfigError, DistributedSolver, Models, Systems
+from mlsysim import ClusterCalibration, ConfigError, DistributedSolver, Hardware, Models, Systems
 from mlsysim.config.cluster import MAX_BYTES
 
 RUNS = [
@@ -37,11 +38,12 @@ RUNS = [
     {"id": "=no time", "model": "Llama3_8B", "hardware": "H100", "n_gpus": 8, "global_batch": 16},
 ]
 PLAN = {
-    "model": Models.Llama3_70B,
-    "fleet": Systems.Clusters.Research_256,
-    "batch_size": 256,
-    "tp_size": 8,
-    "microbatch_count": 8,
+    "model": Models.Llama3_8B,
+    "fleet": replace(Systems.Clusters.Research_256, name="four nodes", count=4),
+    "batch_size": 64,
+    "microbatch_count": 2,
+    "seq_len": 4096,
+    "precision": "bf16",
 }
 
 
@@ -94,6 +96,120 @@ def test_it_is_a_calibration_like_those_of_the_registry(ours):
     assert pickle.loads(pickle.dumps(ours)) == ours
 
 
+COVERED = {
+    "seq_len": (2048, 8192),
+    "devices": (8, 32),
+    "tp_size": (1, 1),
+    "pp_size": (1, 1),
+    "cp_size": (1, 1),
+    "ep_size": (1, 1),
+    "virtual_stages": (1, 1),
+}
+
+
+def test_the_file_says_what_its_runs_covered(ours, file):
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))["covers"]
+    for name, (least, most) in COVERED.items():
+        assert data[name] == {"least": least, "most": most}
+    assert data["precision"] == ["bf16"]
+    assert data["networks"] == ["dense"]
+    assert {name: edges for name, *edges in ours.covered.ranges()} == {
+        name: list(edges) for name, edges in COVERED.items()
+    }
+    assert ours.unseen_band_low <= ours.family_band_low
+    assert ours.unseen_band_high >= ours.family_band_high
+
+
+def fleet(count):
+    return replace(PLAN["fleet"], name=f"{count} nodes", count=count)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({}, None),
+        ({"seq_len": 2048}, None),
+        ({"seq_len": 8192}, None),
+        ({"precision": "fp16"}, None),
+        ({"fleet": fleet(1), "batch_size": 16}, None),
+        ({"seq_len": 131_072}, "seq_len"),
+        ({"seq_len": 1024}, "seq_len"),
+        ({"fleet": fleet(1024), "batch_size": 16_384}, "devices"),
+        ({"tp_size": 2}, "tp_size"),
+        ({"precision": "fp8"}, "fp8"),
+        ({"model": Models.Mixtral_8x7B}, "experts"),
+        ({"attention": "unfused"}, "unfused"),
+        ({"optimizer": "muon"}, "muon"),
+        ({"fleet": replace(fleet(4), node=Systems.Nodes.DGX_A100)}, "A100"),
+    ],
+)
+def test_plans_unlike_the_runs_have_the_wide_band_and_say_so(ours, changes, word):
+    result = DistributedSolver.solve(calibration=ours, **PLAN | changes)
+    inside = word is None
+    low, high = (
+        (edge / result.step_latency_total).to("").magnitude
+        for edge in (result.step_latency_low, result.step_latency_high)
+    )
+    assert result.band == ("family" if inside else "unseen")
+    assert low == pytest.approx(ours.family_band_low if inside else ours.unseen_band_low)
+    assert high == pytest.approx(ours.family_band_high if inside else ours.unseen_band_high)
+    assert len(result.outside) == (0 if inside else 1)
+    assert inside or word in result.outside[0]
+
+
+def test_a_sweep_has_the_band_of_each_row(ours):
+    lengths = [1024, 2048, 8192, 16_384]
+    rest = {name: value for name, value in PLAN.items() if name not in ("seq_len", "precision")}
+    table = mlsysim.sweep(
+        DistributedSolver,
+        calibration=ours,
+        seq_len=lengths,
+        precision=["bf16", "fp8"],
+        **rest,
+    )
+    for place in range(len(table)):
+        row, alone = table.row(place), table.result(place)
+        assert row["step_latency_low"].to("s").magnitude == pytest.approx(
+            alone.step_latency_low.to("s").magnitude
+        )
+        inside = 2048 <= row["seq_len"] <= 8192 and row["precision"] == "bf16"
+        ratio = (row["step_latency_high"] / row["step_latency_total"]).to("").magnitude
+        assert ratio == pytest.approx(ours.family_band_high if inside else ours.unseen_band_high)
+
+
+def test_the_edge_of_a_band_is_derived(ours):
+    result = DistributedSolver.solve(calibration=ours, **PLAN)
+    origins = {item.origin for item in result.explain("step_latency_low").inputs}
+    assert "calibration.family_band_low" in origins
+    assert "calibration.unseen_band_low" not in origins
+
+
+def test_a_file_that_does_not_say_what_it_covers_has_the_wide_band(ours, file):
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    del data["covers"]
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    old = mlsysim.load_calibration(file)
+    assert old.covered is None
+    assert old.machine == ours.machine
+    result = DistributedSolver.solve(calibration=old, **PLAN)
+    assert result.band == "unseen"
+    assert len(result.outside) == 1
+    assert "covers" not in old.to_dict()
+
+
+def test_own_runs_count_even_where_no_published_run_was_measured():
+    """A device without published runs, or a cluster larger than all of them."""
+    runs = [
+        RUNS[0] | {"hardware": "V100", "precision": "fp16", "step_time_s": 60.0, "n_gpus": 8},
+    ]
+    ours = mlsysim.calibrate(runs, name="ours")
+    old = replace(PLAN["fleet"], node=replace(PLAN["fleet"].node, accelerator=Hardware.V100))
+    plan = PLAN | {"fleet": replace(old, count=1), "precision": "fp16", "seq_len": 8192}
+    result = DistributedSolver.solve(calibration=ours, **plan)
+    assert result.outside == ()
+    assert result.band == "family"
+
+
 def test_what_no_run_told_is_an_estimate(ours):
     assert "gemm_efficiency" not in ours.unidentified
     assert not ours.machine.is_estimated("gemm_efficiency")
@@ -126,6 +242,11 @@ DAMAGED = {
     "a factor that is a list": (("factors", "gemm_efficiency"), [1], "gemm_efficiency"),
     "an inverted band": (("band", "low"), 9.0, "band_low"),
     "no rows": (("rows",), [], "rows"),
+    "a range the wrong way": (("covers", "seq_len", "least"), 99_999, "seq_len_least"),
+    "a range that is missing": (("covers", "devices"), KeyError, "devices"),
+    "a length that is no count": (("covers", "seq_len", "most"), 8192.5, "seq_len_most"),
+    "a choice that is a word": (("covers", "precision"), "bf16", "precision"),
+    "conflicts that are a word": (("conflicts",), "many", "conflicts"),
     "rows that are no list": (("rows",), "many", "rows"),
     "an unknown number format": (("formats",), ["fp7"], "formats"),
     "a name that is a number": (("name",), 5, "name"),

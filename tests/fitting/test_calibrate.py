@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import mlsysim
 from mlsysim import Calibrations, ConfigError, DistributedSolver
+from mlsysim.config.cluster import assemble
 from mlsysim.core.units import Q_
 from mlsysim.fitting.calibrate import MAX_ROWS
 from mlsysim.fitting.constants import constants_of
@@ -207,6 +209,73 @@ def test_runs_that_all_are_slow_are_the_machine():
     assert not ours.refused
 
 
+def test_factors_far_from_all_published_constants_are_named():
+    usual = mlsysim.calibrate(timed(PLANS), base=BASE)
+    assert usual.surprising == ()
+    slow = mlsysim.calibrate(timed(PLANS, factor=2), base=BASE)
+    assert slow.surprising
+    for each in slow.factors:
+        assert each.deviations == pytest.approx(math.log(each.factor) / each.prior)
+        assert each.surprising == (abs(each.deviations) > 2)
+        line = next(line for line in str(slow).splitlines() if "published constants" in line)
+        assert (each.name in line) == each.surprising
+    assert "published constants" not in str(usual)
+    assert list(slow.table()["deviations"]) == [round(each.deviations, 2) for each in slow.factors]
+    assert len(slow.table().columns) == len(set(slow.table().columns))
+
+
+SHORT, LONG = PLANS[:2]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_two_runs_of_one_plan_that_contradict_each_other_are_both_named(swapped):
+    (good,) = timed((SHORT,))
+    bad = good | {"id": "bad", "step_time_s": 2.5 * good["step_time_s"]}
+    ours = mlsysim.calibrate([bad, good] if swapped else [good, bad], base=BASE)
+    assert len(ours.rows) == 2
+    assert ours.refused == ()
+    (conflict,) = ours.conflicts
+    assert (conflict.fast, conflict.slow) == ("short", "bad")
+    assert conflict.ratio == pytest.approx(2.5, rel=1e-3)
+    assert "short" in str(conflict)
+    assert str(conflict) in str(ours)
+    assert config_round_trip(ours) == ours
+
+
+def config_round_trip(ours):
+    return assemble(ours.to_dict())
+
+
+def test_two_runs_of_different_plans_contradict_each_other_where_no_machine_explains_both():
+    good, other = timed((SHORT, PLANS[2]))
+    bad = other | {"step_time_s": 2.5 * other["step_time_s"]}
+    assert mlsysim.calibrate([good, other], base=BASE).conflicts == ()
+    (conflict,) = mlsysim.calibrate([good, bad], base=BASE).conflicts
+    assert (conflict.fast, conflict.slow) == ("short", "wide")
+    assert conflict.ratio == pytest.approx(2.5, rel=1e-3)
+
+
+def test_runs_that_are_slow_alike_do_not_contradict_each_other():
+    assert mlsysim.calibrate(timed((SHORT, LONG), factor=2), base=BASE).conflicts == ()
+
+
+def test_no_run_is_refused_because_of_two_that_contradict_each_other():
+    good, bad = timed((SHORT, LONG))
+    bad = bad | {"step_time_s": 2.5 * bad["step_time_s"]}
+    also = good | {"id": "also", "step_time_s": 2.5 * good["step_time_s"]}
+    ours = mlsysim.calibrate([good, bad, also], base=BASE)
+    assert [row.id for row in ours.rows] == ["short", "long", "also"]
+    assert {(each.fast, each.slow) for each in ours.conflicts} >= {("short", "also")}
+
+
+def test_of_three_runs_the_one_that_two_agree_against_is_refused():
+    good, other = timed((SHORT, LONG))
+    bad = good | {"id": "bad", "step_time_s": 2.5 * good["step_time_s"]}
+    ours = mlsysim.calibrate([good, other, bad], base=BASE)
+    assert [row.id for row in ours.refused] == ["bad"]
+    assert ours.conflicts == ()
+
+
 @pytest.mark.parametrize(
     ("rows", "argument"),
     [
@@ -289,8 +358,37 @@ def test_validate_takes_the_calibration():
     with pytest.raises(ConfigError) as caught:
         mlsysim.validate([{"id": "a", "isl": 5}], calibration=ours)
     assert caught.value.argument == "calibration"
-    with pytest.raises(ConfigError) as caught:
-        mlsysim.validate(rows, calibration="ours")
+    for wrong in ("ours", 3):
+        with pytest.raises(ConfigError) as caught:
+            mlsysim.validate(rows, calibration=wrong)
+        assert caught.value.argument == "calibration"
+
+
+def test_a_name_or_a_file_is_a_calibration_where_rows_are_read(tmp_path):
+    rows = timed(PLANS)
+    named = mlsysim.validate(rows, calibration="H100_FSDP2")
+    assert named.pooled.mape == mlsysim.validate(rows, calibration=BASE).pooled.mape
+    ours = mlsysim.calibrate(timed(PLANS, moved()), base=BASE)
+    file = tmp_path / "ours.yaml"
+    ours.save(file)
+    own = mlsysim.validate(rows, calibration=ours).pooled.mape
+    for path in (file, str(file)):
+        assert mlsysim.validate(rows, calibration=path).pooled.mape == own
+        assert mlsysim.calibrate(rows, base=path).base_machine == ours.machine.name
+
+
+@pytest.mark.parametrize("call", ["solve", "sweep", "advise"])
+def test_solvers_take_objects_and_say_how_to_read_a_file(call):
+    arguments = training.arguments(Row.of(timed(PLANS[:1])[0]), BASE)
+    arguments |= {"calibration": "ours.yaml"}
+    few = {n: arguments[n] for n in ("model", "fleet", "batch_size", "calibration")}
+    ask = {
+        "solve": DistributedSolver.solve,
+        "sweep": partial(mlsysim.sweep, DistributedSolver),
+        "advise": mlsysim.advise,
+    }[call]
+    with pytest.raises(ConfigError, match="load_calibration") as caught:
+        ask(**few)
     assert caught.value.argument == "calibration"
 
 

@@ -1,9 +1,11 @@
 """Which constants a prediction takes, and when it has a band: only where comparable runs exist."""
 
+import pickle
 from dataclasses import replace
 
 import pytest
 
+import mlsysim
 from mlsysim import (
     Calibrations,
     DistributedSolver,
@@ -14,14 +16,14 @@ from mlsysim import (
     ServingSolver,
     Systems,
 )
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.types import Fleet, Node
 from mlsysim.core.types.fitted import traffic_in
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
-from mlsysim.registry.calibration.training import calibration_for
+from mlsysim.registry.calibration.training import calibration_for, calibration_of
 
 KNOWN = ("A100", "H20", "H100", "H200", "H800", "B200", "B300")
 
@@ -140,6 +142,89 @@ def test_another_constant_makes_a_system_that_nobody_measured():
     assert result.step_latency_family_low is None
     with pytest.raises(UnknownEntryError, match="tensor_overlap"):
         Calibrations.H100_Megatron.but(tensor_overlapp=0.1)
+
+
+def test_a_calibration_is_put_together_of_a_machine_and_software():
+    machine, software = mlsysim.Machines.H200, mlsysim.Frameworks.FSDP2_Compiled
+    made = mlsysim.Calibration(machine=machine, software=software)
+    assert isinstance(machine, mlsysim.Machine)
+    assert isinstance(software, mlsysim.Software)
+    assert made.name == f"{machine.name}, {software.name}"
+    assert isinstance(made.source, mlsysim.Source)
+    assert machine.name in made.source.locator
+    assert software.name in made.source.locator
+    result = train(Hardware.H200, calibration=made)
+    usual = calibration_of(machine, software)
+    assert result.band == "unseen"
+    assert result.calibration == made.name
+    assert result.step_latency_family_low is None
+    assert (made.unseen_band_low, made.unseen_band_high) == (
+        usual.unseen_band_low,
+        usual.unseen_band_high,
+    )
+    same = train(Hardware.H200, calibration=usual)
+    assert (result.step_latency_total, result.step_latency_low, result.step_latency_high) == (
+        same.step_latency_total,
+        same.step_latency_low,
+        same.step_latency_high,
+    )
+    named = mlsysim.Calibration(machine=machine, software=software, name="mine")
+    assert named.name == "mine"
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_constants_without_bands_stay_without():
+    bare = Calibrations.H100_Megatron.without_bands()
+    result = train(Hardware.H100, calibration=bare)
+    assert (result.band, result.step_latency_low) == ("", None)
+
+
+@pytest.mark.parametrize("missing", ["machine", "software"])
+def test_a_calibration_needs_both(missing):
+    parts = {"machine": Machines.H100, "software": Frameworks.Megatron_Core}
+    with pytest.raises(ConfigError) as caught:
+        mlsysim.Calibration(**parts | {missing: "H100"})
+    assert caught.value.argument == missing
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument"),
+    [
+        ({"gemm_speed": 5}, "gemm_speed"),
+        ({"gemm_speed": 1.46}, "gemm_speed"),
+        ({"attention_speed": 3}, "attention_speed"),
+        ({"attention_efficiency": 0.9, "attention_backward": 1.3}, "attention_speed"),
+        ({"gemm_efficiency": 1.1}, "gemm_efficiency"),
+        ({"tensor_overlap": 1.1}, "tensor_overlap"),
+    ],
+)
+def test_constants_beyond_the_physical_limit_are_refused(changes, argument):
+    with pytest.raises(ConfigError) as caught:
+        Calibrations.H100_Megatron.but(**changes)
+    assert caught.value.argument == argument
+    assert "at most" in str(caught.value)
+
+
+def test_software_may_reach_the_peak_and_no_more():
+    machine = Machines.H100
+    highest = max(machine.gemm_efficiency, machine.gemm_efficiency_fp8, machine.gemm_efficiency_fp4)
+    base = Calibrations.H100_Megatron
+    assert base.but(gemm_speed=1 / highest).software.gemm_speed == 1 / highest
+    with pytest.raises(ConfigError):
+        base.but(gemm_speed=1.001 / highest)
+
+
+@pytest.mark.parametrize(
+    ("edges", "argument"),
+    [((1.1, 1.2), "family_band_low"), ((0.7, 0.9), "family_band_high")],
+)
+def test_a_band_contains_the_prediction(edges, argument):
+    low, high = edges
+    with pytest.raises(ConfigError) as caught:
+        replace(Calibrations.H100_Megatron, family_band_low=low, family_band_high=high)
+    assert caught.value.argument == argument
+    kept = replace(Calibrations.H100_Megatron, family_band_low=1.0, family_band_high=1.0)
+    assert kept.family_band_high == 1
 
 
 @pytest.mark.parametrize("name", Hardware.names())

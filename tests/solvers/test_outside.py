@@ -1,12 +1,13 @@
 """A result says where its plan lies outside everything that was measured."""
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mlsysim import DistributedSolver, Hardware, MLSysError, Models, Systems
-from mlsysim.core.types import Fleet, Node
+from mlsysim.core.types import Covered, Fleet, Node
 from mlsysim.registry.calibration.training import (
     MEASURED,
     MEASURED_CHOICES,
@@ -77,6 +78,35 @@ def test_the_edges_are_those_of_the_measured_runs():
     assert {name: (min(values), max(values)) for name, values in seen.items()} == dict(MEASURED)
     assert formats == set(MEASURED_FORMATS)
     assert {name: tuple(values) for name, values in chosen.items()} == dict(MEASURED_CHOICES)
+
+
+def test_hand_made_constants_of_one_device_hold_where_their_runs_are_stated():
+    base = Calibrations.H100_Megatron
+    sizes = {"seq_len": (4096, 8192), "devices": (8, 64)}
+    ranges = {
+        f"{name}_{edge}": value
+        for name in Covered.sizes()
+        for edge, value in zip(("least", "most"), sizes.get(name, (1, 1)), strict=True)
+    }
+    covered = Covered(
+        **ranges,
+        precision=("bf16",),
+        networks=("dense",),
+        attention=("fused",),
+        schedule=("1f1b",),
+        optimizer=("adamw",),
+        cp_kind=("ring",),
+    )
+    for device in ("", Hardware.H100.name):
+        stated = replace(base, device=device, covered=covered)
+        assert (solve(calibration=stated).band, solve(calibration=stated).outside) == ("family", ())
+        longer = solve(calibration=stated, seq_len=16_384)
+        assert longer.band == "unseen"
+        (sentence,) = longer.outside
+        assert "8,192" in sentence
+    silent = solve(calibration=replace(base, device=Hardware.H100.name))
+    assert silent.band == "unseen"
+    assert len(silent.outside) == 1
 
 
 def test_constants_of_another_device_are_named_and_have_the_wide_band():

@@ -8,7 +8,7 @@ from mlsysim.core.types.attention import (
     SlidingWindow,
     TopKeys,
 )
-from mlsysim.core.types.calibration import Calibration, Machine, Software
+from mlsysim.core.types.calibration import Calibration, Covered, Machine, Software
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
@@ -66,6 +66,7 @@ __all__ = [
     "Commitment",
     "Compute",
     "ContextExchange",
+    "Covered",
     "Datacenter",
     "DeploymentTier",
     "Entry",

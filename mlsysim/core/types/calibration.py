@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim.core.fields import derived, number, quantity, record, require
+from mlsysim.core.fields import Record, derived, number, quantity, record, require
 from mlsysim.core.numeric import Value
 from mlsysim.core.types.fitted import Banded, Rates
 from mlsysim.core.types.precision import PRECISIONS
-from mlsysim.core.types.source import Entry
+from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Quantity
 
-__all__ = ["Basis", "Calibration", "Machine", "Software"]
+__all__ = ["UNSEEN_BAND", "Basis", "Calibration", "Covered", "Machine", "Software"]
 
 Basis: TypeAlias = Literal["family", "unseen"]
-"""Which band applies: that of runs like the measured ones, or of a system that nobody measured."""
+"""Which band applies: that of runs like the measured ones, or of a system without measured runs."""
+UNSEEN_BAND = (0.802, 1.349)
+"""Measured over predicted step time on systems without a measured run, at the tenth and the
+ninetieth percentile: ``python -m tools.calibrate`` predicts each family without its own runs. It is
+here because a calibration that is put together by hand has this band too."""
+_ROUNDING = 1e-9
+_DERIVED: Any = None
+"""A field that follows from others if it is not given."""
 
 
 @record
@@ -133,8 +141,86 @@ class Software(Entry):
 
 
 @record
+class Covered(Record):
+    """Which plans the runs of one cluster covered: its narrow band holds only for these.
+
+    Attributes
+    ----------
+    seq_len_least, seq_len_most : int
+        Range of the runs' tokens per sequence.
+    devices_least, devices_most : int
+        Range of their numbers of devices.
+    tp_size_least, tp_size_most : int
+        Range of their tensor-parallel sizes.
+    pp_size_least, pp_size_most : int
+        Range of their pipeline stages.
+    cp_size_least, cp_size_most : int
+        Range of their context-parallel sizes.
+    ep_size_least, ep_size_most : int
+        Range of their expert-parallel sizes.
+    virtual_stages_least, virtual_stages_most : int
+        Range of their chunks per stage.
+    precision, attention, schedule, optimizer, cp_kind : tuple of str
+        What the runs had of each. The two formats of 16 bits count as one.
+    networks : tuple of str
+        ``"dense"``, ``"experts"``, or both.
+    """
+
+    seq_len_least: int = number(whole=True, unit="token")
+    seq_len_most: int = number(whole=True, unit="token")
+    devices_least: int = number(whole=True)
+    devices_most: int = number(whole=True)
+    tp_size_least: int = number(whole=True)
+    tp_size_most: int = number(whole=True)
+    pp_size_least: int = number(whole=True)
+    pp_size_most: int = number(whole=True)
+    cp_size_least: int = number(whole=True)
+    cp_size_most: int = number(whole=True)
+    ep_size_least: int = number(whole=True)
+    ep_size_most: int = number(whole=True)
+    virtual_stages_least: int = number(whole=True)
+    virtual_stages_most: int = number(whole=True)
+    precision: tuple[str, ...]
+    networks: tuple[str, ...]
+    attention: tuple[str, ...]
+    schedule: tuple[str, ...]
+    optimizer: tuple[str, ...]
+    cp_kind: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, **dict.fromkeys(self.choices(), tuple))
+        for name, least, most in self.ranges():
+            if least > most:
+                raise ConfigError(
+                    f"Covered.{name}_least = {least} is above {name}_most = {most}: give the "
+                    "smaller number first",
+                    argument=f"{name}_least",
+                )
+
+    @classmethod
+    def sizes(cls) -> tuple[str, ...]:
+        """Return the names of the sizes that have a range."""
+        every = (item.name for item in fields(cls))
+        return tuple(name.removesuffix("_least") for name in every if name.endswith("_least"))
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        """Return the names of what is chosen by name."""
+        return tuple(item.name for item in fields(cls) if "unit" not in item.metadata)
+
+    def ranges(self) -> Iterator[tuple[str, Value, Value]]:
+        """Yield each size with the least and the most that a run had of it."""
+        for name in self.sizes():
+            yield name, getattr(self, f"{name}_least"), getattr(self, f"{name}_most")
+
+
+@record
 class Calibration(Banded):
     """A machine and the software on it, with how far off they have been.
+
+    Put together by hand, as in ``Calibration(machine=machine, software=software)``, it takes its
+    name and its source from the two, and has the band of systems without a measured run.
 
     Attributes
     ----------
@@ -152,20 +238,34 @@ class Calibration(Banded):
         were fitted without it.
     device : str
         The one device that the runs used; empty where `machine` stands for all devices of a kind.
+    covered : Covered or None
+        Which plans the runs on that device covered. Other plans have the band of unseen systems,
+        and so have all plans where `device` is given without this.
     """
 
+    name: str = ""
+    source: Source = _DERIVED
     machine: Machine
     software: Software
     basis: Basis = "family"
     family_band_low: float | None = number(default=None)
     family_band_high: float | None = number(default=None)
-    unseen_band_low: float | None = number(default=None)
-    unseen_band_high: float | None = number(default=None)
+    unseen_band_low: float | None = number(default=UNSEEN_BAND[0], optional=True)
+    unseen_band_high: float | None = number(default=UNSEEN_BAND[1], optional=True)
     device: str = ""
+    covered: Covered | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         require(self, machine=Machine, software=Software)
+        if not self.name:
+            self._keep("name", f"{self.machine.name}, {self.software.name}")
+        stated: Any = self.source
+        if stated is None:
+            self._keep("source", _source_of(self.machine, self.software))
+        super().__post_init__()
+        if self.covered is not None:
+            require(self, covered=Covered)
+        self._check_rates()
         if self.basis not in get_args(Basis):
             raise ConfigError(
                 f"Calibration.basis = {shown(self.basis)}: choose one of "
@@ -173,10 +273,35 @@ class Calibration(Banded):
                 argument="basis",
             )
 
+    def _check_rates(self) -> None:
+        """Refuse software that makes the machine faster than its datasheet."""
+        machine, software = self.machine, self.software
+        fused = machine.attention_efficiency
+        for speed, share, reached in (
+            *(
+                ("gemm_speed", name, getattr(machine, name))
+                for name in ("gemm_efficiency", "gemm_efficiency_fp8", "gemm_efficiency_fp4")
+            ),
+            ("attention_speed", "attention_efficiency", fused),
+            (
+                "attention_speed",
+                "attention_efficiency x attention_backward",
+                fused * machine.attention_backward,
+            ),
+        ):
+            factor = getattr(software, speed)
+            if factor * reached > 1 + _ROUNDING:
+                raise ConfigError(
+                    f"Calibration: {speed} = {factor:g} times {share} = {reached:g} is "
+                    f"{factor * reached:.3g} of the peak rate, and no device reaches more than 1: "
+                    f"give a {speed} of at most {1 / reached:.4g}, or a lower {share}",
+                    argument=speed,
+                )
+
     def but(self, **constants: Any) -> Self:
         """Return the same calibration with other constants of its machine or its software.
 
-        Runs tell nothing of such a mixture, so it has no band of a family.
+        No run was measured with such a mixture, so it has no band of a family.
 
         Parameters
         ----------
@@ -186,7 +311,7 @@ class Calibration(Banded):
         Raises
         ------
         ConfigError
-            If a name is a field of neither.
+            If a name is a field of neither, or a value is beyond its physical limit.
 
         Examples
         --------
@@ -209,4 +334,14 @@ class Calibration(Banded):
     @derived
     def familiar(self) -> float:
         """1 where the band of measured families applies, 0 where that of unseen systems does."""
-        return float(self.basis == "family")
+        return float(self.basis == "family" and self.family_band_low is not None)
+
+
+def _source_of(machine: Machine, software: Software) -> Source:
+    """Return the source of constants that were put together of these two."""
+    titles = dict.fromkeys(part.source.title for part in (machine, software))
+    return Source(
+        title="; ".join(titles),
+        locator=f"machine {machine.name}, software {software.name}",
+        note=f"put together by hand; machine: {machine.source}; software: {software.source}",
+    )

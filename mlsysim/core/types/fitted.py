@@ -16,12 +16,12 @@ __all__ = ["Banded", "Fitted", "Rates", "check_bands", "traffic_in"]
 
 
 def check_bands(row: Record) -> None:
-    """Refuse a band with only one edge, or with its lower edge above the upper one.
+    """Refuse a band with only one edge, or one that does not contain the prediction itself.
 
     Raises
     ------
     ConfigError
-        If a band of the row is not an interval.
+        If a band of the row is not an interval that contains 1.
     """
     for item in fields(row):
         if not item.name.endswith("band_low"):
@@ -33,6 +33,14 @@ def check_bands(row: Record) -> None:
                 f"{type(row).__name__}.{item.name} = {low} and {other} = {high} are not a band: "
                 "give both with the lower edge first, or neither",
                 argument=item.name,
+            )
+        if low is not None and not low <= 1 <= high:
+            wrong = item.name if low > 1 else other
+            raise ConfigError(
+                f"{type(row).__name__}.{wrong} = {getattr(row, wrong):g} leaves 1, the prediction "
+                f"itself, outside the band of {low:g} to {high:g} times it: give a low edge of at "
+                "most 1 and a high edge of at least 1, or change the constants",
+                argument=wrong,
             )
 
 

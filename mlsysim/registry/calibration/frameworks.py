@@ -1,7 +1,7 @@
 """Frameworks: what releases of training software do on any machine.
 
-``python -m tools.calibrate`` fits the constants together with those of the machines. What the runs
-of a release cannot tell stays near what other releases do, and is marked as an estimate.
+``python -m tools.calibrate`` fits the constants together with those of the machines. Constants
+that the runs of a release cannot identify stay near those of others, and are marked as estimates.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Machines: what devices and their links reach of their datasheets in training.
 
-``python -m tools.calibrate`` fits the constants on the rows marked ``calibrate`` in
+``python -m tools.calibrate`` fits the constants to the rows marked ``calibrate`` in
 ``measurements``, those of all machines and of all software at once: a machine is seen under several
-frameworks, and a framework on several machines, so that what belongs to which can be told. What
-the runs of a machine cannot tell stays near what other machines reach, and is marked as an
-estimate.
+frameworks, and a framework on several machines, so that the fit can separate the two. Constants
+that the runs of a machine cannot identify stay near those of other machines, and are marked as
+estimates.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KERNELS = Source(
     url=BEKMAN_ACCELERATORS,
     locator="Maximum Achievable Matmul FLOPS comparison table",
     checked="2026-11-22",
-    note="the best product of any shape, of which training reaches 0.86: the mean of A100, H100, "
+    note="the best product of any shape, and training reaches 0.86 of it: the mean of A100, H100, "
     "B200 and B300, whose runs are known (0.89, 0.86, 0.74, 0.95)",
 )
 STATES = Source(
@@ -58,7 +58,7 @@ MACHINE_PRIOR: dict[str, float] = {
     "link_efficiency": 0.77,
     "nic_efficiency": 0.85,
 }
-"""What a machine reaches that no run tells of."""
+"""What a machine without runs reaches."""
 
 
 def _machine(
@@ -242,7 +242,7 @@ class Machines(Catalog):
     """Intel Gaudi 3: no runs, two products."""
 
     Uncalibrated = _machine("Uncalibrated")
-    """For devices of which no published run in our tables tells."""
+    """For devices without a published run in our tables."""
 
 
 _DEVICES: Mapping[str, Machine] = {

@@ -1,7 +1,7 @@
 """Calibrations: a machine with the software on it, and how far off the two have been.
 
 ``python -m tools.calibrate`` fits machines and frameworks, leaves one family of runs out at a time
-to see how far constants carry, and prints what stands here.
+to see how far constants carry, and prints the numbers in this file.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Calibration, Machine, Software, Source
+from mlsysim.core.types.calibration import UNSEEN_BAND
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines, machine_for
 
@@ -24,8 +25,6 @@ __all__ = [
     "calibration_of",
 ]
 
-_UNSEEN = (0.802, 1.349)
-"""Measured over predicted for systems that no run was measured on."""
 _NO_RUN = (0.6, 1.9)
 """The same for devices that no run was measured on."""
 _FIT = Source(
@@ -41,7 +40,7 @@ def _on(
     machine: Machine, software: Software, family: tuple[float, float] | None = None
 ) -> Calibration:
     low, high = family or (None, None)
-    unseen = _NO_RUN if machine is Machines.Uncalibrated else _UNSEEN
+    unseen = _NO_RUN if machine is Machines.Uncalibrated else UNSEEN_BAND
     return Calibration(
         name=f"{machine.name}, {software.name}",
         source=_FIT,
@@ -96,8 +95,8 @@ class Calibrations(Catalog):
 def calibration_for(accelerator: Accelerator) -> Calibration:
     """Return the constants of a device, with the software that it usually runs.
 
-    Nothing but the device decides: another plan is the same machine and the same software. The
-    band is that of a system that nobody has measured.
+    Only the device decides: another plan is the same machine and the same software. The band is
+    that of a system without measured runs.
     """
     return _usual(accelerator.generation, accelerator.name)
 

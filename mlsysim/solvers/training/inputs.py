@@ -87,6 +87,18 @@ class TrainingInputs(DeviceInputs):
         return self.fleet.count * self.fleet.node.accelerators_per_node
 
     @property
+    def covered(self) -> Value:
+        """1 where the sizes are in the range of the runs of the constants' own cluster, else 0.
+
+        Constants that are not those of one cluster leave it at 1.
+        """
+        known, inside = self.calibration.covered, 1.0
+        for name, least, most in known.ranges() if known is not None else ():
+            value = getattr(self, name)
+            inside = inside * where(value < least, 0.0, 1.0) * where(value > most, 0.0, 1.0)
+        return inside
+
+    @property
     def frozen(self) -> Value:
         """1 if only adapters are trained, else 0."""
         return where(self.lora_rank == self.lora_rank, 1, 0)

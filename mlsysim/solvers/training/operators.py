@@ -238,13 +238,14 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         mbu=mbu,
     )
     c = i.calibration
+    familiar = c.familiar if c.covered is None else c.familiar * i.covered
     edges = {
         "family_low": c.family_band_low,
         "family_high": c.family_band_high,
         "unseen_low": c.unseen_band_low,
         "unseen_high": c.unseen_band_high,
-        "low": where(c.familiar > 0, c.family_band_low, c.unseen_band_low),
-        "high": where(c.familiar > 0, c.family_band_high, c.unseen_band_high),
+        "low": where(familiar > 0, c.family_band_low, c.unseen_band_low),
+        "high": where(familiar > 0, c.family_band_high, c.unseen_band_high),
     }
     return (
         outputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mlsysim.core.types import Calibration
 from mlsysim.core.units import dress, format_number
 from mlsysim.registry.calibration.machines import WITHOUT_RUNS, Machines, machine_for
 from mlsysim.registry.calibration.training import (
@@ -16,7 +17,11 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import training_work
 
-__all__ = ["fitted_elsewhere", "outside", "reasons"]
+__all__ = ["choice_of", "fitted_elsewhere", "outside", "reasons", "unlike_own_runs"]
+
+_OF_16_BITS = ("fp16", "bf16")
+"""Formats with the same rates: a run in one of them covers both."""
+_NETWORKS = {"dense": "trained a dense model", "experts": "trained a mixture of experts"}
 
 
 def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
@@ -46,8 +51,60 @@ def fitted_elsewhere(i: TrainingInputs) -> str:
     return c.machine.name if c.machine is not usual and c.machine in tuple(Machines) else ""
 
 
+def _of_one_cluster(c: Calibration) -> bool:
+    return bool(c.device) or c.covered is not None
+
+
+def unlike_own_runs(i: TrainingInputs) -> list[str]:
+    """Say what a plan has, besides sizes, that no run of the constants' own cluster had."""
+    c = i.calibration
+    if not _of_one_cluster(c):
+        return []
+    if c.covered is None:
+        return [f"{c.name} does not state which plans its runs covered: calibrate again"]
+    found = []
+    for name in c.covered.choices():
+        own = choice_of(i, name)
+        same = _OF_16_BITS if own in _OF_16_BITS else (own,)
+        if not set(same) & set(getattr(c.covered, name)):
+            what = _NETWORKS[own] if name == "networks" else f'had {name}="{own}"'
+            found.append(f"no run of {c.name} {what}")
+    return found
+
+
+def choice_of(i: TrainingInputs, name: str) -> str:
+    """Return what a plan has of a choice that `Covered` lists."""
+    if name == "networks":
+        return "experts" if i.model.moe_layers > 0 else "dense"
+    own: str = getattr(i, name).name
+    return own
+
+
+def _outside_own_runs(i: TrainingInputs) -> list[str]:
+    """Say where a plan lies outside the runs of the constants' own cluster."""
+    c, found = i.calibration, unlike_own_runs(i)
+    for name, least, most in c.covered.ranges() if c.covered is not None else ():
+        value = getattr(i, name)
+        if value < least:
+            found.append(f"{name} = {value:,} is below {least:,}, the least of any run of {c.name}")
+        elif value > most:
+            found.append(f"{name} = {value:,} is above {most:,}, the most of any run of {c.name}")
+    if other := fitted_elsewhere(i):
+        found.append(_of_another(other, i))
+    return found
+
+
+def _of_another(device: str, i: TrainingInputs) -> str:
+    return f"the constants are those of {device}, and the device is {i.device.name}"
+
+
 def outside(i: TrainingInputs) -> list[str]:
-    """Say where a plan lies outside everything that was measured."""
+    """Say where a plan lies outside the runs that stand behind its band.
+
+    These are the runs of the constants' own cluster, or else everything that was measured.
+    """
+    if _of_one_cluster(i.calibration):
+        return _outside_own_runs(i)
     found = []
     for name, (least, most) in MEASURED.items():
         value = getattr(i, name)
@@ -63,7 +120,7 @@ def outside(i: TrainingInputs) -> list[str]:
     if machine_for(i.device.generation, i.device.name) in WITHOUT_RUNS:
         found.append(f"no run was measured on {i.device.name}")
     if other := fitted_elsewhere(i):
-        found.append(f"the constants are those of {other}, and the device is {i.device.name}")
+        found.append(_of_another(other, i))
     return found
 
 

@@ -52,7 +52,8 @@ class DistributedResult(Result):
     """Upper edge of that band."""
     band: str
     """Which band applies: `"family"` where a calibration was named that was measured on such a
-    system, `"unseen"` where nobody has measured this one; empty without a band."""
+    system, `"unseen"` where this system was not measured, or where the plan is unlike the runs of
+    your own cluster; empty without a band."""
     step_latency_family_low: Quantity | None = quantity("s")
     """Lower edge of the band of runs within the families that the constants were fitted to."""
     step_latency_family_high: Quantity | None = quantity("s")
@@ -146,7 +147,8 @@ class DistributedResult(Result):
     reasons: tuple[str, ...]
     """Why it cannot; empty if it can."""
     outside: tuple[str, ...]
-    """Where the plan lies outside everything that was measured: its band says less there."""
+    """Where the plan lies outside everything that was measured, or, with a calibration to your own
+    cluster, outside its runs: the band says less there."""
     parallelism: Parallelism
     """The sizes of the groups."""
     node_performance: DeviceStep

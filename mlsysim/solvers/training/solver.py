@@ -33,7 +33,12 @@ from mlsysim.solvers.arguments import (
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
-from mlsysim.solvers.training.reasons import fitted_elsewhere, outside, reasons
+from mlsysim.solvers.training.reasons import (
+    fitted_elsewhere,
+    outside,
+    reasons,
+    unlike_own_runs,
+)
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training.rules import RULES
 from mlsysim.solvers.training.textbook import textbook_step
@@ -97,7 +102,12 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         seq_len: Annotated[int | None, Whole(unit="token")] = None,
         images: Annotated[int, Whole(minimum=0)] = 0,
         efficiency: Annotated[float | None, Share()] = None,
-        calibration: Annotated[Calibration | None, Noun(hint="Calibrations.H100_Megatron")] = None,
+        calibration: Annotated[
+            Calibration | None,
+            Noun(
+                hint='Calibrations.H100_Megatron, or load_calibration("my_cluster.yaml") for a file'
+            ),
+        ] = None,
         power_calibration: Annotated[
             PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
         ] = None,
@@ -323,8 +333,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
-        if fitted_elsewhere(inputs) or not inputs.model.plain_attention:
-            # No run with a limited reach or with states is in our table either.
+        # No run with a limited reach or with states is in our table either.
+        strange = fitted_elsewhere(inputs) or not inputs.model.plain_attention
+        if strange or unlike_own_runs(inputs):
             constants = replace(constants, basis="unseen")
         return inputs.but(calibration=constants)
 
@@ -340,7 +351,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         """Add the nested parts and the reasons."""
         return {
             "calibration": lambda: _basis(values, inputs),
-            "band": lambda: inputs.calibration.basis if values.get("step_latency_low") else "",
+            "band": lambda: _band(values, inputs),
             "power_calibration": lambda: inputs.power_calibration.name,
             "reasons": lambda: tuple(reasons(values, inputs)),
             "outside": lambda: tuple(outside(inputs)),
@@ -357,6 +368,12 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
                 memory=values["memory"],
             ),
         }
+
+
+def _band(values: Mapping[str, Any], inputs: TrainingInputs) -> str:
+    if not values.get("step_latency_low"):
+        return ""
+    return "family" if inputs.calibration.familiar and inputs.covered else "unseen"
 
 
 def _basis(values: Mapping[str, Any], inputs: TrainingInputs) -> str:
