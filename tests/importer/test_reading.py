@@ -220,6 +220,43 @@ def test_unknown_formats_are_refused(quantization):
     assert fault.argument == "quantization_config"
 
 
+def test_a_format_of_a_whole_block():
+    """Qwen3.6-35B-A3B in NVFP4 lists the block of experts instead of their products."""
+    layers = {
+        f"model.language_model.layers.{layer}.{part}": {"quant_algo": algorithm}
+        for layer in range(4)
+        for part, algorithm in (("block_sparse_moe", "W4A16_NVFP4"), ("self_attn", "FP8"))
+    }
+    stated = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}
+    formats = Models.from_config(
+        {
+            **SMALL,
+            "model_type": "mixtral",
+            "quantization_config": {**stated, "quantized_layers": layers},
+        }
+    ).formats
+    assert formats.attention.name == "fp8"
+    assert formats.experts.name == "fp4"
+
+
+def test_groups_of_modules_by_patterns():
+    weights = {"num_bits": 4, "type": "float", "group_size": 32}
+    groups = {
+        "attention": {"targets": ["re:.*self_attn.*"], "weights": {"num_bits": 8, "type": "float"}},
+        "rest": {"targets": ["Linear"], "weights": weights},
+    }
+    stated = {"quant_method": "compressed-tensors", "config_groups": groups}
+    formats = Models.from_config({**SMALL, "quantization_config": stated}).formats
+    assert formats.attention.name == "fp8"
+    assert formats.feed_forward.name == "mxfp4"
+
+
+@pytest.mark.parametrize("value", ["fp8", [], 8, True])
+def test_a_quantization_that_is_no_mapping(value):
+    fault = refusal({**SMALL, "quantization_config": value})
+    assert fault.argument == "quantization_config"
+
+
 def test_patterns_of_a_file_cannot_take_forever():
     evil = {"quant_method": "fp8", "ignore": ["re:" + "(a+)+" * 20 + "$"]}
     assert Models.from_config({**SMALL, "quantization_config": evil}).formats.attention
@@ -302,6 +339,50 @@ def test_a_kind_that_is_not_known_must_state_everything():
 def test_a_kind_that_is_not_known_has_no_other_layers(key):
     assert refusal({**UNKNOWN, key: 64}).argument == key
     assert Models.from_config({**UNKNOWN, key: None}).estimated
+
+
+def test_a_kind_that_is_not_known_states_its_gate():
+    """Blocks with GELU or squared ReLU exist with a gate (Gemma, BitNet) and without."""
+    for unclear in ("gelu", "relu2", "gelu_pytorch_tanh", None, 7):
+        assert refusal({**UNKNOWN, "hidden_act": unclear}).argument == "gated_mlp"
+        for gated in (True, False):
+            model = Models.from_config({**UNKNOWN, "hidden_act": unclear, "gated_mlp": gated})
+            assert model.gated_mlp is gated
+            assert model.source_of("gated_mlp").locator == "gated_mlp"
+
+
+def test_a_kind_that_is_not_known_states_its_windows():
+    assert refusal({**UNKNOWN, "sliding_window": 256}).argument == "layer_types"
+    kinds = ["sliding_attention", "full_attention"] * 2
+    model = Models.from_config({**UNKNOWN, "sliding_window": 256, "layer_types": kinds})
+    assert model.kv_cache_bytes("fp8", 1_024).magnitude == 2 * (256 + 1_024) * 2 * 2 * 64
+    off = {**UNKNOWN, "sliding_window": 256, "use_sliding_window": False}
+    assert not Models.from_config(off).stack
+
+
+def test_keys_that_are_not_read_are_named():
+    model = Models.from_config({**UNKNOWN, "use_cube_norm": True, "rope_theta": 1e6})
+    assert "use_cube_norm" in model.source.note
+    assert "rope_theta" not in model.source.note
+    assert not Models.from_config(UNKNOWN).source.note
+
+
+def test_experts_of_a_kind_that_is_not_known():
+    """By the keys of Qwen, of DeepSeek, or a list, whichever are there."""
+    mixed = {**UNKNOWN, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256}
+    for more, dense in (
+        ({}, 0),
+        ({"num_dense_layers": 1}, 1),
+        ({"first_k_dense_replace": 3}, 3),
+        ({"mlp_only_layers": [0, 1]}, 2),
+        ({"decoder_sparse_step": 2}, 2),
+        ({"mlp_layer_types": ["dense"] * 3 + ["sparse"]}, 3),
+    ):
+        model = Models.from_config({**mixed, **more})
+        width = 4 * 256 - 1_408
+        plain = Models.from_config(mixed).si("parameters")
+        routers = 4 * 512 * dense
+        assert plain - model.si("parameters") == 3 * 512 * width * dense + routers
 
 
 @pytest.mark.parametrize("kind", REFUSED)

@@ -124,6 +124,12 @@ class Experts(Record):
         """Return the parameters of one expert."""
         return self.matrices * self.token_width(hidden_dim) * self.width
 
+    def idle_parameters(self, hidden_dim: Value) -> Value:
+        """Return those of the experts that a token does not visit, with their biases."""
+        biases = (self.matrices - 1) * self.width + self.token_width(hidden_dim)
+        expert = self.expert_parameters(hidden_dim) + self.biases * biases
+        return (self.count - self.per_token) * expert
+
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of all its matrices, but the router's."""
         experts = self.count * self.expert_parameters(hidden_dim)

@@ -347,7 +347,7 @@ class TransformerModel(Workload):
     def active_parameters(self) -> Quantity:
         """Parameters that a token uses: all but those of the experts that it does not visit."""
         idle = sum(
-            group.count * (block.count - block.per_token) * block.expert_parameters(self.hidden_dim)
+            group.count * block.idle_parameters(self.hidden_dim)
             for group in self.groups
             if isinstance(block := group.feed_forward, Experts)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -33,15 +33,13 @@ _PREFIXES = ("model.language_model", "language_model.model", "backbone")
 _MOST_PATTERNS = 500
 _WIDTHS = {("float", 8): "fp8", ("int", 8): "int8", ("int", 4): "int4", ("float", 4): "fp4"}
 _ALGORITHMS = {
-    "NVFP4": "fp4",
-    "W4A16_NVFP4": "fp4",
-    "FP8": "fp8",
-    "FP8_PB_WO": "fp8",
-    "W4A16_AWQ": "int4",
-    "INT4_AWQ": "int4",
-    "INT8_SQ": "int8",
-    "W8A8_SQ_PER_CHANNEL": "int8",
-    "MXFP4": "mxfp4",
+    **dict.fromkeys(("NVFP4", "NVFP4_AWQ", "W4A16_NVFP4", "W4A8_NVFP4_FP8"), "fp4"),
+    **dict.fromkeys(("MXFP4", "W4A16_MXFP4", "W4A8_MXFP4_FP8", "W4A8_MXFP4_MXFP8"), "mxfp4"),
+    **dict.fromkeys(
+        ("FP8", "FP8_PB_WO", "FP8_BLOCK_SCALES", "FP8_PER_CHANNEL_PER_TOKEN", "MXFP8"), "fp8"
+    ),
+    **dict.fromkeys(("INT8", "INT8_SQ", "W8A16", "W8A16_GPTQ", "W8A8_SQ_PER_CHANNEL"), "int8"),
+    **dict.fromkeys(("INT4_AWQ", "W4A16", "W4A16_AWQ", "W4A16_GPTQ", "W4A8_AWQ"), "int4"),
 }
 _WAY_OUT = "remove quantization_config, and pass the precision to the solver"
 
@@ -74,21 +72,27 @@ def read_formats(
         If the method, or the format it leaves weights in, is not known.
     """
     key = "quantization_config"
-    found = config.get(key) or inner.get(key)
+    found = inner.get(key) if config.get(key) is None else config[key]
     source = Source(title=title, locator=key)
     state = _state(inner)
-    if not isinstance(found, Mapping):
+    if found is not None and not isinstance(found, Mapping):
+        raise ConfigError(
+            f"{title}: {key} = {shown(found)} must be keys and values: {_WAY_OUT}", argument=key
+        )
+    if found is None:
         if state is None:
             return None, source
         return Formats(state=state), Source(title=title, locator="mamba_ssm_dtype")
     kept = dtype_of(inner, config)
-    excepted = _Exceptions(found, title)
+    lists = [found[key] for key in _EXCEPTIONS if isinstance(found.get(key), list)]
+    excepted = _Modules([item for listed in lists for item in listed], title)
+    groups = _groups(found, title)
     counts: dict[str, Counter[str | None]] = {part: Counter() for part in _PARTS}
     for layer, block in enumerate(parts):
         for part, names in _modules(block, reader):
             for name in names:
                 module = f"model.layers.{layer}.{name}"
-                own = None if excepted.has(module) else _format(found, module, title)
+                own = None if excepted.has(module) else _format(found, groups, module, title)
                 counts[part][own or kept] += 1
     most = {part: found.most_common(1)[0][0] for part, found in counts.items() if found}
     return Formats(**most, embeddings=kept, state=state), source
@@ -117,12 +121,12 @@ def _state(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _format(found: Mapping[str, Any], module: str, title: str) -> str | None:
+def _format(found: Mapping[str, Any], groups: list[_Group], module: str, title: str) -> str | None:
     """Return the format of a module's weights; `None` if it is not quantized."""
     method = str(found.get("quant_method", "")).lower()
     algorithm = found.get("quant_algo")
     if algorithm == "MIXED_PRECISION":
-        return _mixed(found, module, title)
+        return _mixed(found, groups, module, title)
     if isinstance(algorithm, str):
         return _known(_ALGORITHMS.get(algorithm.upper()), f"quant_algo {algorithm}", title)
     if method == "fp8" or method == "fbgemm_fp8":
@@ -137,7 +141,7 @@ def _format(found: Mapping[str, Any], module: str, title: str) -> str | None:
             return "int8"
         return _known(None, "bitsandbytes in 4 bits", title)
     if method in ("compressed-tensors", "modelopt"):
-        return _grouped(found, module, title)
+        return _grouped(groups, module, title)
     raise ConfigError(
         f"{title}: quantization_config.quant_method = {shown(found.get('quant_method'))} is not "
         f"known: {_WAY_OUT}",
@@ -159,61 +163,76 @@ def _known(name: str | None, what: str, title: str) -> str:
     return name
 
 
-def _grouped(found: Mapping[str, Any], module: str, title: str) -> str | None:
-    """Return the format of the group that a module is in."""
+def _groups(found: Mapping[str, Any], title: str) -> list[_Group]:
+    """Return the groups that state formats, each with its modules; `None` for all of them."""
     groups = found.get("config_groups")
-    if not isinstance(groups, Mapping) or not groups:
-        return _known(None, "no config_groups", title)
-    for group in groups.values():
-        targets = group.get("targets", ["Linear"]) if isinstance(group, Mapping) else []
+    made = []
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        own = group if isinstance(group, Mapping) else {}
+        targets = own.get("targets", ["Linear"])
         listed = targets if isinstance(targets, list) else []
-        if not any(item == "Linear" or _plain(str(item)) == module for item in listed):
+        made.append((own, None if "Linear" in listed else _Modules(listed, title)))
+    return made
+
+
+def _grouped(groups: list[_Group], module: str, title: str) -> str | None:
+    """Return the format of the group that a module is in."""
+    if not groups:
+        return _known(None, "no config_groups", title)
+    for group, modules in groups:
+        if modules is not None and not modules.has(module):
             continue
         weights = group.get("weights")
         if not isinstance(weights, Mapping):
             return _known(None, "a group without weights", title)
         bits, kind = _whole(weights.get("num_bits")), str(weights.get("type", "int"))
+        if (kind, bits, weights.get("group_size")) == ("float", 4, 32):
+            return "mxfp4"
         return _known(_WIDTHS.get((kind, bits)), f"{bits} bits of type {kind}", title)
     return None
 
 
-def _mixed(found: Mapping[str, Any], module: str, title: str) -> str | None:
+def _mixed(found: Mapping[str, Any], groups: list[_Group], module: str, title: str) -> str | None:
     layers = found.get("quantized_layers")
     if not isinstance(layers, Mapping):
-        return _grouped(found, module, title)
-    for prefix in ("model", *_PREFIXES):
-        entry = layers.get(f"{prefix}{module.removeprefix('model')}")
-        if isinstance(entry, Mapping):
-            algorithm = str(entry.get("quant_algo", "")).upper()
-            return _known(_ALGORITHMS.get(algorithm), f"quant_algo {algorithm}", title)
+        return _grouped(groups, module, title)
+    words = module.split(".")
+    # A whole block may be listed instead of its products, such as "mlp.experts".
+    for around in (".".join(words[1:end]) for end in range(len(words), 1, -1)):
+        for prefix in ("model", *_PREFIXES):
+            entry = layers.get(f"{prefix}.{around}")
+            if isinstance(entry, Mapping):
+                algorithm = str(entry.get("quant_algo", "")).upper()
+                return _known(_ALGORITHMS.get(algorithm), f"quant_algo {algorithm}", title)
     return None
 
 
-class _Exceptions:
-    """Modules that keep their format.
+_EXCEPTIONS = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+
+
+class _Modules:
+    """Modules that a file lists by their names and by patterns.
 
     Regular expressions come from the file and could take forever, so that only their `.*` is read.
     """
 
-    def __init__(self, found: Mapping[str, Any], title: str) -> None:
+    def __init__(self, listed: Iterable[Any], title: str) -> None:
         self._names: set[str] = set()
         patterns: set[str] = set()
-        for key in ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers"):
-            listed = found.get(key)
-            for item in listed if isinstance(listed, list) else ():
-                if isinstance(item, str):
-                    plain = _plain(item)
-                    (patterns if "*" in plain else self._names).add(plain)
+        for item in listed:
+            if isinstance(item, str):
+                plain = _plain(item)
+                (patterns if "*" in plain else self._names).add(plain)
         if len(patterns) > _MOST_PATTERNS or any(item.count("*") > 5 for item in patterns):
             raise ConfigError(
-                f"{title}: quantization_config excepts modules by {len(patterns)} patterns; at "
+                f"{title}: quantization_config lists modules by {len(patterns)} patterns; at "
                 f"most {_MOST_PATTERNS} with 5 stars each are read: {_WAY_OUT}",
                 argument="quantization_config",
             )
         self._patterns = sorted(patterns)
 
     def has(self, module: str) -> bool:
-        """Tell whether a module is excepted, or is in one that is."""
+        """Tell whether a module is listed, or is in one that is."""
         words = module.split(".")
         around = (".".join(words[:end]) for end in range(1, len(words) + 1))
         # A name without a path, such as "self_attn", is meant wherever it occurs.
@@ -236,3 +255,6 @@ def _plain(pattern: str) -> str:
         if pattern.startswith(f"{prefix}."):
             return f"model{pattern.removeprefix(prefix)}"
     return pattern
+
+
+_Group = tuple[Mapping[str, Any], _Modules | None]

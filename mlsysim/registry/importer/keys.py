@@ -50,6 +50,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "num_experts_per_token",
         "moe_k",
         "moe_topk",
+        "moe_top_k",
         "top_k_experts",
         "experts_per_token",
         "ffn_config.moe_top_k",
@@ -66,7 +67,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "moe_num_shared_experts",
         "num_shared_expert",
     ),
-    "dense_layers": ("first_k_dense_replace", "moe_layer_start_index"),
+    "dense_layers": ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers"),
     "window": ("sliding_window",),
     "mtp_layers": ("num_nextn_predict_layers", "mtp_num_hidden_layers"),
     "query_rank": ("q_lora_rank",),
@@ -118,6 +119,8 @@ class Keys:
         self.title = title
         self.sources: dict[str, Source] = {}
         self.missing: dict[str, tuple[str, ...]] = {}
+        self.layer: int | None = None
+        """The layer that is read, where a list has a number for each."""
         self._file = file
         self._names = {**NAMES, **(names or {})}
         self._defaults = defaults or {}
@@ -131,7 +134,7 @@ class Keys:
         found = None
         for name in self.names(field):
             place: Any = self.data
-            for part in name.split("."):
+            for part in (name,) if name in place else name.split("."):
                 place = place.get(part, _ABSENT) if isinstance(place, Mapping) else _ABSENT
             if place is not _ABSENT and (found is None or found[1] is None):
                 found = (name, place)
@@ -174,6 +177,8 @@ class Keys:
             If the value is not a whole number, or out of range.
         """
         value = self.value(field)
+        if isinstance(value, list):
+            value = self._of_layer(field, value)
         if value is None:
             return None
         if isinstance(value, float) and value.is_integer():
@@ -186,6 +191,25 @@ class Keys:
                 argument=key,
             )
         return value
+
+    def _of_layer(self, field: str, listed: list[Any]) -> Any:
+        """Return a layer's item of a list with one for each."""
+        key, layers = self.sources[field].locator, self.depth()
+        if len(listed) != layers:
+            raise ConfigError(
+                f"{self.title}: {key} lists {len(listed)} numbers, but the model has {layers} "
+                "layers: correct one of them",
+                argument=key,
+            )
+        if self.layer is not None:
+            return listed[self.layer]
+        if any(type(item) is not int or item != listed[0] for item in listed):
+            raise ConfigError(
+                f"{self.title}: {key} = {shown(listed)} differs from layer to layer, which is not "
+                "modeled: describe the network as a TransformerModel with a stack",
+                argument=key,
+            )
+        return listed[0]
 
     def needed(self, field: str) -> int:
         """Return a whole number that the model cannot do without.
@@ -250,9 +274,15 @@ class Keys:
             If there are more than any network has, which would take long to read.
         """
         listed = self.value("layer_types")
-        if isinstance(listed, list) and listed and self._stated("layers") is None:
+        stated = self._stated("layers")
+        if isinstance(listed, list) and listed and stated is None:
             layers = len(listed)
             self.sources["layers"] = self.sources["layer_types"]
+        elif stated is not None and isinstance(stated[1], list):
+            raise ConfigError(
+                f"{self.title}: {stated[0]} = {shown(stated[1])} must be one whole number",
+                argument=stated[0],
+            )
         else:
             layers = self.needed("layers")
         if layers > MAX_LAYERS:

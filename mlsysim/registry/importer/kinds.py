@@ -28,6 +28,7 @@ __all__ = [
     "nemotron_h",
     "sparse_steps",
     "stablelm_norms",
+    "stated",
     "windows",
 ]
 
@@ -152,6 +153,13 @@ def sparse_steps(keys: Keys, layers: int) -> list[bool]:
     dense = keys.list_of("mlp_only_layers", int) or []
     some = bool(keys.count("experts"))
     return [some and layer not in dense and (layer + 1) % step == 0 for layer in range(layers)]
+
+
+def stated(keys: Keys, layers: int) -> list[bool]:
+    """Kinds that are not known: by the keys of Qwen or of DeepSeek, whichever are there."""
+    if any(keys.data.get(key) for key in ("mlp_only_layers", "decoder_sparse_step")):
+        return sparse_steps(keys, layers)
+    return first_dense(keys, layers)
 
 
 def interleaved(keys: Keys, layers: int) -> list[bool]:

@@ -70,6 +70,8 @@ class Reader:
         Kind of linear layers: ``"delta"``, ``"mamba"``, ``"mamba2"`` or ``"lightning"``.
     single : bool
         Whether each layer is one block only.
+    gaps : bool
+        Whether some layers lack a block: attention by their kind, the other by its width of zero.
     output_gate : str or bool
         Whether a gate scales the output of attention.
     global_heads : bool
@@ -109,6 +111,7 @@ class Reader:
     attention: str = "heads"
     linear: str = ""
     single: bool = False
+    gaps: bool = False
     output_gate: Switch = False
     global_heads: bool = False
     sinks: bool = False
@@ -161,11 +164,30 @@ def parts(keys: Keys, reader: Reader) -> list[Part]:
     if reader.global_heads:
         kinds[-1] = "full"  # as the library sees to, whatever the list says
     mixed = _mixed(keys, reader, layers)
-    made: dict[tuple[str, bool], Part] = {}
-    for kind, has_experts in zip(kinds, mixed, strict=True):
-        if (kind, has_experts) not in made:
-            made[kind, has_experts] = _part(keys, reader, kind, has_experts)
-    return [made[pair] for pair in zip(kinds, mixed, strict=True)]
+    made: dict[Any, Part] = {}
+    found = []
+    apart = _differ(keys.data, layers)
+    for layer, pair in enumerate(zip(kinds, mixed, strict=True)):
+        keys.layer = layer
+        own = (*pair, layer if apart else None)
+        if own not in made:
+            made[own] = _part(keys, reader, *pair)
+        found.append(made[own])
+    keys.layer = None
+    return [part for part in found if part.attention is not None or part.feed_forward is not None]
+
+
+def _differ(data: Mapping[str, Any], layers: int) -> bool:
+    """Tell whether there is a list that could have numbers of single layers."""
+    inner = [value for value in data.values() if isinstance(value, Mapping)]
+    values = (value for part in (data, *inner) for value in part.values())
+    return any(
+        isinstance(value, list)
+        and len(value) == layers
+        and all(isinstance(item, int | float) for item in value)
+        and len({*value}) > 1
+        for value in values
+    )
 
 
 def _everywhere(keys: Keys, layers: int) -> list[str]:
@@ -194,8 +216,14 @@ def _listed(keys: Keys, layers: int) -> list[str]:
 
 def _mixed(keys: Keys, reader: Reader, layers: int) -> list[bool]:
     listed = keys.list_of("mlp_layer_types", str)
-    if listed is not None and len(listed) == layers:
-        return [kind != "dense" for kind in listed]
+    if listed is not None:
+        if len(listed) != layers or not {*listed} <= {"dense", "sparse"}:
+            raise ConfigError(
+                f"{keys.title}: mlp_layer_types = {shown(listed)} must have dense or sparse for "
+                f"each of {layers} layers",
+                argument="mlp_layer_types",
+            )
+        return [kind == "sparse" for kind in listed]
     if reader.mixture is None:
         return [False] * layers
     return reader.mixture(keys, layers)
@@ -204,13 +232,20 @@ def _mixed(keys: Keys, reader: Reader, layers: int) -> list[bool]:
 def _part(keys: Keys, reader: Reader, kind: str, has_experts: bool) -> Part:
     hidden = keys.needed("hidden_dim")
     norms = reader.norms if isinstance(reader.norms, int) else reader.norms(keys)
-    other = norms * reader.norm * hidden + reader.in_layer
     attention: Attention | LatentAttention | LinearAttention | None = None
     feed_forward: FeedForward | Experts | None = None
+    if reader.gaps:
+        lacking = (kind == "mlp") + (keys.number("ffn_dim", zero=True) == 0)
+        norms -= lacking
+        if lacking == 2:
+            return Part(None, None, 0)
+    other = norms * reader.norm * hidden + reader.in_layer
     if kind not in ("mlp", "moe"):
         attention, more = _attention(keys, reader, kind, hidden)
         other += more
-    if not reader.single or kind in ("mlp", "moe"):
+    if reader.gaps and keys.number("ffn_dim", zero=True) == 0:
+        pass
+    elif not reader.single or kind in ("mlp", "moe"):
         if has_experts or kind == "moe":
             feed_forward, more = _experts(keys, reader, hidden)
         else:

@@ -29,6 +29,7 @@ from mlsysim.registry.importer.keys import Keys, defaults_of
 from mlsysim.registry.importer.layers import Part, Reader, parts
 from mlsysim.registry.importer.readers import GENERIC, READERS
 from mlsysim.registry.importer.refused import REFUSED
+from mlsysim.registry.importer.rewritten import REWRITTEN, kind_without_name
 from mlsysim.registry.importer.towers import tower_of
 
 __all__ = ["model_of"]
@@ -47,7 +48,18 @@ _STRUCTURE = re.compile(
     r"mamba|ssm|rwkv|lru|linear_(attn|conv|key|num|value)|(kv|q)_lora_rank|block_types?$|state_size"
     r"|conv_|recurrent|cross_attention|encoder_layers|is_encoder_decoder|per_layer_input|kv_shared"
     r"|index_topk|hybrid|layer_pattern|no_rope_layers|attn_type_list|global_head_dim|v_head_dim"
+    r"|use_cla|cla_share|residual_moe|parallel_attn_mlp|codebook|decoder_config|share_q_dim"
+    r"|attention_groups|layers_enum|block_configs|latent|moe_hidden"
 )
+# Keys that change no width: tokens, positions, training, generation and the file itself.
+_HARMLESS = re.compile(
+    r"token|rope|rotary|^_|_eps|eps_?|init|dropout|drop$|router|topk_group|n_group|topk_method"
+    r"|norm_topk|scal(e|ing)|softcap|aux|loss|architectures|transformers_version|auto_map|dtype"
+    r"|use_cache|output_|return_dict|problem_type|label|chunk_size_feed|model_type|torchscript"
+    r"|use_bfloat16|prun|pretraining_tp|quantization|gradient|window|tie_word|score|multiplier"
+    r"|hidden_act|is_decoder|vision|audio|image|video|theta|alpha|coef|position|seq|length"
+)
+_GATED = ("silu", "swiglu", "swish")
 # Fields of the record, and the fields here that they come from.
 _FIELDS = {
     "layers": "layers",
@@ -59,6 +71,7 @@ _FIELDS = {
     "vocab_size": "vocab_size",
     "seq_len": "seq_len",
     "tied_embeddings": "tied",
+    "gated_mlp": "gated_mlp",
     "mtp_layers": "mtp_layers",
     "experts": "experts",
     "experts_per_token": "per_token",
@@ -115,6 +128,8 @@ def model_of(
             argument="model_type",
         )
     reader = READERS.get(kind, GENERIC)
+    if kind in REWRITTEN:
+        inner = REWRITTEN[kind](inner, title)
     keys = Keys(
         inner,
         file=reader.file,
@@ -134,13 +149,16 @@ def model_of(
         length = _ASSUMED_LENGTH
     tied = keys.flag("tied")
     outside = _outside(keys, reader, hidden, vocab)
-    more = keys.flag("mtp_if") if "mtp_if" in reader.names else True
-    mtp_layers = keys.count("mtp_layers") if more and reader.names.get("mtp_layers") != () else 0
+    predicts = keys.flag("mtp_if") if "mtp_if" in reader.names else True
+    mtp_layers = (
+        keys.count("mtp_layers") if predicts and reader.names.get("mtp_layers") != () else 0
+    )
     formats, told = read_formats(config, inner, found, reader, title)
     keys.check(kind, "" if kind in READERS else _known())
     tables = (1 if tied else 2) * vocab * hidden
     total = sum(_matrices(part, hidden) + part.other for part in found) + outside + tables
     tower = tower_of(config, hidden, title)
+    note = _note(config, tower, "" if kind in READERS else _unread(keys))
     in_tower = 0 if tower is None else int(tower.network.si("parameters"))
     shape = _short(found) or {"stack": _stack(found)}
     own = MoETransformerModel if "experts" in shape else TransformerModel
@@ -165,7 +183,9 @@ def model_of(
     try:
         return own(
             name=name,
-            source=Source(title=title, locator=f"model_type {kind}", note=_note(config, tower)),
+            source=Source(
+                title=title, locator=f"model_type {kind}", note=_note(config, tower, more)
+            ),
             field_sources=sources,
             estimated=frozenset(estimated),
             parameters=Q_(float(total + in_tower), "param"),
@@ -186,12 +206,13 @@ def model_of(
 
 def _language_model(config: Mapping[str, Any], title: str) -> tuple[Mapping[str, Any], str]:
     """Return the part of a configuration that describes the language model, and its kind."""
-    outer = config.get("model_type")
-    for part in ("text_config", "llm_config", "language_config"):
+    outer = config.get("model_type") or kind_without_name(config)
+    for part in ("text_config", "llm_config", "language_config", "thinker_config"):
         inner = config.get(part)
         if isinstance(inner, Mapping):
             kind = inner.get("model_type", outer)
-            return inner, _kind(kind if isinstance(kind, str) else outer, title)
+            own = {**inner, "model_type": kind if isinstance(kind, str) else outer}
+            return _language_model(own, title)
     return config, _kind(outer, title)
 
 
@@ -225,16 +246,38 @@ def _check_unknown(keys: Keys, kind: str) -> set[str]:
         keys.needed(field)
     if keys.value("tied") is None:
         keys.missing["tied"] = keys.names("tied")
-    if keys.value("hidden_act") is None:
-        keys.missing["gated_mlp"] = ("hidden_act",)
+    # Blocks with other activations exist with and without a gate.
+    if not isinstance(keys.value("gated_mlp"), bool) and keys.value("hidden_act") not in _GATED:
+        keys.missing["gated_mlp"] = ("gated_mlp", f"hidden_act of {', '.join(_GATED)}")
+    switched_off = keys.value("use_sliding_window") is False
+    if keys.count("window") and not switched_off and keys.value("layer_types") is None:
+        keys.missing["layer_types"] = (
+            "layer_types",
+            f"{keys.sources['window'].locator} = None if there is no window",
+        )
     keys.check(kind, _known())
+    if isinstance(keys.value("gated_mlp"), bool):
+        return {"parameters"}
+    keys.sources["gated_mlp"] = keys.sources["hidden_act"]
     return {"parameters", "gated_mlp"}
 
 
 def _guessed(reader: Reader, config: Mapping[str, Any]) -> Reader:
-    return dataclasses.replace(
-        reader, gated=config.get("hidden_act") in ("silu", "swiglu", "swish")
-    )
+    stated = config.get("gated_mlp")
+    gated = stated if isinstance(stated, bool) else config.get("hidden_act") in _GATED
+    return dataclasses.replace(reader, gated=gated)
+
+
+def _unread(keys: Keys) -> str:
+    """Return what to say of keys that no field is from, and that may change the layers."""
+    read = {source.locator for source in keys.sources.values()}
+    left = [
+        key
+        for key, value in keys.data.items()
+        if value not in (None, False, "", 0, [], {}) and key not in read
+    ]
+    left = [key for key in left if not _HARMLESS.search(key)]
+    return f"model_type is not known; not read: {', '.join(left[:20])}" if left else ""
 
 
 def _length(keys: Keys, reader: Reader, given: int | None) -> int | None:
@@ -373,7 +416,8 @@ def _read_keys(keys: Keys) -> str:
     return ", ".join(read)
 
 
-def _note(config: Mapping[str, Any], tower: VisionTower | None) -> str:
+def _note(config: Mapping[str, Any], tower: VisionTower | None, more: str) -> str:
     left = [part for part in ("vision_config", "audio_config") if config.get(part)]
     left = [part for part in left if tower is None or part != "vision_config"]
-    return f"the language model; {' and '.join(left)} not read" if left else ""
+    notes = [f"the language model; {' and '.join(left)} not read"] if left else []
+    return "; ".join([*notes, *([more] if more else [])])

@@ -188,6 +188,71 @@ _CHATGLM = Reader(
 )
 _OWN_CODE = Reader(defaults={"tie_word_embeddings": False})
 
+_OPEN_ELM = Reader(
+    names={
+        "hidden_dim": ("model_dim",),
+        "layers": ("num_transformer_layers",),
+        "heads": ("num_query_heads",),
+        "kv_heads": ("num_kv_heads",),
+        "ffn_dim": ("model_dim * ffn_multipliers",),
+        "seq_len": ("max_context_length",),
+        "tied": ("share_input_output_layers",),
+    },
+    defaults={"share_input_output_layers": True},
+    qk_norm="head",
+    qk_norm_if="normalize_qk_projections",
+    needs={"ffn_with_glu": (True,)},
+)
+_NEMOTRON_NAS = _like(
+    _OWN_CODE,
+    names={
+        "kv_heads": ("num_attention_heads / block_configs.attention.n_heads_in_group",),
+        "ffn_dim": ("hidden_size * block_configs.ffn.ffn_mult",),
+    },
+    bias="attention_bias",
+    mlp_bias="mlp_bias",
+    gaps=True,
+)
+_MAMBA_SSM = _like(
+    _MAMBA,
+    file="",
+    defaults={
+        "tie_embeddings": True,
+        "ssm_cfg.conv_bias": True,
+        "ssm_cfg.d_state": 16,
+        "ssm_cfg.d_conv": 4,
+        "ssm_cfg.expand": 2,
+        "ssm_cfg.dt_rank": "auto",
+    },
+    names={
+        "tied": ("tie_embeddings",),
+        "inner_dim": (),
+        "state_dim": ("ssm_cfg.d_state",),
+        "conv_width": ("ssm_cfg.d_conv",),
+        "expand": ("ssm_cfg.expand",),
+        "dt_rank": ("ssm_cfg.dt_rank",),
+        "mamba_conv_bias": ("ssm_cfg.conv_bias",),
+        "mamba_proj_bias": ("ssm_cfg.bias",),
+    },
+)
+_GLM4_MOE_LITE = _like(
+    _DEEPSEEK_V3,
+    file="glm4_moe_lite/configuration_glm4_moe_lite.py",
+    defaults={"first_k_dense_replace": 1},
+)
+_MINIMAX = _like(
+    _MIXTRAL,
+    file="minimax/configuration_minimax.py",
+    kinds=kinds.minimax,
+    linear="lightning",
+)
+_BAILING = Reader(
+    defaults={"tie_word_embeddings": False},
+    qkv_bias="use_qkv_bias",
+    out_bias="use_bias",
+    mixture=kinds.first_dense,
+)
+
 READERS: Mapping[str, Reader] = {
     "llama": _LLAMA,
     "mistral": _MISTRAL,
@@ -211,6 +276,8 @@ READERS: Mapping[str, Reader] = {
     "qwen3_5_moe_text": _QWEN3_5_MOE,
     "qwen2_vl_text": _QWEN2,
     "qwen2_5_vl_text": _QWEN2,
+    "qwen2_5_omni_text": _QWEN2,
+    "qwen3_omni_moe_text": _QWEN3_MOE,
     "qwen3_vl_text": _like(_QWEN3, file="qwen3_vl/configuration_qwen3_vl.py"),
     "qwen3_vl_moe_text": _like(_QWEN3_MOE, file="qwen3_vl_moe/configuration_qwen3_vl_moe.py"),
     "gemma": _GEMMA,
@@ -389,12 +456,50 @@ READERS: Mapping[str, Reader] = {
         # Layers that reuse the keys which an earlier layer chose have no indexer of their own.
         needs={"index_topk_freq": (1,), "index_topk_pattern": ()},
     ),
-    "minimax": _like(
-        _MIXTRAL,
-        file="minimax/configuration_minimax.py",
-        kinds=kinds.minimax,
-        linear="lightning",
+    "glm4_moe_lite": _GLM4_MOE_LITE,
+    "minicpm3": _like(_DEEPSEEK_V3, file="minicpm3/configuration_minicpm3.py", mixture=None),
+    "minimax": _MINIMAX,
+    "dots1": Reader(
+        file="dots1/configuration_dots1.py",
+        bias="attention_bias",
+        qk_norm="head",
+        mixture=kinds.first_dense,
     ),
+    "afmoe": Reader(
+        file="afmoe/configuration_afmoe.py",
+        names={"period": ("global_attn_every_n_layers",)},
+        norms=4,
+        kinds=kinds.every(4),
+        qk_norm="head",
+        output_gate=True,
+        mixture=kinds.first_dense,
+        router_bias=True,  # the correction of its scores
+    ),
+    "internlm3": _like(
+        _PLAIN,
+        file="internlm3/configuration_internlm3.py",
+        bias=False,
+        qkv_bias="qkv_bias",
+        out_bias="bias",
+        mlp_bias="bias",
+    ),
+    "granitemoeshared": _like(
+        _LLAMA,
+        file="granitemoeshared/configuration_granitemoeshared.py",
+        names=_EXPERTS_LIKE_MLP,
+        mlp_bias=False,
+        mixture=kinds.everywhere,
+    ),
+    "gpt_neo": Reader(
+        file="gpt_neo/configuration_gpt_neo.py",
+        names={"heads": ("num_heads",), "window": ("window_size",)},
+        norm=LAYER_NORM,
+        out_bias=True,
+        mlp_bias=True,
+        gated=False,
+        positions=0,
+    ),
+    "vaultgemma": _like(_GEMMA2, file="vaultgemma/configuration_vaultgemma.py", norms=2),
     "minimax_m2": Reader(
         file="minimax_m2/configuration_minimax_m2.py",
         names={
@@ -575,6 +680,31 @@ READERS: Mapping[str, Reader] = {
     "internlm": _like(_OWN_CODE, bias="bias"),
     "internlm2": _like(_OWN_CODE, bias="bias"),
     "orion": _like(_OWN_CODE, norm=LAYER_NORM, qkv_bias="attention_bias"),
+    "minimax_text_01": _like(_MINIMAX, file="", defaults={"tie_word_embeddings": False}),
+    "minimax_m1": _like(_MINIMAX, file="", defaults={"tie_word_embeddings": False}),
+    "bailing_moe": _BAILING,
+    "bailing_moe_v2": _like(_BAILING, qk_norm="head", qk_norm_if="use_qk_norm"),
+    "openelm": _OPEN_ELM,
+    "nemotron-nas": _NEMOTRON_NAS,
+    "deci": _NEMOTRON_NAS,
+    "mamba_ssm": _MAMBA_SSM,
+    "mamba2_ssm": _like(
+        _MAMBA_SSM,
+        defaults={
+            **_MAMBA_SSM.defaults,
+            "ssm_cfg.d_state": 128,
+            "ssm_cfg.headdim": 64,
+            "ssm_cfg.ngroups": 1,
+            "ssm_cfg.chunk_size": 256,
+        },
+        names={
+            "mamba_heads": ("d_model * ssm_cfg.expand / ssm_cfg.headdim",),
+            "mamba_head_dim": ("ssm_cfg.headdim",),
+            "mamba_groups": ("ssm_cfg.ngroups",),
+            "mamba_chunk": ("ssm_cfg.chunk_size",),
+        },
+        linear="mamba2",
+    ),
 }
 """Kinds of models that can be read."""
 for _alias, _kind in {
@@ -592,6 +722,6 @@ for _alias, _kind in {
 GENERIC = Reader(
     bias="attention_bias",
     mlp_bias="mlp_bias",
-    mixture=kinds.first_dense,
+    mixture=kinds.stated,
 )
 """How other kinds are read, which have to state everything."""

@@ -25,9 +25,6 @@ REFUSED: Mapping[str, str] = {
         ("mllama", "mllama_text_model"), "some of its layers attend to images instead of text"
     ),
     **dict.fromkeys(
-        ("nemotron-nas", "deci"), "its layers differ in ways that only its own code reads"
-    ),
-    **dict.fromkeys(
         ("deepseek_v4", "deepseek_ref"), "it compresses its cache in a way that is not modeled"
     ),
     **dict.fromkeys(("mimo_v2_flash", "mimo_v2"), "its keys and values differ in width"),
