@@ -317,6 +317,9 @@ def test_a_missing_file_of_a_scenario_is_a_fault():
         ("layer_types", "full_attention"),
         ("num_key_value_heads", 3),
         ("layer_types", ["linear_attention"] * 4),
+        ("num_local_experts", 8),
+        ("n_routed_experts", 8),
+        ("kv_lora_rank", 512),
     ],
 )
 def test_wrong_values_name_their_key(key, value):

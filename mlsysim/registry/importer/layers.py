@@ -159,6 +159,7 @@ def parts(keys: Keys, reader: Reader) -> list[Part]:
                 "TransformerModel with a stack",
                 argument=key,
             )
+    _check_blocks(keys, reader)
     layers = keys.depth()
     kinds = _listed(keys, layers) or (reader.kinds or _everywhere)(keys, layers)
     if reader.global_heads:
@@ -188,6 +189,23 @@ def _differ(data: Mapping[str, Any], layers: int) -> bool:
         and len({*value}) > 1
         for value in values
     )
+
+
+def _check_blocks(keys: Keys, reader: Reader) -> None:
+    """Refuse blocks that the file states and that its kind does not have."""
+    dense = reader.mixture is None and not reader.single
+    experts = keys.value("experts") if dense else None
+    # A single expert is as good as none, and lists have their own checks.
+    some = isinstance(experts, int) and experts > 1
+    rank = keys.value("kv_rank") if reader.attention != "latent" else None
+    for field, stated in (("experts", some), ("kv_rank", rank)):
+        if stated:
+            key = keys.sources[field].locator
+            raise ConfigError(
+                f"{keys.title}: {key} = {shown(keys.value(field))}, but this model_type has no "
+                f"{'experts' if field == 'experts' else 'latent attention'}: correct one of them",
+                argument=key,
+            )
 
 
 def _everywhere(keys: Keys, layers: int) -> list[str]:

@@ -183,9 +183,7 @@ def model_of(
     try:
         return own(
             name=name,
-            source=Source(
-                title=title, locator=f"model_type {kind}", note=_note(config, tower, more)
-            ),
+            source=Source(title=title, locator=f"model_type {kind}", note=note),
             field_sources=sources,
             estimated=frozenset(estimated),
             parameters=Q_(float(total + in_tower), "param"),
