@@ -153,8 +153,8 @@ def _recorded_at(record: R, place: _Place) -> R:
 def structure(form: Any) -> tuple[Any, ...]:
     """Return what stacked forms must have in common: their classes, at every level.
 
-    Records in a tuple, such as the layers of a model, also have the same tuples of whole numbers:
-    models choose by them.
+    Records in a tuple, such as the layers of a model, also have the same tuples of whole numbers,
+    and so have private fields: models choose by them.
     """
     parts = []
     for name, part in contents(form):
@@ -162,6 +162,8 @@ def structure(form: Any) -> tuple[Any, ...]:
             parts.append((name, structure(part)))
         elif _holds_records(part):
             parts.append((name, tuple((structure(item), *_tuples(item)) for item in part)))
+        elif name.startswith("_") and isinstance(part, tuple):
+            parts.append((name, part))
     return type(form), tuple(sorted(parts, key=lambda part: part[0]))
 
 

@@ -15,6 +15,7 @@ from mlsysim.core.forms import replaced
 from mlsysim.core.types import Calibration
 from mlsysim.registry.calibration.priors import PRIORS
 from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.work import mixed_layers
 
 __all__ = ["Constant", "Floats", "amounts", "changed", "constants_of"]
 
@@ -100,7 +101,7 @@ def constants_of(base: Calibration, runs: Iterable[TrainingInputs]) -> tuple[Con
     """
     runs = tuple(runs)
     absent = set()
-    if not any(i.model.moe_layers > 0 for i in runs):
+    if not any(mixed_layers(i.model) > 0 for i in runs):
         absent |= _OF_EXPERTS
     if not any(i.precision.bits < 16 for i in runs):
         absent.add("cast_bytes")

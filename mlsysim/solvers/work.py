@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
-from mlsysim.core.types import Formats, NetworkFabric, Precision, TransformerModel
+from mlsysim.core.types import (
+    Formats,
+    MoETransformerModel,
+    NetworkFabric,
+    Precision,
+    TransformerModel,
+)
 from mlsysim.core.types.attention import (
     Attention,
     AttentionKind,
@@ -41,6 +47,7 @@ __all__ = [
     "longest_context",
     "mean_over",
     "mean_over_attention",
+    "mixed_layers",
     "mtp_flops",
     "of_expert",
     "state_flops",
@@ -348,6 +355,12 @@ def visited_parameters(model: TransformerModel, block: FeedForwardKind | None) -
     return block.per_token * of_expert(model, block) + common_parameters(model, block)
 
 
+def mixed_layers(model: TransformerModel) -> Value:
+    """Return the number of layers that route tokens to experts."""
+    single = isinstance(model, MoETransformerModel) and model._single
+    return 0 * model.moe_layers if single else model.moe_layers
+
+
 def expert_parameters(model: TransformerModel) -> Value:
     """Return the parameters of all experts of a model; none if it is dense."""
     found = [
@@ -355,7 +368,7 @@ def expert_parameters(model: TransformerModel) -> Value:
         for group in model.groups
         if isinstance(group.feed_forward, Experts)
     ]
-    return sum_of(found) if found else model.moe_layers * model.parameters
+    return sum_of(found) if found else mixed_layers(model) * model.parameters
 
 
 def stored_bytes(stored: Precision) -> Value:

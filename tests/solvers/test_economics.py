@@ -13,6 +13,7 @@ from mlsysim import (
     DistributedSolver,
     EconomicsModel,
     EconomicsSolver,
+    Fleet,
     Hardware,
     Infra,
     Models,
@@ -241,3 +242,28 @@ def test_an_axis_of_the_wrong_dimension_is_refused():
 
 def test_both_names():
     assert EconomicsModel is EconomicsSolver
+
+
+@pytest.mark.parametrize("name", Systems.Nodes.names())
+def test_every_server_has_an_answer_or_names_what_it_takes(name):
+    """A rent needs no power, as it includes electricity; a purchase needs both."""
+    node = getattr(Systems.Nodes, name)
+    fleet = Fleet(name="own", node=node, count=2, fabric=Systems.Fabrics.RoCE_400G)
+    given = {"fleet": fleet, "duration_days": 30}
+    rented = EconomicsSolver.solve(**given, rental_price=Q_(3, "USD/h"))
+    hours = 2 * node.accelerators_per_node * 720
+    assert rented.rental_cost.to("USD").magnitude == pytest.approx(3 * hours)
+    whole = {"unit_price": Q_(1e5, "USD"), "host_power": Q_(1, "kW")}
+    asked = []
+    for _ in range(3):
+        try:
+            found = EconomicsSolver.solve(**given, **{key: whole[key] for key in asked})
+            break
+        except ConfigError as fault:
+            assert fault.argument in whole
+            assert fault.argument not in asked
+            asked.append(fault.argument)
+    assert found.rental_cost is not None or found.period_cost is not None
+    bought = EconomicsSolver.solve(**given, **whole)
+    assert bought.capex.to("USD").magnitude == pytest.approx(2e5)
+    assert bought.opex_energy.magnitude > 0

@@ -26,7 +26,9 @@ from mlsysim.core.types import (
     LatentAttention,
     Layers,
     LinearAttention,
+    MoETransformerModel,
     SlidingWindow,
+    Source,
     TopKeys,
     TransformerModel,
 )
@@ -162,18 +164,40 @@ def test_a_shorter_window_never_costs_more():
     assert before is not None
 
 
-def test_one_expert_is_a_dense_block():
-    one = Experts(count=1, per_token=1, width=14_336, gated=True)
+@pytest.mark.parametrize("shared", [0, 4_096])
+def test_one_expert_is_a_dense_block(shared):
+    """Nothing is routed: in training, in serving and in one pass."""
+    one = Experts(count=1, per_token=1, width=14_336 - shared, shared_width=shared, gated=True)
     expert = model(Layers(count=8, attention=Attention(**HEADS), feed_forward=one))
     assert expert.si("parameters") == WHOLE.si("parameters")
     assert expert.active_parameters == WHOLE.active_parameters
-    for share in ({"efficiency": 0.4}, {}):
-        given = {"hardware": Hardware.H200, "batch_size": 8, "output_len": 256, **share}
-        first, second = (ServingSolver.solve(model=a, **given) for a in (WHOLE, expert))
-        for name, value in numbers(first).items():
-            # No run with experts is known.
-            if not name.endswith(("_low", "_high")) and isinstance(value, int | float):
-                assert value == pytest.approx(numbers(second)[name], rel=1e-12)
+    same(expert, WHOLE)
+
+
+@pytest.mark.parametrize("shared", [0, 4_096])
+def test_one_expert_in_the_short_form_is_a_dense_block(shared):
+    shape = {"layers": 8, "hidden_dim": 4_096, "vocab_size": 32_000, "seq_len": 4_096}
+    shape |= {"name": "short", "source": Source(title="test"), **HEADS, "gated_mlp": True}
+    dense = TransformerModel(**shape, ffn_dim=14_336)
+    mixed = shape | {"ffn_dim": 14_336, "experts_per_token": 1, "moe_layers": 8}
+    one, eight = (
+        MoETransformerModel(
+            **mixed, experts=count, expert_ffn_dim=14_336 - shared, shared_ffn_dim=shared
+        )
+        for count in (1, 8)
+    )
+    same(one, dense)
+    # A sweep over both keeps them apart.
+    found = sweep(DistributedSolver, model=[one, eight], fleet=FLEET, batch_size=256)
+    alone = [
+        DistributedSolver.solve(model=a, fleet=FLEET, batch_size=256).step_latency_total
+        for a in (one, eight)
+    ]
+    assert alone[0] < alone[1]
+    for row, each in zip(found, alone, strict=True):
+        assert row["step_latency_total"].to("s").magnitude == pytest.approx(
+            each.to("s").magnitude, rel=1e-12
+        )
 
 
 def test_experts_as_wide_as_the_token():

@@ -9,7 +9,7 @@ from typing import Any
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
 from mlsysim.core.numeric import Value, count_below, maximum, minimum, where
-from mlsysim.core.types.attention import AttentionKind, LatentAttention
+from mlsysim.core.types.attention import AttentionKind, LatentAttention, unchecked
 
 __all__ = [
     "Experts",
@@ -17,8 +17,10 @@ __all__ = [
     "FeedForwardKind",
     "LayerGroup",
     "Layers",
+    "as_block",
     "grouped",
     "placed",
+    "single_expert",
 ]
 
 
@@ -125,10 +127,13 @@ class Experts(Record):
         return self.matrices * self.token_width(hidden_dim) * self.width
 
     def idle_parameters(self, hidden_dim: Value) -> Value:
-        """Return those of the experts that a token does not visit, with their biases."""
-        biases = (self.matrices - 1) * self.width + self.token_width(hidden_dim)
-        expert = self.expert_parameters(hidden_dim) + self.biases * biases
-        return (self.count - self.per_token) * expert
+        """Return the matrices' parameters of the experts that a token does not visit."""
+        return (self.count - self.per_token) * self.expert_parameters(hidden_dim)
+
+    def idle_biases(self, hidden_dim: Value) -> Value:
+        """Return the biases of the experts that a token does not visit."""
+        each = (self.matrices - 1) * self.width + self.token_width(hidden_dim)
+        return (self.count - self.per_token) * self.biases * each
 
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of all its matrices, but the router's."""
@@ -142,6 +147,24 @@ class Experts(Record):
 
 
 FeedForwardKind = FeedForward | Experts
+
+
+def single_expert(block: FeedForwardKind | None) -> int:
+    """Return 1 if a block is an expert that every token visits, 2 with a shared one, else 0.
+
+    Models treat it as the dense block that it is: nothing is routed.
+    """
+    if not isinstance(block, Experts) or block.count != 1:
+        return 0
+    if block.latent_dim is not None or block.adds_biases:
+        return 0
+    return 1 if block.shared_width == 0 else 2
+
+
+def as_block(expert: Experts, single: int) -> FeedForward:
+    """Return the dense block that a single expert is, in any form; see `single_expert`."""
+    width = expert.width if single == 1 else expert.width + expert.shared_width
+    return unchecked(FeedForward, width=width, gated=expert.gated, matrices=expert.matrices)
 
 
 @record
@@ -187,7 +210,8 @@ class Layers(Record):
     feed_forward: FeedForwardKind | None = None
     at: tuple[int, ...] | range | None = None
     # The first group in the stack with the same attention, and with the same feed-forward block,
-    # which are then one object in all forms. A tuple, so that stacked forms have it in common.
+    # which are then one object in all forms; and how a single expert is a block (`as_block`). A
+    # tuple, so that stacked forms have it in common.
     _same: tuple[int, ...] = dataclasses.field(default=(), init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -295,14 +319,19 @@ def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
     """Return the groups of a stack, in any form."""
     groups = []
     first: Value = 0
+    blocks: dict[int, FeedForwardKind | None] = {}
     for layers in stack:
-        attention, feed_forward = layers._same
+        attention, feed_forward, single = layers._same
+        if feed_forward not in blocks:
+            block = stack[feed_forward].feed_forward
+            own = isinstance(block, Experts) and single
+            blocks[feed_forward] = as_block(block, single) if own else block
         groups.append(
             LayerGroup(
                 first,
                 layers.count,
                 stack[attention].attention,
-                stack[feed_forward].feed_forward,
+                blocks[feed_forward],
                 None if layers.at is None else tuple(layers.at),
             )
         )
@@ -326,8 +355,8 @@ def placed(stack: tuple[Layers, ...], name: str) -> tuple[Layers, ...]:
     made = []
     for layers, at in zip(stack, positions, strict=True):
         own = dataclasses.replace(layers, at=at)
-        same = (attentions.index(layers.attention), blocks.index(layers.feed_forward))
-        object.__setattr__(own, "_same", same)
+        first = (attentions.index(layers.attention), blocks.index(layers.feed_forward))
+        object.__setattr__(own, "_same", (*first, single_expert(layers.feed_forward)))
         made.append(own)
     return tuple(made)
 

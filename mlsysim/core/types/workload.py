@@ -22,8 +22,10 @@ from mlsysim.core.types.layers import (
     FeedForward,
     LayerGroup,
     Layers,
+    as_block,
     grouped,
     placed,
+    single_expert,
 )
 from mlsysim.core.types.precision import Formats, find_precision
 from mlsysim.core.types.source import Entry, Source
@@ -346,11 +348,13 @@ class TransformerModel(Workload):
     @property
     def active_parameters(self) -> Quantity:
         """Parameters that a token uses: all but those of the experts that it does not visit."""
-        idle = sum(
-            group.count * block.idle_parameters(self.hidden_dim)
-            for group in self.groups
-            if isinstance(block := group.feed_forward, Experts)
-        )
+        # Parameters that are counted from the shape are those of matrices alone.
+        biased = self.field_sources.get("parameters") != _COUNTED
+        idle = 0.0
+        for group in self.groups:
+            if isinstance(block := group.feed_forward, Experts):
+                each = block.idle_parameters(self.hidden_dim)
+                idle += group.count * (each + biased * block.idle_biases(self.hidden_dim))
         return cast(Quantity, fixed(Q_(self.si("parameters") - idle, "param")))
 
     @property
@@ -478,13 +482,17 @@ class TransformerModel(Workload):
     @derived
     def moe_layers(self) -> int:
         """Layers that have experts."""
-        return sum(part.count for part in self.stack if isinstance(part.feed_forward, Experts))
+        return sum(
+            part.count
+            for part in self.stack
+            if isinstance(part.feed_forward, Experts) and not single_expert(part.feed_forward)
+        )
 
     @property
     def _mixtures(self) -> list[Experts]:
         """The different experts of a stack."""
         blocks = [part.feed_forward for part in self.stack]
-        return [block for block in blocks if isinstance(block, Experts)]
+        return [b for b in blocks if isinstance(b, Experts) and not single_expert(b)]
 
     @cached_property
     def _attention(self) -> AttentionKind:
@@ -557,6 +565,8 @@ class MoETransformerModel(TransformerModel):
     shared_ffn_dim: int = number(whole=True, zero=True, default=0)
     moe_layers: int = number(whole=True)
     expert_biases: bool = dataclasses.field(default=False)
+    # How a single expert is a block (`single_expert`): a tuple, as in `Layers`.
+    _single: tuple[int, ...] = dataclasses.field(default=(), init=False, compare=False)
 
     def _check_experts(self) -> None:
         require(self, expert_biases=bool)
@@ -567,6 +577,8 @@ class MoETransformerModel(TransformerModel):
                     f"{getattr(self, whole)}: choose at most as many",
                     argument=part,
                 )
+        if self.experts == 1 and not self.expert_biases:
+            object.__setattr__(self, "_single", (1 if self.shared_ffn_dim == 0 else 2,))
 
     @derived
     def adds_biases(self) -> float:
@@ -588,7 +600,8 @@ class MoETransformerModel(TransformerModel):
             latent_width=0,
             biases=self.adds_biases,
         )
+        block = as_block(experts, self._single[0]) if self._single else experts
         return (
             LayerGroup(0, dense_layers, self._attention, self._mlp),
-            LayerGroup(dense_layers, self.moe_layers, self._attention, experts),
+            LayerGroup(dense_layers, self.moe_layers, self._attention, block),
         )

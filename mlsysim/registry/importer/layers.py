@@ -198,12 +198,12 @@ def _check_blocks(keys: Keys, reader: Reader) -> None:
     # A single expert is as good as none, and lists have their own checks.
     some = isinstance(experts, int) and experts > 1
     rank = keys.value("kv_rank") if reader.attention != "latent" else None
-    for field, stated in (("experts", some), ("kv_rank", rank)):
+    for block, stated in (("experts", some), ("kv_rank", rank)):
         if stated:
-            key = keys.sources[field].locator
+            key = keys.sources[block].locator
             raise ConfigError(
-                f"{keys.title}: {key} = {shown(keys.value(field))}, but this model_type has no "
-                f"{'experts' if field == 'experts' else 'latent attention'}: correct one of them",
+                f"{keys.title}: {key} = {shown(keys.value(block))}, but this model_type has no "
+                f"{'experts' if block == 'experts' else 'latent attention'}: correct one of them",
                 argument=key,
             )
 

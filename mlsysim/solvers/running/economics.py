@@ -27,12 +27,13 @@ __all__ = ["EconomicsResult", "EconomicsSolver"]
 class EconomicsResult(Result):
     """Answer of `EconomicsSolver`: what a fleet costs, bought or rented.
 
-    A field is `None` if a price or a throughput that it needs was not given.
+    A field is `None` if a price, a power or a throughput that it needs is not known. A fleet that
+    is only rented needs no power.
     """
 
     capex: Quantity | None = quantity("USD")
     """Purchase price of all servers."""
-    opex_energy: Quantity = quantity("USD")
+    opex_energy: Quantity | None = quantity("USD")
     """Electricity of the facility."""
     opex_maintenance: Quantity | None = quantity("USD")
     """Repair and support."""
@@ -60,15 +61,15 @@ class EconomicsResult(Result):
     """Cost of that run if the fleet is rented."""
     device_hours: Quantity = quantity("h")
     """Total time of all devices."""
-    it_energy: Quantity = quantity("kWh")
+    it_energy: Quantity | None = quantity("kWh")
     """Energy of the servers."""
-    total_energy: Quantity = quantity("kWh")
+    total_energy: Quantity | None = quantity("kWh")
     """Energy of the facility: the servers' times PUE."""
-    it_power: Quantity = quantity("kW")
+    it_power: Quantity | None = quantity("kW")
     """Mean power of all servers."""
-    device_power: Quantity = quantity("W")
+    device_power: Quantity | None = quantity("W")
     """Mean power of one device."""
-    host_power: Quantity = quantity("W")
+    host_power: Quantity | None = quantity("W")
     """Power of one server without its devices."""
     pue: float = number()
     """Power usage effectiveness: facility energy over IT energy."""
@@ -259,8 +260,10 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         """Check every argument, and that the prices are enough for an answer."""
         inputs = super().admit(given)
         place = inputs.datacenter or inputs.grid or Infra.Grids.US_Avg
-        check_power(inputs)
         inputs = _priced(inputs)
+        bought = inputs.gives("unit_price") or inputs.fleet.node.unit_price is not None
+        if bought or not (inputs.gives("rental_price") or inputs.rental_offer):
+            check_power(inputs)  # a rent includes electricity
         if inputs.training_tokens is not None and inputs.token_throughput is None:
             raise ConfigError(
                 "training_tokens needs the rate at which the fleet processes them: pass "
@@ -309,10 +312,11 @@ def _priced(inputs: EconomicsInputs) -> EconomicsInputs:
         else f" (its {node.accelerators_per_node} devices alone cost "
         f"{format_number(device * node.accelerators_per_node)})"
     )
+    power = "" if node.power is not None else ", with host_power, which is not known either,"
     raise ConfigError(
         f"unit_price is missing: the price of {node.name} is not known{hint}, and Systems.Offers "
         f"has no row for {node.accelerator.name}; pass "
-        'unit_price=Q_(..., "USD") for one server with its devices, or rental_price='
+        f'unit_price=Q_(..., "USD") for one server with its devices{power} or rental_price='
         'Q_(..., "USD/h") for one device',
         argument="unit_price",
     )

@@ -20,6 +20,7 @@ from mlsysim.solvers.serving.inputs import RULES, ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.result import ServingResult
 from mlsysim.solvers.serving.textbook import serve_textbook
+from mlsysim.solvers.work import mixed_layers
 
 __all__ = ["ServingSolver"]
 
@@ -172,7 +173,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
-        if inputs.model.moe_layers > 0 or not inputs.model.plain_attention:
+        if mixed_layers(inputs.model) > 0 or not inputs.model.plain_attention:
             # Our table has no published run that serves experts, limited reach or states.
             constants = constants.without_bands()
         return inputs.but(calibration=constants)

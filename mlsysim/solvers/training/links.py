@@ -11,7 +11,14 @@ from mlsysim.core.types.attention import AttentionKind, LinearAttention
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import attentions, group_bandwidth, mean_over, mean_over_attention, sum_of
+from mlsysim.solvers.work import (
+    attentions,
+    group_bandwidth,
+    mean_over,
+    mean_over_attention,
+    mixed_layers,
+    sum_of,
+)
 
 __all__ = [
     "DeviceLinks",
@@ -259,7 +266,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
             for size in (out, back)
         ]
         exchanges.append((2 + i.recompute.matrix_share) * group.count * sum_of(both))
-    return sum_of(exchanges) / i.model.layers if exchanges else i.model.moe_layers * latency
+    return sum_of(exchanges) / i.model.layers if exchanges else mixed_layers(i.model) * latency
 
 
 @dataclass(frozen=True)
@@ -275,7 +282,7 @@ class _Replicas:
 
 def _replicas(i: TrainingInputs, w: Work) -> tuple[_Replicas, _Replicas]:
     """Return the replicas of what all tokens pass, and of experts: one where there are none."""
-    some = i.model.moe_layers > 0
+    some = mixed_layers(i.model) > 0
     return (
         _Replicas(w.own_common, w.trained_common, w.replicas, w.shards, i.tp_size),
         _Replicas(

@@ -47,7 +47,13 @@ from mlsysim.solvers.training.work import (
     tower_passes,
     training_work,
 )
-from mlsysim.solvers.work import by_blocks, inner_width, mean_over, mean_over_attention
+from mlsysim.solvers.work import (
+    by_blocks,
+    inner_width,
+    mean_over,
+    mean_over_attention,
+    mixed_layers,
+)
 
 __all__ = ["operator_step"]
 
@@ -83,7 +89,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     experts = f.covered_time(experts_time, exchange_overlap, cover - (tensor_time - tensor))
     launch = f.layer_launch_time(
         by_blocks(i.model, s.layer_launch),
-        i.model.moe_layers / i.model.layers * s.expert_launch,
+        mixed_layers(i.model) / i.model.layers * s.expert_launch,
         s.elementwise_backward,
         again,
     )
