@@ -26,6 +26,7 @@ class Blackwell(Catalog):
             fp8=Q_(4500, "TFLOP/s"),
             int8=Q_(4500, "TOPS"),
             fp4=Q_(9000, "TFLOP/s"),
+            mxfp4=Q_(9000, "TFLOP/s"),
         ),
         memory=Memory(
             capacity=Q_(180, "GB"), bandwidth=Q_(7.7, "TB/s"), reported=Q_(183_359, "MiB")
@@ -39,6 +40,7 @@ class Blackwell(Catalog):
             "memory.bandwidth": bw.B200_AIC,
             "memory.reported": src.B200_REPORTED_MEMORY,
             "compute": bw.B200_AIC,
+            "compute.mxfp4": bw.MXFP4_RATE,
             "compute.fp64": bw.BLACKWELL_TABLE,
             "compute.fp32": bw.BLACKWELL_TABLE,
             "compute.tf32": src.ML_ENGINEERING_RATES,
@@ -63,6 +65,7 @@ class Blackwell(Catalog):
             fp8=Q_(4500, "TFLOP/s"),
             int8=Q_(153.5, "TOPS"),
             fp4=Q_(13_500, "TFLOP/s"),
+            mxfp4=Q_(13_500, "TFLOP/s"),
         ),
         memory=Memory(
             capacity=Q_(270, "GB"), bandwidth=Q_(7.7, "TB/s"), reported=Q_(275_040, "MiB")
@@ -76,15 +79,16 @@ class Blackwell(Catalog):
             "compute.fp32": bw.HGX_TABLE,
             "compute.tf32": src.ML_ENGINEERING_RATES,
             "compute.fp4": bw.B300_FP4,
+            "compute.mxfp4": src.ASSUMPTION,
             "memory.capacity": bw.B300_MLPERF,
             "memory.bandwidth": bw.B300_BANDWIDTH,
             "tdp": bw.ULTRA_VERDA,
             "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
         },
-        estimated=frozenset({"compute.fp4"}),
+        estimated=frozenset({"compute.fp4", "compute.mxfp4"}),
     )
     """Blackwell Ultra in an HGX or DGX server: more memory and fp4, at the cost of int8 and fp64.
-    270 GB usable of the 288 GB announced."""
+    270 GB usable of the 288 GB announced. MXFP4 is assumed to run as NVFP4 does."""
 
     B200_Limited = replace(
         B200,
@@ -107,6 +111,7 @@ class Blackwell(Catalog):
             fp8=Q_(5000, "TFLOP/s"),
             int8=Q_(5000, "TOPS"),
             fp4=Q_(10_000, "TFLOP/s"),
+            mxfp4=Q_(10_000, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(186, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(189_471, "MiB")),
         tdp=Q_(1200, "W"),
@@ -116,6 +121,7 @@ class Blackwell(Catalog):
             "release_year": bw.GB200_LAUNCH,
             "memory.reported": bw.GB200_AIC,
             "compute": bw.GB200_AIC,
+            "compute.mxfp4": bw.MXFP4_RATE,
             "compute.fp64": bw.BLACKWELL_TABLE,
             "compute.fp32": bw.BLACKWELL_TABLE,
             "compute.tf32": src.ML_ENGINEERING_RATES,
@@ -139,6 +145,7 @@ class Blackwell(Catalog):
             fp8=Q_(5000, "TFLOP/s"),
             int8=Q_(165, "TOPS"),
             fp4=Q_(15_000, "TFLOP/s"),
+            mxfp4=Q_(15_000, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(279, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(284_208, "MiB")),
         tdp=Q_(1400, "W"),
@@ -148,7 +155,9 @@ class Blackwell(Catalog):
             "release_year": bw.GB300_LAUNCH,
             "memory.reported": bw.GB300_AIC,
             "compute.fp64": bw.ULTRA_TOMS,
+            "compute.mxfp4": src.ASSUMPTION,
         },
+        estimated=frozenset({"compute.mxfp4"}),
     )
     """One of the two Blackwell Ultra GPUs of a GB300 superchip. 279 GB usable of the 288 GB
-    announced."""
+    announced. MXFP4 is assumed to run as NVFP4 does."""

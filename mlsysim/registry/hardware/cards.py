@@ -3,7 +3,7 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import cards
+from mlsysim.registry.sources import blackwell, cards
 from mlsysim.registry.sources import hardware as src
 
 
@@ -94,6 +94,7 @@ class Cards(Catalog):
             fp8=Q_(935.6, "TFLOP/s"),
             int8=Q_(935.6, "TOPS"),
             fp4=Q_(1871.2, "TFLOP/s"),
+            mxfp4=Q_(1871.2, "TFLOP/s"),
         ),
         memory=Memory(
             capacity=Q_(96, "GB"), bandwidth=Q_(1792, "GB/s"), reported=Q_(97_887, "MiB")
@@ -101,7 +102,7 @@ class Cards(Catalog):
         tdp=Q_(600, "W"),
         host_bandwidth=Q_(64, "GB/s"),
         source=cards.RTX_PRO_6000_AIC,
-        field_sources={"release_year": src.ASSUMPTION},
+        field_sources={"release_year": src.ASSUMPTION, "compute.mxfp4": blackwell.MXFP4_RATE},
         estimated=frozenset({"release_year"}),
     )
     """Card with the graphics chip of the Blackwell generation, which is another than the B200's."""

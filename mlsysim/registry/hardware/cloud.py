@@ -69,10 +69,12 @@ class OtherMakers(Catalog):
         release_year=2025,
         generation="cdna4",
         compute=Compute(
+            fp32=Q_(144.2, "TFLOP/s"),
             fp16=Q_(2306.9, "TFLOP/s"),
             bf16=Q_(2306.9, "TFLOP/s"),
             fp8=Q_(4613.7, "TFLOP/s"),
             fp4=Q_(9227.5, "TFLOP/s"),
+            mxfp4=Q_(9227.5, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
         tdp=Q_(1000, "W"),
@@ -81,22 +83,28 @@ class OtherMakers(Catalog):
         source=amd.CDNA4,
         field_sources={
             "compute": amd.CDNA4_UNITS,
+            "compute.fp32": amd.CDNA4_RATES,
+            "compute.mxfp4": amd.CDNA4_RATES,
             "memory.capacity": amd.ROCM_SPECS,
             "interconnect_bandwidth": amd.CDNA4_LINKS,
             "host_bandwidth": amd.MLPERF_MI355X,
         },
     )
-    """CDNA 4, cooled by air. Seven Infinity Fabric links of 76.5 GB/s each."""
+    """CDNA 4, cooled by air. Seven Infinity Fabric links of 76.5 GB/s each. Its four-bit
+    format is MXFP4; `fp4` is the same rate, as runs label it."""
 
     MI355X = Accelerator(
         name="AMD Instinct MI355X",
         release_year=2025,
         generation="cdna4",
         compute=Compute(
+            fp32=Q_(157.3, "TFLOP/s"),
             fp16=Q_(2516.6, "TFLOP/s"),
             bf16=Q_(2516.6, "TFLOP/s"),
             fp8=Q_(5033.2, "TFLOP/s"),
+            int8=Q_(5033.2, "TOPS"),
             fp4=Q_(10_066.3, "TFLOP/s"),
+            mxfp4=Q_(10_066.3, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
         tdp=Q_(1400, "W"),
@@ -105,6 +113,9 @@ class OtherMakers(Catalog):
         source=amd.CDNA4,
         field_sources={
             "compute": amd.CDNA4_UNITS,
+            "compute.fp32": amd.CDNA4_RATES,
+            "compute.int8": amd.CDNA4_RATES,
+            "compute.mxfp4": amd.CDNA4_RATES,
             "memory.capacity": amd.ROCM_SPECS,
             "interconnect_bandwidth": amd.CDNA4_LINKS,
             "host_bandwidth": amd.MLPERF_MI355X,

@@ -60,6 +60,7 @@ class AmazonIntel(Catalog):
             bf16=Q_(671, "TFLOP/s"),
             fp8=Q_(2517, "TFLOP/s"),
             fp4=Q_(2517, "TFLOP/s"),
+            mxfp4=Q_(2517, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(144, "GiB"), bandwidth=Q_(4900, "GB/s")),
         tdp=Q_(1000, "W"),

@@ -3,7 +3,7 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import apple, cards
+from mlsysim.registry.sources import apple, blackwell, cards
 from mlsysim.registry.sources import hardware as src
 
 
@@ -151,12 +151,17 @@ class Workstation(Catalog):
             fp8=Q_(419, "TFLOP/s"),
             int8=Q_(838, "TOPS"),
             fp4=Q_(1676, "TFLOP/s"),
+            mxfp4=Q_(1676, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(1792, "GB/s")),
         tdp=Q_(575, "W"),
         host_bandwidth=Q_(64, "GB/s"),
         source=cards.RTX_5090,
-        field_sources={"host_bandwidth": src.ASSUMPTION, "compute.int8": src.ASSUMPTION},
+        field_sources={
+            "host_bandwidth": src.ASSUMPTION,
+            "compute.int8": src.ASSUMPTION,
+            "compute.mxfp4": blackwell.MXFP4_RATE,
+        },
         estimated=frozenset({"compute.int8", "host_bandwidth"}),
     )
     """Blackwell for games. Rates with 32-bit sums in fp16, bf16 and fp8."""

@@ -1,7 +1,7 @@
 """Sources of AMD's accelerators after the MI300X, and of the servers that hold them."""
 
 from mlsysim.core.types import Source
-from mlsysim.registry.sources.repositories import BEKMAN_NETWORK
+from mlsysim.registry.sources.repositories import BEKMAN_ACCELERATORS, BEKMAN_NETWORK
 
 MI325X = Source(
     title="Svet hardware, AMD presents the Instinct MI325X",
@@ -24,6 +24,14 @@ CDNA4_UNITS = Source(
     checked="2026-11-22",
     note="fp8: 32 units on each of 8 dies, each with 8,192 dense operations per clock; at 2.4 GHz "
     "these are the five petaflops it prints. fp16 is half of this rate, fp4 twice",
+)
+CDNA4_RATES = Source(
+    title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
+    url=BEKMAN_ACCELERATORS,
+    locator="TFLOPS comparison table, and its note 22",
+    checked="2026-11-22",
+    note="after AMD's page of the MI355X: dense, MXFP4 at 10.1 petaflops and no NVFP4; the MI350X "
+    "scales with its clock",
 )
 MI300X_REPORTED_MEMORY = Source(
     title="ROCm, issue 4750: a printout of rocm-smi on MI300X",

@@ -26,6 +26,13 @@ B300_AIC = Source(
     checked="2026-11-22",
     note="dense; 275,040 MiB as nvidia-smi reports it; int8 is half of 307 TOPS with sparsity",
 )
+MXFP4_RATE = Source(
+    title="NVIDIA, CUTLASS, Blackwell functionality",
+    url="https://github.com/NVIDIA/cutlass/blob/19fc8b0f4a67e4b033fb0ff1b74e897a1eba39d5/media/docs/cpp/blackwell_functionality.md",
+    locator="tables of tcgen05.mma (SM100) and of mma.sync (SM120)",
+    checked="2026-11-22",
+    note="MXFP4 has the throughput of NVFP4: four times Hopper's fp8, and twice Ada's",
+)
 B300_BANDWIDTH = Source(
     title="Verda, NVIDIA GB300 NVL72: GPU Architecture & Performance",
     url="https://verda.com/blog/gb300-nvl72-architecture",
