@@ -22,12 +22,13 @@ from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.scenario.systems import standalone_fleet
 from mlsysim.solvers import DistributedSolver, ServingSolver, SingleNodeSolver
 
-__all__ = ["BANDED", "QUESTIONS", "REFUSED", "TOO_LARGE", "UNBANDED", "support"]
+__all__ = ["BANDED", "QUESTIONS", "REFUSED", "STATUSES", "TOO_LARGE", "UNBANDED", "support"]
 
 BANDED = "banded"
 UNBANDED = "unbanded"
 TOO_LARGE = "too large"
 REFUSED = "refused"
+STATUSES = (BANDED, UNBANDED, TOO_LARGE, REFUSED)
 
 PROMPT, OUTPUT = 512, 128
 """Tokens of the one request that is served: within the context of every model in the zoo."""
@@ -275,6 +276,7 @@ def support(
     devices: Iterable[Accelerator] | None = None,
     precisions: Iterable[str] | None = None,
     questions: Iterable[str] | None = None,
+    statuses: Iterable[str] | None = None,
 ) -> Table:
     """Ask for every model, device and number format whether there is an answer, and how good.
 
@@ -289,6 +291,8 @@ def support(
     questions
         Some of ``"training"`` (of `DistributedSolver`), ``"serving"`` (of `ServingSolver`) and
         ``"inference"`` (one forward pass, of `SingleNodeSolver`); `None` takes all three.
+    statuses
+        Rows to keep, by their `status`; `None` keeps all.
 
     Returns
     -------
@@ -332,14 +336,16 @@ def support(
         _listed("devices", devices, tuple(Hardware), lambda one: isinstance(one, Accelerator)),
         _listed("precisions", precisions, tuple(PRECISIONS), _is_precision),
     )
+    kept = _listed("statuses", statuses, STATUSES, _is_status)
     survey = _Survey()
-    rows = [
+    asked = (
         (model, device, precision, question, survey.entry(question, model, device, precision))
         for question in axes[0]
         for model in axes[1]
         for device in axes[2]
         for precision in axes[3]
-    ]
+    )
+    rows = [row for row in asked if row[-1].status in kept]
     entries = [row[-1] for row in rows]
     columns = {
         "model": Column([row[0].name for row in rows]),
@@ -362,6 +368,12 @@ def support(
 def _is_question(one: Any) -> bool:
     if isinstance(one, str) and one not in QUESTIONS:
         raise UnknownEntryError.build(one, "question", QUESTIONS)
+    return isinstance(one, str)
+
+
+def _is_status(one: Any) -> bool:
+    if isinstance(one, str) and one not in STATUSES:
+        raise UnknownEntryError.build(one, "status", STATUSES)
     return isinstance(one, str)
 
 

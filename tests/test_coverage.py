@@ -145,6 +145,8 @@ def test_a_random_device_alone_trains_what_the_solver_says():
         ({"precisions": ["fp17"]}, UnknownEntryError),
         ({"precisions": [16]}, ConfigError),
         ({"questions": ["train"]}, UnknownEntryError),
+        ({"statuses": ["fine"]}, UnknownEntryError),
+        ({"statuses": BANDED}, ConfigError),
     ],
 )
 def test_wrong_arguments_are_named(wrong, error):
@@ -152,3 +154,11 @@ def test_wrong_arguments_are_named(wrong, error):
         support(**wrong)
     if error is ConfigError:
         assert fault.value.argument == next(iter(wrong))
+
+
+def test_rows_are_kept_by_their_status():
+    asked = {"models": [Models.GPT2], "devices": [Hardware.H100, Hardware.T4]}
+    found = list(support(**asked))
+    for statuses in ([BANDED], [REFUSED, TOO_LARGE], []):
+        kept = [row for row in found if row["status"] in statuses]
+        assert list(support(**asked, statuses=statuses)) == kept

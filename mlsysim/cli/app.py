@@ -23,12 +23,21 @@ from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Commands, 
 from mlsysim.cli.options import Names
 from mlsysim.cli.plans import advise, contrast, diagnose
 from mlsysim.cli.questions import explain, solve, sweep
-from mlsysim.cli.zoo import CATALOGS, catalog_of, joined, listing, overview, row_details
+from mlsysim.cli.zoo import (
+    CATALOGS,
+    catalog_of,
+    joined,
+    listing,
+    overview,
+    row_details,
+    supported,
+)
 from mlsysim.config import SimulationConfig
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
-from mlsysim.core.types import Calibration
+from mlsysim.core.types import PRECISIONS, Accelerator, Calibration, Workload
+from mlsysim.coverage import QUESTIONS, STATUSES
 from mlsysim.evaluation import Scorecard, plain
 from mlsysim.evaluation import evaluate as evaluate_scenario
 from mlsysim.evaluation.checks import FAIL, UNKNOWN
@@ -85,6 +94,29 @@ def zoo(catalog: str | None, name: str | None, form: str) -> None:
         _show_catalog(form, dict(listing(catalog_of(catalog))))
     else:
         _show_row(form, name, row_details(catalog_of(catalog)[name]))
+
+
+@app.command()
+@click.option("--model", type=Names(lambda _: entries(Workload)), help="Models; also a file.")
+@click.option("--device", type=Names(lambda _: entries(Accelerator)), help="Devices.")
+@click.option("--precision", type=Names(lambda _: PRECISIONS), help="Number formats.")
+@click.option("--question", type=Names(lambda _: QUESTIONS), help=f"Of {', '.join(QUESTIONS)}.")
+@click.option("--status", type=Names(lambda _: STATUSES), help=f"Of {', '.join(STATUSES)}.")
+@formatted
+def support(
+    model: str | None,
+    device: str | None,
+    precision: str | None,
+    question: str | None,
+    status: str | None,
+    form: str,
+) -> None:
+    """Show which models run on which devices, and how well each answer is backed.
+
+    Separate several names by commas. Give a model, a device, or both.
+    """
+    table = supported(model, device, precision, question, status)
+    show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
 
 
 def _show_catalog(form: str, parts: dict[str, Table]) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Accelerator, Workload
 from mlsysim.core.units import format_number
+from mlsysim.coverage import support
 from mlsysim.evaluation import plain
 from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.scenario.names import find_entry
 
-__all__ = ["CATALOGS", "catalog_of", "joined", "listing", "overview", "row_details"]
+__all__ = ["CATALOGS", "catalog_of", "joined", "listing", "overview", "row_details", "supported"]
 
 CATALOGS: dict[str, Any] = {
     "hardware": Hardware,
@@ -78,6 +81,44 @@ def joined(parts: Mapping[str, Table]) -> Table:
             cells += [getattr(row[name], "magnitude", row[name]) if has else None for row in table]
         columns[f"{name} ({unit})" if unit else name] = Column(cells)
     return Table(columns, limit=None)
+
+
+def supported(
+    models: str | None,
+    devices: str | None,
+    precisions: str | None,
+    questions: str | None,
+    statuses: str | None,
+) -> Table:
+    """Return what is supported, for names separated by commas; `None` takes all of them.
+
+    Raises
+    ------
+    ConfigError
+        If there is neither a model nor a device, or a name is not known.
+    """
+    if models is None and devices is None:
+        raise ConfigError(
+            "support needs --model or --device: all models on all devices are on the page "
+            '"What is supported"',
+            argument="model",
+        )
+    return support(
+        models=_rows(models, Workload),
+        devices=_rows(devices, Accelerator),
+        precisions=_names(precisions),
+        questions=_names(questions),
+        statuses=_names(statuses),
+    )
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _rows(text: str | None, kind: type) -> list[Any] | None:
+    names = _names(text)
+    return None if names is None else [find_entry(name, (kind,)) for name in names]
 
 
 def row_details(row: Any) -> list[dict[str, Any]]:

@@ -69,6 +69,20 @@ def test_zoo():
         assert sum(len(rows) for rows in data("zoo", name).values()) == len(catalog)
 
 
+def test_support(tmp_path):
+    asked = ("support", "--model", "GPT2,ResNet50", "--device", "T4", "--precision", "fp16,fp8")
+    found = data(*asked)
+    assert len(found) == 2 * 2 * 3
+    assert {row["device"] for row in found} == {"NVIDIA T4"}
+    refused = data(*asked, "--status", "refused")
+    assert refused == [row for row in found if row["status"] == "refused"]
+    assert {row["precision"] for row in refused} >= {"fp8"}
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "gpt2", "_name_or_path": "org/Own"}')
+    own = data("support", "--model", str(path), "--device", "T4", "--question", "serving")
+    assert {row["model"] for row in own} == {"Own"}
+
+
 def test_zoo_shows_every_row_of_every_catalog():
     for name, catalog in CATALOGS.items():
         for row in catalog.names():
@@ -205,6 +219,9 @@ def test_schema():
         (["zo"], "did you mean zoo"),
         (["zoo", "hardwar"], "did you mean hardware"),
         (["zoo", "hardware", "H10"], "H100"),
+        (["support"], "--device"),
+        (["support", "--model", "GPT2", "--status", "bnded"], "did you mean banded"),
+        (["support", "--device", "H10"], "H100"),
         (["solve", "tranning"], "did you mean training"),
         (["solve"], "QUESTION"),
         (["solve", "training", "--model", "Llama3_70B"], "--fleet Research_256 --batch-size 1"),

@@ -23,6 +23,7 @@ COMMANDS = {
     "one catalog": ["zoo", "hardware"],
     "a catalog of parts": ["zoo", "systems"],
     "one row": ["zoo", "hardware", "H100"],
+    "support": ["support", "--model", "ResNet50", "--device", "A100", "--status", "unbanded"],
     "solve": ["solve", "inference", *RESNET],
     "explain": ["explain", "inference", *RESNET],
     "sweep": ["sweep", "inference", *RESNET, "--batch-size", "1,2,4"],
