@@ -324,8 +324,9 @@ def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
         attention, feed_forward, single = layers._same
         if feed_forward not in blocks:
             block = stack[feed_forward].feed_forward
-            own = isinstance(block, Experts) and single
-            blocks[feed_forward] = as_block(block, single) if own else block
+            if isinstance(block, Experts) and single:
+                block = as_block(block, single)
+            blocks[feed_forward] = block
         groups.append(
             LayerGroup(
                 first,

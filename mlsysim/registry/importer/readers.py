@@ -5,54 +5,40 @@ Structure and defaults are those of the modeling and configuration classes of tr
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from mlsysim.registry.importer import kinds
+from mlsysim.registry.importer.families import (
+    EXPERTS_LIKE_MLP,
+    LAYER_NORM,
+    LLAMA,
+    MAMBA,
+    MAMBA2_KEYS,
+    MINIMAX,
+    MIXTRAL,
+    PLAIN,
+    like,
+)
 from mlsysim.registry.importer.layers import Reader
+from mlsysim.registry.importer.own_code import OWN_CODE
 
 __all__ = ["GENERIC", "READERS"]
 
-LAYER_NORM = 2
-"""Vectors of a norm with a bias."""
 
-
-def _like(other: Reader, **changes: Any) -> Reader:
-    changes["names"] = {**other.names, **changes.get("names", {})}
-    return dataclasses.replace(other, **changes)
-
-
-_EXPERTS_LIKE_MLP = {"expert_dim": ("intermediate_size",)}
-
-_LLAMA = Reader(
-    file="llama/configuration_llama.py",
-    bias="attention_bias",
-    mlp_bias="mlp_bias",
-)
-_PLAIN = _like(_LLAMA, bias=False, mlp_bias=False)
-_MISTRAL = _like(_PLAIN, file="mistral/configuration_mistral.py", kinds=kinds.windows)
-_MIXTRAL = _like(
-    _PLAIN,
-    file="mixtral/configuration_mixtral.py",
-    names=_EXPERTS_LIKE_MLP,
-    kinds=kinds.windows,
-    mixture=kinds.everywhere,
-    modules={"experts": "block_sparse_moe.experts.0"},
-)
+_MISTRAL = like(PLAIN, file="mistral/configuration_mistral.py", kinds=kinds.windows)
 _QWEN2 = Reader(
     file="qwen2/configuration_qwen2.py",
     qkv_bias=True,
     kinds=kinds.late_windows,
 )
-_QWEN3 = _like(
+_QWEN3 = like(
     _QWEN2,
     file="qwen3/configuration_qwen3.py",
     qkv_bias=False,
     bias="attention_bias",
     qk_norm="head",
 )
-_QWEN3_MOE = _like(
+_QWEN3_MOE = like(
     _QWEN3,
     file="qwen3_moe/configuration_qwen3_moe.py",
     mixture=kinds.sparse_steps,
@@ -69,12 +55,12 @@ _QWEN3_NEXT = Reader(
     shared_gate=True,
     modules={"shared": "mlp.shared_expert"},
 )
-_QWEN3_5_MOE = _like(
+_QWEN3_5_MOE = like(
     _QWEN3_NEXT,
     file="qwen3_5_moe/configuration_qwen3_5_moe.py",
     mixture=kinds.everywhere,
 )
-_QWEN3_5 = _like(
+_QWEN3_5 = like(
     _QWEN3_5_MOE,
     file="qwen3_5/configuration_qwen3_5.py",
     mixture=None,
@@ -83,21 +69,21 @@ _GEMMA = Reader(
     file="gemma/configuration_gemma.py",
     bias="attention_bias",
 )
-_GEMMA2 = _like(
+_GEMMA2 = like(
     _GEMMA,
     file="gemma2/configuration_gemma2.py",
     names={"period": ("sliding_window_pattern",)},
     norms=4,
     kinds=kinds.every(2),
 )
-_GEMMA3 = _like(
+_GEMMA3 = like(
     _GEMMA2,
     file="gemma3/configuration_gemma3.py",
     names={"period": ("sliding_window_pattern", "_sliding_window_pattern")},
     kinds=kinds.every(6),
     qk_norm="head",
 )
-_GEMMA4 = _like(
+_GEMMA4 = like(
     _GEMMA3,
     file="gemma4/configuration_gemma4.py",
     defaults={"global_head_dim": 512},
@@ -112,8 +98,8 @@ _GEMMA4 = _like(
         "use_double_wide_mlp": (False,),
     },
 )
-_PHI3 = _like(
-    _PLAIN,
+_PHI3 = like(
+    PLAIN,
     file="phi3/configuration_phi3.py",
     kinds=kinds.windows,
 )
@@ -125,7 +111,7 @@ _GPT2 = Reader(
     gated=False,
     positions=0,
 )
-_GPT_J = _like(
+_GPT_J = like(
     _GPT2,
     file="gptj/configuration_gptj.py",
     norms=1,
@@ -133,8 +119,8 @@ _GPT_J = _like(
     head_bias=True,
     positions=None,
 )
-_OLMO2 = _like(
-    _LLAMA,
+_OLMO2 = like(
+    LLAMA,
     file="olmo2/configuration_olmo2.py",
     mlp_bias=False,
     qk_norm="width",
@@ -143,18 +129,6 @@ _DEEPSEEK_V3 = Reader(
     file="deepseek_v3/configuration_deepseek_v3.py",
     attention="latent",
     mixture=kinds.first_dense,
-)
-_MAMBA2_KEYS = {
-    "mamba_conv_bias": ("use_conv_bias", "mamba_conv_bias"),
-    "mamba_proj_bias": ("use_bias", "mamba_proj_bias"),
-}
-_MAMBA = Reader(
-    file="mamba/configuration_mamba.py",
-    names={"inner_dim": ("intermediate_size",), **_MAMBA2_KEYS},
-    norms=1,
-    single=True,
-    kinds=kinds.linear,
-    linear="mamba",
 )
 _BAMBA = Reader(
     file="bamba/configuration_bamba.py",
@@ -174,95 +148,23 @@ _BERT = Reader(
     causal=False,
     outside=kinds.bert,
 )
-_CHATGLM = Reader(
-    defaults={"tie_word_embeddings": False},
-    qkv_bias="add_qkv_bias",
-    out_bias="add_bias_linear",
-    mlp_bias="add_bias_linear",
-    needs={
-        "multi_query_attention": (True,),
-        "rmsnorm": (True,),
-        "post_layer_norm": (True,),
-        "apply_residual_connection_post_layernorm": (False,),
-    },
-)
-_OWN_CODE = Reader(defaults={"tie_word_embeddings": False})
 
-_OPEN_ELM = Reader(
-    names={
-        "hidden_dim": ("model_dim",),
-        "layers": ("num_transformer_layers",),
-        "heads": ("num_query_heads",),
-        "kv_heads": ("num_kv_heads",),
-        "ffn_dim": ("model_dim * ffn_multipliers",),
-        "seq_len": ("max_context_length",),
-        "tied": ("share_input_output_layers",),
-    },
-    defaults={"share_input_output_layers": True},
-    qk_norm="head",
-    qk_norm_if="normalize_qk_projections",
-    needs={"ffn_with_glu": (True,)},
-)
-_NEMOTRON_NAS = _like(
-    _OWN_CODE,
-    names={
-        "kv_heads": ("num_attention_heads / block_configs.attention.n_heads_in_group",),
-        "ffn_dim": ("hidden_size * block_configs.ffn.ffn_mult",),
-    },
-    bias="attention_bias",
-    mlp_bias="mlp_bias",
-    gaps=True,
-)
-_MAMBA_SSM = _like(
-    _MAMBA,
-    file="",
-    defaults={
-        "tie_embeddings": True,
-        "ssm_cfg.conv_bias": True,
-        "ssm_cfg.d_state": 16,
-        "ssm_cfg.d_conv": 4,
-        "ssm_cfg.expand": 2,
-        "ssm_cfg.dt_rank": "auto",
-    },
-    names={
-        "tied": ("tie_embeddings",),
-        "inner_dim": (),
-        "state_dim": ("ssm_cfg.d_state",),
-        "conv_width": ("ssm_cfg.d_conv",),
-        "expand": ("ssm_cfg.expand",),
-        "dt_rank": ("ssm_cfg.dt_rank",),
-        "mamba_conv_bias": ("ssm_cfg.conv_bias",),
-        "mamba_proj_bias": ("ssm_cfg.bias",),
-    },
-)
-_GLM4_MOE_LITE = _like(
+_GLM4_MOE_LITE = like(
     _DEEPSEEK_V3,
     file="glm4_moe_lite/configuration_glm4_moe_lite.py",
     defaults={"first_k_dense_replace": 1},
 )
-_MINIMAX = _like(
-    _MIXTRAL,
-    file="minimax/configuration_minimax.py",
-    kinds=kinds.minimax,
-    linear="lightning",
-)
-_BAILING = Reader(
-    defaults={"tie_word_embeddings": False},
-    qkv_bias="use_qkv_bias",
-    out_bias="use_bias",
-    mixture=kinds.first_dense,
-)
 
 READERS: Mapping[str, Reader] = {
-    "llama": _LLAMA,
+    "llama": LLAMA,
     "mistral": _MISTRAL,
-    "ministral3": _like(
+    "ministral3": like(
         _MISTRAL,
         file="ministral3/configuration_ministral3.py",
     ),
-    "mixtral": _MIXTRAL,
+    "mixtral": MIXTRAL,
     "qwen2": _QWEN2,
-    "qwen2_moe": _like(
+    "qwen2_moe": like(
         _QWEN2,
         file="qwen2_moe/configuration_qwen2_moe.py",
         qkv_bias="qkv_bias",
@@ -278,8 +180,8 @@ READERS: Mapping[str, Reader] = {
     "qwen2_5_vl_text": _QWEN2,
     "qwen2_5_omni_text": _QWEN2,
     "qwen3_omni_moe_text": _QWEN3_MOE,
-    "qwen3_vl_text": _like(_QWEN3, file="qwen3_vl/configuration_qwen3_vl.py"),
-    "qwen3_vl_moe_text": _like(_QWEN3_MOE, file="qwen3_vl_moe/configuration_qwen3_vl_moe.py"),
+    "qwen3_vl_text": like(_QWEN3, file="qwen3_vl/configuration_qwen3_vl.py"),
+    "qwen3_vl_moe_text": like(_QWEN3_MOE, file="qwen3_vl_moe/configuration_qwen3_vl_moe.py"),
     "gemma": _GEMMA,
     "gemma2": _GEMMA2,
     "gemma3_text": _GEMMA3,
@@ -295,15 +197,15 @@ READERS: Mapping[str, Reader] = {
         needs={"qk_layernorm": (False,)},
     ),
     "phi3": _PHI3,
-    "phimoe": _like(
-        _MIXTRAL,
+    "phimoe": like(
+        MIXTRAL,
         file="phimoe/configuration_phimoe.py",
         norm=LAYER_NORM,
         bias="attention_bias",
         head_bias="lm_head_bias",
     ),
     "gpt2": _GPT2,
-    "gpt_bigcode": _like(
+    "gpt_bigcode": like(
         _GPT2,
         file="gpt_bigcode/configuration_gpt_bigcode.py",
         needs={"multi_query": (True,)},
@@ -316,10 +218,10 @@ READERS: Mapping[str, Reader] = {
         gated=False,
     ),
     "gptj": _GPT_J,
-    "codegen": _like(_GPT_J, file="codegen/configuration_codegen.py"),
+    "codegen": like(_GPT_J, file="codegen/configuration_codegen.py"),
     "gpt_oss": Reader(
         file="gpt_oss/configuration_gpt_oss.py",
-        names=_EXPERTS_LIKE_MLP,
+        names=EXPERTS_LIKE_MLP,
         kinds=kinds.every(2),
         mixture=kinds.everywhere,
         bias="attention_bias",
@@ -397,45 +299,45 @@ READERS: Mapping[str, Reader] = {
         kinds=kinds.every(4),
         bias="attention_bias",
     ),
-    "olmo": _like(
-        _LLAMA,
+    "olmo": like(
+        LLAMA,
         file="olmo/configuration_olmo.py",
         norm=0,
         mlp_bias=False,
     ),
     "olmo2": _OLMO2,
-    "olmo3": _like(
+    "olmo3": like(
         _OLMO2,
         file="olmo3/configuration_olmo3.py",
         names={"period": ("sliding_window_pattern",)},
         kinds=kinds.every(4),
     ),
-    "olmoe": _like(
+    "olmoe": like(
         _OLMO2,
         file="olmoe/configuration_olmoe.py",
-        names=_EXPERTS_LIKE_MLP,
+        names=EXPERTS_LIKE_MLP,
         mixture=kinds.everywhere,
     ),
-    "granite": _like(_LLAMA, file="granite/configuration_granite.py"),
-    "granitemoe": _like(
-        _LLAMA,
+    "granite": like(LLAMA, file="granite/configuration_granite.py"),
+    "granitemoe": like(
+        LLAMA,
         file="granitemoe/configuration_granitemoe.py",
-        names=_EXPERTS_LIKE_MLP,
+        names=EXPERTS_LIKE_MLP,
         mlp_bias=False,
         mixture=kinds.everywhere,
     ),
-    "deepseek": _like(
+    "deepseek": like(
         _OWN_CODE,
         bias="attention_bias",
         mixture=kinds.first_dense,
     ),
-    "deepseek_v2": _like(
+    "deepseek_v2": like(
         _DEEPSEEK_V3,
         file="deepseek_v2/configuration_deepseek_v2.py",
     ),
     "deepseek_v3": _DEEPSEEK_V3,
     "kimi_k2": _DEEPSEEK_V3,
-    "deepseek_v32": _like(
+    "deepseek_v32": like(
         _DEEPSEEK_V3,
         file="deepseek_v32/configuration_deepseek_v32.py",
     ),
@@ -450,15 +352,15 @@ READERS: Mapping[str, Reader] = {
         qk_norm_if="use_qk_norm",
         mixture=kinds.first_dense,
     ),
-    "glm_moe_dsa": _like(
+    "glm_moe_dsa": like(
         _DEEPSEEK_V3,
         file="glm_moe_dsa/configuration_glm_moe_dsa.py",
         # Layers that reuse the keys which an earlier layer chose have no indexer of their own.
         needs={"index_topk_freq": (1,), "index_topk_pattern": ()},
     ),
     "glm4_moe_lite": _GLM4_MOE_LITE,
-    "minicpm3": _like(_DEEPSEEK_V3, file="minicpm3/configuration_minicpm3.py", mixture=None),
-    "minimax": _MINIMAX,
+    "minicpm3": like(_DEEPSEEK_V3, file="minicpm3/configuration_minicpm3.py", mixture=None),
+    "minimax": MINIMAX,
     "dots1": Reader(
         file="dots1/configuration_dots1.py",
         bias="attention_bias",
@@ -475,18 +377,18 @@ READERS: Mapping[str, Reader] = {
         mixture=kinds.first_dense,
         router_bias=True,  # the correction of its scores
     ),
-    "internlm3": _like(
-        _PLAIN,
+    "internlm3": like(
+        PLAIN,
         file="internlm3/configuration_internlm3.py",
         bias=False,
         qkv_bias="qkv_bias",
         out_bias="bias",
         mlp_bias="bias",
     ),
-    "granitemoeshared": _like(
-        _LLAMA,
+    "granitemoeshared": like(
+        LLAMA,
         file="granitemoeshared/configuration_granitemoeshared.py",
-        names=_EXPERTS_LIKE_MLP,
+        names=EXPERTS_LIKE_MLP,
         mlp_bias=False,
         mixture=kinds.everywhere,
     ),
@@ -499,11 +401,11 @@ READERS: Mapping[str, Reader] = {
         gated=False,
         positions=0,
     ),
-    "vaultgemma": _like(_GEMMA2, file="vaultgemma/configuration_vaultgemma.py", norms=2),
+    "vaultgemma": like(_GEMMA2, file="vaultgemma/configuration_vaultgemma.py", norms=2),
     "minimax_m2": Reader(
         file="minimax_m2/configuration_minimax_m2.py",
         names={
-            **_EXPERTS_LIKE_MLP,
+            **EXPERTS_LIKE_MLP,
             "mtp_layers": ("num_mtp_modules",),
             "mtp_if": ("use_mtp",),
         },
@@ -522,16 +424,16 @@ READERS: Mapping[str, Reader] = {
         router_bias=True,  # the correction of its scores
         needs={"use_bias": (False,)},
     ),
-    "hunyuan_v1_dense": _like(
-        _LLAMA,
+    "hunyuan_v1_dense": like(
+        LLAMA,
         file="hunyuan_v1_dense/configuration_hunyuan_v1_dense.py",
         mlp_bias=False,
         qk_norm="head",
     ),
-    "hunyuan_v1_moe": _like(
-        _LLAMA,
+    "hunyuan_v1_moe": like(
+        LLAMA,
         file="hunyuan_v1_moe/configuration_hunyuan_v1_moe.py",
-        names={**_EXPERTS_LIKE_MLP, "shared_dim": ("intermediate_size",)},
+        names={**EXPERTS_LIKE_MLP, "shared_dim": ("intermediate_size",)},
         mlp_bias=False,
         qk_norm="head",
         mixture=kinds.everywhere,
@@ -567,19 +469,19 @@ READERS: Mapping[str, Reader] = {
     "jamba": Reader(
         file="jamba/configuration_jamba.py",
         defaults={"mamba_norms": True},  # of the step, B and C, in every model of this kind
-        names={**_EXPERTS_LIKE_MLP, "inner_dim": ()},
+        names={**EXPERTS_LIKE_MLP, "inner_dim": ()},
         kinds=kinds.jamba,
         mixture=kinds.jamba_experts,
         linear="mamba",
     ),
-    "mamba": _MAMBA,
-    "falcon_mamba": _like(_MAMBA, file="falcon_mamba/configuration_falcon_mamba.py"),
+    "mamba": MAMBA,
+    "falcon_mamba": like(MAMBA, file="falcon_mamba/configuration_falcon_mamba.py"),
     "mamba2": Reader(
         file="mamba2/configuration_mamba2.py",
         names={
             "mamba_heads": ("num_heads",),
             "mamba_head_dim": ("head_dim",),
-            **_MAMBA2_KEYS,
+            **MAMBA2_KEYS,
         },
         norms=1,
         single=True,
@@ -587,11 +489,11 @@ READERS: Mapping[str, Reader] = {
         linear="mamba2",
     ),
     "bamba": _BAMBA,
-    "granitemoehybrid": _like(
+    "granitemoehybrid": like(
         _BAMBA,
         file="granitemoehybrid/configuration_granitemoehybrid.py",
         # Without experts, its block is the shared one.
-        names={**_EXPERTS_LIKE_MLP, "ffn_dim": ("shared_intermediate_size",)},
+        names={**EXPERTS_LIKE_MLP, "ffn_dim": ("shared_intermediate_size",)},
         mlp_bias=False,
         mixture=kinds.everywhere,
     ),
@@ -609,24 +511,24 @@ READERS: Mapping[str, Reader] = {
         kinds=kinds.every(4),
         qk_norm="head",
     ),
-    "smollm3": _like(
-        _LLAMA,
+    "smollm3": like(
+        LLAMA,
         file="smollm3/configuration_smollm3.py",
         kinds=kinds.late_windows,
     ),
-    "seed_oss": _like(
-        _LLAMA,
+    "seed_oss": like(
+        LLAMA,
         file="seed_oss/configuration_seed_oss.py",
         bias=False,
         qkv_bias="attention_bias",
         out_bias="attention_out_bias",
     ),
-    "helium": _like(
-        _PLAIN,
+    "helium": like(
+        PLAIN,
         file="helium/configuration_helium.py",
     ),
-    "arcee": _like(
-        _LLAMA,
+    "arcee": like(
+        LLAMA,
         file="arcee/configuration_arcee.py",
         gated=False,
     ),
@@ -654,13 +556,13 @@ READERS: Mapping[str, Reader] = {
         mixture=kinds.interleaved,
         bias="attention_bias",
     ),
-    "mimo": _like(_QWEN2, file="", qkv_bias="attention_bias", kinds=None),
+    "mimo": like(_QWEN2, file="", qkv_bias="attention_bias", kinds=None),
     "bert": _BERT,
-    "roberta": _like(
+    "roberta": like(
         _BERT,
         file="roberta/configuration_roberta.py",
     ),
-    "xlm-roberta": _like(_BERT, file="xlm_roberta/configuration_xlm_roberta.py"),
+    "xlm-roberta": like(_BERT, file="xlm_roberta/configuration_xlm_roberta.py"),
     "modernbert": Reader(
         file="modernbert/configuration_modernbert.py",
         names={"window": ("local_attention",), "period": ("global_attn_every_n_layers",)},
@@ -673,42 +575,11 @@ READERS: Mapping[str, Reader] = {
             "norm_bias": (False,),
         },
     ),
-    # Kinds whose code comes with the weights; their classes state no defaults here.
-    "chatglm": _CHATGLM,
-    "baichuan": _OWN_CODE,
-    "exaone": _OWN_CODE,
-    "internlm": _like(_OWN_CODE, bias="bias"),
-    "internlm2": _like(_OWN_CODE, bias="bias"),
-    "orion": _like(_OWN_CODE, norm=LAYER_NORM, qkv_bias="attention_bias"),
-    "minimax_text_01": _like(_MINIMAX, file="", defaults={"tie_word_embeddings": False}),
-    "minimax_m1": _like(_MINIMAX, file="", defaults={"tie_word_embeddings": False}),
-    "bailing_moe": _BAILING,
-    "bailing_moe_v2": _like(_BAILING, qk_norm="head", qk_norm_if="use_qk_norm"),
-    "openelm": _OPEN_ELM,
-    "nemotron-nas": _NEMOTRON_NAS,
-    "deci": _NEMOTRON_NAS,
-    "mamba_ssm": _MAMBA_SSM,
-    "mamba2_ssm": _like(
-        _MAMBA_SSM,
-        defaults={
-            **_MAMBA_SSM.defaults,
-            "ssm_cfg.d_state": 128,
-            "ssm_cfg.headdim": 64,
-            "ssm_cfg.ngroups": 1,
-            "ssm_cfg.chunk_size": 256,
-        },
-        names={
-            "mamba_heads": ("d_model * ssm_cfg.expand / ssm_cfg.headdim",),
-            "mamba_head_dim": ("ssm_cfg.headdim",),
-            "mamba_groups": ("ssm_cfg.ngroups",),
-            "mamba_chunk": ("ssm_cfg.chunk_size",),
-        },
-        linear="mamba2",
-    ),
+    **OWN_CODE,
 }
 """Kinds of models that can be read."""
 for _alias, _kind in {
-    "glm4": _like(READERS["glm"], file="glm4/configuration_glm4.py", norms=4),
+    "glm4": like(READERS["glm"], file="glm4/configuration_glm4.py", norms=4),
     "qwen3_5_moe": _QWEN3_5_MOE,
     "qwen3_5": _QWEN3_5,
     "qwen2_vl": _QWEN2,
