@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
@@ -20,6 +20,7 @@ __all__ = [
     "as_block",
     "grouped",
     "placed",
+    "routes",
     "single_expert",
 ]
 
@@ -126,14 +127,14 @@ class Experts(Record):
         """Return the parameters of one expert."""
         return self.matrices * self.token_width(hidden_dim) * self.width
 
-    def idle_parameters(self, hidden_dim: Value) -> Value:
-        """Return the matrices' parameters of the experts that a token does not visit."""
-        return (self.count - self.per_token) * self.expert_parameters(hidden_dim)
+    def idle_parameters(self, hidden_dim: Value, biased: bool) -> Value:
+        """Return those of the experts that a token does not visit, with their biases or without.
 
-    def idle_biases(self, hidden_dim: Value) -> Value:
-        """Return the biases of the experts that a token does not visit."""
-        each = (self.matrices - 1) * self.width + self.token_width(hidden_dim)
-        return (self.count - self.per_token) * self.biases * each
+        Parameters that are counted from a shape are those of matrices alone.
+        """
+        biases = (self.matrices - 1) * self.width + self.token_width(hidden_dim)
+        expert = self.expert_parameters(hidden_dim) + biased * self.biases * biases
+        return (self.count - self.per_token) * expert
 
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of all its matrices, but the router's."""
@@ -159,6 +160,11 @@ def single_expert(block: FeedForwardKind | None) -> int:
     if block.latent_dim is not None or block.adds_biases:
         return 0
     return 1 if block.shared_width == 0 else 2
+
+
+def routes(block: FeedForwardKind | None) -> TypeGuard[Experts]:
+    """Tell whether a block has experts to choose from."""
+    return isinstance(block, Experts) and not single_expert(block)
 
 
 def as_block(expert: Experts, single: int) -> FeedForward:

@@ -25,7 +25,7 @@ from mlsysim.core.types.layers import (
     as_block,
     grouped,
     placed,
-    single_expert,
+    routes,
 )
 from mlsysim.core.types.precision import Formats, find_precision
 from mlsysim.core.types.source import Entry, Source
@@ -348,13 +348,12 @@ class TransformerModel(Workload):
     @property
     def active_parameters(self) -> Quantity:
         """Parameters that a token uses: all but those of the experts that it does not visit."""
-        # Parameters that are counted from the shape are those of matrices alone.
         biased = self.field_sources.get("parameters") != _COUNTED
-        idle = 0.0
-        for group in self.groups:
-            if isinstance(block := group.feed_forward, Experts):
-                each = block.idle_parameters(self.hidden_dim)
-                idle += group.count * (each + biased * block.idle_biases(self.hidden_dim))
+        idle = sum(
+            group.count * group.feed_forward.idle_parameters(self.hidden_dim, biased)
+            for group in self.groups
+            if isinstance(group.feed_forward, Experts)
+        )
         return cast(Quantity, fixed(Q_(self.si("parameters") - idle, "param")))
 
     @property
@@ -482,17 +481,12 @@ class TransformerModel(Workload):
     @derived
     def moe_layers(self) -> int:
         """Layers that have experts."""
-        return sum(
-            part.count
-            for part in self.stack
-            if isinstance(part.feed_forward, Experts) and not single_expert(part.feed_forward)
-        )
+        return sum(part.count for part in self.stack if routes(part.feed_forward))
 
     @property
     def _mixtures(self) -> list[Experts]:
         """The different experts of a stack."""
-        blocks = [part.feed_forward for part in self.stack]
-        return [b for b in blocks if isinstance(b, Experts) and not single_expert(b)]
+        return [block for part in self.stack if routes(block := part.feed_forward)]
 
     @cached_property
     def _attention(self) -> AttentionKind:
@@ -565,7 +559,6 @@ class MoETransformerModel(TransformerModel):
     shared_ffn_dim: int = number(whole=True, zero=True, default=0)
     moe_layers: int = number(whole=True)
     expert_biases: bool = dataclasses.field(default=False)
-    # How a single expert is a block (`single_expert`): a tuple, as in `Layers`.
     _single: tuple[int, ...] = dataclasses.field(default=(), init=False, compare=False)
 
     def _check_experts(self) -> None:

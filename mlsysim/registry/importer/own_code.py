@@ -78,6 +78,11 @@ _BAILING = Reader(
 )
 
 OWN_CODE: Mapping[str, Reader] = {
+    "deepseek": like(
+        _OWN_CODE,
+        bias="attention_bias",
+        mixture=kinds.first_dense,
+    ),
     "chatglm": _CHATGLM,
     "baichuan": _OWN_CODE,
     "exaone": _OWN_CODE,

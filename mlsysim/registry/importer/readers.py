@@ -326,11 +326,6 @@ READERS: Mapping[str, Reader] = {
         mlp_bias=False,
         mixture=kinds.everywhere,
     ),
-    "deepseek": like(
-        _OWN_CODE,
-        bias="attention_bias",
-        mixture=kinds.first_dense,
-    ),
     "deepseek_v2": like(
         _DEEPSEEK_V3,
         file="deepseek_v2/configuration_deepseek_v2.py",
