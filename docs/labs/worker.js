@@ -1,26 +1,4 @@
 // Runs the unmodified package in Python in a worker: Pyodide, from the site's own files.
-const BRIDGE = `
-import json
-from importlib import import_module
-
-from mlsysim.core.errors import MLSysError
-
-def answer(lab, question, text):
-    module = import_module("mlsysim.labs." + lab)
-    try:
-        value = module.restore(text) if question == "restore" else module.view(json.loads(text))
-    except MLSysError as error:
-        return json.dumps({"refused": str(error)})
-    return json.dumps({"value": value}, allow_nan=False)
-
-def prepare(lab):
-    """Answer each prediction once, so that the numbers in its explanation are already computed."""
-    view, state, open_ = import_module("mlsysim.labs." + lab).view, {}, True
-    while open_:
-        asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
-        open_ = [block for block in asked if block["locks"] and block["selected"] is None]
-        state |= {block["id"]: block["options"][0]["value"] for block in open_}
-`;
 const PAUSE = 100; // milliseconds between two reports of the download
 const here = (path) => new URL(path, import.meta.url).href;
 const tell = (progress) => postMessage({ progress });
@@ -66,7 +44,7 @@ const download = ({ files, wheel }) => {
   })]));
 };
 
-let python;
+let ask;
 let lab;
 
 const begin = async ({ archive, wheel }, files) => {
@@ -78,10 +56,10 @@ const begin = async ({ archive, wheel }, files) => {
   for (const path of [`runtime/${archive}`, `../../dist/${wheel}`]) {
     loaded.unpackArchive(await (await fetch(here(path))).arrayBuffer(), "zip", { extractDir });
   }
-  loaded.runPython(BRIDGE);
+  const bridge = loaded.pyimport("mlsysim.labs.bridge");
   tell({ text: "Computing the first results." });
-  loaded.globals.get("prepare")(lab);
-  python = loaded.globals.get("answer");
+  if (lab) bridge.prepare(lab);
+  ask = bridge.ask;
   return { value: loaded.runPython("import sys; sys.version.split()[0]") };
 };
 
@@ -94,8 +72,10 @@ const questions = {
     // Pyodide waits forever for a file that does not arrive, so a failed download ends the start.
     return Promise.race([begin(manifest, files), new Promise((_, reject) => { all.catch(reject); })]);
   },
-  view: ({ text }) => JSON.parse(python(lab, "view", text)),
-  restore: ({ text }) => JSON.parse(python(lab, "restore", text)),
+  view: ({ text }) => JSON.parse(ask("view", `{"lab": ${JSON.stringify(lab)}, "state": ${text}}`)),
+  restore: ({ text }) => JSON.parse(ask("restore", JSON.stringify({ lab, text }))),
+  // Explorers, blocks of code and exercises; `about` is which of these.
+  ask: ({ about, details }) => JSON.parse(ask(about, JSON.stringify(details))),
 };
 
 onmessage = async ({ data }) => {

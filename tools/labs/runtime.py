@@ -27,6 +27,17 @@ PYODIDE = {
         ),
     )
 }
+# The charts of explorers. Plot takes D3 from the page.
+CHARTS = {
+    ("d3", "7.9.0"): (
+        "e1U46jVP+w7Iut8Jt8ri1YsPOvFpg46k+K8TpCb0P+zjCkjkPnV7WzfDJzMHy1LnA+wj5pLT1wjO901gLXeEhA==",
+        ("dist/d3.min.js", "LICENSE"),
+    ),
+    ("@observablehq/plot", "0.6.17"): (
+        "/qaXP/7mc4MUS0s4cPPFASDRjtsWp85/TbfsciqDgU1HwYixbSbbytNuInD8AcTYC3xaxACgVX06agdfQy9W+g==",
+        ("dist/plot.umd.min.js", "LICENSE"),
+    ),
+}
 # Without NumPy, matplotlib and PyYAML, which no lab needs.
 REQUIREMENTS = ("pint", "flexcache", "flexparser", "platformdirs", "typing_extensions")
 ARCHIVE, MANIFEST = "requirements.zip", "manifest.json"
@@ -51,9 +62,20 @@ def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
         sizes = {path.name: path.stat().st_size for path in [*folder.iterdir(), wheel]}
         ((_, version),) = PYODIDE
         manifest |= {"archive": ARCHIVE, "files": sizes, "pyodide": version}
+        _charts(folder, cache)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     return manifest
+
+
+def _charts(folder: Path, cache: Path) -> None:
+    """Copy the chart library, each file with its license, which has to go with it."""
+    for package, (sha512, members) in CHARTS.items():
+        files = npm.files(cache, {package: (sha512, members)})
+        short = package[0].rpartition("/")[2]
+        for source in files:
+            name = f"{short}.LICENSE.txt" if source.name == "LICENSE" else source.name
+            shutil.copyfile(source, folder / name)
 
 
 def _bundle(target: Path) -> None:

@@ -1,0 +1,152 @@
+"""What a page in a reader's browser asks of the package: text in, text out.
+
+The worker of a page runs this module in Pyodide. Every question is a name and a JSON object of
+arguments. The answer is a JSON object with a ``value``, or with the words in which the package
+``refused``.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from mlsysim.core.errors import MLSysError, UnknownEntryError
+from mlsysim.labs.answers import ChoiceAsked
+from mlsysim.labs.checking import check
+from mlsysim.labs.exercises import EXERCISES
+
+__all__ = ["ask", "prepare", "run"]
+
+_FILE = "<this block>"
+# What the blocks of each page have defined so far.
+_pages: dict[str, dict[str, Any]] = {}
+
+
+def ask(question: str, text: str) -> str:
+    """Answer one question.
+
+    Parameters
+    ----------
+    question
+        One of `QUESTIONS`.
+    text
+        Its arguments as a JSON object.
+
+    Returns
+    -------
+    str
+        A JSON object: ``value``, ``refused`` if the package refuses the arguments, or ``needs``
+        with the name of a package that is not there.
+    """
+    if question not in QUESTIONS:
+        raise UnknownEntryError.build(question, "question", QUESTIONS)
+    try:
+        value = QUESTIONS[question](**json.loads(text))
+    except MLSysError as error:
+        return json.dumps({"refused": str(error)})
+    except ModuleNotFoundError as error:
+        return json.dumps({"needs": error.name})
+    return json.dumps({"value": value}, allow_nan=False)
+
+
+def prepare(lab: str) -> None:
+    """Answer each prediction once, so that the numbers in its explanation are already computed."""
+    view, state, asking = import_module(f"mlsysim.labs.{lab}").view, {}, True
+    while asking:
+        asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
+        asking = [block for block in asked if block["locks"] and block["selected"] is None]
+        state |= {block["id"]: block["options"][0]["value"] for block in asking}
+
+
+def run(page: str, code: str) -> dict[str, Any]:
+    """Run a block of code after the others of its page.
+
+    Parameters
+    ----------
+    page
+        The page; its blocks share their names.
+    code
+        The block. The value of a last expression is shown, unless a semicolon follows it.
+
+    Returns
+    -------
+    dict
+        ``output`` as text, ``error`` with the last line of a traceback, and ``needs`` with the
+        name of a package that is not there.
+    """
+    names = _pages.setdefault(page, {"__name__": "__main__"})
+    said, error, needs = io.StringIO(), "", ""
+    with contextlib.redirect_stdout(said):
+        try:
+            tree = ast.parse(code, _FILE)
+            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            exec(compile(tree, _FILE, "exec"), names)
+            if isinstance(last, ast.Expr):
+                value = eval(compile(ast.Expression(last.value), _FILE, "eval"), names)
+                if value is not None and not code.rstrip().endswith(";"):
+                    print(value if hasattr(value, "_repr_markdown_") else repr(value))
+        except ModuleNotFoundError as fault:
+            needs = fault.name or "a package"
+        except Exception as fault:
+            error = _words(fault)
+    return {"output": said.getvalue(), "error": error, "needs": needs}
+
+
+def _words(fault: Exception) -> str:
+    """Return an error's name and message, and the line of the block that raised it."""
+    lines = [
+        line.lineno for line in traceback.extract_tb(fault.__traceback__) if line.filename == _FILE
+    ]
+    if isinstance(fault, SyntaxError) and fault.filename == _FILE:
+        lines, fault = [fault.lineno], SyntaxError(fault.msg)
+    where = f"line {lines[-1]}: " if lines else ""
+    return f"{where}{type(fault).__name__}: {fault}"
+
+
+def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge what a reader typed, or chose by its position, for the parts of an exercise."""
+    parts = EXERCISES[name].parts if name in EXERCISES else {}
+    given = {}
+    for part, text in answers.items():
+        asked = parts.get(part)
+        chosen = isinstance(asked, ChoiceAsked) and type(text) is int
+        given[part] = asked.options[text] if chosen else text
+    verdict = check(name, **given)
+    return {"right": verdict.right, "hint": verdict.hint}
+
+
+def _explore(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    from mlsysim.labs.explorers import view
+
+    return view(name, state)
+
+
+def _derive(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
+    from mlsysim.labs.explorers import derivation
+
+    return derivation(name, state, index)
+
+
+def _lab(lab: str, state: Mapping[str, Any]) -> Any:
+    return import_module(f"mlsysim.labs.{lab}").view(state)
+
+
+def _restore(lab: str, text: str) -> Any:
+    return import_module(f"mlsysim.labs.{lab}").restore(text)
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "view": _lab,
+    "restore": _restore,
+    "explore": _explore,
+    "derive": _derive,
+    "run": run,
+    "check": _check,
+}
+"""What can be asked, and the arguments of each."""
