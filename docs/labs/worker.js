@@ -47,18 +47,65 @@ const download = ({ files, wheel }) => {
 let ask;
 let lab;
 
-const begin = async ({ archive, wheel }, files) => {
+// Python's memory after the imports. A browser that has kept it starts in a fraction of the time.
+const PAGE = 65536; // bytes in a page of WebAssembly's memory
+const place = (build) => here(`runtime/memory-${build}`);
+const kept = async (build) => {
+  try {
+    return await (await (await caches.open("mlsysim-memory")).match(place(build)))?.arrayBuffer();
+  } catch {
+    return null; // some browsers keep nothing in a private window
+  }
+};
+const keep = async (build, memory) => {
+  const cache = await caches.open("mlsysim-memory");
+  for (const old of await cache.keys()) await cache.delete(old);
+  await cache.put(place(build), new Response(memory));
+};
+
+// Pyodide restores a memory that fits in the one it starts with, so that one has to grow first.
+const growing = async (bytes, work) => {
+  const { instantiateStreaming, instantiate } = WebAssembly;
+  const grown = (start) => async (...given) => {
+    const made = await start.apply(WebAssembly, given);
+    const memory = Object.values((made.instance ?? made).exports).find((one) => one instanceof WebAssembly.Memory);
+    if (memory) memory.grow(Math.max(0, Math.ceil((bytes - memory.buffer.byteLength) / PAGE)));
+    return made;
+  };
+  Object.assign(WebAssembly, { instantiateStreaming: grown(instantiateStreaming), instantiate: grown(instantiate) });
+  try {
+    return await work();
+  } finally {
+    Object.assign(WebAssembly, { instantiateStreaming, instantiate });
+  }
+};
+
+const IMPORTS = "import mlsysim.labs.bridge, mlsysim.labs.explorers";
+const begin = async ({ archive, wheel, build }, files) => {
   await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.mjs")]);
   const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
-  const loaded = await loadPyodide({ indexURL: here("runtime/") });
+  const archives = Promise.all([`runtime/${archive}`, `../../dist/${wheel}`].map(async (path) => (await fetch(here(path))).arrayBuffer()));
+  const options = { indexURL: here("runtime/") };
+  const memory = await kept(build);
+  const restored = memory && await growing(memory.byteLength, () => loadPyodide({ ...options, _loadSnapshot: memory })).catch(() => null);
+  const loaded = restored ?? await loadPyodide({ ...options, _makeSnapshot: true });
   tell({ text: "Loading mlsysim." });
+  // The files are not part of the memory, and derivations read formulas from their source.
   const extractDir = loaded.runPython("import site; site.getsitepackages()[0]");
-  for (const path of [`runtime/${archive}`, `../../dist/${wheel}`]) {
-    loaded.unpackArchive(await (await fetch(here(path))).arrayBuffer(), "zip", { extractDir });
+  for (const content of await archives) loaded.unpackArchive(content, "zip", { extractDir });
+  if (!restored) {
+    loaded.runPython(IMPORTS);
+    try {
+      keep(build, loaded.makeMemorySnapshot()).catch(() => {}); // no room: the next start takes as long
+    } catch {
+      // A browser in which Pyodide cannot write its memory down starts slowly each time.
+    }
   }
   const bridge = loaded.pyimport("mlsysim.labs.bridge");
-  tell({ text: "Computing the first results." });
-  if (lab) bridge.prepare(lab);
+  if (lab) {
+    tell({ text: "Computing the first results." });
+    bridge.prepare(lab);
+  }
   ask = bridge.ask;
   return { value: loaded.runPython("import sys; sys.version.split()[0]") };
 };

@@ -90,7 +90,8 @@ def run(page: str, code: str) -> dict[str, Any]:
             if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), _FILE, "eval"), names)
                 if value is not None and not code.rstrip().endswith(";"):
-                    print(value if hasattr(value, "_repr_markdown_") else repr(value))
+                    text = value if hasattr(value, "_repr_markdown_") else repr(value)
+                    said.write(f"{text}\n")
         except ModuleNotFoundError as fault:
             needs = fault.name or "a package"
         except Exception as fault:

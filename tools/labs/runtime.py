@@ -5,6 +5,7 @@ The package itself is not in it: the page takes the same wheel that the site off
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import zipfile
@@ -61,11 +62,17 @@ def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
         # The page shows how much of this it has loaded.
         sizes = {path.name: path.stat().st_size for path in [*folder.iterdir(), wheel]}
         ((_, version),) = PYODIDE
+        build = hashlib.sha256(b"".join(_digest(folder / n, wheel) for n in sorted(sizes)))
         manifest |= {"archive": ARCHIVE, "files": sizes, "pyodide": version}
+        manifest["build"] = build.hexdigest()[:16]
         _charts(folder, cache)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     return manifest
+
+
+def _digest(path: Path, wheel: Path) -> bytes:
+    return hashlib.sha256((wheel if path.name == wheel.name else path).read_bytes()).digest()
 
 
 def _charts(folder: Path, cache: Path) -> None:
