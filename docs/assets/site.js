@@ -319,5 +319,5 @@
   }
 
   // Explorers, code that runs and exercises: loaded where a page has a place for one.
-  if (document.querySelector(".mls-explorer")) import(new URL("../labs/page.js", address));
+  if (document.querySelector(".mls-explorer, main a[href$='.ipynb']")) import(new URL("../labs/page.js", address));
 })();

@@ -88,7 +88,7 @@ const start = (box, name, { title, controls }) => {
   // Of the static part, the figure gives way; the code that drew it stays.
   const still = make("div", { class: "mls-still" }, ...box.childNodes);
   const outputs = still.querySelectorAll(".cell-output, .quarto-float");
-  const hide = (hidden) => (outputs.length ? outputs : [still]).forEach((one) => { one.hidden = hidden; });
+  const hide = (hidden) => !box.matches(".mls-keep") && (outputs.length ? outputs : [still]).forEach((one) => { one.hidden = hidden; });
   const charts = make("div", { class: "mls-charts" });
   const sentence = make("p", { class: "mls-sentence" });
   const readings = make("dl", { class: "mls-readings" });

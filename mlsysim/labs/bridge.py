@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import io
 import json
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from mlsysim.core.errors import MLSysError, UnknownEntryError
 from mlsysim.labs.answers import ChoiceAsked
@@ -64,8 +66,22 @@ def prepare(lab: str) -> None:
         state |= {block["id"]: block["options"][0]["value"] for block in asking}
 
 
+class _Missing:
+    """Stands for a name whose package is not there; using it says which package that is."""
+
+    def __init__(self, package: str) -> None:
+        self.__package = package
+
+    def _refuse(self, *given: Any, **named: Any) -> NoReturn:
+        raise ModuleNotFoundError(f"{self.__package} is not here", name=self.__package)
+
+    __getattr__ = __call__ = __getitem__ = __iter__ = _refuse
+
+
 def run(page: str, code: str) -> dict[str, Any]:
     """Run a block of code after the others of its page.
+
+    An import of a package that is not there is no error: the block may use other names only.
 
     Parameters
     ----------
@@ -78,25 +94,45 @@ def run(page: str, code: str) -> dict[str, Any]:
     -------
     dict
         ``output`` as text, ``error`` with the last line of a traceback, and ``needs`` with the
-        name of a package that is not there.
+        name of a package that was used and is not there.
     """
     names = _pages.setdefault(page, {"__name__": "__main__"})
     said, error, needs = io.StringIO(), "", ""
     with contextlib.redirect_stdout(said):
         try:
-            tree = ast.parse(code, _FILE)
-            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-            exec(compile(tree, _FILE, "exec"), names)
-            if isinstance(last, ast.Expr):
-                value = eval(compile(ast.Expression(last.value), _FILE, "eval"), names)
-                if value is not None and not code.rstrip().endswith(";"):
-                    text = value if hasattr(value, "_repr_markdown_") else repr(value)
-                    said.write(f"{text}\n")
+            _execute(ast.parse(code, _FILE), names, shows=not code.rstrip().endswith(";"))
         except ModuleNotFoundError as fault:
-            needs = fault.name or "a package"
+            needs = (fault.name or "a package").partition(".")[0]
         except Exception as fault:
             error = _words(fault)
     return {"output": said.getvalue(), "error": error, "needs": needs}
+
+
+def _execute(tree: ast.Module, names: dict[str, Any], *, shows: bool) -> None:
+    *body, last = [*tree.body, None]
+    if body and isinstance(body[-1], ast.Expr) and shows:
+        last = body.pop()
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            _import(statement, names)
+        else:
+            exec(compile(ast.Module([statement], []), _FILE, "exec"), names)
+    if isinstance(last, ast.Expr):
+        value = eval(compile(ast.Expression(last.value), _FILE, "eval"), names)
+        if value is not None:
+            sys.stdout.write(f"{value if hasattr(value, '_repr_markdown_') else repr(value)}\n")
+
+
+def _import(statement: ast.Import | ast.ImportFrom, names: dict[str, Any]) -> None:
+    """Import each name alone, so that one that is missing does not take the others with it."""
+    for alias in statement.names:
+        single = copy.copy(statement)
+        single.names = [alias]
+        try:
+            exec(compile(ast.Module([single], []), _FILE, "exec"), names)
+        except ModuleNotFoundError as fault:
+            bound = alias.asname or alias.name.partition(".")[0]
+            names[bound] = _Missing(fault.name or alias.name)
 
 
 def _words(fault: Exception) -> str:

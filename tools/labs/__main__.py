@@ -14,7 +14,7 @@ def main() -> None:
     (wheel,) = (root / "dist").glob("*.whl")
     runtime = root / "docs/labs/runtime"
     manifest = build(runtime, wheel, root / "build/npm")
-    write_forms(runtime)
+    write_forms(root, runtime)
     if manifest["missing"]:
         print(f"    The lab pages will not run in this build: {manifest['missing']}")
 

@@ -15,6 +15,7 @@ from mlsysim.core.derivation import Input, Step, value_text
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.labs.explorers.declare import Explorer
 from mlsysim.labs.explorers.devices import ROOFLINE, WHICH_GPU
+from mlsysim.labs.explorers.imported import IMPORT
 from mlsysim.labs.explorers.running import CARBON
 from mlsysim.labs.explorers.serving import COST, KV_WALL, LATENCY
 from mlsysim.labs.explorers.training import ADVICE, CHECKPOINT, MEMORY, PIPELINE, RING, SPLIT
@@ -36,6 +37,7 @@ EXPLORERS: dict[str, Explorer] = {
         COST,
         WHICH_GPU,
         ADVICE,
+        IMPORT,
     )
 }
 """Every explorer by its name."""

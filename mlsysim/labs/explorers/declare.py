@@ -15,7 +15,7 @@ from typing import Any
 from mlsysim.core.derivation import Derivation, Input
 from mlsysim.core.recording import Recorded, watching
 from mlsysim.core.units import Q_, Quantity
-from mlsysim.labs.controls import Controls, Selector, Slider
+from mlsysim.labs.controls import Controls, Paste, Selector, Slider
 
 __all__ = ["Answer", "Explorer", "Reading", "amount", "by_formula", "figure", "options", "read"]
 
@@ -79,7 +79,7 @@ class Explorer:
         Its name in pages and addresses.
     title : str
         What it explores.
-    controls : tuple of Selector or Slider
+    controls : tuple of Selector, Slider or Paste
         What a reader can set.
     answer : Callable
         Computes the answer from the value of every control.
@@ -87,7 +87,7 @@ class Explorer:
 
     name: str
     title: str
-    controls: tuple[Selector | Slider, ...]
+    controls: tuple[Selector | Slider | Paste, ...]
     answer: Callable[[Mapping[str, Any]], Answer] = field(repr=False)
 
     def solve(self, state: Mapping[str, Any]) -> Answer:
@@ -105,10 +105,12 @@ class Explorer:
         return {"title": self.title, "controls": [_control(item) for item in self.controls]}
 
 
-def _control(item: Selector | Slider) -> dict[str, Any]:
+def _control(item: Selector | Slider | Paste) -> dict[str, Any]:
     common = {"id": item.id, "label": item.label, "value": item.first}
     if isinstance(item, Slider):
         return {**common, "kind": "slider", "values": list(item.values), "unit": item.unit}
+    if isinstance(item, Paste):
+        return {**common, "kind": "text"}
     return {**common, "kind": "choice", "options": [*map(list, item.options.items())]}
 
 
