@@ -3,7 +3,7 @@ import { drawing, sign } from "./blocks.js";
 import { spark } from "./chart.js";
 import { make } from "./dom.js";
 import { download, keeper } from "./ledger.js";
-import { findRuntime, loading, megabytes, open, size } from "./python.js";
+import { findRuntime, keepOffline, loading, megabytes, open, size } from "./python.js";
 
 const root = document.querySelector("[data-lab]");
 const lab = root.dataset.lab;
@@ -195,6 +195,7 @@ const run = async (go) => {
   let manifest;
   try {
     manifest = await findRuntime();
+    await keepOffline();
     worker = open();
   } catch (error) {
     return unloaded(error.message);

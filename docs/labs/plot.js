@@ -91,7 +91,7 @@ const bars = (Plot, { x, parts, rules }, options) => {
   return Plot.plot({
     ...options,
     height: MARGIN.marginTop + MARGIN.marginBottom + (alone ? 52 : 30 * rows.length),
-    marginLeft: alone ? 16 : Math.min(170, 8 + 7 * Math.max(...rows.map((row) => row.length))),
+    marginLeft: alone ? 16 : 14 + 7.5 * Math.max(...rows.map((row) => row.length)),
     x: { ...scale(x, [0, ...sums, ...rules.map((one) => one.value)]), grid: true },
     y: { label: null, domain: rows, padding: 0.25, axis: alone ? null : "left" },
     color: legend(names, names.map((name, i) => NAMED[name] ?? COLORS[i % COLORS.length])),

@@ -60,6 +60,21 @@ export const findRuntime = async () => {
   return answer.json();
 };
 
+// From the first start on, a service worker at the root of the site keeps what the reader opens.
+const PATIENCE = 2000; // milliseconds; without it everything works except without a network
+export const keepOffline = async () => {
+  const { serviceWorker } = navigator;
+  if (!serviceWorker || serviceWorker.controller) return;
+  const keeping = async () => {
+    const made = await serviceWorker.register(new URL("../../offline.js", import.meta.url));
+    if (!made) return;
+    const { active } = await serviceWorker.ready;
+    const opened = performance.getEntriesByType("resource").map(({ name }) => name);
+    active.postMessage({ keep: [location.href.split("#")[0], ...opened.filter((name) => name.startsWith(location.origin))] });
+  };
+  await Promise.race([keeping().catch(() => {}), new Promise((over) => { setTimeout(over, PATIENCE); })]);
+};
+
 export const size = ({ files }) => Object.values(files).reduce((sum, bytes) => sum + bytes, 0);
 
 // Explorers, blocks of code and exercises of a page share one worker. A start that failed may be tried again.
@@ -77,6 +92,7 @@ export const python = (hear) => {
 const begin = async (hear) => {
   const manifest = await findRuntime();
   if (manifest.missing) throw new Error(manifest.missing);
+  await keepOffline();
   const worker = open();
   const ready = await worker.ask("start", { name: null, manifest }, hear);
   if (ready.broken) {

@@ -95,6 +95,7 @@ const runnable = (place, block, index, run) => {
 
 const EXERCISE = /^check\(\s*"([\w-]+)"/m;
 
+const plain = (text) => text.replaceAll("`", "");
 const checker = (name, parts) => {
   const wait = make("div");
   const verdict = make("p", { class: "mls-judged", role: "status" });
@@ -103,7 +104,7 @@ const checker = (name, parts) => {
     const input = options
       ? make("select", { id }, make("option", { value: "" }, "Choose"), ...options.map((text, at) => make("option", { value: at }, text)))
       : make("input", { id, type: "text", autocomplete: "off", placeholder: example });
-    return { part, input, read: () => (options ? Number(input.value) : input.value.trim()), node: make("div", { class: "mls-control" }, make("label", { for: id }, asks), input) };
+    return { part, input, read: () => (options ? Number(input.value) : input.value.trim()), node: make("div", { class: "mls-control" }, make("label", { for: id }, plain(asks)), input) };
   });
   const form = make("form", { class: "mls-check", "aria-label": `Check your answer, exercise ${name}` }, ...inputs.map((one) => one.node), make("p", {}, make("button", { type: "submit", class: "mls-button" }, "Check")), wait, verdict);
   form.addEventListener("submit", async (event) => {
@@ -114,7 +115,7 @@ const checker = (name, parts) => {
       const { ask } = await ready(wait);
       const { value, refused, needs } = await ask("check", { name, answers });
       verdict.dataset.tone = value?.right ? "good" : "bad";
-      verdict.replaceChildren(...(needs ? lacking(needs, "This checker") : [value ? (value.right ? "Right." : `Not yet. ${value.hint}`) : refused]));
+      verdict.replaceChildren(...(needs ? lacking(needs, "This checker") : [value ? (value.right ? "Right." : `Not yet. ${plain(value.hint)}`) : refused]));
     } catch (error) {
       verdict.dataset.tone = "bad";
       verdict.textContent = `This did not work: ${error.message}.`;

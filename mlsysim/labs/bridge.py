@@ -59,11 +59,14 @@ def ask(question: str, text: str) -> str:
 
 def prepare(lab: str) -> None:
     """Answer each prediction once, so that the numbers in its explanation are already computed."""
-    view, state, asking = import_module(f"mlsysim.labs.{lab}").view, {}, True
-    while asking:
+    view = import_module(f"mlsysim.labs.{lab}").view
+    state: dict[str, Any] = {}
+    while True:
         asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
-        asking = [block for block in asked if block["locks"] and block["selected"] is None]
-        state |= {block["id"]: block["options"][0]["value"] for block in asking}
+        new = [block for block in asked if block["locks"] and block["selected"] is None]
+        if not new:
+            return
+        state |= {block["id"]: block["options"][0]["value"] for block in new}
 
 
 class _Missing:
@@ -152,8 +155,9 @@ def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
     given = {}
     for part, text in answers.items():
         asked = parts.get(part)
-        chosen = isinstance(asked, ChoiceAsked) and type(text) is int
-        given[part] = asked.options[text] if chosen else text
+        given[part] = text
+        if isinstance(asked, ChoiceAsked) and type(text) is int:
+            given[part] = asked.options[text]
     verdict = check(name, **given)
     return {"right": verdict.right, "hint": verdict.hint}
 

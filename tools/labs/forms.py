@@ -1,4 +1,4 @@
-"""What pages know before Python is loaded: forms of explorers and exercises, and blocks that run."""
+"""What pages know before Python is loaded: forms, and which blocks of code run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["write_forms"]
 
 
 def write_forms(root: Path, folder: Path) -> None:
-    """Write the forms, and the blocks of the tutorials, into the folder that pages load them from."""
+    """Write the forms and the blocks into the folder from which pages load them."""
     _write(folder / "explorers.json", declarations())
     _write(
         folder / "exercises.json",

@@ -121,9 +121,16 @@ def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any
         If there is no such reading, or it has no derivation.
     """
     readings = _explorer(name).solve(state).readings
-    if not (type(index) is int and 0 <= index < len(readings) and readings[index].derive):
-        raise ConfigError(f"index = {shown(index)} is not a derived number", argument="index")
-    found = readings[index].derive()
+    known = type(index) is int and 0 <= index < len(readings)
+    derive = readings[index].derive if known else None
+    if derive is None:
+        derived = [str(at) for at, item in enumerate(readings) if item.derive]
+        raise ConfigError(
+            f"index = {shown(index)} is not a number with a derivation: give one of "
+            f"{', '.join(derived)}",
+            argument="index",
+        )
+    found = derive()
     names: dict[int, str] = {}
     for step in found.steps:
         for asked, part in step.parents.items():

@@ -14,7 +14,7 @@ from typing import Any
 
 from mlsysim.core.derivation import Derivation, Input
 from mlsysim.core.recording import Recorded, watching
-from mlsysim.core.units import Q_, Quantity
+from mlsysim.core.units import Q_, Quantity, is_quantity
 from mlsysim.labs.controls import Controls, Paste, Selector, Slider
 
 __all__ = ["Answer", "Explorer", "Reading", "amount", "by_formula", "figure", "options", "read"]
@@ -44,6 +44,8 @@ class Reading:
     @property
     def text(self) -> str:
         """The number with three significant digits, and its unit."""
+        if self.unit == "$":
+            return f"${figure(self.value)}"
         return f"{figure(self.value)} {self.unit}".rstrip().replace(" %", "%")
 
 
@@ -127,7 +129,7 @@ def figure(value: float) -> str:
 
 def amount(quantity: Any, unit: str = "") -> float:
     """Return a quantity as a number in a unit."""
-    if isinstance(quantity, Quantity):
+    if is_quantity(quantity):
         return float(quantity.to(unit).magnitude)
     return float(quantity)
 
@@ -181,7 +183,7 @@ def by_formula(
 
 
 def _quantity(value: Any) -> Quantity:
-    return value if isinstance(value, Quantity) else Q_(float(value), "")
+    return value if is_quantity(value) else Q_(float(value), "")
 
 
 def _recorded(formula: Callable[..., Any], inputs: Mapping[str, Input]) -> Derivation:

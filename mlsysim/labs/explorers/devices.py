@@ -109,29 +109,29 @@ def _which(s: Mapping[str, Any]) -> Answer:
         except ConfigError as fault:
             refused.append(f"{device.name}: {fault.message}")
             continue
-        found.append((device, result))
+        found.append((name, device, result))
     if not found:
         raise ConfigError("; ".join(refused), argument="weights")
     fits = sorted(
-        (pair for pair in found if pair[1].feasible), key=lambda pair: amount(pair[1].itl, "ms")
+        (case[1:] for case in found if case[2].feasible), key=lambda case: amount(case[1].itl, "ms")
     )
     chart = bars(
         axis("GB", zero=True),
         [
             item
-            for device, result in found
+            for name, _, result in found
             for item in (
-                part(device.name, "needed", amount(result.total_memory_required, "GB")),
-                part(device.name, "free", _free(result)),
+                part(name, "needed", amount(result.total_memory_required, "GB")),
+                part(name, "free", _free(result)),
             )
         ],
     )
     asked = f"{model.name} with {s['users']:,} users of {s['context']:,} tokens"
     if not fits:
-        need = Reading("Memory needed", amount(found[0][1].total_memory_required, "GB"), "GB")
+        need = Reading("Memory needed", amount(found[0][2].total_memory_required, "GB"), "GB")
         return Answer(
             f"{asked} fits on none of these devices: it needs {need.text}.",
-            (read("Memory needed", found[0][1], "total_memory_required", "GB"),),
+            (read("Memory needed", found[0][2], "total_memory_required", "GB"),),
             (chart,),
             "bad",
         )

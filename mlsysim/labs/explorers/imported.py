@@ -40,7 +40,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
     for name in COMPARED:
         device = getattr(Hardware, name)
         try:
-            found[device.name] = ServingSolver.solve(
+            found[name] = ServingSolver.solve(
                 model=model,
                 hardware=device,
                 seq_len=s["context"],
@@ -61,7 +61,11 @@ def _import(s: Mapping[str, Any]) -> Answer:
     return Answer(
         f"Your model has {size.text} parameters. With one user of {s['context']:,} tokens it needs "
         f"{figure(need)} GB and fits on {len(fits)} of {len(COMPARED)} devices"
-        + (f"; {best} holds the most users, {users[best]:,}." if fits else "."),
+        + (
+            f"; {getattr(Hardware, best).name} holds the most users, {users[best]:,}."
+            if fits
+            else "."
+        ),
         (
             size,
             read("Weights", result, "model_weights_size", "GB"),
@@ -70,10 +74,10 @@ def _import(s: Mapping[str, Any]) -> Answer:
         ),
         (
             bars(
-                axis("GB of memory", zero=True),
+                axis("GB of memory; names with the most users", zero=True),
                 [
                     part(
-                        f"{name}: {users[name]:,} users",
+                        f"{name}: {users[name]:,}",
                         "memory",
                         amount(one.memory_capacity, "GB"),
                     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mlsysim.core import formulas as f
@@ -332,7 +332,7 @@ def _checkpoint(s: Mapping[str, Any]) -> Answer:
     result, best = solve(s["interval"]), solve(None)
     tried = [(minutes, solve(minutes)) for minutes in INTERVALS]
     job = 24.0 * days
-    curves = {
+    curves: dict[str, Callable[[Any], float]] = {
         "all": lambda r: 100 * (1 - r.goodput),
         "writing": lambda r: 100 * amount(r.checkpoint_overhead, "h") / job,
         "failures": lambda r: 100 * amount(r.failure_loss, "h") / job,
