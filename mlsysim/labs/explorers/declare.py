@@ -34,12 +34,18 @@ class Reading:
         The unit as a reader sees it, or nothing.
     derive : Callable or None
         Returns its derivation; `None` for a number that a simulation or a search found.
+    measured : str
+        The unit of the package's number; nothing for a plain one.
+    scale : float
+        What that is multiplied by, such as 100 for a share in percent.
     """
 
     label: str
     value: float
     unit: str = ""
     derive: Callable[[], Derivation] | None = None
+    measured: str = ""
+    scale: float = 1
 
     @property
     def text(self) -> str:
@@ -155,11 +161,17 @@ def read(
         Factor of a plain number, such as 100 for a share in percent.
     """
     value = amount(getattr(result, name), unit)
-    return Reading(label, value * scale, shown or unit, partial(result.explain, name))
+    derive = partial(result.explain, name)
+    return Reading(label, value * scale, shown or unit, derive, unit, scale)
 
 
 def by_formula(
-    label: str, formula: Callable[..., Any], unit: str, given: Mapping[str, Any]
+    label: str,
+    formula: Callable[..., Any],
+    unit: str,
+    given: Mapping[str, Any],
+    *,
+    scale: float = 1,
 ) -> Reading:
     """Read what a formula returns for inputs, with its derivation.
 
@@ -173,13 +185,17 @@ def by_formula(
         Unit in which it is shown.
     given
         Its arguments by name: quantities, numbers, or `Input` with a source.
+    scale
+        Factor of a plain number; 100 shows a share in percent.
     """
     inputs = {
         name: value if isinstance(value, Input) else Input(name, _quantity(value), "", name)
         for name, value in given.items()
     }
     value = formula(**{name: item.value for name, item in inputs.items()})
-    return Reading(label, amount(value, unit), unit, partial(_recorded, formula, inputs))
+    derive = partial(_recorded, formula, inputs)
+    shown = "%" if scale == 100 else unit
+    return Reading(label, amount(value, unit) * scale, shown, derive, unit, scale)
 
 
 def _quantity(value: Any) -> Quantity:

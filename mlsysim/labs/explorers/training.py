@@ -157,8 +157,8 @@ def _pipeline(s: Mapping[str, Any]) -> Answer:
         f.pipeline_bubble_fraction,
         "",
         {"pp_size": stages, "microbatch_count": microbatches, "virtual_stages": 1},
+        scale=100,
     )
-    share = Reading(closed.label, 100 * closed.value, "%", closed.derive)
     chart = gantt(
         axis("Time, in forwards of an ordinary stage"),
         [
@@ -178,7 +178,7 @@ def _pipeline(s: Mapping[str, Any]) -> Answer:
         f"stages are idle {figure(idle)}% of the time.",
         (
             Reading("Idle share, simulated", idle, "%"),
-            share,
+            closed,
             Reading("Time of the step", float(played.makespan), "forwards"),
             Reading("Microbatches held", max(played.peak_activations), "at most"),
         ),
