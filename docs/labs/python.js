@@ -102,8 +102,8 @@ const begin = async (hear) => {
   return {
     // Resolves to `value`, `refused` or `needs`; rejects when the program itself fails.
     ask: async (about, details) => {
-      const answer = await worker.ask("ask", { about, details });
-      if (answer.broken) throw new Error(answer.broken);
+      const { id, broken, ...answer } = await worker.ask("ask", { about, details });
+      if (broken) throw new Error(broken);
       return answer;
     },
   };

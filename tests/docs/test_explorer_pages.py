@@ -160,7 +160,7 @@ def test_a_shared_link_opens_as_it_was_sent(shared: Visitor) -> None:
     assert shown["view"] == view("roofline", {"batch": 64, "precision": "int8"})
     box = page.locator(BOX.format("roofline"))
     assert "efficiency = 7" in box.get_by_role("alert").inner_text()
-    assert box.get_by_label("Batch").get_attribute("aria-valuetext") == "64"
+    assert box.get_by_role("slider", name="Batch").get_attribute("aria-valuetext") == "64"
     box.get_by_label("Number format").select_option("fp8")
     box.get_by_role("alert").get_by_text("'fp8' is not supported").wait_for()
     assert parse_qs(page.url.split("?")[1]) == {"batch": ["64"], "precision": ["fp8"]}
