@@ -12,7 +12,8 @@ export const load = () => {
 };
 
 const COLORS = [0, 1, 2, 3, 4, 5].map((i) => `var(--mls-color-${i})`);
-const NAMED = { free: "var(--line)", bubble: "var(--muted)", bound: COLORS[0] };
+// Parts whose color has a meaning; the others take the colors in order.
+const NAMED = { free: "var(--line)", bubble: "var(--muted)", "does not fit": "var(--important)" };
 const QUIET = "var(--muted)";
 const HEIGHT = 300;
 const MARGIN = { marginLeft: 56, marginRight: 24, marginTop: 26, marginBottom: 44 };

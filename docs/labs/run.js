@@ -5,8 +5,8 @@ import { loading, python } from "./python.js";
 const PROPER = { numpy: "NumPy", matplotlib: "matplotlib", yaml: "PyYAML" };
 const proper = (name) => PROPER[name] ?? name;
 const book = () => document.querySelector("main a[href$='.ipynb']")?.getAttribute("href");
-const lacking = (name, what) => [`${what} needs ${proper(name)}, which this page does not load. `,
-  ...(book() ? [make("a", { href: book() }, "Open the notebook"), " to run it."] : [])];
+const lacking = (name, what) => [`${what} ${proper(name)}, which this page does not load`,
+  ...(book() ? [": ", make("a", { href: book() }, "open the notebook")] : []), "."];
 
 const button = (words, press) => {
   const made = make("button", { type: "button", class: "mls-button" }, words);
@@ -65,7 +65,7 @@ const runnable = (place, block, index, run) => {
     try {
       const { output, error, needs } = await run(index, editor.value, wait);
       show(true);
-      const words = needs ? [make("p", {}, ...lacking(needs, "This block"))] : [];
+      const words = needs ? [make("p", {}, ...lacking(needs, "This block needs"))] : [];
       result.replaceChildren(
         ...(output || !(error || needs) ? [make("pre", {}, output || "No output.")] : []),
         ...(error ? [make("pre", { class: "mls-error" }, error)] : []), ...words);
@@ -115,7 +115,7 @@ const checker = (name, parts) => {
       const { ask } = await ready(wait);
       const { value, refused, needs } = await ask("check", { name, answers });
       verdict.dataset.tone = value?.right ? "good" : "bad";
-      verdict.replaceChildren(...(needs ? lacking(needs, "This checker") : [value ? (value.right ? "Right." : `Not yet. ${plain(value.hint)}`) : refused]));
+      verdict.replaceChildren(...(needs ? lacking(needs, "This checker needs") : [value ? (value.right ? "Right." : `Not yet. ${plain(value.hint)}`) : refused]));
     } catch (error) {
       verdict.dataset.tone = "bad";
       verdict.textContent = `This did not work: ${error.message}.`;
@@ -150,7 +150,7 @@ export const code = async () => {
       asked.add(name);
       (place.closest(".cell") ?? place).after(checker(name, exercises[name]));
     }
-    if (block.needs) place.after(make("p", { class: "mls-run mls-hint" }, ...lacking(block.needs, "This block")));
+    if (block.needs) place.after(make("p", { class: "mls-run mls-hint" }, ...lacking(block.needs, "Needs")));
     else runnable(place, block, index, run);
   });
 };

@@ -121,7 +121,11 @@ def _which(s: Mapping[str, Any]) -> Answer:
             item
             for name, _, result in found
             for item in (
-                part(name, "needed", amount(result.total_memory_required, "GB")),
+                part(
+                    name,
+                    "needed" if result.feasible else "does not fit",
+                    amount(result.total_memory_required, "GB"),
+                ),
                 part(name, "free", _free(result)),
             )
         ],

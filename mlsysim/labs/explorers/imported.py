@@ -74,7 +74,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
         ),
         (
             bars(
-                axis("GB of memory; names with the most users", zero=True),
+                axis("GB (names: most users)", zero=True),
                 [
                     part(
                         f"{name}: {users[name]:,}",

@@ -213,7 +213,7 @@ def _cost(s: Mapping[str, Any]) -> Answer:
     fits = served.feasible
     what = f"{model.name} on {offer.name}, {s['batch']:,} users of {s['context']:,} tokens"
     return Answer(
-        f"{what}: {figure(price(paid))} dollars for a million tokens of answers."
+        f"{what}: ${figure(price(paid))} for a million tokens of answers."
         if fits
         else f"{what} does not fit: at most {served.max_batch_size:,} do.",
         (
