@@ -1,6 +1,6 @@
 // A lab page: asks the package, in a worker, what to show for what the reader did, and shows it.
 import { drawing, sign } from "./blocks.js";
-import { spark } from "./chart.js";
+import { ready as charts, spark } from "./chart.js";
 import { make } from "./dom.js";
 import { download, keeper } from "./ledger.js";
 import { findRuntime, keepOffline, loading, megabytes, open, size } from "./python.js";
@@ -203,6 +203,11 @@ const run = async (go) => {
   const first = performance.now();
   const ready = await worker.ask("start", { name: lab, manifest }, progress.hear);
   if (ready.broken) return unloaded(ready.broken);
+  try {
+    await charts();
+  } catch (error) {
+    return unloaded(error.message);
+  }
   const seconds = ((performance.now() - first) / 1000).toFixed(1);
   version.textContent = `Python ${ready.value}, ready after ${seconds} s, with the package's own wheel, ${manifest.wheel}.`;
   state = {};
