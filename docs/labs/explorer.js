@@ -92,7 +92,7 @@ const start = (box, name, { title, controls }) => {
   const charts = make("div", { class: "mls-charts" });
   const sentence = make("p", { class: "mls-sentence" });
   const readings = make("dl", { class: "mls-readings" });
-  const panel = make("div", { class: "mls-derived", id: `${prefix}-derived`, role: "region", "aria-label": "Derivation", tabindex: -1, hidden: true });
+  const panel = make("div", { class: "mls-derived", id: `${prefix}-derived`, role: "region", tabindex: -1, hidden: true });
   const data = make("details", { class: "mls-data" }, make("summary", {}, "Show the numbers as a table"));
   const live = make("div", { class: "mls-live", hidden: true }, charts, sentence, data, readings, panel);
   const heard = make("p", { class: "visually-hidden", role: "status" });
@@ -213,6 +213,7 @@ const start = (box, name, { title, controls }) => {
     if (!answer.value) return say(answer.refused ?? `This needs ${answer.needs}.`);
     open = i;
     panel.hidden = false;
+    panel.setAttribute("aria-label", `Derivation of ${answer.value.label}: ${title}`);
     panel.replaceChildren(...derived(answer.value).filter(Boolean));
     buttons().forEach((button, at) => button?.setAttribute("aria-expanded", `${at === i}`));
     return focus && panel.focus({ preventScroll: true });
