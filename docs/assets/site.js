@@ -1,6 +1,7 @@
 // What pages do beyond reading, with either renderer: landmarks, sortable tables, keys for callouts.
 "use strict";
 (() => {
+  const address = document.currentScript.src;
   const main = document.getElementById("quarto-document-content");
   const make = (name, properties = {}, ...content) => {
     const made = Object.assign(document.createElement(name), properties);
@@ -316,4 +317,7 @@
       hero.querySelector("figcaption").textContent = state.words;
     });
   }
+
+  // Explorers, code that runs and exercises: loaded where a page has a place for one.
+  if (document.querySelector(".mls-explorer, main a[href$='.ipynb']")) import(new URL("../labs/page.js", address));
 })();

@@ -1,11 +1,17 @@
-// A line chart as SVG, drawn again when its box changes width so that its letters keep their size.
+// A line chart, drawn by Observable Plot again when its box changes width so that its letters keep their size.
 import { make, svg, table } from "./dom.js";
+import { load } from "./plot.js";
 
 const EDGE = { left: 52, right: 18, top: 14, bottom: 44 };
 const SPARK = { width: 104, height: 42, edge: 5 };
 const DASHES = ["none", "7 4", "2 4", "9 3 2 3"];
+const ROOM = 38; // pixels that the label of a tick takes
 const format = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
 const heightFor = (width) => (width < 560 ? 236 : 300);
+
+let Plot = null;
+// Has to have happened before anything is drawn.
+export const ready = async () => { Plot = await load(); };
 
 export const chart = (block, act, old) => {
   const picture = make("div", { class: "mls-lab-picture" }, make("div"));
@@ -15,9 +21,9 @@ export const chart = (block, act, old) => {
     const width = Math.round(entry.contentRect.width);
     if (!width || width === drawn) return;
     drawn = width;
-    const box = { left: EDGE.left, right: width - EDGE.right, top: EDGE.top, bottom: heightFor(width) - EDGE.bottom };
-    picture.firstElementChild.replaceWith(draw(block, width, box));
-    place(box);
+    const made = draw(block, width);
+    picture.firstElementChild.replaceWith(made);
+    place(made.scale("x").apply, heightFor(width));
   }).observe(picture);
   return make("figure", { class: "mls-lab-chart" },
     picture,
@@ -28,87 +34,94 @@ export const chart = (block, act, old) => {
 };
 
 const legend = (series) => make("ul", { class: "mls-lab-legend" }, ...series.map((one, i) => make("li", {},
-  svg("svg", { width: 34, height: 12, "aria-hidden": "true" }, line([[2, 6], [32, 6]], one, i)), one.name)));
+  svg("svg", { width: 34, height: 12, "aria-hidden": "true" }, svg("line", { x1: 2, x2: 32, y1: 6, y2: 6, stroke: tone(one, i), "stroke-width": 2.5, "stroke-dasharray": DASHES[i % DASHES.length] })), one.name)));
 
 // The first line is the reader's own; others without a tone stay in the background.
-const tone = (one, i) => (one.tone === "plain" && i > 0 ? "other" : one.tone);
-const line = (points, one, i) => svg("polyline", {
-  points: points.map((point) => point.join(",")).join(" "),
-  "stroke-dasharray": DASHES[i % DASHES.length],
-  "data-tone": tone(one, i),
-});
+const TONES = { plain: "var(--accent)", other: "var(--muted)", good: "var(--good)", warn: "var(--warn)", bad: "var(--bad)" };
+const tone = (one, i) => TONES[one.tone === "plain" && i > 0 ? "other" : one.tone];
 
-const tenth = (value) => Math.round(10 * value) / 10;
-const scales = ({ x, y, series }, { left, right, top, bottom }) => {
-  const scale = x.scale === "log2" ? Math.log2 : (value) => value;
-  const all = [...x.ticks, ...series.flatMap((one) => one.points.map(([at]) => at))].map(scale);
-  const [low, high] = [Math.min(...all), Math.max(...all)];
-  return {
-    x: (value) => tenth(left + (high === low ? 0.5 : (scale(value) - low) / (high - low)) * (right - left)),
-    y: (value) => tenth(bottom - ((value - y.min) / (y.max - y.min)) * (bottom - top)),
-  };
+const places = ({ x, series }) => [...x.ticks, ...series.flatMap((one) => one.points.map(([at]) => at))];
+const scaleX = (block) => ({ type: block.x.scale === "log2" ? "log" : "linear", base: 2, domain: [Math.min(...places(block)), Math.max(...places(block))] });
+const line = (one, i) => Plot.line(one.points, { stroke: tone(one, i), strokeWidth: 2.5, strokeDasharray: DASHES[i % DASHES.length], className: "mls-line" });
+const rule = (block) => Plot.ruleY(block.rule ? [block.rule.y] : [], { stroke: "var(--warn)", strokeWidth: 1.5, strokeDasharray: "4 4" });
+const circle = (block, r) => Plot.dot(block.marker ? [block.marker] : [], { x: "x", y: "y", r, stroke: "var(--text)", strokeWidth: 2.5, fill: "none", className: "mls-marker" });
+const HALO = { stroke: "var(--bg)", strokeWidth: 4, paintOrder: "stroke", fill: "var(--text)" };
+
+// The picture is one thing to a screen reader, with the words of the lab.
+const plotted = (block, options) => {
+  const made = Plot.plot({ ariaLabel: block.alt, style: { background: "none", overflow: "visible" }, ...options });
+  made.querySelectorAll("[aria-label]").forEach((part) => part.removeAttribute("aria-label"));
+  made.setAttribute("role", "img");
+  return made;
 };
 
-const draw = (block, width, box) => {
-  const { left, right, top, bottom } = box;
-  const { x, y } = scales(block, box);
-  const height = bottom + EDGE.bottom;
-  const text = (content, at, attributes = {}) => svg("text", { x: at[0], y: at[1], ...attributes }, content);
+const draw = (block, width) => {
   // Labels of ticks that would touch are left out, every second one first.
   let every = 1;
-  while ((right - left) / (block.x.ticks.length / every) < 38) every *= 2;
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": block.alt },
-    ...ticks(block.y).flatMap((value) => [
-      svg("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
-      text(format(value), [left - 8, y(value) + 4], { class: "tick", "text-anchor": "end" }),
-    ]),
-    ...block.x.ticks.filter((_, i) => i % every === 0).map((value) => text(format(value), [x(value), bottom + 18], { class: "tick", "text-anchor": "middle" })),
-    text(block.x.label, [(left + right) / 2, height - 6], { class: "axis", "text-anchor": "middle" }),
-    text(block.y.label, [0, 0], { class: "axis", "text-anchor": "middle", transform: `translate(13 ${(bottom + top) / 2}) rotate(-90)` }),
-    block.rule && svg("line", { class: "rule", x1: left, x2: right, y1: y(block.rule.y), y2: y(block.rule.y) }),
-    ...block.series.map((one, i) => svg("g", {},
-      line(one.points.map(([a, b]) => [x(a), y(b)]), one, i),
-      ...one.points.map(([a, b]) => svg("circle", { cx: x(a), cy: y(b), r: 3, "data-tone": tone(one, i) })))),
-    block.rule && text(block.rule.label, [right, y(block.rule.y) - 7], { class: "tick halo", "text-anchor": "end" }),
-    ...(block.marker ? mark(block, x(block.marker.x), y(block.marker.y), box, text) : []));
+  while ((width - EDGE.left - EDGE.right) / (block.x.ticks.length / every) < ROOM) every *= 2;
+  const axis = { labelArrow: "none", labelAnchor: "center", tickFormat: format, tickSize: 0 };
+  return plotted(block, {
+    width,
+    height: heightFor(width),
+    marginLeft: EDGE.left,
+    marginRight: EDGE.right,
+    marginTop: EDGE.top,
+    marginBottom: EDGE.bottom,
+    x: { ...axis, ...scaleX(block), ticks: block.x.ticks.filter((_, i) => i % every === 0), label: block.x.label },
+    y: { ...axis, domain: [block.y.min, block.y.max], ticks: 5, grid: true, label: block.y.label },
+    marks: [
+      rule(block),
+      ...block.series.map(line),
+      ...block.series.map((one, i) => Plot.dot(one.points, { r: 3, fill: tone(one, i), className: "mls-point" })),
+      Plot.text(block.rule ? [block.rule] : [], { ...HALO, y: "y", text: "label", frameAnchor: "right", textAnchor: "end", dy: -10 }),
+      circle(block, 7),
+      ...(block.marker ? [name(block, width)] : []),
+    ],
+  });
 };
 
 // The lines and the marker alone, for the bar at the bottom of a small screen.
 export const spark = (block) => {
   const { width, height, edge } = SPARK;
-  const { x, y } = scales(block, { left: edge, right: width - edge, top: edge, bottom: height - edge });
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": block.alt },
-    svg("path", { class: "grid", d: `M1 ${edge}V${height - 1}H${width}`, fill: "none" }),
-    block.rule && svg("line", { class: "rule", x1: edge, x2: width - edge, y1: y(block.rule.y), y2: y(block.rule.y) }),
-    line(block.series[0].points.map(([a, b]) => [x(a), y(b)]), block.series[0], 0),
-    block.marker && svg("circle", { class: "marker", cx: x(block.marker.x), cy: y(block.marker.y), r: 4 }));
+  return plotted(block, {
+    width,
+    height,
+    margin: edge,
+    axis: null,
+    x: scaleX(block),
+    y: { domain: [block.y.min, block.y.max] },
+    marks: [Plot.frame({ anchor: "left", stroke: "var(--line)" }), Plot.frame({ anchor: "bottom", stroke: "var(--line)" }), rule(block), line(block.series[0], 0), circle(block, 4)],
+  });
 };
 
 // A falling line leaves room above to the right and below to the left; a rising one, the opposite. Below the
 // lowest values are the labels of the ticks.
-const mark = ({ marker, series: [{ points }] }, x, y, { left, right, bottom }, text) => {
+const name = (block, width) => {
+  const { marker, series: [{ points }] } = block;
+  const scale = block.x.scale === "log2" ? Math.log2 : (value) => value;
+  const [low, high] = scaleX(block).domain.map(scale);
+  const x = EDGE.left + ((scale(marker.x) - low) / (high - low || 1)) * (width - EDGE.left - EDGE.right);
+  const y = (marker.y - block.y.min) / (block.y.max - block.y.min);
   const rises = points.length > 1 && points[points.length - 1][1] > points[0][1];
-  const before = rises ? x > left + 60 : x > right - 60;
-  const above = y > bottom - 26 || (rises === before && y > 40);
-  return [
-    svg("circle", { class: "marker", cx: x, cy: y, r: 7 }),
-    text(marker.label, [before ? x - 11 : x + 11, above ? y - 11 : y + 22], { class: "marker-label halo", "text-anchor": before ? "end" : "start" }),
-  ];
+  const before = rises ? x > EDGE.left + 60 : x > width - EDGE.right - 60;
+  const above = y < 0.12 || (rises === before && y < 0.88);
+  return Plot.text([marker], { ...HALO, x: "x", y: "y", text: "label", fontWeight: 650, textAnchor: before ? "end" : "start", dx: before ? -11 : 11, dy: above ? -15 : 17 });
 };
 
 // Reads values off the chart: under the pointer, or with the arrow keys. An invisible range input over the
-// chart gives it the keys, the focus and a spoken value. Returns a function that takes the chart's area.
+// chart gives it the keys, the focus and a spoken value. Returns a function that takes the scale
+// and the height of the chart.
 const reader = (block, picture) => {
   const { head: [, ...names], rows } = block.table;
-  const places = [...new Set(block.series.flatMap((one) => one.points.map(([x]) => x)))].sort((a, b) => a - b);
+  const steps = [...new Set(block.series.flatMap((one) => one.points.map(([x]) => x)))].sort((a, b) => a - b);
   const tip = make("div", { class: "mls-lab-tip", "aria-hidden": "true", hidden: true });
   const hair = make("div", { class: "mls-lab-hair", hidden: true });
   const input = make("input", {
-    type: "range", min: 0, max: places.length - 1, class: "mls-lab-cursor", "aria-label": `Values in the chart, by ${block.x.label}`,
+    type: "range", min: 0, max: steps.length - 1, class: "mls-lab-cursor", "aria-label": `Values in the chart, by ${block.x.label}`,
     "data-focus": `${block.id}:cursor`,
   });
   let x = null;
-  const nearest = (distance) => places.reduce((best, place, i) => (distance(place) < distance(places[best]) ? i : best), 0);
+  const nearest = (distance) => steps.reduce((best, place, i) => (distance(place) < distance(steps[best]) ? i : best), 0);
   const move = (i) => {
     input.value = i;
     const title = `${block.x.label}: ${rows[i][0]}`;
@@ -117,7 +130,7 @@ const reader = (block, picture) => {
     tip.replaceChildren(make("b", {}, title), ...pairs.map(([name, value]) => make("span", {}, `${name} `, make("b", {}, value))));
   };
   const show = () => {
-    const [at, width] = [x(places[Number(input.value)]), picture.clientWidth];
+    const [at, width] = [x(steps[Number(input.value)]), picture.clientWidth];
     tip.hidden = hair.hidden = false;
     hair.style.left = `${at}px`;
     const left = at > width / 2 ? at - tip.offsetWidth - 10 : at + 10;
@@ -135,12 +148,12 @@ const reader = (block, picture) => {
   input.addEventListener("focus", show);
   input.addEventListener("blur", hide);
   input.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
-  move(nearest((place) => Math.abs(place - (block.marker?.x ?? places[0]))));
+  move(nearest((place) => Math.abs(place - (block.marker?.x ?? steps[0]))));
   picture.append(hair, input, tip);
-  return (box) => {
-    ({ x } = scales(block, box));
-    hair.style.top = `${box.top}px`;
-    hair.style.height = `${box.bottom - box.top}px`;
+  return (scale, height) => {
+    x = scale;
+    hair.style.top = `${EDGE.top}px`;
+    hair.style.height = `${height - EDGE.top - EDGE.bottom}px`;
     if (!tip.hidden) show();
   };
 };
@@ -148,12 +161,3 @@ const reader = (block, picture) => {
 document.addEventListener("pointerdown", ({ target }) => document.querySelectorAll(".mls-lab-picture").forEach((picture) => {
   if (!picture.contains(target)) picture.querySelectorAll(":is(.mls-lab-tip, .mls-lab-hair)").forEach((one) => { one.hidden = true; });
 }));
-
-const ticks = ({ min, max }) => {
-  const rough = (max - min) / 5;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
-  const found = [];
-  for (let i = Math.ceil(min / step - 1e-9); i * step <= max + step * 1e-9; i += 1) found.push(Number((i * step).toPrecision(12)));
-  return found;
-};

@@ -1,41 +1,15 @@
 // A lab page: asks the package, in a worker, what to show for what the reader did, and shows it.
 import { drawing, sign } from "./blocks.js";
-import { spark } from "./chart.js";
+import { ready as charts, spark } from "./chart.js";
 import { make } from "./dom.js";
 import { download, keeper } from "./ledger.js";
+import { findRuntime, keepOffline, loading, megabytes, open, size } from "./python.js";
 
 const root = document.querySelector("[data-lab]");
 const lab = root.dataset.lab;
 const store = keeper(lab);
 const SILENCE = 900;
 const KEY_READINGS = 3;
-
-// Every question to the worker gets one answer.
-const open = () => {
-  const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-  const waiting = new Map();
-  let count = 0;
-  const end = (text) => {
-    waiting.forEach(({ answer }) => answer({ broken: text }));
-    waiting.clear();
-  };
-  worker.onmessage = ({ data }) => {
-    if (data.progress) return waiting.forEach(({ hear }) => hear?.(data.progress));
-    waiting.get(data.id)?.answer(data);
-    return waiting.delete(data.id);
-  };
-  worker.onerror = (event) => {
-    event.preventDefault();
-    end(event.message || "the browser could not start it");
-  };
-  return {
-    ask: (question, details, hear) => new Promise((answer) => {
-      waiting.set((count += 1), { answer, hear });
-      worker.postMessage({ id: count, question, ...details });
-    }),
-    close: () => worker.terminate(),
-  };
-};
 
 const button = (words, press, first) => {
   const made = make("button", { type: "button", class: `mls-button${first ? " mls-first" : ""}` }, words);
@@ -211,34 +185,9 @@ const begin = (content, label) => {
   root.replaceChildren(start);
 };
 
-const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
-
-// A bar with bytes for the eye; for screen readers, the quarters and the steps that follow.
-const loading = () => {
-  const meter = make("progress", { max: 1, value: 0, "aria-label": "Loading the lab" });
-  const words = make("p", { class: "mls-bytes" }, "Connecting.");
-  const spoken = make("p", { class: "visually-hidden", role: "status" }, "Loading the lab.");
-  let quarter = 0;
-  return {
-    node: make("div", { class: "mls-loading" }, meter, words, spoken),
-    hear: ({ loaded, total, text }) => {
-      if (text) {
-        meter.removeAttribute("value");
-        words.textContent = spoken.textContent = text;
-        return;
-      }
-      meter.value = loaded / total;
-      words.textContent = `${megabytes(loaded)} of ${megabytes(total)} MB`;
-      if (Math.floor(4 * meter.value) <= quarter) return;
-      quarter = Math.floor(4 * meter.value);
-      spoken.textContent = `${25 * quarter}% of ${megabytes(total)} MB loaded.`;
-    },
-  };
-};
-
 const run = async (go) => {
   if (go.getAttribute("aria-disabled")) return null;
-  const progress = loading();
+  const progress = loading("the lab");
   go.setAttribute("aria-disabled", "true");
   go.textContent = "Loading";
   start.append(progress.node);
@@ -246,6 +195,7 @@ const run = async (go) => {
   let manifest;
   try {
     manifest = await findRuntime();
+    await keepOffline();
     worker = open();
   } catch (error) {
     return unloaded(error.message);
@@ -253,6 +203,11 @@ const run = async (go) => {
   const first = performance.now();
   const ready = await worker.ask("start", { name: lab, manifest }, progress.hear);
   if (ready.broken) return unloaded(ready.broken);
+  try {
+    await charts();
+  } catch (error) {
+    return unloaded(error.message);
+  }
   const seconds = ((performance.now() - first) / 1000).toFixed(1);
   version.textContent = `Python ${ready.value}, ready after ${seconds} s, with the package's own wheel, ${manifest.wheel}.`;
   state = {};
@@ -334,13 +289,6 @@ const panel = () => {
     version);
 };
 
-// The build says whether it includes Python for the browser.
-const findRuntime = async () => {
-  const answer = await fetch(new URL("runtime/manifest.json", import.meta.url));
-  if (!answer.ok) throw new Error(`runtime/manifest.json: the server answered ${answer.status}`);
-  return answer.json();
-};
-
 const arrive = async () => {
   if (typeof WebAssembly !== "object" || typeof Worker !== "function") {
     return begin([make("p", {}, "This browser cannot run the lab because it lacks WebAssembly or workers. Use a current Firefox, Chrome, Edge or Safari.")]);
@@ -351,10 +299,9 @@ const arrive = async () => {
       root.setAttribute("data-state", "missing");
       return begin([make("p", {}, `The lab does not run on this copy of the site: ${manifest.missing} You can run it on your own machine instead, as explained below.`)]);
     }
-    const total = Object.values(manifest.files).reduce((sum, size) => sum + size, 0);
     root.setAttribute("data-state", "waiting");
     return begin([
-      make("p", {}, `The lab downloads ${megabytes(total)} MB once: Python and the package that computes every number. It contacts no other host, and your work stays in this browser.`),
+      make("p", {}, `The lab downloads ${megabytes(size(manifest))} MB once: Python and the package that computes every number. It contacts no other host, and your work stays in this browser.`),
     ], store.load().text ? "Continue the lab" : "Start the lab");
   } catch (error) {
     return unloaded(error.message);

@@ -1,26 +1,4 @@
 // Runs the unmodified package in Python in a worker: Pyodide, from the site's own files.
-const BRIDGE = `
-import json
-from importlib import import_module
-
-from mlsysim.core.errors import MLSysError
-
-def answer(lab, question, text):
-    module = import_module("mlsysim.labs." + lab)
-    try:
-        value = module.restore(text) if question == "restore" else module.view(json.loads(text))
-    except MLSysError as error:
-        return json.dumps({"refused": str(error)})
-    return json.dumps({"value": value}, allow_nan=False)
-
-def prepare(lab):
-    """Answer each prediction once, so that the numbers in its explanation are already computed."""
-    view, state, open_ = import_module("mlsysim.labs." + lab).view, {}, True
-    while open_:
-        asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
-        open_ = [block for block in asked if block["locks"] and block["selected"] is None]
-        state |= {block["id"]: block["options"][0]["value"] for block in open_}
-`;
 const PAUSE = 100; // milliseconds between two reports of the download
 const here = (path) => new URL(path, import.meta.url).href;
 const tell = (progress) => postMessage({ progress });
@@ -66,22 +44,69 @@ const download = ({ files, wheel }) => {
   })]));
 };
 
-let python;
+let ask;
 let lab;
 
-const begin = async ({ archive, wheel }, files) => {
+// Python's memory after the imports. A browser that has kept it starts in a fraction of the time.
+const PAGE = 65536; // bytes in a page of WebAssembly's memory
+const place = (build) => here(`runtime/memory-${build}`);
+const kept = async (build) => {
+  try {
+    return await (await (await caches.open("mlsysim-memory")).match(place(build)))?.arrayBuffer();
+  } catch {
+    return null; // some browsers keep nothing in a private window
+  }
+};
+const keep = async (build, memory) => {
+  const cache = await caches.open("mlsysim-memory");
+  for (const old of await cache.keys()) await cache.delete(old);
+  await cache.put(place(build), new Response(memory));
+};
+
+// Pyodide restores a memory that fits in the one it starts with, so that one has to grow first.
+const growing = async (bytes, work) => {
+  const { instantiateStreaming, instantiate } = WebAssembly;
+  const grown = (start) => async (...given) => {
+    const made = await start.apply(WebAssembly, given);
+    const memory = Object.values((made.instance ?? made).exports).find((one) => one instanceof WebAssembly.Memory);
+    if (memory) memory.grow(Math.max(0, Math.ceil((bytes - memory.buffer.byteLength) / PAGE)));
+    return made;
+  };
+  Object.assign(WebAssembly, { instantiateStreaming: grown(instantiateStreaming), instantiate: grown(instantiate) });
+  try {
+    return await work();
+  } finally {
+    Object.assign(WebAssembly, { instantiateStreaming, instantiate });
+  }
+};
+
+const IMPORTS = "import mlsysim.labs.bridge, mlsysim.labs.explorers";
+const begin = async ({ archive, wheel, build }, files) => {
   await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.mjs")]);
   const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
-  const loaded = await loadPyodide({ indexURL: here("runtime/") });
+  const archives = Promise.all([`runtime/${archive}`, `../../dist/${wheel}`].map(async (path) => (await fetch(here(path))).arrayBuffer()));
+  const options = { indexURL: here("runtime/") };
+  const memory = await kept(build);
+  const restored = memory && await growing(memory.byteLength, () => loadPyodide({ ...options, _loadSnapshot: memory })).catch(() => null);
+  const loaded = restored ?? await loadPyodide({ ...options, _makeSnapshot: true });
   tell({ text: "Loading mlsysim." });
+  // The files are not part of the memory, and derivations read formulas from their source.
   const extractDir = loaded.runPython("import site; site.getsitepackages()[0]");
-  for (const path of [`runtime/${archive}`, `../../dist/${wheel}`]) {
-    loaded.unpackArchive(await (await fetch(here(path))).arrayBuffer(), "zip", { extractDir });
+  for (const content of await archives) loaded.unpackArchive(content, "zip", { extractDir });
+  if (!restored) {
+    loaded.runPython(IMPORTS);
+    try {
+      keep(build, loaded.makeMemorySnapshot()).catch(() => {}); // no room: the next start takes as long
+    } catch {
+      // A browser in which Pyodide cannot write its memory down starts slowly each time.
+    }
   }
-  loaded.runPython(BRIDGE);
-  tell({ text: "Computing the first results." });
-  loaded.globals.get("prepare")(lab);
-  python = loaded.globals.get("answer");
+  const bridge = loaded.pyimport("mlsysim.labs.bridge");
+  if (lab) {
+    tell({ text: "Computing the first results." });
+    bridge.prepare(lab);
+  }
+  ask = bridge.ask;
   return { value: loaded.runPython("import sys; sys.version.split()[0]") };
 };
 
@@ -94,8 +119,10 @@ const questions = {
     // Pyodide waits forever for a file that does not arrive, so a failed download ends the start.
     return Promise.race([begin(manifest, files), new Promise((_, reject) => { all.catch(reject); })]);
   },
-  view: ({ text }) => JSON.parse(python(lab, "view", text)),
-  restore: ({ text }) => JSON.parse(python(lab, "restore", text)),
+  view: ({ text }) => JSON.parse(ask("view", `{"lab": ${JSON.stringify(lab)}, "state": ${text}}`)),
+  restore: ({ text }) => JSON.parse(ask("restore", JSON.stringify({ lab, text }))),
+  // Explorers, blocks of code and exercises; `about` is which of these.
+  ask: ({ about, details }) => JSON.parse(ask(about, JSON.stringify(details))),
 };
 
 onmessage = async ({ data }) => {

@@ -23,7 +23,7 @@ from mlsysim.core.provenance import cited
 from mlsysim.core.recording import Input, Recorded, value_of
 from mlsysim.core.units import Q_, format_number, real_number, si_factor
 
-__all__ = ["Derivation", "Input", "Step", "expression"]
+__all__ = ["Derivation", "Input", "Step", "expression", "value_text"]
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class Step:
     @property
     def value_text(self) -> str:
         """The value, in the unit that the formula's documentation gives it."""
-        return _value(self)
+        return value_text(self)
 
     @property
     def summary(self) -> str:
@@ -241,11 +241,11 @@ class Derivation:
         indent = "    " * depth
         if isinstance(node, Input):
             source = f"; {node.source}" if node.source else ""
-            return [f"{indent}{name} = {_value(node)}   <- {node.origin}{source}"]
+            return [f"{indent}{name} = {value_text(node)}   <- {node.origin}{source}"]
         if id(node) not in numbers:
             why = "" if self._dead_end(node) else "   (not shown at this depth)"
-            return [f"{indent}{name} = {_value(node)}{why}"]
-        label = f"{indent}[{numbers[id(node)]}] {name} = {_value(node)}"
+            return [f"{indent}{name} = {value_text(node)}{why}"]
+        label = f"{indent}[{numbers[id(node)]}] {name} = {value_text(node)}"
         if id(node) in shown:
             return [f"{label}   (derived above)"]
         shown.add(id(node))
@@ -267,7 +267,7 @@ class Derivation:
         numbers = {id(step): index for index, step in enumerate(self.steps, 1)}
         blocks = [_markdown_step(step, numbers) for step in self.steps]
         rows = [
-            f"| {item.label} | {_value(item)} | `{item.origin}` | {cited(item.source)} |"
+            f"| {item.label} | {value_text(item)} | `{item.origin}` | {cited(item.source)} |"
             for item in self.inputs
         ]
         head = ["| Input | Value | From | Source |", "|:---|---:|:---|:---|"]
@@ -439,7 +439,8 @@ def _unit(formula: Formula | None) -> str:
     return returns.unit if returns else ""
 
 
-def _value(node: Step | Input) -> str:
+def value_text(node: Step | Input) -> str:
+    """Write the value of a step or an input; ``≈`` marks an estimate."""
     if isinstance(node, Input):
         return ("≈ " if node.estimated else "") + _number(node.value, node.unit)
     return _number(node.value, _unit(node.formula))
@@ -454,10 +455,10 @@ def _arguments(step: Step) -> dict[str, str]:
 
 
 def _markdown_step(step: Step, numbers: Mapping[int, int]) -> str:
-    head = f"**\\[{numbers[id(step)]}\\] `{step.name}` = {_value(step)}.**"
+    head = f"**\\[{numbers[id(step)]}\\] `{step.name}` = {value_text(step)}.**"
     if step.formula is None:
         terms = [
-            f"`{name}` = {_value(parent)}{_reference(step, name, numbers)}"
+            f"`{name}` = {value_text(parent)}{_reference(step, name, numbers)}"
             for name, parent in step.parents.items()
         ]
         omitted = f" ({step.omission})" if step.omission else ""

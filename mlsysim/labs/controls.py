@@ -12,7 +12,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 
-__all__ = ["Controls", "Question", "Selector", "Slider", "Toggle"]
+__all__ = ["Controls", "Paste", "Question", "Selector", "Slider", "Toggle"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,28 @@ class Selector(Control):
     def accepts(self, value: Any) -> bool:
         """Tell whether it is one of the options."""
         return isinstance(value, str) and value in self.options
+
+
+@dataclass(frozen=True)
+class Paste(Control):
+    """A text that a reader puts in."""
+
+    first: str
+    most: int = 65_536
+
+    @property
+    def start(self) -> str:
+        """Text before the reader changes it."""
+        return self.first
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"a text of at most {self.most:,} characters"
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether it is a text that is not too long."""
+        return isinstance(value, str) and len(value) <= self.most
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ class Visitor:
     def _console(self, message: ConsoleMessage) -> None:
         # On a slow machine, a file may be fetched ahead of time long before it is used.
         early = "was preloaded using link preload" in message.text
-        if message.type in {"error", "warning"} and not early:
+        blocked = "registration blocked by Playwright" in message.text
+        if message.type in {"error", "warning"} and not (early or blocked):
             self.troubles.append(f"console {message.type}: {message.text}")
 
     def _failed(self, request: Request) -> None:
@@ -129,6 +130,8 @@ def visitor(context: BrowserContext, site: str) -> Visitor:
 
 
 def tab(browser: Any, site: str, **options: Any) -> Iterator[Visitor]:
+    # Requests that a service worker answers cannot be held up, which many tests do.
+    options = {"service_workers": "block", **options}
     context = browser.new_context(reduced_motion="reduce", **options)
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site)
     yield visitor(context, site)

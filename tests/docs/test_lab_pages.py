@@ -202,8 +202,8 @@ def test_charts_and_derivations(player: Player) -> None:
         if block["type"] == "chart":
             picture = shown.locator("svg[role=img]")
             assert picture.get_attribute("aria-label") == block["alt"]
-            assert picture.locator("polyline").count() == len(block["series"])
-            assert picture.locator("circle:not(.marker)").count() == sum(
+            assert picture.locator(".mls-line path").count() == len(block["series"])
+            assert picture.locator(".mls-point circle").count() == sum(
                 len(one["points"]) for one in block["series"]
             )
             drawn += 1
@@ -375,7 +375,7 @@ def test_on_a_phone_the_bar_shows_what_a_slider_changes(player: Player) -> None:
         for item in blocks["a1_readouts"]["items"][:3]:
             assert f"{item['label']}" in shown
             assert f"{item['value']}" in shown
-        places.append(float(picture.locator(".marker").get_attribute("cx")))
+        places.append(float(picture.locator(".mls-marker circle").get_attribute("cx")))
         top, bar = box(player, "#lab-gpus")[3], box(player, ".mls-status")
         assert top < bar[1]
         assert bar[3] - bar[1] < PHONE["height"] / 5
@@ -390,7 +390,7 @@ def test_a_chart_tells_its_values_to_the_pointer_and_to_the_keys(player: Player)
     chart = next(block for block in player.compare()["blocks"] if block["id"] == "a1_chart")
     shown = player.block("a1_chart")
     tip, cursor = shown.locator(".mls-lab-tip"), shown.get_by_role("slider")
-    circles = shown.locator("svg[role=img] g").first.locator("circle")
+    circles = shown.locator("svg[role=img] .mls-point").first.locator("circle")
     first, *_, last = chart["series"][0]["points"]
     for circle, (place, value) in ((circles.first, first), (circles.last, last)):
         circle.hover(force=True)  # another line may lie over it

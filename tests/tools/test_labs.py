@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from mlsysim.labs.exercises import EXERCISES
 from tests.conftest import ROOT
 from tools.labs import runtime
 from tools.preview import npm
@@ -70,3 +74,39 @@ def test_a_download_with_another_hash_is_refused(
 
 def test_the_runtime_is_not_kept_in_the_repository() -> None:
     assert "docs/labs/runtime/" in (ROOT / ".gitignore").read_text(encoding="utf-8").split("\n")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, list[dict[str, object]]]:
+    """The blocks of every tutorial, run in a process where NumPy is hidden."""
+    command = [sys.executable, "-m", "tools.labs.blocks"]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    return dict(json.loads(done.stdout))
+
+
+def test_blocks_that_use_numpy_or_matplotlib_are_marked(
+    found: dict[str, list[dict[str, object]]],
+) -> None:
+    for page, blocks in found.items():
+        for block in blocks:
+            if re.search(r"\bplt\.|\bax\.", str(block["code"])) and "def " not in str(
+                block["code"]
+            ):
+                assert block["needs"], (page, block["code"])
+    running = {page: sum(not block["needs"] for block in blocks) for page, blocks in found.items()}
+    running.pop("docs/tutorials/index")
+    assert min(running.values()) > 5, running
+
+
+def test_every_exercise_of_the_tutorials_has_its_place(
+    found: dict[str, list[dict[str, object]]],
+) -> None:
+    """Checkers are put next to the first visible block that calls them."""
+    placed = {
+        name
+        for blocks in found.values()
+        for block in blocks
+        if block["shown"]
+        for name in re.findall(r'^check\(\s*"([\w-]+)"', str(block["code"]), re.MULTILINE)
+    }
+    assert placed == set(EXERCISES)

@@ -17,7 +17,7 @@ from tools.dev.console import ROOT, DevError, must, run, say, step
 from tools.dev.fingerprint import Stamp, fingerprint
 from tools.dev.lock import alone
 from tools.dev.venv import PYPROJECT, PYTHON
-from tools.labs.runtime import PYODIDE
+from tools.labs.runtime import CHARTS, PYODIDE
 from tools.pages import RESTS_ON
 from tools.preview import npm
 
@@ -122,7 +122,7 @@ def sources() -> list[Path]:
 
 def browser_files(program: Path | None) -> list[str]:
     """Fetch what browsers run; before anything is rendered, say what is missing without npm."""
-    wanted: dict[str, npm.Packages] = {"lab pages will be text only": PYODIDE}
+    wanted: dict[str, npm.Packages] = {"lab pages will be text only": {**PYODIDE, **CHARTS}}
     if not program:
         wanted["the preview will look plain"] = npm.PACKAGES
     missing: dict[str, str] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tools.labs.forms import write_forms
 from tools.labs.runtime import build
 
 
@@ -11,7 +12,9 @@ def main() -> None:
     """Run the command line."""
     root = Path()
     (wheel,) = (root / "dist").glob("*.whl")
-    manifest = build(root / "docs/labs/runtime", wheel, root / "build/npm")
+    runtime = root / "docs/labs/runtime"
+    manifest = build(runtime, wheel, root / "build/npm")
+    write_forms(root, runtime)
     if manifest["missing"]:
         print(f"    The lab pages will not run in this build: {manifest['missing']}")
 

@@ -5,6 +5,7 @@ The package itself is not in it: the page takes the same wheel that the site off
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import zipfile
@@ -26,6 +27,17 @@ PYODIDE = {
             "python_stdlib.zip",
         ),
     )
+}
+# The charts of explorers. Plot takes D3 from the page.
+CHARTS = {
+    ("d3", "7.9.0"): (
+        "e1U46jVP+w7Iut8Jt8ri1YsPOvFpg46k+K8TpCb0P+zjCkjkPnV7WzfDJzMHy1LnA+wj5pLT1wjO901gLXeEhA==",
+        ("dist/d3.min.js", "LICENSE"),
+    ),
+    ("@observablehq/plot", "0.6.17"): (
+        "/qaXP/7mc4MUS0s4cPPFASDRjtsWp85/TbfsciqDgU1HwYixbSbbytNuInD8AcTYC3xaxACgVX06agdfQy9W+g==",
+        ("dist/plot.umd.min.js", "LICENSE"),
+    ),
 }
 # Without NumPy, matplotlib and PyYAML, which no lab needs.
 REQUIREMENTS = ("pint", "flexcache", "flexparser", "platformdirs", "typing_extensions")
@@ -50,10 +62,27 @@ def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
         # The page shows how much of this it has loaded.
         sizes = {path.name: path.stat().st_size for path in [*folder.iterdir(), wheel]}
         ((_, version),) = PYODIDE
+        build = hashlib.sha256(b"".join(_digest(folder / n, wheel) for n in sorted(sizes)))
         manifest |= {"archive": ARCHIVE, "files": sizes, "pyodide": version}
+        manifest["build"] = build.hexdigest()[:16]
+        _charts(folder, cache)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     return manifest
+
+
+def _digest(path: Path, wheel: Path) -> bytes:
+    return hashlib.sha256((wheel if path.name == wheel.name else path).read_bytes()).digest()
+
+
+def _charts(folder: Path, cache: Path) -> None:
+    """Copy the chart library, each file with its license, which has to go with it."""
+    for package, (sha512, members) in CHARTS.items():
+        files = npm.files(cache, {package: (sha512, members)})
+        short = package[0].rpartition("/")[2]
+        for source in files:
+            name = f"{short}.LICENSE.txt" if source.name == "LICENSE" else source.name
+            shutil.copyfile(source, folder / name)
 
 
 def _bundle(target: Path) -> None:

@@ -61,7 +61,8 @@ def _download(name: str, version: str) -> bytes:
     if npm:
         done = subprocess.run([npm, "config", "get", "registry"], capture_output=True, check=False)
         registry = done.stdout.decode().strip() or registry
-    url = f"{registry.rstrip('/')}/{name}/-/{name}-{version}.tgz"
+    scopeless = name.rpartition("/")[2]
+    url = f"{registry.rstrip('/')}/{name}/-/{scopeless}-{version}.tgz"
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             return bytes(answer.read())

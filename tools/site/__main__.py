@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def main() -> int:
     for entry in found:
         head.write(entry, project, options.folder, base)
     lists.write(found, project, options.folder, base)
+    # A service worker controls only pages below its own address.
+    shutil.copyfile(project.root / "docs/assets/offline.js", options.folder / "offline.js")
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0

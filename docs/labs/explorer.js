@@ -1,0 +1,273 @@
+// Figures that a reader can change. The static figure stays until a control is touched; then the package
+// itself, in a worker, computes what is drawn in its place.
+import { make, table } from "./dom.js";
+import { chart, load, numbers } from "./plot.js";
+import { findRuntime, loading, megabytes, python, size } from "./python.js";
+
+const SILENCE = 900;
+let count = 0;
+
+// Address: #name?control=value&control=value
+const MARK = /^#([\w-]+)\?(.*)$/;
+const linked = (name) => {
+  const found = MARK.exec(location.hash);
+  return found && found[1] === name ? new URLSearchParams(found[2]) : null;
+};
+
+const words = (item, value) => (item.kind === "choice" ? item.options.find(([one]) => one === value)[1]
+  : `${value.toLocaleString("en-US")}${item.unit ? ` ${item.unit}` : ""}`);
+const choices = (item) => (item.kind === "choice" ? item.options.map(([value]) => value) : item.values);
+
+const control = (item, id, change) => {
+  const label = make("label", { for: id }, item.label);
+  if (item.kind === "text") {
+    const input = make("textarea", { id, rows: 8, spellcheck: "false", autocomplete: "off" });
+    input.addEventListener("input", () => change(input.value));
+    return { node: make("div", { class: "mls-control mls-wide" }, label, input), set: (value) => { if (input.value !== value) input.value = value; } };
+  }
+  if (item.kind === "choice") {
+    const input = make("select", { id }, ...item.options.map(([value, text]) => make("option", { value }, text)));
+    input.addEventListener("change", () => change(input.value));
+    return { node: make("div", { class: "mls-control" }, label, input), set: (value) => { input.value = value; } };
+  }
+  const input = make("input", { id, type: "range", min: 0, max: item.values.length - 1, step: 1 });
+  const output = make("output", { for: id });
+  const say = (value) => {
+    output.textContent = words(item, value);
+    input.setAttribute("aria-valuetext", words(item, value));
+  };
+  input.addEventListener("input", () => {
+    say(item.values[Number(input.value)]);
+    change(item.values[Number(input.value)]);
+  });
+  return {
+    node: make("div", { class: "mls-control" }, label, output, input),
+    set: (value) => {
+      input.value = item.values.indexOf(value);
+      say(value);
+    },
+  };
+};
+
+// One step of a derivation, or one input, with its source as a link.
+const source = (text, address) => {
+  if (!text) return null;
+  return make("span", { class: "mls-hint" }, " Source: ", address ? make("a", { href: address }, text) : text);
+};
+const cited = (text, addresses) => {
+  if (!text) return null;
+  const parts = addresses.flatMap((address) => {
+    const [before, ...after] = text.split(address);
+    text = after.join(address);
+    return [before, make("a", { href: address }, address.replace(/^https?:\/\//, ""))];
+  });
+  return make("p", { class: "mls-hint" }, ...parts, text);
+};
+const derived = ({ label, steps, inputs }) => [
+  make("p", { class: "mls-derived-title" }, make("strong", {}, `How "${label}" is computed`)),
+  make("ol", {}, ...steps.map((step) => make("li", {},
+    make("code", {}, `${step.name} = ${step.equation}`),
+    make("code", {}, `= ${step.numbers}`),
+    make("code", {}, `= ${step.value}`),
+    step.omitted ? make("p", { class: "mls-hint" }, `Left out, since ${step.omitted}`) : null,
+    step.meaning ? make("p", {}, step.meaning) : null,
+    cited(step.source, step.addresses)))),
+  inputs.length ? make("p", {}, make("strong", {}, "Numbers that go in")) : null,
+  make("ul", {}, ...inputs.map((item) => make("li", {},
+    make("code", {}, `${item.from} = ${item.value}`), item.estimated ? " (an estimate)" : null,
+    source(item.source, item.address)))),
+];
+
+const start = (box, name, { title, controls }) => {
+  const prefix = `explore-${(count += 1)}`;
+  const given = Object.fromEntries(controls.map((item) => [item.id, item.value]));
+  let state = { ...given };
+  let [busy, again, told, shown] = [false, false, 0, null];
+  let open = null; // which number's derivation is open
+
+  // Of the static part, the figure gives way; the code that drew it stays.
+  const still = make("div", { class: "mls-still" }, ...box.childNodes);
+  const outputs = still.querySelectorAll(".cell-output, .quarto-float");
+  const hide = (hidden) => !box.matches(".mls-keep") && (outputs.length ? outputs : [still]).forEach((one) => { one.hidden = hidden; });
+  const charts = make("div", { class: "mls-charts" });
+  const sentence = make("p", { class: "mls-sentence" });
+  const readings = make("dl", { class: "mls-readings" });
+  const panel = make("div", { class: "mls-derived", id: `${prefix}-derived`, role: "region", tabindex: -1, hidden: true });
+  const data = make("details", { class: "mls-data" }, make("summary", {}, "Show the numbers as a table"));
+  const live = make("div", { class: "mls-live", hidden: true }, charts, sentence, data, readings, panel);
+  const heard = make("p", { class: "visually-hidden", role: "status" });
+  const notice = make("p", { class: "mls-bad", role: "alert", hidden: true });
+  const wait = make("div");
+  const hint = make("p", { class: "mls-hint" });
+  const reset = make("button", { type: "button", class: "mls-button", hidden: true }, "Start over");
+  const form = make("form", { class: "mls-explore", "aria-label": title },
+    make("p", { class: "mls-explore-title" }, title), make("div", { class: "mls-explore-controls" }), notice, wait, make("div", { class: "mls-explore-foot" }, hint, reset), heard);
+  form.addEventListener("submit", (event) => event.preventDefault());
+
+  const made = controls.map((item, i) => control(item, `${prefix}-${i}`, (value) => {
+    state = { ...state, [item.id]: value };
+    keep();
+    refresh();
+  }));
+  form.querySelector(".mls-explore-controls").append(...made.map((one) => one.node));
+  const set = () => controls.forEach((item, i) => made[i].set(state[item.id]));
+
+  const keep = () => {
+    const changed = controls.filter((item) => item.kind !== "text" && state[item.id] !== item.value);
+    const text = new URLSearchParams(changed.map((item) => [item.id, state[item.id]]));
+    history.replaceState(history.state, "", `#${name}?${text}`);
+  };
+
+  const say = (text) => {
+    notice.textContent = text;
+    notice.hidden = !text;
+  };
+
+  const refresh = async () => {
+    again = true;
+    if (busy) return;
+    busy = true;
+    box.dataset.state = "answering";
+    try {
+      const { ask, Plot } = await ready();
+      while (again) {
+        again = false;
+        const asked = state;
+        const begin = performance.now();
+        const answer = await ask("explore", { name, state: asked });
+        if (again) continue;
+        if (answer.refused ?? answer.needs) {
+          say(answer.refused ?? `This needs ${answer.needs}.`);
+          live.classList.add("mls-stale");
+        } else {
+          say("");
+          draw(Plot, answer.value, asked);
+        }
+        box.dataset.milliseconds = (performance.now() - begin).toFixed(1);
+        if (open !== null && !answer.refused) await derive(open);
+      }
+      box.dataset.state = "running";
+    } catch (error) {
+      box.dataset.state = "failed";
+      say(`This did not work: ${error.message}. Change a control to try again.`);
+    }
+    busy = false;
+  };
+
+  const ready = async () => {
+    if (shown) return shown;
+    const progress = loading("the explorer");
+    wait.replaceChildren(progress.node);
+    try {
+      const [{ ask }, Plot] = await Promise.all([python(progress.hear), load()]);
+      shown = { ask, Plot };
+    } finally {
+      wait.replaceChildren();
+    }
+    hint.textContent = "Click a number to see how it is computed. The address of this page holds your setting.";
+    reset.hidden = false;
+    return shown;
+  };
+
+  const draw = (Plot, view, asked) => {
+    box.dataset.shown = JSON.stringify({ state: asked, view });
+    live.hidden = false;
+    live.classList.remove("mls-stale");
+    hide(true);
+    sentence.textContent = view.sentence;
+    sentence.dataset.tone = view.tone;
+    charts.replaceChildren(...view.charts.map((block) => chart(Plot, block, view.sentence)));
+    const opened = data.open;
+    data.replaceChildren(data.firstElementChild, ...(opened ? view.charts.map((block) => table(numbers(block))) : []));
+    data.ontoggle = () => data.open && data.childElementCount === 1 && data.append(...view.charts.map((block) => table(numbers(block))));
+    // Buttons stay while their labels do, so that the focus stays where it is.
+    const labels = view.readings.map((item) => item.label).join("|");
+    if (readings.dataset.labels !== labels) {
+      readings.dataset.labels = labels;
+      readings.replaceChildren(...view.readings.map(reading));
+      close();
+    }
+    view.readings.forEach((item, i) => {
+      const place = readings.children[i].lastElementChild;
+      (place.firstElementChild ?? place).textContent = item.text;
+    });
+    clearTimeout(told);
+    told = setTimeout(() => { heard.textContent = view.sentence; }, SILENCE);
+  };
+
+  const reading = (item, i) => {
+    if (!item.derived) return make("div", {}, make("dt", {}, item.label), make("dd", {}));
+    const button = make("button", { type: "button", class: "mls-figure", "aria-expanded": "false", "aria-controls": panel.id, "aria-label": `${item.label}, ${item.text}: show how it is computed` });
+    button.addEventListener("click", () => (open === i ? close() : derive(i, true)));
+    return make("div", {}, make("dt", {}, item.label), make("dd", {}, button));
+  };
+
+  const buttons = () => [...readings.children].map((one) => one.querySelector("button"));
+  const close = () => {
+    open = null;
+    panel.hidden = true;
+    buttons().forEach((button) => button?.setAttribute("aria-expanded", "false"));
+  };
+  const derive = async (i, focus) => {
+    const answer = await shown.ask("derive", { name, state, index: i });
+    if (!answer.value) return say(answer.refused ?? `This needs ${answer.needs}.`);
+    open = i;
+    panel.hidden = false;
+    panel.setAttribute("aria-label", `Derivation of ${answer.value.label}: ${title}`);
+    panel.replaceChildren(...derived(answer.value).filter(Boolean));
+    buttons().forEach((button, at) => button?.setAttribute("aria-expanded", `${at === i}`));
+    return focus && panel.focus({ preventScroll: true });
+  };
+  panel.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || open === null) return;
+    const button = buttons()[open];
+    close();
+    button.focus();
+  });
+
+  reset.addEventListener("click", () => {
+    state = { ...given };
+    set();
+    say("");
+    close();
+    live.hidden = true;
+    hide(false);
+    history.replaceState(history.state, "", location.pathname + location.search);
+    made[0].node.querySelector("input, select, textarea").focus();
+    reset.hidden = true;
+    shown && (hint.textContent = "");
+  });
+
+  // A link that somebody shared: what it does not name, or names wrongly, stays as it is.
+  const arrive = () => {
+    const found = linked(name);
+    if (!found) return;
+    const wrong = [];
+    found.forEach((text, id) => {
+      const item = controls.find((one) => one.id === id);
+      const value = item && choices(item)?.find((one) => String(one) === text);
+      if (value === undefined) wrong.push(`${id} = ${text}`);
+      else state = { ...state, [id]: value };
+    });
+    set();
+    box.scrollIntoView({ block: "start" });
+    refresh().then(() => wrong.length && say(`The link has settings that do not exist here: ${wrong.join(", ")}.`));
+  };
+
+  set();
+  box.replaceChildren(still, live, form);
+  findRuntime().then((manifest) => {
+    if (!shown) hint.textContent = manifest.missing ?? `The first change loads Python and the package, ${megabytes(size(manifest))} MB, once.`;
+    if (manifest.missing) form.querySelectorAll("input, select, textarea").forEach((one) => { one.disabled = true; });
+  }).catch(() => {});
+  addEventListener("hashchange", arrive);
+  box.dataset.state = "waiting";
+  arrive();
+};
+
+export const explorers = async (boxes) => {
+  const answer = await fetch(new URL("runtime/explorers.json", import.meta.url));
+  if (!answer.ok) return; // the static figures stay
+  const declared = await answer.json();
+  boxes.forEach((box) => declared[box.dataset.name] && start(box, box.dataset.name, declared[box.dataset.name]));
+};

@@ -1,0 +1,110 @@
+// The package in the reader's browser: what it takes to start it, and one worker for the page.
+import { make } from "./dom.js";
+
+// Every question to the worker gets one answer.
+export const open = () => {
+  const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+  const waiting = new Map();
+  let count = 0;
+  const end = (text) => {
+    waiting.forEach(({ answer }) => answer({ broken: text }));
+    waiting.clear();
+  };
+  worker.onmessage = ({ data }) => {
+    if (data.progress) return waiting.forEach(({ hear }) => hear?.(data.progress));
+    waiting.get(data.id)?.answer(data);
+    return waiting.delete(data.id);
+  };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    end(event.message || "the browser could not start it");
+  };
+  return {
+    ask: (question, details, hear) => new Promise((answer) => {
+      waiting.set((count += 1), { answer, hear });
+      worker.postMessage({ id: count, question, ...details });
+    }),
+    close: () => worker.terminate(),
+  };
+};
+
+export const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+// A bar with bytes for the eye; for screen readers, the quarters and the steps that follow.
+export const loading = (what) => {
+  const meter = make("progress", { max: 1, value: 0, "aria-label": `Loading ${what}` });
+  const words = make("p", { class: "mls-bytes" }, "Connecting.");
+  const spoken = make("p", { class: "visually-hidden", role: "status" }, `Loading ${what}.`);
+  let quarter = 0;
+  return {
+    node: make("div", { class: "mls-loading" }, meter, words, spoken),
+    hear: ({ loaded, total, text }) => {
+      if (text) {
+        meter.removeAttribute("value");
+        words.textContent = spoken.textContent = text;
+        return;
+      }
+      meter.value = loaded / total;
+      words.textContent = `${megabytes(loaded)} of ${megabytes(total)} MB`;
+      if (Math.floor(4 * meter.value) <= quarter) return;
+      quarter = Math.floor(4 * meter.value);
+      spoken.textContent = `${25 * quarter}% of ${megabytes(total)} MB loaded.`;
+    },
+  };
+};
+
+// The build says whether it includes Python for the browser.
+export const findRuntime = async () => {
+  const answer = await fetch(new URL("runtime/manifest.json", import.meta.url));
+  if (!answer.ok) throw new Error(`runtime/manifest.json: the server answered ${answer.status}`);
+  return answer.json();
+};
+
+// From the first start on, a service worker at the root of the site keeps what the reader opens.
+const PATIENCE = 2000; // milliseconds; without it everything works except without a network
+export const keepOffline = async () => {
+  const { serviceWorker } = navigator;
+  if (!serviceWorker || serviceWorker.controller) return;
+  const keeping = async () => {
+    const made = await serviceWorker.register(new URL("../../offline.js", import.meta.url));
+    if (!made) return;
+    const { active } = await serviceWorker.ready;
+    const opened = performance.getEntriesByType("resource").map(({ name }) => name);
+    active.postMessage({ keep: [location.href.split("#")[0], ...opened.filter((name) => name.startsWith(location.origin))] });
+  };
+  await Promise.race([keeping().catch(() => {}), new Promise((over) => { setTimeout(over, PATIENCE); })]);
+};
+
+export const size = ({ files }) => Object.values(files).reduce((sum, bytes) => sum + bytes, 0);
+
+// Explorers, blocks of code and exercises of a page share one worker. A start that failed may be tried again.
+let started = null;
+const listeners = new Set();
+export const python = (hear) => {
+  listeners.add(hear);
+  started ??= begin((progress) => listeners.forEach((one) => one(progress))).catch((error) => {
+    started = null;
+    throw error;
+  }).finally(() => listeners.clear());
+  return started;
+};
+
+const begin = async (hear) => {
+  const manifest = await findRuntime();
+  if (manifest.missing) throw new Error(manifest.missing);
+  await keepOffline();
+  const worker = open();
+  const ready = await worker.ask("start", { name: null, manifest }, hear);
+  if (ready.broken) {
+    worker.close();
+    throw new Error(ready.broken);
+  }
+  return {
+    // Resolves to `value`, `refused` or `needs`; rejects when the program itself fails.
+    ask: async (about, details) => {
+      const { id, broken, ...answer } = await worker.ask("ask", { about, details });
+      if (broken) throw new Error(broken);
+      return answer;
+    },
+  };
+};

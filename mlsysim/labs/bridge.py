@@ -1,0 +1,193 @@
+"""What a page in a reader's browser asks of the package: text in, text out.
+
+The worker of a page runs this module in Pyodide. Every question is a name and a JSON object of
+arguments. The answer is a JSON object with a ``value``, or with the words in which the package
+``refused``.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import io
+import json
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, NoReturn
+
+from mlsysim.core.errors import MLSysError, UnknownEntryError
+from mlsysim.labs.answers import ChoiceAsked
+from mlsysim.labs.checking import check
+from mlsysim.labs.exercises import EXERCISES
+
+__all__ = ["ask", "prepare", "run"]
+
+_FILE = "<this block>"
+# What the blocks of each page have defined so far.
+_pages: dict[str, dict[str, Any]] = {}
+
+
+def ask(question: str, text: str) -> str:
+    """Answer one question.
+
+    Parameters
+    ----------
+    question
+        One of `QUESTIONS`.
+    text
+        Its arguments as a JSON object.
+
+    Returns
+    -------
+    str
+        A JSON object: ``value``, ``refused`` if the package refuses the arguments, or ``needs``
+        with the name of a package that is not there.
+    """
+    if question not in QUESTIONS:
+        raise UnknownEntryError.build(question, "question", QUESTIONS)
+    try:
+        value = QUESTIONS[question](**json.loads(text))
+    except MLSysError as error:
+        return json.dumps({"refused": str(error)})
+    except ModuleNotFoundError as error:
+        return json.dumps({"needs": error.name})
+    return json.dumps({"value": value}, allow_nan=False)
+
+
+def prepare(lab: str) -> None:
+    """Answer each prediction once, so that the numbers in its explanation are already computed."""
+    view = import_module(f"mlsysim.labs.{lab}").view
+    state: dict[str, Any] = {}
+    while True:
+        asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
+        new = [block for block in asked if block["locks"] and block["selected"] is None]
+        if not new:
+            return
+        state |= {block["id"]: block["options"][0]["value"] for block in new}
+
+
+class _Missing:
+    """Stands for a name whose package is not there; using it says which package that is."""
+
+    def __init__(self, package: str) -> None:
+        self.__package = package
+
+    def _refuse(self, *given: Any, **named: Any) -> NoReturn:
+        raise ModuleNotFoundError(f"{self.__package} is not here", name=self.__package)
+
+    __getattr__ = __call__ = __getitem__ = __iter__ = _refuse
+
+
+def run(page: str, code: str) -> dict[str, Any]:
+    """Run a block of code after the others of its page.
+
+    An import of a package that is not there is no error: the block may use other names only.
+
+    Parameters
+    ----------
+    page
+        The page; its blocks share their names.
+    code
+        The block. The value of a last expression is shown, unless a semicolon follows it.
+
+    Returns
+    -------
+    dict
+        ``output`` as text, ``error`` with the last line of a traceback, and ``needs`` with the
+        name of a package that was used and is not there.
+    """
+    names = _pages.setdefault(page, {"__name__": "__main__"})
+    said, error, needs = io.StringIO(), "", ""
+    with contextlib.redirect_stdout(said):
+        try:
+            _execute(ast.parse(code, _FILE), names, shows=not code.rstrip().endswith(";"))
+        except ModuleNotFoundError as fault:
+            needs = (fault.name or "a package").partition(".")[0]
+        except Exception as fault:
+            error = _words(fault)
+    return {"output": said.getvalue(), "error": error, "needs": needs}
+
+
+def _execute(tree: ast.Module, names: dict[str, Any], *, shows: bool) -> None:
+    *body, last = [*tree.body, None]
+    if body and isinstance(body[-1], ast.Expr) and shows:
+        last = body.pop()
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            _import(statement, names)
+        else:
+            exec(compile(ast.Module([statement], []), _FILE, "exec"), names)
+    if isinstance(last, ast.Expr):
+        value = eval(compile(ast.Expression(last.value), _FILE, "eval"), names)
+        if value is not None:
+            sys.stdout.write(f"{value if hasattr(value, '_repr_markdown_') else repr(value)}\n")
+
+
+def _import(statement: ast.Import | ast.ImportFrom, names: dict[str, Any]) -> None:
+    """Import each name alone, so that one that is missing does not take the others with it."""
+    for alias in statement.names:
+        single = copy.copy(statement)
+        single.names = [alias]
+        try:
+            exec(compile(ast.Module([single], []), _FILE, "exec"), names)
+        except ModuleNotFoundError as fault:
+            bound = alias.asname or alias.name.partition(".")[0]
+            names[bound] = _Missing(fault.name or alias.name)
+
+
+def _words(fault: Exception) -> str:
+    """Return an error's name and message, and the line of the block that raised it."""
+    lines = [
+        line.lineno for line in traceback.extract_tb(fault.__traceback__) if line.filename == _FILE
+    ]
+    if isinstance(fault, SyntaxError) and fault.filename == _FILE:
+        lines, fault = [fault.lineno], SyntaxError(fault.msg)
+    where = f"line {lines[-1]}: " if lines else ""
+    return f"{where}{type(fault).__name__}: {fault}"
+
+
+def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge what a reader typed, or chose by its position, for the parts of an exercise."""
+    parts = EXERCISES[name].parts if name in EXERCISES else {}
+    given = {}
+    for part, text in answers.items():
+        asked = parts.get(part)
+        given[part] = text
+        if isinstance(asked, ChoiceAsked) and type(text) is int:
+            given[part] = asked.options[text]
+    verdict = check(name, **given)
+    return {"right": verdict.right, "hint": verdict.hint}
+
+
+def _explore(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    from mlsysim.labs.explorers import view
+
+    return view(name, state)
+
+
+def _derive(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
+    from mlsysim.labs.explorers import derivation
+
+    return derivation(name, state, index)
+
+
+def _lab(lab: str, state: Mapping[str, Any]) -> Any:
+    return import_module(f"mlsysim.labs.{lab}").view(state)
+
+
+def _restore(lab: str, text: str) -> Any:
+    return import_module(f"mlsysim.labs.{lab}").restore(text)
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "view": _lab,
+    "restore": _restore,
+    "explore": _explore,
+    "derive": _derive,
+    "run": run,
+    "check": _check,
+}
+"""What can be asked, and the arguments of each."""

@@ -1,0 +1,171 @@
+"""Explorers: figures that a reader can change, each declared once.
+
+An explorer has controls and a function from their values to numbers, charts and a sentence. A page
+builds its form from `declarations`, and asks `view` for what to draw and `derivation` for how a
+number came about. No explorer needs NumPy, so all of them run in a reader's browser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.derivation import Input, Step, value_text
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.labs.explorers.declare import Explorer
+from mlsysim.labs.explorers.devices import ROOFLINE, WHICH_GPU
+from mlsysim.labs.explorers.imported import IMPORT
+from mlsysim.labs.explorers.running import CARBON
+from mlsysim.labs.explorers.serving import COST, KV_WALL, LATENCY
+from mlsysim.labs.explorers.training import ADVICE, CHECKPOINT, MEMORY, PIPELINE, RING, SPLIT
+
+__all__ = ["EXPLORERS", "declarations", "derivation", "view"]
+
+EXPLORERS: dict[str, Explorer] = {
+    one.name: one
+    for one in (
+        ROOFLINE,
+        KV_WALL,
+        LATENCY,
+        RING,
+        PIPELINE,
+        MEMORY,
+        SPLIT,
+        CHECKPOINT,
+        CARBON,
+        COST,
+        WHICH_GPU,
+        ADVICE,
+        IMPORT,
+    )
+}
+"""Every explorer by its name."""
+
+
+def declarations() -> dict[str, Any]:
+    """Return the titles and controls of all explorers, from which a page builds its forms."""
+    return {name: one.declaration() for name, one in EXPLORERS.items()}
+
+
+def _explorer(name: str) -> Explorer:
+    if name not in EXPLORERS:
+        raise UnknownEntryError.build(name, "explorer", EXPLORERS)
+    return EXPLORERS[name]
+
+
+def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an explorer shows, as plain data.
+
+    Parameters
+    ----------
+    name
+        Name of the explorer.
+    state
+        Values of its controls by name; the others have their first value.
+
+    Returns
+    -------
+    dict
+        ``sentence``, ``tone``, ``readings`` and ``charts``.
+
+    Raises
+    ------
+    UnknownEntryError
+        If there is no such explorer or control.
+    ConfigError
+        If a value is out of range, or the package refuses the setting.
+
+    Examples
+    --------
+    >>> from mlsysim.labs.explorers import view
+    >>> [item["text"] for item in view("kv-wall", {"context": 2048})["readings"]]
+    ['238', '0.268 GB', '16.1 GB']
+    """
+    answer = _explorer(name).solve(state)
+    return {
+        "sentence": answer.sentence,
+        "tone": answer.tone,
+        "readings": [
+            {
+                "label": item.label,
+                "text": item.text,
+                "value": item.value,
+                "derived": item.derive is not None,
+            }
+            for item in answer.readings
+        ],
+        "charts": list(answer.charts),
+    }
+
+
+def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return how one number of an explorer came about, as plain data.
+
+    Parameters
+    ----------
+    name, state
+        As for `view`.
+    index
+        Which of its readings.
+
+    Returns
+    -------
+    dict
+        ``label``, ``steps`` with the arithmetic in names and in numbers, and ``inputs`` with the
+        title and address of each source.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such reading, or it has no derivation.
+    """
+    readings = _explorer(name).solve(state).readings
+    known = type(index) is int and 0 <= index < len(readings)
+    derive = readings[index].derive if known else None
+    if derive is None:
+        derived = [str(at) for at, item in enumerate(readings) if item.derive]
+        raise ConfigError(
+            f"index = {shown(index)} is not a number with a derivation: give one of "
+            f"{', '.join(derived)}",
+            argument="index",
+        )
+    found = derive()
+    names: dict[int, str] = {}
+    for step in found.steps:
+        for asked, part in step.parents.items():
+            names.setdefault(id(part), asked)
+    return {
+        "label": readings[index].label,
+        "steps": [_step(step, names.get(id(step), step.name)) for step in found.steps],
+        "inputs": [_input(item) for item in found.inputs],
+    }
+
+
+_ADDRESS = re.compile(r"https?://[^\s,;]+[^\s,;.]")
+
+
+def _step(step: Step, name: str) -> dict[str, Any]:
+    cited = step.formula.documentation.references if step.formula else ""
+    return {
+        "name": name,
+        "value": step.value_text,
+        "meaning": step.summary,
+        "equation": step.equation_text,
+        "numbers": step.numbers_text,
+        "omitted": step.omission,
+        "source": cited,
+        "addresses": _ADDRESS.findall(cited),
+    }
+
+
+def _input(item: Input) -> dict[str, Any]:
+    source = item.source
+    return {
+        "name": item.label,
+        "value": value_text(item),
+        "estimated": item.estimated,
+        "from": item.origin,
+        "source": str(source or ""),
+        "address": source.url if source else "",
+    }

@@ -1,0 +1,98 @@
+"""Explorer of carbon: the grid, and the hours of the day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.types import GridProfile
+from mlsysim.labs.controls import Selector, Slider
+from mlsysim.labs.explorers.charts import axis, line, lines, mark, rule
+from mlsysim.labs.explorers.declare import Answer, Explorer, amount, figure, read
+from mlsysim.registry import Infra, Systems
+from mlsysim.solvers import SustainabilitySolver
+
+__all__ = ["CARBON"]
+
+HOURS = 24
+
+
+def _grids() -> dict[str, str]:
+    """Return the grids; those with a profile of the day come first."""
+    rows = {n: getattr(Infra, n) for n in dir(Infra) if not n.startswith("_")}
+    grids = {n: row for n, row in rows.items() if isinstance(row, GridProfile)}
+    order = sorted(grids, key=lambda n: (not grids[n].hourly, grids[n].name))
+    return {n: grids[n].name + (" (by hour)" if grids[n].hourly else "") for n in order}
+
+
+def _carbon(s: Mapping[str, Any]) -> Answer:
+    grid = getattr(Infra, s["grid"])
+
+    def solve(place: GridProfile) -> Any:
+        return SustainabilitySolver.solve(
+            fleet=Systems.Clusters.Research_256,
+            duration_days=1,
+            datacenter=place,
+            utilization=s["load"] / 100,
+        )
+
+    length = s["hours"]
+    timed = bool(grid.hourly) and length < HOURS
+    stop = (s["start"] + length) % HOURS or HOURS
+    place = grid.during(s["start"], stop) if timed else grid
+    result = solve(place)
+    intensity = amount(place.carbon_intensity, "g/kWh")
+    mean = amount(grid.carbon_intensity, "g/kWh")
+    when = f"from {s['start']}:00 for {length} hours a day" if timed else "at all hours"
+    series = (
+        [
+            line(
+                "this grid",
+                [
+                    (h, amount(grid.during(h, h + 1).carbon_intensity, "g/kWh"))
+                    for h in range(HOURS)
+                ],
+            )
+        ]
+        if grid.hourly
+        else [line("this grid, on average", [(0, mean), (HOURS - 1, mean)])]
+    )
+    note = (
+        "" if grid.hourly or length == HOURS else " No profile of the day is known for this grid."
+    )
+    return Answer(
+        f"256 H100 for a day's worth of work on the grid {grid.name}, {when}: "
+        f"{figure(amount(result.carbon_footprint, 'kg'))} kg of CO2 equivalent from electricity, "
+        f"at {figure(intensity)} g/kWh.{note}",
+        (
+            read("Carbon of the electricity", result, "carbon_footprint", "kg"),
+            read("Carbon of the hardware", result, "embodied_carbon", "kg"),
+            read("Energy", result, "total_energy", "kWh"),
+            read("Carbon intensity", result, "carbon_intensity", "g/kWh"),
+        ),
+        (
+            lines(
+                axis("Hour of the day"),
+                axis("Carbon intensity (g/kWh)", zero=True),
+                series,
+                marks=[mark(s["start"], series[0]["points"][s["start"]][1], "start")]
+                if timed
+                else (),
+                rules=[rule(intensity, "this run")],
+            ),
+        ),
+    )
+
+
+CARBON = Explorer(
+    "carbon",
+    "Move the run to another grid or hour",
+    (
+        Selector("grid", "Grid", _grids(), "California"),
+        Slider("start", "First hour", tuple(range(HOURS)), 0, "h"),
+        Slider("hours", "Hours per day", (1, 2, 4, 8, 12, 24), 24, "h"),
+        Slider("load", "Load of the GPUs", tuple(range(0, 101, 10)), 100, "%"),
+    ),
+    _carbon,
+)
+"""Carbon of a day's work, by the grid and the hours in which it runs."""

@@ -1,0 +1,254 @@
+"""Explorers of serving: the KV wall, latency against throughput, and the cost of a token."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mlsysim.core.types import TransformerModel
+from mlsysim.core.units import Q_
+from mlsysim.labs.controls import Selector, Slider
+from mlsysim.labs.explorers.charts import axis, line, lines, mark
+from mlsysim.labs.explorers.declare import Answer, Explorer, amount, figure, options, read
+from mlsysim.labs.explorers.devices import device_control
+from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.scenario.systems import standalone_fleet
+from mlsysim.solvers import EconomicsSolver, ServingSolver
+
+__all__ = ["COST", "KV_WALL", "LATENCY"]
+
+CONTEXTS = (512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072)
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+CACHED = ("Llama2_7B", "Llama3_8B", "Qwen3_14B", "Gemma3_12B", "DeepSeek_V2_Lite", "Mistral_7B")
+FORMATS = {"bf16": "bf16", "fp8": "fp8"}
+_GPUS = ("A100", "H100", "H200", "B200", "MI300X")
+_TEXTBOOK = 0.5
+
+AS_PUBLISHED, ONE_EACH, ONE = "own", "mha", "mqa"
+HEADS = {
+    AS_PUBLISHED: "as published",
+    ONE_EACH: "one for each query head",
+    ONE: "one for all query heads",
+}
+
+
+def with_heads(model: TransformerModel, heads: str) -> TransformerModel:
+    """Return the model with another number of key-value heads; its matrices change as well."""
+    if heads == AS_PUBLISHED or model.kv_heads is None:
+        return model
+    number = model.heads if heads == ONE_EACH else 1
+    added = 2 * model.layers * model.hidden_dim * (number - model.kv_heads) * model.head_dim
+    return dataclasses.replace(
+        model, kv_heads=number, parameters=model.parameters + Q_(added, "param")
+    )
+
+
+def _kv_wall(s: Mapping[str, Any]) -> Answer:
+    device = getattr(Hardware, s["device"])
+    published = getattr(Models, s["model"])
+    model = with_heads(published, s["heads"])
+
+    def solve(network: TransformerModel, context: int, kv_format: str) -> Any:
+        return ServingSolver.solve(
+            model=network,
+            hardware=device,
+            seq_len=context,
+            precision="bf16",
+            kv_precision=kv_format,
+            efficiency=_TEXTBOOK,
+        )
+
+    def wall(network: TransformerModel, kv_format: str) -> Iterator[tuple[float, float]]:
+        for context in CONTEXTS:
+            most = solve(network, context, kv_format).max_batch_size
+            if most:  # the scale is logarithmic
+                yield context, most
+
+    result = solve(model, s["context"], s["kv"])
+    most = result.max_batch_size
+    own = list(wall(model, s["kv"]))
+    other = "fp8" if s["kv"] == "bf16" else "bf16"
+    series = [line("this setting", own)]
+    series.append(line(f"cache in {other}", wall(model, other), dashed=True))
+    return Answer(
+        f"{model.name} on {device.name}: with {s['context']:,} tokens each, "
+        f"{'at most ' + format(most, ',') if most else 'no'} user{'' if most == 1 else 's'} fit"
+        f"{'s' if most == 1 else ''}. The weights take "
+        f"{figure(amount(result.model_weights_size, 'GB'))} GB of "
+        f"{figure(amount(result.memory_capacity, 'GB'))} GB.",
+        (
+            read("Most users", result, "max_batch_size"),
+            read("Cache of one user", result, "kv_cache_size", "GB"),
+            read("Weights", result, "model_weights_size", "GB"),
+        ),
+        (
+            lines(
+                axis("Tokens of each user", log=True),
+                axis("Most users", log=True),
+                series,
+                marks=[mark(s["context"], most, f"{most:,} users")] if most else (),
+            ),
+        ),
+        "plain" if most else "bad",
+    )
+
+
+KV_WALL = Explorer(
+    "kv-wall",
+    "Push the wall",
+    (
+        Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
+        device_control("H100", _GPUS),
+        Slider("context", "Tokens of each user", CONTEXTS, 8192),
+        Selector("heads", "Key-value heads", HEADS, AS_PUBLISHED),
+        Selector("kv", "Format of the cache", FORMATS, "bf16"),
+    ),
+    _kv_wall,
+)
+"""How many users fit, by the length of their texts."""
+
+
+def _latency(s: Mapping[str, Any]) -> Answer:
+    device, model = getattr(Hardware, s["device"]), getattr(Models, s["model"])
+
+    def solve(batch: int) -> Any:
+        return ServingSolver.solve(
+            model=model,
+            hardware=device,
+            batch_size=batch,
+            seq_len=s["context"],
+            output_len=256,
+            precision="bf16",
+            efficiency=_TEXTBOOK,
+        )
+
+    result = solve(s["batch"])
+    most = result.max_batch_size
+    sizes = sorted({*(size for size in BATCHES if size <= most), *([most] if most else [])})
+    points = [_point(solve(size)) for size in sizes]
+    fits = result.feasible
+    what = f"{model.name} on {device.name} with {s['batch']:,} users of {s['context']:,} tokens"
+    return Answer(
+        f"{what}: {figure(amount(result.decode_throughput, '1/s'))} tokens per second in all, "
+        f"{figure(amount(result.itl, 'ms'))} ms between the tokens of each."
+        if fits
+        else f"{what} does not fit: at most {most:,} do.",
+        (
+            read("Time between tokens", result, "itl", "ms"),
+            read("Tokens of all users", result, "decode_throughput", "1/s", shown="tokens/s"),
+            read("Time to first token", result, "ttft", "ms"),
+            read("Most users", result, "max_batch_size"),
+        ),
+        (
+            lines(
+                axis("Time between tokens (ms)", zero=True),
+                axis("Tokens per second, all users", zero=True),
+                [line("batches that fit, in powers of two", points)],
+                marks=[mark(*_point(result), f"batch {s['batch']:,}")] if fits else (),
+            ),
+        ),
+        "plain" if fits else "bad",
+    )
+
+
+def _point(result: Any) -> tuple[float, float]:
+    return amount(result.itl, "ms"), amount(result.decode_throughput, "1/s")
+
+
+LATENCY = Explorer(
+    "latency-throughput",
+    "Trade latency for throughput",
+    (
+        Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
+        device_control("H100", _GPUS),
+        Slider("context", "Tokens of each prompt", CONTEXTS[:7], 2048),
+        Slider("batch", "Users at once", BATCHES, 16),
+    ),
+    _latency,
+)
+"""Tokens per second over the time between tokens, by the batch."""
+
+
+def _offers() -> dict[str, str]:
+    found = {}
+    for name in dir(Systems.Offers):
+        offer = getattr(Systems.Offers, name)
+        if not name.startswith("_") and amount(offer.accelerator.memory.capacity, "GB") >= 40:
+            found[name] = (
+                f"{offer.name} ({offer.commitment}, {figure(amount(offer.price, 'USD/h'))} $/h)"
+            )
+    return found
+
+
+def _cost(s: Mapping[str, Any]) -> Answer:
+    offer, model = getattr(Systems.Offers, s["offer"]), getattr(Models, s["model"])
+    fleet = standalone_fleet(offer.accelerator)
+
+    def solve(batch: int) -> tuple[Any, Any]:
+        served = ServingSolver.solve(
+            model=model,
+            hardware=offer.accelerator,
+            batch_size=batch,
+            seq_len=s["context"],
+            output_len=256,
+            precision="bf16",
+        )
+        paid = EconomicsSolver.solve(
+            fleet=fleet,
+            duration_days=1,
+            datacenter=Infra.US_Avg,
+            rental_offer=offer,
+            token_throughput=served.output_throughput,
+            unit_price=0,
+        )
+        return served, paid
+
+    def price(paid: Any) -> float:
+        return 1e6 * amount(paid.rental_cost_per_token, "USD")
+
+    served, paid = solve(s["batch"])
+    sizes = [size for size in BATCHES if size <= served.max_batch_size]
+    points = [(size, price(solve(size)[1])) for size in sizes]
+    fits = served.feasible
+    what = f"{model.name} on {offer.name}, {s['batch']:,} users of {s['context']:,} tokens"
+    return Answer(
+        f"{what}: ${figure(price(paid))} for a million tokens of answers."
+        if fits
+        else f"{what} does not fit: at most {served.max_batch_size:,} do.",
+        (
+            read(
+                "Cost of a million tokens",
+                paid,
+                "rental_cost_per_token",
+                "USD",
+                shown="$",
+                scale=1e6,
+            ),
+            read("Tokens of all users", served, "output_throughput", "1/s", shown="tokens/s"),
+            read("Time between tokens", served, "itl", "ms"),
+        ),
+        (
+            lines(
+                axis("Users at once", log=True),
+                axis("Dollars for a million tokens", log=True),
+                [line("batches that fit", points)],
+                marks=[mark(s["batch"], price(paid), f"batch {s['batch']:,}")] if fits else (),
+            ),
+        ),
+        "plain" if fits else "bad",
+    )
+
+
+COST = Explorer(
+    "cost",
+    "What does a million tokens cost?",
+    (
+        Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
+        Selector("offer", "Rented device", _offers(), "Lambda_H100"),
+        Slider("context", "Tokens of each prompt", CONTEXTS[:6], 2048),
+        Slider("batch", "Users at once", BATCHES, 16),
+    ),
+    _cost,
+)
+"""The rent of a device for a million tokens, by the batch."""

@@ -1,0 +1,239 @@
+"""Explorers, code and exercises in a real browser: the package's numbers, for every reader."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from mlsysim.core.errors import MLSysError
+from mlsysim.labs.explorers import EXPLORERS, view
+from tests.docs.browser import Visitor, tab, toggle_theme, violations
+from tests.labs.test_explorers import random_states
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.rests_on("mlsysim", "tests/labs/test_explorers.py", shared=True),
+]
+
+SERVING = "docs/tutorials/llm_serving.html"
+ROOFLINE = "docs/tutorials/hello_world.html"
+SETTINGS = 200
+# Compiling Python takes a browser seconds, and much longer on a machine that is busy.
+PATIENCE = 180_000
+BOX = ".mls-explorer[data-name={}]"
+ASK = """async ([name, states]) => {
+  const { python } = await import("/docs/labs/python.js");
+  const { ask } = await python(() => {});
+  const found = [];
+  for (const state of states) found.push(await ask("explore", { name, state }));
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def runtime(built_site: Path) -> None:
+    path = built_site / "docs/labs/runtime/manifest.json"
+    if missing := json.loads(path.read_text(encoding="utf-8"))["missing"]:
+        pytest.skip(missing)
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Any, site: str, runtime: None) -> Iterator[Visitor]:
+    """A page on which Python is started once, since that takes seconds."""
+    for visitor in tab(browser, site):
+        visitor.page.set_default_timeout(PATIENCE)
+        yield visitor
+
+
+@pytest.fixture
+def fresh(browser: Any, site: str) -> Iterator[Visitor]:
+    for visitor in tab(browser, site):
+        visitor.page.set_default_timeout(PATIENCE)
+        yield visitor
+
+
+def settled(visitor: Visitor, name: str) -> dict[str, Any]:
+    """Wait for the answer to what was done last; return what is shown."""
+    box = BOX.format(name)
+    visitor.page.wait_for_selector(f"{box}:is([data-state=running], [data-state=failed])")
+    shown = visitor.page.get_attribute(box, "data-shown")
+    assert shown, visitor.page.inner_text(f"{box} [role=alert]")
+    return dict(json.loads(shown))
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    """Equal, but for the last digits in which two machines may differ."""
+    if isinstance(ours, dict):
+        return ours.keys() == theirs.keys() and all(same(ours[key], theirs[key]) for key in ours)
+    if isinstance(ours, list):
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if isinstance(ours, float):
+        return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(ours == theirs)
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_random_settings_have_the_numbers_of_the_package(name: str, shared: Visitor) -> None:
+    if not shared.page.url.endswith(SERVING):
+        shared.open(SERVING)
+    states = list(random_states(name, SETTINGS))
+    answers = shared.page.evaluate(ASK, [name, states])
+    assert len(answers) == SETTINGS
+    for state, answer in zip(states, answers, strict=True):
+        try:
+            expected = {"value": json.loads(json.dumps(view(name, state)))}
+        except MLSysError as error:
+            expected = {"refused": str(error)}
+        assert same(expected, answer), state
+    assert sum("value" in answer for answer in answers) > SETTINGS / 4
+    assert shared.troubles == []
+
+
+def test_a_reader_with_a_keyboard(shared: Visitor, axe: str) -> None:
+    """From the still figure to a derivation, a link to share, and back to the figure."""
+    page = shared.open(SERVING)
+    box = page.locator(BOX.format("kv-wall"))
+    still = box.locator("figure img")
+    slider = box.get_by_label("Tokens of each user")
+    slider.wait_for()
+    assert still.is_visible()
+    assert "MB" in box.locator(".mls-explore-foot").inner_text()
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    shown = settled(shared, "kv-wall")
+    assert not still.is_visible()
+    assert shown == {"state": shown["state"], "view": view("kv-wall", {"context": 16_384})}
+    assert box.locator(".mls-sentence").inner_text() == shown["view"]["sentence"]
+    assert box.locator("svg[role=img]").get_attribute("aria-label") == shown["view"]["sentence"]
+    assert page.evaluate("document.activeElement.type") == "range"
+    assert page.url.endswith("#kv-wall?context=16384")
+    number = box.get_by_role("button", name="Cache of one user")
+    assert shown["view"]["readings"][1]["text"] == number.inner_text()
+    number.press("Enter")
+    panel = box.get_by_role("region", name="Derivation")
+    panel.wait_for()
+    assert number.get_attribute("aria-expanded") == "true"
+    assert panel.locator("a[href^=http]").count() > 0
+    assert "torchtune" in panel.inner_text()
+    box.get_by_text("Show the numbers as a table").click()
+    cells = box.locator("table tbody tr").count()
+    assert cells == len(shown["view"]["charts"][0]["series"][0]["points"])
+    found = violations(page, axe, ".mls-explorer")
+    page.evaluate("scrollTo(0, 0)")
+    toggle_theme(page)
+    found += violations(page, axe, ".mls-explorer")
+    before = page.viewport_size
+    page.set_viewport_size({"width": 320, "height": 800})
+    page.wait_for_timeout(200)
+    wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    page.set_viewport_size(before)
+    assert (found, wider) == ([], 0)
+    panel.press("Escape")
+    assert number.evaluate("one => one === document.activeElement")
+    box.get_by_role("button", name="Start over").click()
+    assert still.is_visible()
+    assert "#" not in page.url
+    assert shared.troubles == []
+
+
+def test_changes_are_answered_at_once(shared: Visitor) -> None:
+    """The best of a few, since other programs run as well."""
+    page = shared.open(SERVING)
+    slider = page.locator(BOX.format("kv-wall")).get_by_label("Tokens of each user")
+    times = []
+    for key in ("Home", *["ArrowRight"] * 5):
+        slider.press(key)
+        settled(shared, "kv-wall")
+        times.append(float(page.get_attribute(BOX.format("kv-wall"), "data-milliseconds") or "inf"))
+    assert min(times) < 100, times
+
+
+def test_a_shared_link_opens_as_it_was_sent(shared: Visitor) -> None:
+    page = shared.open(f"{ROOFLINE}#roofline?batch=64&precision=int8&efficiency=7")
+    shown = settled(shared, "roofline")
+    assert shown["view"] == view("roofline", {"batch": 64, "precision": "int8"})
+    box = page.locator(BOX.format("roofline"))
+    assert "efficiency = 7" in box.get_by_role("alert").inner_text()
+    assert box.get_by_role("slider", name="Batch").get_attribute("aria-valuetext") == "64"
+    box.get_by_label("Number format").select_option("fp8")
+    box.get_by_role("alert").get_by_text("'fp8' is not supported").wait_for()
+    assert parse_qs(page.url.split("?")[1]) == {"batch": ["64"], "precision": ["fp8"]}
+    assert shared.troubles == []
+
+
+def test_code_runs_and_answers_are_checked(shared: Visitor, axe: str) -> None:
+    page = shared.open(ROOFLINE)
+    place = page.locator(".cell", has_text="images per second").first
+    printed = place.locator(".cell-output-stdout pre").inner_text()
+    place.get_by_role("button", name="Run here").click()
+    result = place.locator(".mls-ran pre")
+    result.wait_for()
+    assert result.inner_text().strip() == printed.strip()
+    assert not place.locator(".cell-output-stdout").is_visible()
+    editor = place.get_by_label("Code of this block")
+    editor.fill("print(SingleNodeSolver.solve(model=model, hardware=gpu, batch_size=4).bottleneck)")
+    editor.press("Control+Enter")
+    place.locator(".mls-ran", has_text="compute").wait_for()
+    editor.fill("\n1 / 0")
+    editor.press("Control+Enter")
+    place.locator(".mls-error", has_text="line 2: ZeroDivisionError").wait_for()
+    place.get_by_role("button", name="Restore").click()
+    assert not editor.is_visible()
+    needs = page.locator("p.mls-run").first
+    assert "NumPy" in needs.inner_text()
+    assert needs.locator("a").get_attribute("href") == "hello_world.ipynb"
+    form = page.get_by_role("form", name="hello-world-1")
+    form.get_by_role("textbox").fill("2")
+    form.get_by_role("button", name="Check").click()
+    form.locator("[data-tone=bad]", has_text="Not yet").wait_for()
+    form = page.get_by_role("form", name="hello-world-2")
+    form.get_by_role("textbox").fill("never")
+    form.get_by_role("textbox").press("Enter")
+    form.locator("[data-tone=good]").wait_for()
+    assert violations(page, axe, "main") == []
+    assert shared.troubles == []
+
+
+def test_a_page_that_was_opened_works_without_a_network(
+    browser: Any, site: str, runtime: None
+) -> None:
+    """The second start restores Python's memory, so it also opens derivations."""
+    for visitor in tab(browser, site, service_workers="allow"):
+        page = visitor.page
+        page.set_default_timeout(PATIENCE)
+        visitor.open(f"{SERVING}#kv-wall?context=4096")
+        settled(visitor, "kv-wall")
+        memory = "(await caches.open('mlsysim-memory')).keys()"
+        page.wait_for_function(f"(async () => (await {memory}).length > 0)()")
+        page.context.set_offline(True)
+        visitor.open(f"{SERVING}?again#kv-wall?context=2048")
+        assert settled(visitor, "kv-wall")["view"] == view("kv-wall", {"context": 2048})
+        box = page.locator(BOX.format("kv-wall"))
+        box.get_by_role("button", name="Weights").click()
+        box.get_by_role("region", name="Derivation").locator("li").first.wait_for()
+        page.context.set_offline(False)
+
+
+def test_without_scripts_or_python_the_figures_stay(
+    browser: Any, site: str, fresh: Visitor
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/{SERVING}")
+    assert page.locator(f"{BOX.format('kv-wall')} img").is_visible()
+    assert page.locator("form.mls-explore").count() == 0
+    context.close()
+    missing = {"missing": "Pyodide could not be fetched.", "wheel": "x.whl"}
+    fresh.page.route("**/manifest.json", lambda route: route.fulfill(json=missing))
+    fresh.open(SERVING)
+    box = fresh.page.locator(BOX.format("kv-wall"))
+    box.get_by_text(missing["missing"]).wait_for()
+    assert box.locator("img").is_visible()
+    assert box.locator("select:enabled, input:enabled").count() == 0
+    assert fresh.troubles == []

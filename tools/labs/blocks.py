@@ -1,0 +1,46 @@
+"""``python -m tools.labs.blocks``: which blocks of the tutorials run without NumPy, as JSON.
+
+Each page maps to its blocks in order: the code, whether a reader sees it, and the package that it
+needs and a browser lacks, if any.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.pages.pages import Page, read_page
+
+__all__ = ["blocks"]
+
+# A browser has none of these. They are hidden before the package is imported.
+HIDDEN = ("numpy", "matplotlib", "yaml", "dask")
+
+TUTORIALS = Path("docs/tutorials")
+
+
+def blocks(page: Page) -> list[dict[str, Any]]:
+    """Run the blocks of a page in order, as a browser would."""
+    from mlsysim.labs.bridge import run
+
+    found = []
+    lacking = ""
+    for cell in page.cells:
+        done = run(page.path.as_posix(), cell.code)
+        if done["error"] and not cell.options.get("error", False):
+            # Its names were defined in a block that could not run.
+            done["needs"] = done["needs"] or lacking
+            if not lacking:
+                raise SystemExit(f"{page.path}:{cell.line}: {done['error']}")
+        lacking = lacking or done["needs"]
+        shown = cell.options.get("echo", True) and cell.options.get("include", True)
+        found.append({"code": cell.code.strip("\n"), "shown": bool(shown), "needs": done["needs"]})
+    return found
+
+
+if __name__ == "__main__":
+    sys.modules.update(dict.fromkeys(HIDDEN))  # type: ignore[arg-type]
+    pages = [read_page(path) for path in sorted(TUTORIALS.glob("*.qmd"))]
+    json.dump({page.path.with_suffix("").as_posix(): blocks(page) for page in pages}, sys.stdout)

@@ -1,0 +1,46 @@
+"""What pages know before Python is loaded: forms, and which blocks of code run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mlsysim.labs.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
+from mlsysim.labs.exercises import EXERCISES
+from mlsysim.labs.explorers import declarations
+
+__all__ = ["write_forms"]
+
+
+def write_forms(root: Path, folder: Path) -> None:
+    """Write the forms and the blocks into the folder from which pages load them."""
+    _write(folder / "explorers.json", declarations())
+    _write(
+        folder / "exercises.json",
+        {
+            name: {part: _part(asked) for part, asked in exercise.parts.items()}
+            for name, exercise in EXERCISES.items()
+        },
+    )
+    # In a process of its own, where the packages that a browser lacks can be hidden.
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.labs.blocks"], cwd=root, check=True, stdout=subprocess.PIPE
+    )
+    _write(folder / "blocks.json", json.loads(done.stdout))
+
+
+def _part(asked: Asked) -> dict[str, Any]:
+    if isinstance(asked, ChoiceAsked):
+        return {"asks": asked.asks, "options": [str(option) for option in asked.options]}
+    if isinstance(asked, CountAsked):
+        return {"asks": asked.asks, "example": "a whole number"}
+    unit = asked.unit if isinstance(asked, AmountAsked) else ""
+    return {"asks": asked.asks, "example": f"such as 5 {unit}" if unit else "a number"}
+
+
+def _write(path: Path, value: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    path.write_text(text + "\n", encoding="utf-8")
