@@ -3,6 +3,7 @@
 from mlsysim.labs.answers import Exercise
 from mlsysim.labs.exercises import (
     distributed,
+    error_museum,
     hello_world,
     llm_serving,
     pipelines,
@@ -21,6 +22,7 @@ _PAGES = (
     tensor_parallel,
     strategy,
     sustainability,
+    error_museum,
 )
 
 EXERCISES: dict[str, Exercise] = {
