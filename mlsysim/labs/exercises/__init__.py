@@ -4,6 +4,7 @@ from mlsysim.labs.answers import Exercise
 from mlsysim.labs.exercises import (
     distributed,
     error_museum,
+    failures,
     hello_world,
     llm_serving,
     pipelines,
@@ -22,6 +23,7 @@ _PAGES = (
     tensor_parallel,
     strategy,
     sustainability,
+    failures,
     error_museum,
 )
 
