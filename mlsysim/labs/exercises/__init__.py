@@ -11,6 +11,7 @@ from mlsysim.labs.exercises import (
     strategy,
     sustainability,
     tensor_parallel,
+    training_memory,
 )
 
 __all__ = ["EXERCISES"]
@@ -24,6 +25,7 @@ _PAGES = (
     strategy,
     sustainability,
     failures,
+    training_memory,
     error_museum,
 )
 
