@@ -7,6 +7,7 @@ from mlsysim.labs.exercises import (
     failures,
     hello_world,
     llm_serving,
+    mixtures,
     pipelines,
     strategy,
     sustainability,
@@ -26,6 +27,7 @@ _PAGES = (
     sustainability,
     failures,
     training_memory,
+    mixtures,
     error_museum,
 )
 
