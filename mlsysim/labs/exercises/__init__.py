@@ -7,8 +7,10 @@ from mlsysim.labs.exercises import (
     failures,
     hello_world,
     llm_serving,
+    long_context,
     mixtures,
     pipelines,
+    quantization,
     strategy,
     sustainability,
     tensor_parallel,
@@ -28,6 +30,8 @@ _PAGES = (
     failures,
     training_memory,
     mixtures,
+    quantization,
+    long_context,
     error_museum,
 )
 
