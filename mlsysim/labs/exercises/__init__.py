@@ -3,6 +3,7 @@
 from mlsysim.labs.answers import Exercise
 from mlsysim.labs.exercises import (
     distributed,
+    edge,
     error_museum,
     failures,
     hello_world,
@@ -32,6 +33,7 @@ _PAGES = (
     mixtures,
     quantization,
     long_context,
+    edge,
     error_museum,
 )
 

@@ -121,9 +121,7 @@ _FOURTH = Exercise(
             asks="the most users that fit",
             truth=lambda: _read(kv_precision="fp8").max_batch_size,
             hint="Give `kv_precision`, and look up `max_batch_size`.",
-            mistakes=(
-                Mistake(lambda: _read().max_batch_size, "That is with the wide cache."),
-            ),
+            mistakes=(Mistake(lambda: _read().max_batch_size, "That is with the wide cache."),),
         )
     },
 )

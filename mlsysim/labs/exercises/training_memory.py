@@ -11,7 +11,7 @@ from mlsysim.solvers import DistributedResult, DistributedSolver
 
 __all__ = ["EXERCISES"]
 
-_SMALL = {"loss": "fused", "recompute": "full"}
+_SMALL: dict[str, Any] = {"loss": "fused", "recompute": "full"}
 
 
 def _si(value: Any) -> float:
