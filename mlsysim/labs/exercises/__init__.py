@@ -2,6 +2,7 @@
 
 from mlsysim.labs.answers import Exercise
 from mlsysim.labs.exercises import (
+    cost,
     distributed,
     edge,
     error_museum,
@@ -34,6 +35,7 @@ _PAGES = (
     quantization,
     long_context,
     edge,
+    cost,
     error_museum,
 )
 
