@@ -8,6 +8,7 @@ from mlsysim.labs.exercises import (
     error_museum,
     failures,
     hello_world,
+    kernels,
     llm_serving,
     long_context,
     mixtures,
@@ -36,6 +37,7 @@ _PAGES = (
     long_context,
     edge,
     cost,
+    kernels,
     error_museum,
 )
 
