@@ -43,6 +43,7 @@ from mlsysim.evaluation import evaluate as evaluate_scenario
 from mlsysim.evaluation.checks import FAIL, UNKNOWN
 from mlsysim.scenario import Scenario, Scenarios
 from mlsysim.scenario.names import entries
+from mlsysim.validation.forecasts import read_forecasts, score
 
 __all__ = ["main"]
 
@@ -214,6 +215,23 @@ def validate(
         with _writing():
             report.to_csv(output)
     show(form, text=lambda: str(report), data=report.to_dict, table=report.table)
+
+
+@app.command()
+@click.argument("results", required=False, type=click.Path())
+@click.option(
+    "--file",
+    type=click.Path(),
+    help="CSV file of forecasts; those that come with the package if left out.",
+)
+@formatted
+def forecast(results: str | None, file: str | None, form: str) -> None:
+    """List dated forecasts, and score them against published results.
+
+    RESULTS is a CSV file with the columns id, value and unit.
+    """
+    found = score(read_forecasts(file), [] if results is None else results)
+    show(form, text=lambda: str(found), data=found.to_dict, table=found.table)
 
 
 @app.command()

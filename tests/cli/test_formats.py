@@ -29,6 +29,7 @@ COMMANDS = {
     "sweep": ["sweep", "inference", *RESNET, "--batch-size", "1,2,4"],
     "evaluate": ["evaluate", "Smart_Doorbell"],
     "validate": ["validate", "measurements/energy.csv"],
+    "forecast": ["forecast"],
     "advise": ["advise", *LLAMA, *SMALL],
     "diagnose": ["diagnose", *LLAMA, "--tp-size", "8", "--pp-size", "8"],
     "contrast": ["contrast", *LLAMA, "--tp-size", "8", "--against", "tp_size=4"],

@@ -2,13 +2,22 @@
 
 from mlsysim.labs.answers import Exercise
 from mlsysim.labs.exercises import (
+    cost,
     distributed,
+    edge,
+    error_museum,
+    failures,
     hello_world,
+    kernels,
     llm_serving,
+    long_context,
+    mixtures,
     pipelines,
+    quantization,
     strategy,
     sustainability,
     tensor_parallel,
+    training_memory,
 )
 
 __all__ = ["EXERCISES"]
@@ -21,6 +30,15 @@ _PAGES = (
     tensor_parallel,
     strategy,
     sustainability,
+    failures,
+    training_memory,
+    mixtures,
+    quantization,
+    long_context,
+    edge,
+    cost,
+    kernels,
+    error_museum,
 )
 
 EXERCISES: dict[str, Exercise] = {

@@ -1,0 +1,271 @@
+"""Make dated forecasts: ``python -m tools.forecast`` compares the frozen ones with today's answers.
+
+``--freeze`` writes the questions that no frozen file has yet to a new file, named by the date. A
+file that is there is never changed: a forecast that is revised gets a new name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import mlsysim
+from mlsysim import (
+    DistributedResult,
+    DistributedSolver,
+    Fleet,
+    Hardware,
+    Models,
+    ServingSolver,
+    Systems,
+)
+from mlsysim.scenario.systems import standalone_fleet
+from mlsysim.validation.forecasts import FROZEN, Forecast, read_forecasts
+
+_COVERAGE = 0.8
+# No run of these devices exists to compare with, and the solver gives no band for serving on them.
+_JUDGED = 2.0
+
+_NEXT_ROUND = (
+    "First MLPerf Training round published after the date; closed division, median of the logged "
+    "step times of the fastest submission that fits the description"
+)
+_FIRST_REPORT = (
+    "First measurement published after the date by the vendor, MLCommons or a named laboratory, "
+    "with the shape stated"
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A quantity that somebody will publish."""
+
+    id: str
+    asks: str
+    settled_by: str
+    unit: str
+    answer: Callable[[], tuple[float, float, float, str]]
+
+
+def _step(**given: Any) -> tuple[float, float, float, str]:
+    """Seconds of a training step, with the solver's own band."""
+    r = DistributedSolver.solve(recompute="none", **given)
+    return *_seconds(r), f"solver, {r.band} systems: {r.calibration}"
+
+
+def _seconds(r: DistributedResult) -> tuple[float, float, float]:
+    """Return a step's time and its band."""
+    if r.step_latency_low is None or r.step_latency_high is None:
+        raise ValueError(f"{r.calibration} gives no band: a forecast needs one")
+    low, high = r.step_latency_low.to("s").magnitude, r.step_latency_high.to("s").magnitude
+    return float(r.step_latency_total.to("s").magnitude), float(low), float(high)
+
+
+def _rate(recompute: str = "none", **given: Any) -> tuple[float, float, float, str]:
+    """Tokens per second and device, from one sequence on one device."""
+    r = DistributedSolver.solve(
+        model=Models.Llama3_8B, batch_size=1, seq_len=8192, recompute=recompute, **given
+    )
+    step, low, high = _seconds(r)
+    return 8192 / step, 8192 / high, 8192 / low, f"solver, {r.band} systems: {r.calibration}"
+
+
+def _decode(**given: Any) -> tuple[float, float, float, str]:
+    """Milliseconds between tokens, with a band by judgment."""
+    itl = float(ServingSolver.solve(**given).itl.to("ms").magnitude)
+    return itl, itl / _JUDGED, itl * _JUDGED, f"judgment: a factor of {_JUDGED:g} either way"
+
+
+def _servers(node: Any, count: int) -> Fleet:
+    return Fleet(name="forecast", node=node, count=count, fabric=Systems.Fabrics.InfiniBand_XDR)
+
+
+QUESTIONS = (
+    Question(
+        "mlperf-8b-b300x8-fp4",
+        "Step time of Llama 3.1 8B on 8 B300 in one server, FP4, batch of 16",
+        _NEXT_ROUND,
+        "s",
+        lambda: _step(
+            model=Models.Llama3_8B,
+            fleet=_servers(Systems.Nodes.DGX_B300, 1),
+            batch_size=16,
+            seq_len=8192,
+            precision="fp4",
+            zero_stage=1,
+        ),
+    ),
+    Question(
+        "mlperf-8b-gb300x72-fp8",
+        "Step time of Llama 3.1 8B on 72 GB300 in one rack, FP8, batch of 36",
+        _NEXT_ROUND,
+        "s",
+        lambda: _step(
+            model=Models.Llama3_8B,
+            fleet=_servers(Systems.Nodes.GB300_NVL72, 1),
+            batch_size=36,
+            seq_len=8192,
+            precision="fp8",
+            zero_stage=1,
+            cp_size=2,
+        ),
+    ),
+    Question(
+        "mlperf-8b-gb300x512-fp8",
+        "Step time of Llama 3.1 8B on 512 GB300, FP8, batch of 64",
+        _NEXT_ROUND,
+        "s",
+        lambda: _step(
+            model=Models.Llama3_8B,
+            fleet=_servers(replace(Systems.Nodes.GB300_NVL72, accelerators_per_node=64), 8),
+            batch_size=64,
+            seq_len=8192,
+            precision="fp8",
+            zero_stage=1,
+            tp_size=2,
+            cp_size=4,
+            sequence_parallel=True,
+        ),
+    ),
+    Question(
+        "rubin-8b-train-bf16",
+        "Tokens per second and GPU, training of Llama 3 8B on Rubin, bf16, 8,192 tokens",
+        _FIRST_REPORT,
+        "token/s",
+        lambda: _rate(fleet=standalone_fleet(Hardware.Rubin), precision="bf16"),
+    ),
+    Question(
+        "rubin-8b-train-fp8",
+        "Tokens per second and GPU, training of Llama 3 8B on Rubin, FP8, 8,192 tokens",
+        _FIRST_REPORT,
+        "token/s",
+        lambda: _rate(fleet=standalone_fleet(Hardware.Rubin), precision="fp8"),
+    ),
+    Question(
+        "rubin-70b-decode-fp8-b1",
+        "Time per output token of Llama 3 70B on one Rubin GPU, FP8, one user, 1,024 + 1,024 "
+        "tokens",
+        _FIRST_REPORT,
+        "ms",
+        lambda: _decode(
+            model=Models.Llama3_70B,
+            hardware=Hardware.Rubin,
+            precision="fp8",
+            seq_len=1024,
+            output_len=1024,
+        ),
+    ),
+    Question(
+        "rubin-70b-decode-fp4-b64",
+        "Time per output token of Llama 3 70B on one Rubin GPU, FP4, 64 users, 1,024 + 1,024 "
+        "tokens",
+        _FIRST_REPORT,
+        "ms",
+        lambda: _decode(
+            model=Models.Llama3_70B,
+            hardware=Hardware.Rubin,
+            precision="fp4",
+            seq_len=1024,
+            output_len=1024,
+            batch_size=64,
+        ),
+    ),
+    Question(
+        "trainium3-8b-train-bf16",
+        "Tokens per second and chip, training of Llama 3 8B on Trainium 3, bf16, 8,192 tokens, "
+        "full recomputation",
+        _FIRST_REPORT,
+        "token/s",
+        lambda: _rate(
+            fleet=standalone_fleet(Hardware.Trainium3), precision="bf16", recompute="full"
+        ),
+    ),
+    Question(
+        "trainium3-8b-decode-bf16-b1",
+        "Time per output token of Llama 3 8B on one Trainium 3 chip, bf16, one user, 1,024 + "
+        "1,024 tokens",
+        _FIRST_REPORT,
+        "ms",
+        lambda: _decode(
+            model=Models.Llama3_8B,
+            hardware=Hardware.Trainium3,
+            precision="bf16",
+            seq_len=1024,
+            output_len=1024,
+        ),
+    ),
+    Question(
+        "trainium3-70b-decode-fp8-b16",
+        "Time per output token of Llama 3 70B on one Trainium 3 chip, FP8, 16 users, 1,024 + "
+        "1,024 tokens",
+        _FIRST_REPORT,
+        "ms",
+        lambda: _decode(
+            model=Models.Llama3_70B,
+            hardware=Hardware.Trainium3,
+            precision="fp8",
+            seq_len=1024,
+            output_len=1024,
+            batch_size=16,
+        ),
+    ),
+)
+
+
+def made_today(question: Question) -> Forecast:
+    """Answer a question with the package as it is."""
+    predicted, low, high, basis = question.answer()
+    return Forecast(
+        id=question.id,
+        made=datetime.date.today().isoformat(),
+        version=mlsysim.__version__,
+        asks=question.asks,
+        settled_by=question.settled_by,
+        unit=question.unit,
+        predicted=float(f"{predicted:.4g}"),
+        low=float(f"{low:.4g}"),
+        high=float(f"{high:.4g}"),
+        coverage=_COVERAGE,
+        basis=basis,
+    )
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.forecast", description=__doc__)
+    parser.add_argument("--freeze", action="store_true", help="write the questions that are new")
+    options = parser.parse_args()
+    frozen = {forecast.id: forecast for forecast in read_forecasts()}
+    new = [made_today(question) for question in QUESTIONS if question.id not in frozen]
+    for question in QUESTIONS:
+        if question.id in frozen:
+            now, then = made_today(question), frozen[question.id]
+            print(
+                f"{then.id:<30} {then.made}  {then.predicted:g} {then.unit}, now {now.predicted:g}"
+            )
+    for forecast in new:
+        print(
+            f"{forecast.id:<30} new  {forecast.predicted:g} {forecast.unit} "
+            f"({forecast.low:g} to {forecast.high:g})"
+        )
+    if not options.freeze or not new:
+        return 0
+    path = FROZEN / f"{new[0].made}.csv"
+    if path.exists():
+        print(f"{path} was written today: forecasts in it stay as they are", file=sys.stderr)
+        return 1
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(vars(new[0])), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(vars(forecast) for forecast in new)
+    print(f"Wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
