@@ -129,7 +129,8 @@ _SECOND = Exercise(
     "llm-serving-2",
     {
         "batch": CountAsked(
-            asks='the first batch whose decode is compute-bound, or `"never"`',
+            asks="the first batch whose decode is compute-bound, a whole number, or "
+            '`"never"` if no batch is',
             truth=lambda: (
                 math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD
             ),
@@ -155,14 +156,15 @@ _THIRD = Exercise(
     "llm-serving-3",
     {
         "gpu": ChoiceAsked(
-            asks="the device with the most readers",
+            asks='the device with the most users, by its name or catalog name, such as `"A100"`',
             options=tuple(device.name for device in _DEVICES),
+            catalog=Hardware,
             truth=lambda: _best().name,
             hint="Another device serves more users within the limit. What limits each device: the "
             "memory, or the time in which all of it can be read?",
         ),
         "readers": CountAsked(
-            asks="how many readers that is",
+            asks="how many users that is",
             truth=lambda: _readers(_best()),
             hint="Find the largest batch that fits and keeps the limit. Which of the two breaks "
             "first?",
@@ -192,13 +194,13 @@ _FOURTH = Exercise(
     "llm-serving-4",
     {
         "better": ChoiceAsked(
-            asks='which lets more readers in: 4-bit `"weights"` or an 8-bit `"cache"`',
+            asks='which makes room for more users: 4-bit `"weights"` or an 8-bit `"cache"`',
             options=("weights", "cache"),
             truth=_winner,
             hint="Which of the two fills the memory when many users share it?",
         ),
         "readers": CountAsked(
-            asks="how many readers there are then",
+            asks="how many users fit then",
             truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
             hint="Divide the memory that the weights leave free by the cache of one user.",
             mistakes=(
