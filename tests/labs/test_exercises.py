@@ -167,7 +167,7 @@ def test_parts_are_answered_one_by_one():
 def test_texts_and_rows_are_answers():
     assert check("sustainability-2", "350 W") == check("sustainability-2", Q_(350, "W"))
     assert check("sustainability-2", "0.35 kW")
-    assert check("llm-serving-3", gpu=Hardware.B200).hint.startswith("Give `readers=`")
+    assert check("llm-serving-3", gpu=Hardware.B200).hint.startswith("Give `users=`")
     assert "bits or bytes" in check("llm-serving-1", Q_(94_000, "1/s")).hint
     assert "a thousand" in check("sustainability-2", "350 kW").hint
     assert "percent" in check("hello-world-5", 19.9).hint
@@ -201,7 +201,7 @@ def test_never_is_judged_in_both_directions():
 
 def test_rows_may_be_named_as_in_the_catalog():
     for name in (Hardware.B200, "B200", Hardware.B200.name):
-        assert check("llm-serving-3", gpu=name).hint.startswith("Give `readers=`")
+        assert check("llm-serving-3", gpu=name).hint.startswith("Give `users=`")
     with pytest.raises(ConfigError, match="must be one of"):
         check("llm-serving-3", gpu="T4")
 
@@ -215,7 +215,7 @@ def test_rows_may_be_named_as_in_the_catalog():
         ("hello-world-5", "a half", "not an amount"),
         ("hello-world-5", float("nan"), "finite"),
         ("sustainability-2", Q_(350, "J"), r'wrong dimension.*"W"'),
-        ("sustainability-self-check", "PUE", "must be one of 'epsilon', 'gamma', 't'"),
+        ("sustainability-self-check", "WUE", "must be one of 'PUE', 'gamma', 't'"),
         ("distributed-1", True, "several parts.*efficiency=.*feasible="),
     ],
     ids=str,

@@ -37,8 +37,8 @@ def _ceiling(context: float, heads: int = _MODEL.kv_heads, vectors: int = 2) -> 
     return float(rate / (context * each))
 
 
-def _readers(device: Accelerator, *, room: bool = True) -> int:
-    """Return the most readers within the promise, with or without regard to the memory."""
+def _users(device: Accelerator, *, room: bool = True) -> int:
+    """Return the most users within the promise, with or without regard to the memory."""
     most = _chat(hardware=device, seq_len=8192).max_batch_size
 
     def kept(batch: int) -> bool:
@@ -53,7 +53,7 @@ def _readers(device: Accelerator, *, room: bool = True) -> int:
 
 
 def _best(*, room: bool = True) -> Accelerator:
-    return max(_DEVICES, key=lambda device: _readers(device, room=room))
+    return max(_DEVICES, key=lambda device: _users(device, room=room))
 
 
 def _rate(device: Accelerator, batch: int) -> float:
@@ -163,14 +163,14 @@ _THIRD = Exercise(
             hint="Another device serves more users within the limit. What limits each device: the "
             "memory, or the time in which all of it can be read?",
         ),
-        "readers": CountAsked(
+        "users": CountAsked(
             asks="how many users that is",
-            truth=lambda: _readers(_best()),
+            truth=lambda: _users(_best()),
             hint="Find the largest batch that fits and keeps the limit. Which of the two breaks "
             "first?",
             mistakes=(
                 Mistake(
-                    lambda: _readers(_best(room=False), room=False),
+                    lambda: _users(_best(room=False), room=False),
                     "In time, but not in memory: do not forget what fits.",
                 ),
             ),
@@ -178,11 +178,11 @@ _THIRD = Exercise(
         "throughput": AmountAsked(
             asks="their tokens per second while decoding",
             unit="token/s",
-            truth=lambda: _rate(_best(), _readers(_best())),
+            truth=lambda: _rate(_best(), _users(_best())),
             hint="Each of your users gets one token per step.",
             mistakes=(
                 Mistake(
-                    lambda: _rate(_best(), _readers(_best())) / _readers(_best()),
+                    lambda: _rate(_best(), _users(_best())) / _users(_best()),
                     "That is what one of them gets.",
                 ),
             ),
@@ -199,7 +199,7 @@ _FOURTH = Exercise(
             truth=_winner,
             hint="Which of the two fills the memory when many users share it?",
         ),
-        "readers": CountAsked(
+        "users": CountAsked(
             asks="how many users fit then",
             truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
             hint="Divide the memory that the weights leave free by the cache of one user.",
