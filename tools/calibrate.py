@@ -7,7 +7,7 @@ much those differ: a hierarchical model, in its most probable point. The model o
 is evaluated, on arrays of all runs.
 
 ``--families`` leaves out one family of runs at a time, fits on the others, and predicts it: the
-spread of what comes out is the band of systems that nobody has measured.
+spread of what comes out is the band of systems that have not been measured.
 """
 
 from __future__ import annotations
@@ -389,7 +389,7 @@ def edges_of(ratio: Floats) -> tuple[float, float]:
 
 
 def band(ratios: list[Floats]) -> tuple[float, float]:
-    """Return the edges of a band that holds four of five runs of a family nobody has seen.
+    """Return the edges of a band that holds four of five runs of an unseen family.
 
     A family effect and a run effect, both normal in logarithms: the spread between families and
     that within them, and a quantile of Student's distribution for as few families. Medians, since

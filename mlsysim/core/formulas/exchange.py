@@ -214,9 +214,9 @@ def shard_traffic_time(gather: Value, gathers: Value, scatter: Value) -> Value:
 def uncovered_time(exchange: Value, attention: Value, backward: Value, recomputed: Value) -> Value:
     r"""Time per layer and microbatch in which attention waits for keys and values.
 
-    They travel while attention works on those that came before. Forward they go round once;
+    They travel while attention works on those that came before. Forward they travel around the ring once;
     backward they do again, with their gradients, under the longer attention of that pass. Where
-    the layer is computed again, they go round once more.
+    the layer is computed again, they travel around once more.
 
     $$ t = (1 + \rho)\,\max(0,\; t_x - t_a) + \max(0,\; 2 t_x - \beta t_a) $$
 

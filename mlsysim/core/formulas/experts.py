@@ -242,7 +242,7 @@ def rows_per_device(
 ) -> Value:
     r"""Rows that the products of a device's experts have, when experts are loaded evenly.
 
-    Ranks of a tensor-parallel group that hold different experts deal out the group's tokens.
+    Ranks of a tensor-parallel group that hold different experts split the group's tokens.
 
     $$ m = k_e\,T\,\frac{t_x}{t} $$
 

@@ -54,7 +54,7 @@ def group_hop_latency(
 ) -> Value:
     r"""Mean latency of a hop in one flat ring through several nodes.
 
-    A message that goes round a ring of $n$ ranks makes $n - 1$ hops. With $g$ ranks per node it
+    A message that travels around a ring of $n$ ranks makes $n - 1$ hops. With $g$ ranks per node it
     enters each of the other $n/g - 1$ nodes once; all other hops stay within a node.
 
     $$ \alpha = \frac{(n - n/g)\,\alpha_1 + (n/g - 1)\,\alpha_2}{n - 1} $$
@@ -209,7 +209,7 @@ def microbatch_size(batch_size: Value, dp_size: Value, microbatch_count: Value) 
 
 @formula
 def node_slots(devices_per_node: Value, tp_size: Value) -> Value:
-    r"""Tensor-parallel groups that a node has room for, and so neighbours in a data-parallel group.
+    r"""Tensor-parallel groups that a node has room for, and so neighbors in a data-parallel group.
 
     $$ q = \max\left(1, \left\lfloor \frac{q_d}{t} \right\rfloor\right) $$
 

@@ -415,7 +415,7 @@ def visiting_memory(own: Value, ranks: Value, gathers: Value) -> Value:
     ranks : [1]
         $c_p$, devices that exchange keys and values.
     gathers : [1]
-        $\gamma$, 1 if all are gathered, 0 if they go round.
+        $\gamma$, 1 if all are gathered, 0 if they travel around a ring.
 
     Returns
     -------

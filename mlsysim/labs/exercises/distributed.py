@@ -145,7 +145,7 @@ _SELF_CHECK = Exercise(
             mistakes=(
                 Mistake(
                     lambda fabric=fabric: _slower_link(fabric),  # type: ignore[misc]
-                    "So much less bandwidth has the network. How much of the data has to cross it?",
+                    "That is how much less bandwidth the network has. How much of the data has to cross it?",
                 ),
                 Mistake(
                     lambda fabric=fabric: _growth(fabric) / 2,  # type: ignore[misc]
@@ -153,7 +153,7 @@ _SELF_CHECK = Exercise(
                 ),
                 Mistake(
                     lambda: 2.0,
-                    "So much grow the activations. But a part of them crosses the network now.",
+                    "The activations grow that much, but now part of them crosses the network.",
                 ),
             ),
         )
