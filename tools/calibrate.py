@@ -201,7 +201,7 @@ class Posterior:
     """How probable constants are, given runs: their priors, and the errors that are left.
 
     Errors are logarithms of ratios; beyond the spread they count linearly, since a few runs of any
-    set are troubled by what no model knows. Families count by the root of their runs, which are
+    set have errors that no model includes. Families count by the root of their runs, which are
     not independent. A constant is counted in spreads of its prior.
     """
 
@@ -393,7 +393,7 @@ def band(ratios: list[Floats]) -> tuple[float, float]:
 
     A family effect and a run effect, both normal in logarithms: the spread between families and
     that within them, and a quantile of Student's distribution for as few families. Medians, since
-    a few runs of any set are troubled by what no model knows.
+    a few runs of any set have errors that no model includes.
     """
     logs = [np.log(ratio) for ratio in ratios]
     means = np.array([np.median(log) for log in logs])

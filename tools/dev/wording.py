@@ -42,7 +42,7 @@ AVOIDED: dict[str, str] = {
     r"\bgo(?:es)? round\b": "travel around",
     r"\bput right\b": "corrected",
     r"\bshall\b": "will, must",
-    r"\b(?:course notes|often said|our first tutorial)\b": "the name of the source",
+    r"\b(?:course notes (?:say|list|warn)|often said|our first tutorial)\b": "the source",
 }
 _PATTERNS = {re.compile(words, re.IGNORECASE): better for words, better in AVOIDED.items()}
 

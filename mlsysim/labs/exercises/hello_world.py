@@ -187,7 +187,7 @@ _FIFTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 0.25 / _fitted(256),
-                    "Upside down: the measurement takes longer than the prediction, so the share falls.",
+                    "Upside down: the measurement takes longer, so the share falls.",
                 ),
                 Mistake(
                     lambda: 2 * _fitted(256),

@@ -244,7 +244,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         Returns
         -------
         DistributedResult
-            Times, memory per device, utilization, power and energy, and whether the step can run.
+            Times, memory per device, utilization, power and energy, and whether the step fits.
 
         Raises
         ------
