@@ -86,7 +86,8 @@ def head_swap_size(
     Each device takes part of the heads for all positions. Where there are fewer key and value
     heads than devices, several devices get the same one.
 
-    $$ M_u = T\,\left(\frac{2 w_a}{\mathrm{TP}} + 2 d_h \max\left(\frac{k}{\mathrm{TP}},\, u\right)\right) e $$
+    $$ M_u = T\,\left(\frac{2 w_a}{\mathrm{TP}}
+       + 2 d_h \max\left(\frac{k}{\mathrm{TP}},\, u\right)\right) e $$
 
     Parameters
     ----------
