@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One door to the project: build the site, run the tests, with nothing installed but Python.
+"""One command for the project: build the site and run the tests. You need only Python.
 
     python3 dev.py site     build the site, every tutorial run afresh
     python3 dev.py test     all checks, then all tests
@@ -109,7 +109,7 @@ def command(words: Sequence[str] | None = None) -> int:
 
 
 def main() -> int:
-    """Run the command line; whatever goes wrong is told in a line or two."""
+    """Run the command line; errors are reported in a line or two."""
     stop_on_signals()
     try:
         try:

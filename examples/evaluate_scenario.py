@@ -1,4 +1,4 @@
-"""A scenario from a file, held against its limits; then one that comes with the package."""
+"""A scenario from a file, compared with its limits; then one that comes with the package."""
 
 from pathlib import Path
 

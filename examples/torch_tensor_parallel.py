@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import gelu
 
-# Tokens, matrix, bias, matrix, bias; along which axes they are dealt out.
+# Tokens, matrix, bias, matrix, bias; along which axes they are split.
 SHAPES, AXES = [(6, 8), (8, 32), (32,), (32, 8), (8,)], [None, 1, 0, 0, None]
 
 

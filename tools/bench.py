@@ -1,7 +1,7 @@
 """Benchmarks: how fast the package imports, solves and sweeps. Prints JSON.
 
 Times are minima over several runs in one process tree, so that figures of one report compare;
-they do not compare across machines. `--peers FOLDER` times other tools beside ours (see
+they do not compare across machines. `--peers FOLDER` times other tools next to ours (see
 `tools.peers`). `--law CELLS` compares so many fields of random sweeps with `solve` instead, and
 exits with 1 and the sweep that differs if one does. `--mutants N` prints what share of so many
 small defects in formulas, and of so many in models, the tests notice (see `tools.mutants`).

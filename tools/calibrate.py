@@ -7,7 +7,7 @@ much those differ: a hierarchical model, in its most probable point. The model o
 is evaluated, on arrays of all runs.
 
 ``--families`` leaves out one family of runs at a time, fits on the others, and predicts it: the
-spread of what comes out is the band of systems that nobody has measured.
+spread of what comes out is the band of systems that have not been measured.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Posterior:
     """How probable constants are, given runs: their priors, and the errors that are left.
 
     Errors are logarithms of ratios; beyond the spread they count linearly, since a few runs of any
-    set are troubled by what no model knows. Families count by the root of their runs, which are
+    set have errors that no model includes. Families count by the root of their runs, which are
     not independent. A constant is counted in spreads of its prior.
     """
 
@@ -389,11 +389,11 @@ def edges_of(ratio: Floats) -> tuple[float, float]:
 
 
 def band(ratios: list[Floats]) -> tuple[float, float]:
-    """Return the edges of a band that holds four of five runs of a family nobody has seen.
+    """Return the edges of a band that holds four of five runs of an unseen family.
 
     A family effect and a run effect, both normal in logarithms: the spread between families and
     that within them, and a quantile of Student's distribution for as few families. Medians, since
-    a few runs of any set are troubled by what no model knows.
+    a few runs of any set have errors that no model includes.
     """
     logs = [np.log(ratio) for ratio in ratios]
     means = np.array([np.median(log) for log in logs])

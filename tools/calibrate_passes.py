@@ -2,7 +2,7 @@
 
 Reads the measured passes in ``measurements/passes.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The solver's own model is
-evaluated, on arrays of all passes at once. Prints the constants, as they stand in
+evaluated, on arrays of all passes at once. Prints the constants, as written in
 ``mlsysim/registry/calibration/serving.py``, and the errors.
 """
 

@@ -2,7 +2,7 @@
 
 Reads the measured runs in ``measurements/serving.csv``. Only rows marked ``calibrate`` are fitted;
 rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
-evaluated, on arrays of all runs at once. Prints the constants of every engine, as they stand in
+evaluated, on arrays of all runs at once. Prints the constants of every engine, as written in
 ``mlsysim/registry/calibration/serving.py``, and the errors.
 """
 

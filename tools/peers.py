@@ -1,4 +1,4 @@
-"""How long other tools take for one training step, measured beside ours.
+"""How long other tools take for one training step, measured next to ours.
 
 `folder` holds what is not installed with this project: a checkout of Calculon in `calculon`
 (https://github.com/calculon-ai/calculon), and llm-analysis as

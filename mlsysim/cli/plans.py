@@ -202,11 +202,11 @@ def _parts_table(found: Contrast, other: DistributedResult) -> Table:
 def _end(
     ctx: click.Context, plan: DistributedResult, other: DistributedResult | None = None
 ) -> None:
-    """Print which plans cannot run, and exit with the code for that."""
+    """Print which plans are not feasible, and exit with the code for that."""
     codes = [0]
     for name, result in (("The plan", plan), ("The other plan", other)):
         if result is not None and not result.feasible:
             reasons = printable("; ".join(result.reasons))
-            click.echo(f"{name} cannot run: {reasons}", err=True)
+            click.echo(f"{name} is not feasible: {reasons}", err=True)
             codes.append(BROKEN)
     ctx.exit(max(codes))

@@ -2,7 +2,7 @@
 
 `@record` declares both catalog entries (an accelerator, a grid) and results. A field made with
 `quantity("GB/s")` accepts only quantities of that dimension, and `number()` only plain numbers;
-both refuse zero, negatives and NaN unless told otherwise.
+both refuse zero, negatives and NaN by default.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ __all__ = ["evaluate"]
 
 
 def evaluate(scenario: Scenario) -> Scorecard:
-    """Hold a scenario against its limits.
+    """Compare a scenario with its limits.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def evaluate(scenario: Scenario) -> Scorecard:
 
 
 def _feasibility(scenario: Scenario, result: Result) -> Iterator[Check]:
-    """Hold the result against the memory there is, and against whatever else it says."""
+    """Compare the result with the memory, and with its other reasons."""
     metric = scenario.question.memory
     reasons = {
         "microbatch_size" if reason.startswith("microbatches:") else metric: reason
@@ -114,7 +114,7 @@ def _judged(check: Check, limit: Limit, runs: bool, missing: str) -> tuple[str, 
     if not limit.allows(check.value):
         return FAIL, _distance(check)
     if not runs:
-        return UNKNOWN, "would be kept, but the system cannot run: see feasibility"
+        return UNKNOWN, "would be kept, but the system is not feasible: see feasibility"
     return PASS, _distance(check)
 
 

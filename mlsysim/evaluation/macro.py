@@ -94,7 +94,7 @@ def _economics(**arguments: Any) -> EconomicsResult:
     known = (arguments["unit_price"], arguments["rental_price"], arguments["fleet"].node.unit_price)
     if any(price is not None for price in known):
         return EconomicsSolver.solve(**arguments)
-    # The solver wants a price, bought or rented. A rent of nothing is one, and is taken out again.
+    # The solver requires a price, bought or rented. A rent of zero is one, and is removed again.
     answer = EconomicsSolver.solve(**{**arguments, "rental_price": 0})
     bare = dataclasses.replace(
         answer, rental_cost=None, rental_cost_per_token=None, rental_training_cost=None

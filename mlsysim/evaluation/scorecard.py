@@ -84,7 +84,7 @@ class Scorecard(Record):
         OOMError
             If the memory is too small.
         InfeasibleError
-            If the system cannot run for another reason.
+            If the system is not feasible for another reason.
         SLAViolation
             If a limit is broken, or it is not known whether it is kept.
         """

@@ -41,7 +41,7 @@ class Pool:
     half_band : float
         Half of the band, in logarithms.
     best : Proposal or None
-        The plan that narrows it most; `None` where no other plan can run.
+        The plan that narrows it most; `None` if no other plan is feasible.
     """
 
     half_band: float

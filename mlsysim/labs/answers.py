@@ -7,11 +7,13 @@ stored, and no hint contains one.
 from __future__ import annotations
 
 import math
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import Any, NamedTuple
 
 from mlsysim.core.errors import ConfigError, shown
@@ -28,6 +30,8 @@ _UNIT_SLIPS = (
     (1e6, "It is a factor of a million away: look at the prefix of the unit."),
     (1e9, "It is a factor of a billion away: look at the prefix of the unit."),
 )
+_BARE = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
+_TOO = "Too"
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ class Asked:
     truth: Callable[[], Any]
     hint: str = ""
 
+    def missing(self, answer: Any) -> str:
+        """Return a hint for a number without the unit that it needs, or nothing."""
+        return ""
+
     def admit(self, name: str, answer: Any) -> Any:
         """Return the answer in the form for comparison, or raise if it is of another kind."""
         raise NotImplementedError
@@ -100,6 +108,19 @@ class AmountAsked(Asked):
     unit: str = ""
     tolerance: float = 0.02
     mistakes: tuple[Mistake, ...] = ()
+
+    def missing(self, answer: Any) -> str:
+        """Return a hint that names the unit, for a bare number that needs one."""
+        if not has_dimension(self.unit):
+            return ""
+        if isinstance(answer, str):
+            bare = _BARE.fullmatch(answer.strip()) is not None
+        else:
+            bare = isinstance(answer, Real) and not isinstance(answer, bool)
+        if not bare or not abs(float(answer) if isinstance(answer, str) else answer) < 1e30:
+            return ""
+        number = answer.strip() if isinstance(answer, str) else f"{float(answer):g}"
+        return f'Add the unit, as in Q_({number[:20]}, "{self.unit}").'
 
     def admit(self, name: str, answer: Any) -> float:
         """Return the answer in SI base units."""
@@ -126,7 +147,7 @@ class AmountAsked(Asked):
         for factor, hint in self._slips():
             if self._near(answer, truth * factor) or self._near(answer, truth / factor):
                 return hint
-        return f"Too {'large' if answer > truth else 'small'}. {self.hint}".rstrip()
+        return f"{_TOO} {'large' if answer > truth else 'small'}. {self.hint}".rstrip()
 
     def _slips(self) -> tuple[tuple[float, str], ...]:
         return _UNIT_SLIPS if has_dimension(self.unit) else _PLAIN_SLIPS
@@ -137,7 +158,7 @@ class AmountAsked(Asked):
 
 @dataclass(frozen=True, kw_only=True)
 class CountAsked(AmountAsked):
-    """A whole number, right only if it is the one; ``"never"`` is one beyond all others."""
+    """A whole number, right only if it is the one; ``"never"`` says that there is none."""
 
     tolerance: float = 0.0
 
@@ -145,10 +166,22 @@ class CountAsked(AmountAsked):
         """Return the answer as a number; "never" is infinity."""
         if isinstance(answer, str) and answer.strip().lower() == "never":
             return math.inf
-        value = super().admit(name, answer)
-        if value != round(value):
-            raise ConfigError(f"{name} = {shown(answer)} must be a whole number", argument=name)
-        return value
+        return super().admit(name, answer)
+
+    def judge(self, answer: float) -> str:
+        """Ask for a whole number, then compare as amounts do."""
+        truth = self.truth()
+        if math.isfinite(answer) and answer != round(answer):
+            for way, rounded in (("up", math.ceil), ("down", math.floor)):
+                if rounded(answer) == truth:
+                    return f"Almost: the answer is a whole number. Round {way}."
+            return f"The answer is a whole number. {self.hint}".rstrip()
+        hint = super().judge(answer)
+        if hint.startswith(_TOO) and math.isinf(answer):
+            return f"There is such a number. {self.hint}".rstrip()
+        if hint.startswith(_TOO) and math.isinf(truth):
+            return f"Not at that number. {self.hint}".rstrip()
+        return hint
 
     def _slips(self) -> tuple[tuple[float, str], ...]:
         return ()
@@ -160,12 +193,16 @@ class ChoiceAsked(Asked):
 
     options: tuple[Any, ...]
     hints: Mapping[Any, str] | None = None
+    catalog: Any = None
 
     def admit(self, name: str, answer: Any) -> Any:
-        """Return the option; a registry row counts as its name."""
-        answer = getattr(answer, "name", answer)
+        """Return the option; a registry row counts as its name, and so does its catalog name."""
+        row = answer
+        if self.catalog is not None and isinstance(answer, str) and answer in dir(self.catalog):
+            row = self.catalog[answer]
+        named = getattr(row, "name", row)
         for option in self.options:
-            if type(option) is type(answer) and option == answer:
+            if type(option) is type(named) and option == named:
                 return option
         known = ", ".join(repr(option) for option in self.options)
         raise ConfigError(f"{name} = {shown(answer)} must be one of {known}", argument=name)

@@ -47,8 +47,13 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
         raise UnknownEntryError.build(name, "exercise", EXERCISES)
     exercise = EXERCISES[name]
     given = _given(exercise, answer, parts)
-    admitted = {part: exercise.parts[part].admit(part, value) for part, value in given.items()}
-    hints = {part: exercise.parts[part].judge(value) for part, value in admitted.items()}
+    hints = {part: exercise.parts[part].missing(value) for part, value in given.items()}
+    admitted = {
+        part: exercise.parts[part].admit(part, value)
+        for part, value in given.items()
+        if not hints[part]
+    }
+    hints |= {part: exercise.parts[part].judge(value) for part, value in admitted.items()}
     alone = len(exercise.parts) == 1
     said = [hint if alone else f"{part}: {hint}" for part, hint in hints.items() if hint]
     said += [

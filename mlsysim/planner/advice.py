@@ -39,11 +39,11 @@ class Alternative:
     value : object
         Its value.
     configuration : Mapping[str, object] or None
-        Arguments of the best such plan; `None` if none can run.
+        Arguments of the best such plan; `None` if none is feasible.
     loss : float or None
         How much longer a token takes than under the best plan of all.
     words : str
-        Where that time goes, or why no such plan can run.
+        Where that time goes, or why no such plan is feasible.
     """
 
     lever: str
@@ -69,7 +69,7 @@ class Advice:
     configuration : Mapping[str, object]
         Its arguments, as `DistributedSolver.solve` takes them.
     plans : Plans
-        All plans that can run, best first.
+        All feasible plans, best first.
     front : Plans
         Plans that no other beats in both: time and memory, or time and cost or carbon.
     alternatives : tuple of Alternative
@@ -193,7 +193,7 @@ class Advice:
         sizes = ", ".join(f"{name} {self.configuration[name]}" for name in LEVERS)
         words = (
             f"Best of {self.searched:,} configurations by {self.goal}; of these, "
-            f"{len(self.plans):,} can run:\n{sizes}\n{self.why}"
+            f"{len(self.plans):,} feasible:\n{sizes}\n{self.why}"
         )
         return printable(words, lines=True)
 

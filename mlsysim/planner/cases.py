@@ -73,7 +73,7 @@ class Case:
         )
 
     def best(self, candidates: Iterable[Case | None]) -> Case | None:
-        """Return the fastest candidate with a sufficient gain that can run if this plan can."""
+        """Return the fastest candidate with a sufficient gain that is feasible if this plan is."""
         worth = [
             case
             for case in candidates
@@ -81,7 +81,7 @@ class Case:
             and (case.result.feasible or not self.result.feasible)
             and case.gain(self) >= LEAST_GAIN
         ]
-        # A plan that can run beats any that cannot.
+        # A feasible plan beats any that is not.
         return max(worth, key=lambda c: (c.result.feasible, c.gain(self)), default=None)
 
     def told(self, before: Case) -> str:
@@ -90,4 +90,4 @@ class Case:
         changes = ", ".join(f"{name} = {self[name]} instead of {before[name]}" for name in names)
         if self["batch_size"] > before["batch_size"]:
             changes += " (with less progress per sequence)"
-        return changes if self.result.feasible else f"{changes} (which cannot run either)"
+        return changes if self.result.feasible else f"{changes} (which is not feasible either)"

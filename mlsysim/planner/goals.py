@@ -108,7 +108,7 @@ class Goal:
     def columns(
         self, fleet: Fleet, found: Sweep, model: TransformerModel, precision: Any
     ) -> dict[str, Column]:
-        """Return the goal's columns for rows that can run."""
+        """Return the goal's columns for feasible rows."""
         rate = np.asarray(found["token_throughput"].to("token/s").magnitude)
         columns = {"time_per_token": Column(1e6 / rate, "us")}
         if self.name == "fewest_devices":

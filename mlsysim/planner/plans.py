@@ -15,7 +15,7 @@ __all__ = ["Plans", "front"]
 
 
 class Plans(Table):
-    """Configurations that can run, best first: the levers, the goal, and parts of the answer."""
+    """Feasible configurations, best first: the levers, the goal, and parts of the answer."""
 
     def __init__(
         self, columns: Mapping[str, Column], fixed: Mapping[str, Any], fleets: Mapping[str, Any]

@@ -49,9 +49,9 @@ _SHOWN = ("fleet", "batch_size", "dp_size", *LEVERS, "microbatch_size")
 
 @dataclass
 class Search:
-    """Evaluates configurations and keeps those that can run.
+    """Evaluates configurations and keeps those that are feasible.
 
-    For configurations that cannot run, it keeps levers and memory, for the error message.
+    For configurations that are not feasible, it keeps levers and memory, for the error message.
     """
 
     model: TransformerModel
@@ -73,7 +73,7 @@ class Search:
     _parts: list[dict[str, Column]] = field(default_factory=list, init=False)
 
     def run(self, fleets: Sequence[Fleet], batches: Sequence[int]) -> Plans:
-        """Evaluate everything and return what can run, best first."""
+        """Evaluate everything and return the feasible ones, best first."""
         seq_len = self.fixed["seq_len"] or self.model.seq_len
         work: list[tuple[dict[str, Any], Rows]] = []
         total = 0

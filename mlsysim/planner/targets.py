@@ -104,7 +104,7 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
     The solver is asked at values over twelve decades, then the interval nearest to the present
     value in which the answer passes the target is halved until it is exact. Values that the solver
     refuses are skipped, so whole numbers such as group sizes only take values that fit the others;
-    so are values at which the job cannot run, if it can now.
+    so are values at which the job is not feasible, if it is now.
     Where a shape of a model changes, its parameters follow.
 
     Examples
@@ -160,11 +160,11 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
     limit, strength = _limit(question.changed(place, value), field, by)
     stopped = f"; there it depends most on {limit} (elasticity {strength:.2g})" if limit else ""
     if len(search.samples) == 1:
-        stopped = "; every other value that was tried is refused, or the job cannot run with it"
+        stopped = "; every other value that was tried is refused, or not feasible"
     elif search.flat:
         stopped = "; it does not depend on it here"
     elif search.refused:
-        stopped += "; values with which it cannot run do not count"
+        stopped += "; values with which it is not feasible do not count"
     return Requirement(
         field=field,
         by=by,
@@ -234,7 +234,7 @@ class _Search:
             )
 
     def __call__(self, value: float) -> float | None:
-        """Return the field at a value; `None` where the solver refuses it, or it cannot run."""
+        """Return the field at a value; `None` where it is refused or not feasible."""
         if value not in self._known:
             answer = math.nan
             try:

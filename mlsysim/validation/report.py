@@ -20,7 +20,25 @@ __all__ = ["Comparison", "Report", "Statistics"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row: what was measured, and what the model says."""
+    """One row: the measured value and the predicted one.
+
+    Attributes
+    ----------
+    id : str
+        Name of the row in its table.
+    group : str
+        Rows over which errors are pooled, with the quantity where a row has several.
+    split : str
+        ``"calibrate"`` for rows that may be used in a fit, ``"check"`` for held-out rows.
+    quantity : str
+        What was measured, with its unit, as in ``"step time (s)"``.
+    measured : float
+        Measured value, in the unit of `quantity`.
+    predicted : float
+        Predicted value, in the same unit.
+    low, high : float or None
+        Edges of the band of the prediction; `None` without a band.
+    """
 
     id: str
     group: str

@@ -119,18 +119,18 @@ def test_contrast():
         (["--against", "tp_size"], 2, "--against 'tp_size' is not KEY=VALUE"),
         (["--against", "tpsize=8"], 2, "did you mean tp_size"),
         (["--against", "tp_size=8", "--against", "tp_size=4"], 2, "given twice"),
-        (["--against", "tp_size=1"], 3, "The other plan cannot run: memory"),
+        (["--against", "tp_size=1"], 3, "The other plan is not feasible: memory"),
     ],
 )
 def test_contrast_against_what_cannot_be(words, code, said):
     done = call("contrast", *LLAMA, *options(WIDE), *words)
     assert done.exit_code == code
     assert said in done.stderr
-    assert "The plan cannot run" not in done.stderr
+    assert "The plan is not feasible" not in done.stderr
 
 
 def test_a_plan_that_cannot_run_is_diagnosed_and_exits_with_3():
     done = call("diagnose", *LLAMA)
     assert done.exit_code == 3
-    assert "The plan cannot run: memory" in done.stderr
+    assert "The plan is not feasible: memory" in done.stderr
     assert done.stdout

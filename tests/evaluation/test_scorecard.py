@@ -87,7 +87,7 @@ def test_what_does_not_fit_keeps_no_limit():
     assert card.feasibility.status == "fail"
     assert status(TOO_LARGE, "itl") == "unknown"
     assert status(TOO_LARGE, "ttft") == "fail"
-    assert "cannot run" in next(c for c in card.checks if c.metric == "itl").reason
+    assert "not feasible" in next(c for c in card.checks if c.metric == "itl").reason
 
 
 def test_what_does_not_fit_says_by_how_much():

@@ -126,7 +126,17 @@ def test_answers_are_not_stored():
     for exercise, name in PARTS:
         assert callable(exercise.parts[name].truth)
         assert not {*vars(exercise.parts[name])} - {
-            *("asks", "truth", "hint", "unit", "tolerance", "mistakes", "options", "hints")
+            *(
+                "asks",
+                "truth",
+                "hint",
+                "unit",
+                "tolerance",
+                "mistakes",
+                "options",
+                "hints",
+                "catalog",
+            )
         }
 
 
@@ -157,24 +167,55 @@ def test_parts_are_answered_one_by_one():
 def test_texts_and_rows_are_answers():
     assert check("sustainability-2", "350 W") == check("sustainability-2", Q_(350, "W"))
     assert check("sustainability-2", "0.35 kW")
-    assert check("llm-serving-3", gpu=Hardware.B200).hint.startswith("Give `readers=`")
+    assert check("llm-serving-3", gpu=Hardware.B200).hint.startswith("Give `users=`")
     assert "bits or bytes" in check("llm-serving-1", Q_(94_000, "1/s")).hint
     assert "a thousand" in check("sustainability-2", "350 kW").hint
     assert "percent" in check("hello-world-5", 19.9).hint
+
+
+@pytest.mark.parametrize("answer", [350, 350.0, np.int64(350), Fraction(350), "350", "3.5e2"])
+def test_a_number_without_its_unit_gets_a_hint_that_names_the_unit(answer):
+    verdict = check("sustainability-2", answer)
+    assert not verdict
+    assert '"W"' in verdict.hint
+
+
+def test_a_number_between_two_whole_ones_is_to_be_rounded():
+    truth = EXERCISES["hello-world-1"].parts["batch"].truth()
+    up, down, far = (check("hello-world-1", truth + way) for way in (-0.4, 0.4, 2.5))
+    assert not up
+    assert not down
+    assert "Round up" in up.hint
+    assert "Round down" in down.hint
+    assert "whole" in far.hint
+    assert "Round" not in far.hint
+
+
+def test_never_is_judged_in_both_directions():
+    some, none = EXERCISES["distributed-3"], EXERCISES["hello-world-2"]
+    assert check(none.name, "never")
+    assert check(none.name, 50).hint.startswith("Not at that number")
+    assert check(some.name, "never").hint.startswith("There is such a number")
+    assert '"never"' in check(none.name).hint
+
+
+def test_rows_may_be_named_as_in_the_catalog():
+    for name in (Hardware.B200, "B200", Hardware.B200.name):
+        assert check("llm-serving-3", gpu=name).hint.startswith("Give `users=`")
+    with pytest.raises(ConfigError, match="must be one of"):
+        check("llm-serving-3", gpu="T4")
 
 
 @pytest.mark.parametrize(
     ("name", "answer", "words"),
     [
         ("hello-world-1", Q_(3, "ms"), "dimension"),
-        ("hello-world-1", 2.5, "whole number"),
         ("hello-world-1", True, "one number"),
         ("hello-world-1", [1, 2], "one number"),
         ("hello-world-5", "a half", "not an amount"),
         ("hello-world-5", float("nan"), "finite"),
-        ("sustainability-2", 350, r'needs a unit: .* Q_\(350, "W"\)'),
         ("sustainability-2", Q_(350, "J"), r'wrong dimension.*"W"'),
-        ("sustainability-self-check", "PUE", "must be one of 'epsilon', 'gamma', 't'"),
+        ("sustainability-self-check", "WUE", "must be one of 'PUE', 'gamma', 't'"),
         ("distributed-1", True, "several parts.*efficiency=.*feasible="),
     ],
     ids=str,

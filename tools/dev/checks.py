@@ -16,6 +16,7 @@ CHECKS: dict[str, Sequence[str]] = {
     "formatting": (str(PYTHON), "-m", "ruff", "format", "--check", "."),
     "strict types": (str(PYTHON), "-m", "mypy"),
     "spelling": (str(SCRIPTS / "codespell"),),
+    "wording": (str(PYTHON), "-m", "tools.dev.wording"),
 }
 
 

@@ -20,7 +20,7 @@ def generated() -> list[Path]:
 
 
 def left_by_quarto() -> list[Path]:
-    """What a render that was interrupted leaves beside its pages."""
+    """What a render that was interrupted leaves next to its pages."""
     found = [ROOT / "site_libs"]
     for page in [*ROOT.glob("*.qmd"), *(ROOT / "docs").rglob("*.qmd")]:
         found += [page.with_suffix(".html"), page.with_name(f"{page.stem}_files")]

@@ -231,6 +231,6 @@ class StatusLine:
             print(f"\r\033[K    {text[:100]}", end="", flush=True)
 
     def clear(self) -> None:
-        """Leave the line empty for whoever prints next."""
+        """Leave the line empty for the next output."""
         if self.live:
             print("\r\033[K", end="", flush=True)

@@ -140,7 +140,7 @@ def browser_files(program: Path | None) -> list[str]:
 
 
 def generate() -> None:
-    """Everything that both renderers read and nobody writes by hand."""
+    """Everything that both renderers read and that is generated."""
     write_variables()
     build_wheel()
     lab_runtime()
@@ -196,7 +196,7 @@ def build_wheel() -> None:
 
 
 def lab_runtime() -> None:
-    """Put the Python that lab pages run in the browser beside them, unless nothing changed."""
+    """Put the Python that lab pages run in the browser next to them, unless nothing changed."""
     inputs = [DIST, PYPROJECT, ROOT / "tools" / "labs", ROOT / "tools" / "preview" / "npm.py"]
     stamp, current = Stamp("lab-runtime"), fingerprint(inputs)
     if (LAB_RUNTIME / "manifest.json").is_file() and stamp.matches(current):
@@ -222,7 +222,7 @@ def api() -> int:
 
 
 def notebooks() -> None:
-    """Write each tutorial as a notebook beside its page; its sentences hold computed numbers."""
+    """Write each tutorial as a notebook next to its page; its sentences hold computed numbers."""
     pages = [page for page in TUTORIALS.glob("*.qmd") if page.stem != "index"]
     others = [ROOT / name for name in (*RESTS_ON, "tools/pages", "_quarto.yml")]
     stamp, current = Stamp("notebooks"), fingerprint([*pages, *others, VARIABLES])

@@ -86,7 +86,7 @@ def _charts(folder: Path, cache: Path) -> None:
 
 
 def _bundle(target: Path) -> None:
-    """Pack the requirements, with their licences, as they are installed here."""
+    """Pack the requirements, with their licenses, as they are installed here."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, path in sorted(_files()):
             archive.writestr(zipfile.ZipInfo(name, DATE), path.read_bytes(), zipfile.ZIP_DEFLATED)

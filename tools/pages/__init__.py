@@ -3,7 +3,7 @@
 The page tests, the notebooks and the preview all start here. ``project`` finds the pages, ``pages``
 splits each into words and cells, ``lint`` (with ``schema``) holds it to the constructs that we use,
 ``scan`` and ``links`` check where a rendered page leads. What is wrong is a ``Fault`` with its file
-and line. A construct that no page uses is refused: whoever needs one adds it to ``schema.yml`` or
+and line. A construct that no page uses is refused: to use one, add it to ``schema.yml`` or
 ``lint`` first, then to the renderer and its test.
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Fault(Exception):  # noqa: N818 - not an error of the program
-    """One mistake on one line of a source file, which the person who wrote it can mend."""
+    """One mistake on one line of a source file, which its author can fix."""
 
     def __init__(self, path: Path, line: int, message: str) -> None:
         super().__init__(path, line, message)

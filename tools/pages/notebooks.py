@@ -153,7 +153,7 @@ def _notebook(sources: list[tuple[str, str]]) -> Any:
 
 
 def faults(project: Project) -> list[Fault]:
-    """Write the notebooks beside their pages; return what is wrong with those that have none."""
+    """Write the notebooks next to their pages; return what is wrong with those that have none."""
 
     def one(page: Page) -> Fault | None:
         try:

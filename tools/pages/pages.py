@@ -61,7 +61,7 @@ class Page:
         return [part for part in self.parts if isinstance(part, Text)]
 
     def line_of(self, needle: str) -> int | None:
-        """Return the line of the prose where ``needle`` stands as a whole word."""
+        """Return the line of the prose where ``needle`` is a whole word."""
         for part in self.texts:
             if found := re.search(rf"(?<![\w-]){re.escape(needle)}(?![\w-])", part.prose):
                 return part.line + part.prose.count("\n", 0, found.start())

@@ -89,7 +89,7 @@ class Composer:
 
 
 def _float(cell: Cell, body: str) -> str:
-    """Give a labelled cell's output its number and caption; filter.lua does the counting."""
+    """Give a labeled cell's output its number and caption; filter.lua does the counting."""
     label = cell.options.get("label", "")
     caption = cell.options.get(f"{label[:3]}-cap")
     return f"::: {{#{label}}}\n{body}\n\n{caption}\n:::" if caption else body

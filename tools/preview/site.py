@@ -1,4 +1,4 @@
-"""Builds the whole preview: every page and its frame, the files beside them, the search index."""
+"""Builds the whole preview: every page and its frame, the files next to them, the search index."""
 
 from __future__ import annotations
 

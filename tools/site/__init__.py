@@ -2,5 +2,5 @@
 
 Both renderers' output goes through here, so that neither has to know how it is done. Cards and
 sitemaps want full addresses, which a site that may be served anywhere does not have: a publishing
-job names its own in ``MLSYSIM_SITE_URL``. Without it, paths stand in their place.
+job names its own in ``MLSYSIM_SITE_URL``. Without it, paths are used instead.
 """

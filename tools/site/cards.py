@@ -1,4 +1,4 @@
-"""The pictures that messengers show beside a link: one for each section of the site.
+"""The pictures that messengers show next to a link: one for each section of the site.
 
 Each shows the roofline of a device with models on it, computed by the package like everything else.
 """

@@ -1,4 +1,4 @@
-"""Each page once more as Markdown, for people and programs that read text: `page.md` beside it."""
+"""Each page once more as Markdown, for people and programs that read text: `page.md` next to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.site.built import body
 from tools.site.entries import Entry
 
 PANDOC = ["--from=html", "--to=gfm-raw_html", "--wrap=none"]
-# A drawing within the page is told in the words that describe it.
+# A drawing within the page is replaced by its description.
 DRAWING = re.compile(r'<svg\b[^>]*\saria-label="([^"]*)"[^>]*>.*?</svg>', re.DOTALL)
 UNWANTED = re.compile(r"<(script|style|svg|button|noscript)\b.*?</\1>", re.DOTALL)
 # Pandoc takes the first class for the language of a block, and a callout's title for its text.

@@ -36,7 +36,7 @@ def sitemap(entries: list[Entry], base: str) -> str:
 
 
 def robots(base: str) -> str:
-    """Let everybody in, and name the sitemap where its address is known."""
+    """Allow all crawlers, and name the sitemap where its address is known."""
     return "User-agent: *\nAllow: /\n" + (f"Sitemap: {base}sitemap.xml\n" if base else "")
 
 

@@ -31,12 +31,12 @@ __all__ = [
 def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency: Value) -> Value:
     r"""Time of a ring all-gather: each rank starts with one part and ends with the whole.
 
-    $$ t = \frac{n-1}{n}\,\frac{m}{B} + (n-1)\,\alpha $$
+    $$ t = \frac{n-1}{n}\,\frac{S}{B} + (n-1)\,\alpha $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank ends with.
+        $S$, data that each rank ends with.
     ranks : [1]
         $n$, ranks in the ring.
     bandwidth : [byte/s]
@@ -62,12 +62,12 @@ def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency
 def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency: Value) -> Value:
     r"""Time of a pairwise all-to-all: each rank sends a different part to every other.
 
-    $$ t = \frac{n-1}{n}\,\frac{m}{B} + (n-1)\,\alpha $$
+    $$ t = \frac{n-1}{n}\,\frac{S}{B} + (n-1)\,\alpha $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds, its own part included.
+        $S$, data that each rank holds, its own part included.
     ranks : [1]
         $n$, ranks.
     bandwidth : [byte/s]
@@ -93,12 +93,12 @@ def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency
 def bus_bandwidth(message_size: Value, ranks: Value, time: Value) -> Value:
     r"""Link bandwidth that an all-reduce of a given time amounts to, as nccl-tests print it.
 
-    $$ B = 2\,\frac{n-1}{n}\,\frac{m}{t} $$
+    $$ B = 2\,\frac{n-1}{n}\,\frac{S}{t} $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds.
+        $S$, data that each rank holds.
     ranks : [1]
         $n$, ranks.
     time : [s]
@@ -164,14 +164,14 @@ def hierarchical_all_reduce_time(
     one rank a group, it is the plain ring. A flat ring keeps both kinds of links busy at once (see
     `group_ring_bandwidth`): it moves large messages up to twice as fast, at a higher latency.
 
-    $$ t = 2\left[\frac{g-1}{g}\frac{m}{B_1} + (g-1)\alpha_1\right]
-         + 2\left[\frac{k-1}{k}\frac{m}{g B_2} + (k-1)\alpha_2\right],
+    $$ t = 2\left[\frac{g-1}{g}\frac{S}{B_1} + (g-1)\alpha_1\right]
+         + 2\left[\frac{k-1}{k}\frac{S}{g B_2} + (k-1)\alpha_2\right],
        \qquad k = \frac{n}{g} $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds.
+        $S$, data that each rank holds.
     ranks : [1]
         $n$, ranks in all; $k$ groups of them.
     local : [1]
@@ -216,13 +216,13 @@ def node_all_to_all_time(
 ) -> Value:
     r"""Time of an all-to-all over nodes: parts for the own node pass its links, others the network.
 
-    $$ t = \max\left(\frac{g-1}{n}\,\frac{m}{B_1},\; \frac{n-g}{n}\,\frac{m}{B_2}\right)
+    $$ t = \max\left(\frac{g-1}{n}\,\frac{S}{B_1},\; \frac{n-g}{n}\,\frac{S}{B_2}\right)
          + (g-1)\,\alpha_1 + (n-g)\,\alpha_2 $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds, its own part included.
+        $S$, data that each rank holds, its own part included.
     ranks : [1]
         $n$, ranks in all.
     local : [1]
@@ -265,13 +265,13 @@ def node_tree_all_reduce_time(
     The ranks of a node pass the data along a chain to the one that sits in the tree, and back.
     Each of the two trees carries half of the data up and down again, in small chunks.
 
-    $$ t = \min(2,\, n-1)\,\frac{m}{B} + 2\left[(g-1)\,\alpha_1
+    $$ t = \min(2,\, n-1)\,\frac{S}{B} + 2\left[(g-1)\,\alpha_1
          + \lceil\log_2 k\rceil\,\alpha_2\right], \qquad k = \frac{n}{g} $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds.
+        $S$, data that each rank holds.
     ranks : [1]
         $n$, ranks in all, on $k$ nodes.
     local : [1]
@@ -309,12 +309,12 @@ def one_shot_all_reduce_time(
     Serving engines sum small messages in one step: each rank reads all others. The fixed cost
     is then that of one barrier, whatever the number of ranks; a single device has none.
 
-    $$ t = \min(1,\, n - 1)\,t_0 + \frac{2(n-1)}{n}\,\frac{m}{B} $$
+    $$ t = \min(1,\, n - 1)\,t_0 + \frac{2(n-1)}{n}\,\frac{S}{B} $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data per rank.
+        $S$, data per rank.
     ranks : [1]
         $n$, devices.
     bandwidth : [byte/s]
@@ -339,12 +339,12 @@ def one_shot_all_reduce_time(
 def point_to_point_time(message_size: Value, bandwidth: Value, latency: Value) -> Value:
     r"""Time to send one message to one receiver.
 
-    $$ t = \alpha + \frac{m}{B} $$
+    $$ t = \alpha + \frac{S}{B} $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, size of the message.
+        $S$, size of the message.
     bandwidth : [byte/s]
         $B$, bandwidth of the link, one direction.
     latency : [s]
@@ -369,12 +369,12 @@ def reduce_scatter_time(
 ) -> Value:
     r"""Time of a ring reduce-scatter: each rank ends with one reduced part of the whole.
 
-    $$ t = \frac{n-1}{n}\,\frac{m}{B} + (n-1)\,\alpha $$
+    $$ t = \frac{n-1}{n}\,\frac{S}{B} + (n-1)\,\alpha $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank starts with.
+        $S$, data that each rank starts with.
     ranks : [1]
         $n$, ranks in the ring.
     bandwidth : [byte/s]
@@ -402,12 +402,12 @@ def ring_all_reduce_time(
 ) -> Value:
     r"""Time of a ring all-reduce: a reduce-scatter, then an all-gather.
 
-    $$ t = 2\,\frac{n-1}{n}\,\frac{m}{B} + 2\,(n-1)\,\alpha $$
+    $$ t = 2\,\frac{n-1}{n}\,\frac{S}{B} + 2\,(n-1)\,\alpha $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds.
+        $S$, data that each rank holds.
     ranks : [1]
         $n$, ranks in the ring.
     bandwidth : [byte/s]
@@ -475,12 +475,12 @@ def switch_all_reduce_time(message_size: Value, ranks: Value, bandwidth: Value) 
     the sum back to be spread to all. It sends the whole message and one part: for many ranks half
     of what a ring sends.
 
-    $$ t = \frac{n+1}{n}\,\frac{m}{B} $$
+    $$ t = \frac{n+1}{n}\,\frac{S}{B} $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds.
+        $S$, data that each rank holds.
     ranks : [1]
         $n$, ranks on the switch.
     bandwidth : [byte/s]
@@ -510,12 +510,12 @@ def tree_all_reduce_time(
     bandwidth, while the latency grows with the depth of the tree only. Two ranks exchange halves,
     and one rank sends nothing.
 
-    $$ t = \min(2,\, n-1)\,\frac{m}{B} + 2\,\lceil\log_2 n\rceil\,\alpha $$
+    $$ t = \min(2,\, n-1)\,\frac{S}{B} + 2\,\lceil\log_2 n\rceil\,\alpha $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that each rank holds.
+        $S$, data that each rank holds.
     ranks : [1]
         $n$, ranks in the trees.
     bandwidth : [byte/s]
@@ -545,12 +545,12 @@ def tree_broadcast_time(
 ) -> Value:
     r"""Time of a binomial-tree broadcast: in each round, all who have the message pass it on.
 
-    $$ t = \lceil\log_2 n\rceil\left(\alpha + \frac{m}{B}\right) $$
+    $$ t = \lceil\log_2 n\rceil\left(\alpha + \frac{S}{B}\right) $$
 
     Parameters
     ----------
     message_size : [byte]
-        $m$, data that the root holds.
+        $S$, data that the root holds.
     ranks : [1]
         $n$, ranks, the root included.
     bandwidth : [byte/s]

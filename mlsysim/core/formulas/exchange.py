@@ -86,7 +86,8 @@ def head_swap_size(
     Each device takes part of the heads for all positions. Where there are fewer key and value
     heads than devices, several devices get the same one.
 
-    $$ M_u = T\,\left(\frac{2 w_a}{t} + 2 d \max\left(\frac{k}{t},\, u\right)\right) e $$
+    $$ M_u = T\,\left(\frac{2 w_a}{\mathrm{TP}}
+       + 2 d_h \max\left(\frac{k}{\mathrm{TP}},\, u\right)\right) e $$
 
     Parameters
     ----------
@@ -97,9 +98,9 @@ def head_swap_size(
     kv_heads : [1]
         $k$, key and value heads.
     head_dim : [1]
-        $d$, width of one head.
+        $d_h$, width of one head.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     swap_size : [1]
         $u$, devices that swap positions for heads.
     bytes_per_element : [byte]
@@ -214,9 +215,9 @@ def shard_traffic_time(gather: Value, gathers: Value, scatter: Value) -> Value:
 def uncovered_time(exchange: Value, attention: Value, backward: Value, recomputed: Value) -> Value:
     r"""Time per layer and microbatch in which attention waits for keys and values.
 
-    They travel while attention works on those that came before. Forward they go round once;
-    backward they do again, with their gradients, under the longer attention of that pass. Where
-    the layer is computed again, they go round once more.
+    They travel while attention works on those that came before. Forward they go around
+    the ring once; backward they do so again, with their gradients, under the longer attention of
+    that pass. If the layer is recomputed, they go around once more.
 
     $$ t = (1 + \rho)\,\max(0,\; t_x - t_a) + \max(0,\; 2 t_x - \beta t_a) $$
 

@@ -124,12 +124,12 @@ def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
 
     Devices of a tensor-parallel group hold different experts, if experts are distributed at all.
 
-    $$ n_x = \max(t, e_p) $$
+    $$ n_x = \max(\mathrm{TP}, e_p) $$
 
     Parameters
     ----------
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     ep_size : [1]
         $e_p$, devices that share the experts.
 
@@ -208,12 +208,12 @@ def routing_traffic(
     Each copy of a token is converted to a narrow format on its own, on the way to an expert and on
     the way back.
 
-    $$ Q_x = m\,h\,(q_x + 2q_c + q_b) $$
+    $$ Q_x = n_r\,h\,(q_x + 2q_c + q_b) $$
 
     Parameters
     ----------
     rows : [1]
-        $m$, rows of the device's experts: a copy of each token for each expert that it visits.
+        $n_r$, rows of the device's experts: a copy of each token for each expert that it visits.
     hidden_dim : [1]
         $h$, width of the residual stream.
     routing_bytes : [byte]
@@ -242,9 +242,9 @@ def rows_per_device(
 ) -> Value:
     r"""Rows that the products of a device's experts have, when experts are loaded evenly.
 
-    Ranks of a tensor-parallel group that hold different experts deal out the group's tokens.
+    Ranks of a tensor-parallel group that hold different experts split the group's tokens.
 
-    $$ m = k_e\,T\,\frac{t_x}{t} $$
+    $$ n_r = k_e\,T\,\frac{n_e}{\mathrm{TP}} $$
 
     Parameters
     ----------
@@ -253,14 +253,14 @@ def rows_per_device(
     experts_per_token : [1]
         $k_e$, experts that each token visits: 1 for a dense layer.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     expert_tp_size : [1]
-        $t_x$, those of them that share each expert.
+        $n_e$, those of them that share each expert.
 
     Returns
     -------
     rows : [1]
-        $m$, rows.
+        $n_r$, rows.
 
     References
     ----------

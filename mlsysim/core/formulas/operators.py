@@ -67,7 +67,7 @@ def elementwise_traffic(
 
     Products in a narrow format have their inputs converted: two of each width.
 
-    $$ Q_e = T\left(\frac{(q_h + 2q_c)\,h}{t_s} + \frac{(q_f + 2q_c)\,f}{t}\right) $$
+    $$ Q_e = T\left(\frac{(q_h + 2q_c)\,h}{n_s} + \frac{(q_f + 2q_c)\,f}{\mathrm{TP}}\right) $$
 
     Parameters
     ----------
@@ -78,9 +78,10 @@ def elementwise_traffic(
     ffn_dim : [1]
         $f$, inner width of the feed-forward block, gate included.
     tp_size : [1]
-        $t$, devices that share the layer.
+        $\mathrm{TP}$, devices that share the layer.
     sequence_shards : [1]
-        $t_s$, devices that share norms and dropouts: $t$ with sequence parallelism, else 1.
+        $n_s$, devices that share norms and dropouts: all of them with sequence parallelism,
+        else 1.
     hidden_bytes : [byte]
         $q_h$, bytes moved per element of the residual stream.
     ffn_bytes : [byte]
@@ -150,12 +151,12 @@ def gemm_compute_time(
 ) -> Value:
     r"""Time of the arithmetic of a matrix product.
 
-    $$ t_c = \frac{c\,m\,k\,n}{R} $$
+    $$ t_c = \frac{c\,n_r\,k\,n}{R} $$
 
     Parameters
     ----------
     rows : [1]
-        $m$, rows of the activations: tokens.
+        $n_r$, rows of the activations: tokens.
     inner : [1]
         $k$, width that is summed over.
     columns : [1]
@@ -191,12 +192,12 @@ def gemm_memory_time(
 
     With few rows the weights are nearly all of it: decode streams them once per token.
 
-    $$ t_m = \frac{e_w\,g\,k\,n + e_a\,m\,(k + n)}{B} $$
+    $$ t_m = \frac{e_w\,g\,k\,n + e_a\,n_r\,(k + n)}{B} $$
 
     Parameters
     ----------
     rows : [1]
-        $m$, rows of the activations: tokens.
+        $n_r$, rows of the activations: tokens.
     inner : [1]
         $k$, width that is summed over.
     columns : [1]
@@ -297,7 +298,7 @@ def layer_score_flops(
 ) -> Value:
     r"""Operations of one layer's attention scores and their product with the values, forward.
 
-    $$ F_a = \frac{2\,c\,T\,s\,a\,d\,\kappa}{t} $$
+    $$ F_a = \frac{2\,c\,T\,s\,a\,d_h\,\kappa}{\mathrm{TP}} $$
 
     Parameters
     ----------
@@ -308,9 +309,9 @@ def layer_score_flops(
     heads : [1]
         $a$, attention heads.
     head_dim : [1]
-        $d$, width of one head.
+        $d_h$, width of one head.
     tp_size : [1]
-        $t$, devices that share the layer.
+        $\mathrm{TP}$, devices that share the layer.
     attended_fraction : [1]
         $\kappa$, share of the positions that the kernel computes.
     flops_per_mac : [flop]
@@ -391,7 +392,7 @@ def layer_time(
 def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_logit: Value) -> Value:
     r"""Memory traffic of the logits and their loss, forward and backward.
 
-    $$ Q_v = \frac{T\,V\,q_v}{t} $$
+    $$ Q_v = \frac{T\,V\,q_v}{\mathrm{TP}} $$
 
     Parameters
     ----------
@@ -400,7 +401,7 @@ def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_log
     vocab_size : [1]
         $V$, size of the vocabulary.
     tp_size : [1]
-        $t$, devices that share the projection.
+        $\mathrm{TP}$, devices that share the projection.
     bytes_per_logit : [byte]
         $q_v$, bytes moved per logit.
 
@@ -428,7 +429,7 @@ def score_traffic(
 ) -> Value:
     r"""Memory traffic of attention scores that are not fused with their products.
 
-    $$ Q_s = \frac{\sigma\,b\,a\,s^2\,q_s}{t} $$
+    $$ Q_s = \frac{\sigma\,b\,a\,s^2\,q_s}{\mathrm{TP}} $$
 
     Parameters
     ----------
@@ -439,7 +440,7 @@ def score_traffic(
     seq_len : [token]
         $s$, tokens of a sequence.
     tp_size : [1]
-        $t$, devices that share the layer.
+        $\mathrm{TP}$, devices that share the layer.
     written_scores : [1]
         $\sigma$, share of the scores that pass through memory: 0 for fused attention.
     bytes_per_score : [byte]

@@ -332,7 +332,7 @@ def pipeline_transfer_time(
 ) -> Value:
     r"""Time in which a stage hands activations on and gradients back, not overlapped.
 
-    A single stage has no neighbour and hands nothing on. Where each tensor-parallel rank sends a
+    A single stage has no neighbor and hands nothing on. Where each tensor-parallel rank sends a
     slice, the all-gather that rebuilds the whole at the receiver comes on top (none is needed with
     sequence parallelism).
 
@@ -341,7 +341,7 @@ def pipeline_transfer_time(
     Parameters
     ----------
     transfer : [s]
-        $t_1$, time of one transfer between neighbouring stages.
+        $t_1$, time of one transfer between neighboring stages.
     microbatch_count : [1]
         $m$, microbatches per step.
     virtual_stages : [1]

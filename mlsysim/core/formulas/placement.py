@@ -22,14 +22,14 @@ __all__ = [
 def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value, cp_size: Value) -> Value:
     r"""Replicas of the model that the fleet holds.
 
-    $$ d = \frac{n}{t\,p\,c_p} $$
+    $$ \mathrm{DP} = \frac{n}{\mathrm{TP}\,p\,c_p} $$
 
     Parameters
     ----------
     devices : [1]
         $n$, devices of the fleet.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     pp_size : [1]
         $p$, pipeline stages.
     cp_size : [1]
@@ -38,7 +38,7 @@ def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value, cp_size: 
     Returns
     -------
     replicas : [1]
-        $d$, data-parallel replicas.
+        $\mathrm{DP}$, data-parallel replicas.
 
     References
     ----------
@@ -54,7 +54,7 @@ def group_hop_latency(
 ) -> Value:
     r"""Mean latency of a hop in one flat ring through several nodes.
 
-    A message that goes round a ring of $n$ ranks makes $n - 1$ hops. With $g$ ranks per node it
+    A message that travels around a ring of $n$ ranks makes $n - 1$ hops. With $g$ ranks per node it
     enters each of the other $n/g - 1$ nodes once; all other hops stay within a node.
 
     $$ \alpha = \frac{(n - n/g)\,\alpha_1 + (n/g - 1)\,\alpha_2}{n - 1} $$
@@ -155,7 +155,7 @@ def mesh_bandwidth(bandwidth: Value, ranks: Value, peers: Value) -> Value:
     Each of a device's links goes to one other device, so a group uses only the links to its own
     members. A switch would give every group all of them.
 
-    $$ B = B_1\,\frac{\max(n, 2) - 1}{d} $$
+    $$ B = B_1\,\frac{\max(n, 2) - 1}{n_p} $$
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def mesh_bandwidth(bandwidth: Value, ranks: Value, peers: Value) -> Value:
     ranks : [1]
         $n$, devices of the group.
     peers : [1]
-        $d$, devices that a device's links lead to.
+        $n_p$, devices that a device's links lead to.
 
     Returns
     -------
@@ -183,14 +183,14 @@ def mesh_bandwidth(bandwidth: Value, ranks: Value, peers: Value) -> Value:
 def microbatch_size(batch_size: Value, dp_size: Value, microbatch_count: Value) -> Value:
     r"""Sequences in one microbatch of one replica.
 
-    $$ b = \frac{B}{d\,m} $$
+    $$ b = \frac{B}{\mathrm{DP}\,m} $$
 
     Parameters
     ----------
     batch_size : [1]
         $B$, sequences in the global batch.
     dp_size : [1]
-        $d$, data-parallel replicas.
+        $\mathrm{DP}$, data-parallel replicas.
     microbatch_count : [1]
         $m$, microbatches per replica and step.
 
@@ -209,16 +209,16 @@ def microbatch_size(batch_size: Value, dp_size: Value, microbatch_count: Value) 
 
 @formula
 def node_slots(devices_per_node: Value, tp_size: Value) -> Value:
-    r"""Tensor-parallel groups that a node has room for, and so neighbours in a data-parallel group.
+    r"""Tensor-parallel groups that a node has room for, and so neighbors in a data-parallel group.
 
-    $$ q = \max\left(1, \left\lfloor \frac{q_d}{t} \right\rfloor\right) $$
+    $$ q = \max\left(1, \left\lfloor \frac{q_d}{\mathrm{TP}} \right\rfloor\right) $$
 
     Parameters
     ----------
     devices_per_node : [1]
         $q_d$, devices of a node.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
 
     Returns
     -------

@@ -109,14 +109,14 @@ def embodied_carbon(
 ) -> Value:
     r"""Greenhouse gas of making a fleet's servers.
 
-    $$ C_m = n\,(d\,c_d + c_h) $$
+    $$ C_m = n\,(g\,c_d + c_h) $$
 
     Parameters
     ----------
     nodes : [1]
         $n$, servers.
     devices_per_node : [1]
-        $d$, devices of a server.
+        $g$, devices of a server.
     device_carbon : [kg]
         $c_d$, CO2 equivalent of making a device.
     host_carbon : [kg]
@@ -139,14 +139,14 @@ def embodied_carbon(
 def facility_energy(it_energy: Value, pue: Value) -> Value:
     r"""Energy of the whole facility for the energy of its computers.
 
-    $$ E_f = \epsilon\,E $$
+    $$ E_f = \mathrm{PUE}\,E $$
 
     Parameters
     ----------
     it_energy : [J]
         $E$, energy of the computers.
     pue : [1]
-        $\epsilon$, power usage effectiveness.
+        $\mathrm{PUE}$, power usage effectiveness.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def host_power(
 
     A part of what the server's rating leaves once its devices have their design power.
 
-    $$ W_h = \eta\,\max(W_n - d\,W_d,\ 0) $$
+    $$ W_h = \eta\,\max(W_n - g\,W_d,\ 0) $$
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def host_power(
     design_power : [W]
         $W_d$, design power of a device.
     devices_per_node : [1]
-        $d$, devices of the server.
+        $g$, devices of the server.
     host_share : [1]
         $\eta$, part of the remainder that is drawn.
 

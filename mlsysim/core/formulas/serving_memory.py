@@ -23,7 +23,7 @@ def kv_cache_size(
 ) -> Value:
     r"""Bytes of the keys and values that attention keeps for a number of tokens.
 
-    $$ M_{kv} = 2\,L\,k\,d\,T\,e $$
+    $$ M_{kv} = 2\,L\,k\,d_h\,T\,e $$
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def kv_cache_size(
     kv_heads : [1]
         $k$, key and value heads.
     head_dim : [1]
-        $d$, width of one head.
+        $d_h$, width of one head.
     tokens : [token]
         $T$, tokens kept, over all sequences.
     bytes_per_element : [byte]
@@ -58,14 +58,14 @@ def kv_per_device(kv_cache: Value, tp_size: Value, kv_heads: Value) -> Value:
     Heads are distributed whole, so a group larger than the number of key and value heads holds
     some of them more than once.
 
-    $$ M_1 = \frac{M_{kv}}{\min(t,\, k)} $$
+    $$ M_1 = \frac{M_{kv}}{\min(\mathrm{TP},\, k)} $$
 
     Parameters
     ----------
     kv_cache : [byte]
         $M_{kv}$, keys and values of the whole model.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     kv_heads : [1]
         $k$, key and value heads.
 
@@ -157,7 +157,7 @@ def pass_workspace(
     are split. Attention's and the feed-forward block's do not exist at the same time, and neither
     do the logits, which are made when both are free again.
 
-    $$ M_a = C \left(2h + \frac{\max(w_a,\, w_f)}{t}\right) e $$
+    $$ M_a = C \left(2h + \frac{\max(w_a,\, w_f)}{\mathrm{TP}}\right) e $$
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def pass_workspace(
     ffn_width : [1]
         $w_f$, width of all tensors inside of the feed-forward block: gate, input and product.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     bytes_per_element : [byte]
         $e$, bytes of one element.
 

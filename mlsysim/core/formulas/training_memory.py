@@ -44,14 +44,14 @@ def activation_memory_per_layer(
     queries, keys, values, the attention's output, and what the feed-forward block keeps. Scores
     pass through memory unless attention is fused, which keeps one statistic per query instead.
 
-    $$ M_l = T\left(\frac{h\,(4e + 2\delta\,e_m)}{t_s}
-       + \frac{e\,(w_a + w_c + w_f)}{t}
-       + \frac{a\,((1-\phi)\,\kappa\,s\,(e + \delta\,(e + e_m)) + \phi\,e_s)}{t}\right) $$
+    $$ M_l = T\left(\frac{h\,(4e + 2\delta\,e_m)}{n_s}
+       + \frac{e\,(w_a + w_c + w_f)}{\mathrm{TP}}
+       + \frac{a\,((1-\phi)\,\kappa\,s\,(e + \delta\,(e + e_m)) + \phi\,e_s)}{\mathrm{TP}}\right) $$
 
     For the GPT block ($w_a = 4h$, $w_f = 8h$, $e = 2$ and $e_m = 1$ byte, $\phi = 0$) this is the
-    paper's $s b h\,(10 + 24/t + 5 a s / (h t))$, and $s b h\,(34 + 5 a s / h)$ on one
-    device. A gate, fewer key heads and no dropout change the coefficients. Logits stand outside
-    the layers.
+    paper's $s b h\,(10 + 24/\mathrm{TP} + 5 a s / (h \mathrm{TP}))$, and $s b h\,(34 + 5 a s / h)$
+    on one device. A gate, fewer key heads and no dropout change the coefficients. Logits are
+    outside the layers.
 
     Parameters
     ----------
@@ -71,9 +71,10 @@ def activation_memory_per_layer(
     kept_width : [1]
         $w_f$, inner elements per token that the feed-forward block keeps.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     sequence_shards : [1]
-        $t_s$, devices that share norms and dropouts: $t$ with sequence parallelism, else 1.
+        $n_s$, devices that share norms and dropouts: all of them with sequence parallelism,
+        else 1.
     kept_scores : [1]
         $\kappa$, 1 if the attention scores are kept, 0 if they are recomputed.
     fused_attention : [1]
@@ -192,7 +193,7 @@ def head_working_memory(
     besides. Input and output of the last norm, the gathered input of the output projection, and
     its gradient come on top.
 
-    $$ M_v = T\left(\frac{(e + e_c)\,V}{t} + 2\,e\,h + \frac{2\,e\,h}{t_s}\right) $$
+    $$ M_v = T\left(\frac{(e + e_c)\,V}{\mathrm{TP}} + 2\,e\,h + \frac{2\,e\,h}{n_s}\right) $$
 
     Parameters
     ----------
@@ -203,9 +204,9 @@ def head_working_memory(
     vocab_size : [1]
         $V$, rows of the output table.
     tp_size : [1]
-        $t$, devices that share the table.
+        $\mathrm{TP}$, devices that share the table.
     sequence_shards : [1]
-        $t_s$, devices that share the norm.
+        $n_s$, devices that share the norm.
     bytes_per_element : [byte]
         $e$, bytes of one logit.
     copy_bytes : [byte]
@@ -267,7 +268,7 @@ def hidden_state_size(
 def kept_attention_width(heads: Value, kv_heads: Value, head_dim: Value) -> Value:
     r"""Elements per token that attention keeps: queries, keys, values and its output.
 
-    $$ w_a = 2\,d\,(a + k) $$
+    $$ w_a = 2\,d_h\,(a + k) $$
 
     Parameters
     ----------
@@ -276,7 +277,7 @@ def kept_attention_width(heads: Value, kv_heads: Value, head_dim: Value) -> Valu
     kv_heads : [1]
         $k$, key and value heads.
     head_dim : [1]
-        $d$, width of one head.
+        $d_h$, width of one head.
 
     Returns
     -------
@@ -415,7 +416,7 @@ def visiting_memory(own: Value, ranks: Value, gathers: Value) -> Value:
     ranks : [1]
         $c_p$, devices that exchange keys and values.
     gathers : [1]
-        $\gamma$, 1 if all are gathered, 0 if they go round.
+        $\gamma$, 1 if all are gathered, 0 if they travel around a ring.
 
     Returns
     -------
@@ -446,7 +447,7 @@ def recomputed_memory(
 
     The outputs of both norms, and those of what the tensor-parallel ranks split.
 
-    $$ M_r = e\,T\left(\frac{2\,h\,\nu}{t_s} + \frac{w_r}{t}\right) $$
+    $$ M_r = e\,T\left(\frac{2\,h\,\nu}{n_s} + \frac{w_r}{\mathrm{TP}}\right) $$
 
     Parameters
     ----------
@@ -459,9 +460,9 @@ def recomputed_memory(
     dropped_width : [1]
         $w_r$, elements per token of the other modules' outputs.
     tp_size : [1]
-        $t$, devices that share each layer.
+        $\mathrm{TP}$, devices that share each layer.
     sequence_shards : [1]
-        $t_s$, devices that share norms.
+        $n_s$, devices that share norms.
     bytes_per_element : [byte]
         $e$, bytes of one activation.
 
@@ -521,7 +522,7 @@ def orthogonalization_flops(
 
     Each Newton-Schulz iteration has two products with the longer side and one without.
 
-    $$ F_o = c\,\tau\,m^2\,(2\,n + m), \quad m = \min(n_r, n_c), \quad n = \max(n_r, n_c) $$
+    $$ F_o = c\,\tau\,w^2\,(2\,l + w), \quad w = \min(n_r, n_c), \quad l = \max(n_r, n_c) $$
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def attention_parameters(
 ) -> Value:
     r"""Parameters of one attention block: query, key, value and output matrices.
 
-    $$ N_a = 2 h d\,(a + k) $$
+    $$ N_a = 2 h d_h\,(a + k) $$
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def attention_parameters(
     kv_heads : [1]
         $k$, key and value heads.
     head_dim : [1]
-        $d$, width of one head.
+        $d_h$, width of one head.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def attention_score_flops(
     Both are one multiply-accumulate per head, head width and attended position. A causal kernel
     that skips the masked half attends to half of the positions on average.
 
-    $$ f_a = 2\,c\,L\,a\,d\,s\,\kappa $$
+    $$ f_a = 2\,c\,L\,a\,d_h\,s\,\kappa $$
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def attention_score_flops(
     heads : [1]
         $a$, attention heads.
     head_dim : [1]
-        $d$, width of one head: the mean of its keys and values where they differ.
+        $d_h$, width of one head: the mean of its keys and values where they differ.
     seq_len : [token]
         $s$, tokens in the sequence.
     attended_fraction : [1]

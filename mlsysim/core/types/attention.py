@@ -333,7 +333,7 @@ def _indexer_parameters(attention: Attention | LatentAttention, hidden_dim: Valu
 
 @record
 class LinearAttention(Record):
-    """Linear attention and state-space layers: a state of constant size in place of a cache.
+    """Linear attention and state-space layers: a state of constant size instead of a cache.
 
     Each head keeps a matrix of `key_dim` by `value_dim`, to which every token adds and from which
     it reads. In the words of Mamba-2: heads are heads, `value_dim` is the head's width, keys and

@@ -237,7 +237,7 @@ class Calibration(Banded):
         The same for systems that no run was measured on: each family predicted by constants that
         were fitted without it.
     device : str
-        The one device that the runs used; empty where `machine` stands for all devices of a kind.
+        The one device that the runs used; empty where `machine` describes all devices of a kind.
     covered : Covered or None
         Which plans the runs on that device covered. Other plans have the band of unseen systems,
         and so have all plans where `device` is given without this.

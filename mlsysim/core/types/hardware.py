@@ -45,6 +45,11 @@ class Compute(Record):
 
     `None` means that the device has no native support for the format, or that no figure is
     published. Integer formats count one multiply-accumulate as two operations, as vendors do.
+
+    Attributes
+    ----------
+    fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4, mxfp4, int4 : Quantity or None
+        Dense peak rate in the number format of that name.
     """
 
     fp64: Quantity | None = quantity("TFLOP/s", default=None)

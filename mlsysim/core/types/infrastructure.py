@@ -118,7 +118,17 @@ class Rack(Entry):
 
 @record
 class Datacenter(Entry):
-    """A facility on a grid; its own PUE and WUE replace the grid's typical ones."""
+    """A facility on a grid; its own PUE and WUE replace the grid's typical ones.
+
+    Attributes
+    ----------
+    grid : GridProfile
+        The grid that supplies its electricity.
+    pue : float
+        Power usage effectiveness: energy of the facility over energy of its computers.
+    wue : Quantity
+        Water usage effectiveness: water consumed on site per unit of the computers' energy.
+    """
 
     grid: GridProfile
     pue: float = number(least=1)

@@ -69,7 +69,7 @@ class ContextExchange(Record):
     Attributes
     ----------
     gathers : float
-        1 if each device gathers all keys and values before it attends, 0 if they go round the
+        1 if each device gathers all keys and values before it attends, 0 if they travel around the
         devices while these attend.
     by_heads : float
         1 if the devices swap positions for heads, so that each attends over whole sequences.

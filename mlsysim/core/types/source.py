@@ -57,7 +57,7 @@ class Source(Record):
 
 @record
 class Entry(Record):
-    """A noun that carries its provenance: the base of every registry row.
+    """An entry with its provenance: the base of every registry row.
 
     Attributes
     ----------

@@ -56,6 +56,8 @@ class Node(Entry):
     ----------
     accelerator : Accelerator
         The device; there are `accelerators_per_node` of them.
+    accelerators_per_node : int
+        Devices of the node.
     devices_per_host : int or None
         Devices of one host, where the node has several: 4 in each of the 18 trays of an NVL72, 8
         in each host of a pod of TPU v5e. Links and placement see the whole node, failures each
@@ -97,12 +99,18 @@ class Fleet(Record):
 
     Attributes
     ----------
+    name : str
+        Name of the fleet, for tables and messages.
     node : Node
         The server; there are `count` of them.
+    count : int
+        Nodes of the fleet.
     fabric : NetworkFabric
         The network between the nodes.
     source : Source or None
         Where the configuration is described, if it is a published one.
+    note : str
+        A remark, such as the system that the fleet represents.
     """
 
     name: str

@@ -31,7 +31,7 @@ def _mixed(**given: Any) -> DistributedResult:
 
 @lru_cache(maxsize=8)
 def _best(batch_size: int, fabric: NetworkFabric) -> DistributedResult:
-    """Return the plan that can run and scales best."""
+    """Return the feasible plan that scales best."""
     plans = []
     for tensor, stages, parts in product(_POWERS[:4], _POWERS[:9], _POWERS):
         try:
@@ -94,7 +94,7 @@ _FIRST = Exercise(
             "tensor all-reduces.",
         ),
         "feasible": ChoiceAsked(
-            asks="whether it can run, `True` or `False`",
+            asks="whether it fits in memory, `True` or `False`",
             options=(True, False),
             truth=lambda: _mixed().feasible,
             hint="Add up weights, gradients and optimizer state of a device.",
@@ -120,12 +120,12 @@ _SECOND = Exercise(
         "tp_size": CountAsked(
             asks="the tensor-parallel size of the winner on Ethernet",
             truth=_tensor,
-            hint="Compare only plans that can run.",
+            hint="Compare only feasible plans.",
         ),
         "pp_size": CountAsked(
             asks="the stages of the winner on Ethernet",
             truth=lambda: _stages(1024),
-            hint="Search both sizes and the microbatches, and compare only plans that can run.",
+            hint="Search both sizes and the microbatches, and compare only feasible plans.",
             mistakes=(Mistake(lambda: _stages(256), "That is the best plan for 256 sequences."),),
         ),
     },
@@ -145,7 +145,8 @@ _SELF_CHECK = Exercise(
             mistakes=(
                 Mistake(
                     lambda fabric=fabric: _slower_link(fabric),  # type: ignore[misc]
-                    "So much less bandwidth has the network. How much of the data has to cross it?",
+                    "That is how much less bandwidth the network has. How much of the data has to "
+                    "cross it?",
                 ),
                 Mistake(
                     lambda fabric=fabric: _growth(fabric) / 2,  # type: ignore[misc]
@@ -153,7 +154,7 @@ _SELF_CHECK = Exercise(
                 ),
                 Mistake(
                     lambda: 2.0,
-                    "So much grow the activations. But a part of them crosses the network now.",
+                    "The activations grow that much, but now part of them crosses the network.",
                 ),
             ),
         )

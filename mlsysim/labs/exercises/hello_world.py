@@ -69,13 +69,13 @@ _FIRST = Exercise(
     "hello-world-1",
     {
         "batch": CountAsked(
-            asks="the first batch that is compute-bound",
+            asks="the first batch that is compute-bound, a whole number",
             truth=lambda: _first_bound(Hardware.H100),
             hint="Set the intensity equal to the ridge point at half of the peak, and round up.",
             mistakes=(
                 Mistake(
                     lambda: _on_paper(0),
-                    "So it is on the A100, or without activations, which are traffic too.",
+                    "That is the A100's answer, or one without activations, which are traffic too.",
                 ),
                 Mistake(
                     lambda: _on_paper(1),
@@ -94,7 +94,8 @@ _SECOND = Exercise(
     "hello-world-2",
     {
         "batch": CountAsked(
-            asks='the first batch that is compute-bound, or `"never"`',
+            asks="the first batch that is compute-bound, a whole number, or "
+            '`"never"` if no batch is',
             truth=lambda: _first_bound(Hardware.H100, 1.0),
             hint="Compare the full ridge point with the ceiling that the intensity approaches.",
             mistakes=(
@@ -186,7 +187,7 @@ _FIFTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 0.25 / _fitted(256),
-                    "Upside down: it takes longer than the model says, so the share falls.",
+                    "Upside down: the measurement takes longer, so the share falls.",
                 ),
                 Mistake(
                     lambda: 2 * _fitted(256),

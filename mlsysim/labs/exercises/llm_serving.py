@@ -37,8 +37,8 @@ def _ceiling(context: float, heads: int = _MODEL.kv_heads, vectors: int = 2) -> 
     return float(rate / (context * each))
 
 
-def _readers(device: Accelerator, *, room: bool = True) -> int:
-    """Return the most readers within the promise, with or without regard to the memory."""
+def _users(device: Accelerator, *, room: bool = True) -> int:
+    """Return the most users within the promise, with or without regard to the memory."""
     most = _chat(hardware=device, seq_len=8192).max_batch_size
 
     def kept(batch: int) -> bool:
@@ -53,7 +53,7 @@ def _readers(device: Accelerator, *, room: bool = True) -> int:
 
 
 def _best(*, room: bool = True) -> Accelerator:
-    return max(_DEVICES, key=lambda device: _readers(device, room=room))
+    return max(_DEVICES, key=lambda device: _users(device, room=room))
 
 
 def _rate(device: Accelerator, batch: int) -> float:
@@ -129,7 +129,8 @@ _SECOND = Exercise(
     "llm-serving-2",
     {
         "batch": CountAsked(
-            asks='the first batch whose decode is compute-bound, or `"never"`',
+            asks="the first batch whose decode is compute-bound, a whole number, or "
+            '`"never"` if no batch is',
             truth=lambda: (
                 math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD
             ),
@@ -155,20 +156,21 @@ _THIRD = Exercise(
     "llm-serving-3",
     {
         "gpu": ChoiceAsked(
-            asks="the device with the most readers",
+            asks='the device with the most users, by its name or catalog name, such as `"A100"`',
             options=tuple(device.name for device in _DEVICES),
+            catalog=Hardware,
             truth=lambda: _best().name,
             hint="Another device serves more users within the limit. What limits each device: the "
             "memory, or the time in which all of it can be read?",
         ),
-        "readers": CountAsked(
-            asks="how many readers that is",
-            truth=lambda: _readers(_best()),
+        "users": CountAsked(
+            asks="how many users that is",
+            truth=lambda: _users(_best()),
             hint="Find the largest batch that fits and keeps the limit. Which of the two breaks "
             "first?",
             mistakes=(
                 Mistake(
-                    lambda: _readers(_best(room=False), room=False),
+                    lambda: _users(_best(room=False), room=False),
                     "In time, but not in memory: do not forget what fits.",
                 ),
             ),
@@ -176,11 +178,11 @@ _THIRD = Exercise(
         "throughput": AmountAsked(
             asks="their tokens per second while decoding",
             unit="token/s",
-            truth=lambda: _rate(_best(), _readers(_best())),
+            truth=lambda: _rate(_best(), _users(_best())),
             hint="Each of your users gets one token per step.",
             mistakes=(
                 Mistake(
-                    lambda: _rate(_best(), _readers(_best())) / _readers(_best()),
+                    lambda: _rate(_best(), _users(_best())) / _users(_best()),
                     "That is what one of them gets.",
                 ),
             ),
@@ -192,13 +194,13 @@ _FOURTH = Exercise(
     "llm-serving-4",
     {
         "better": ChoiceAsked(
-            asks='which lets more readers in: 4-bit `"weights"` or an 8-bit `"cache"`',
+            asks='which makes room for more users: 4-bit `"weights"` or an 8-bit `"cache"`',
             options=("weights", "cache"),
             truth=_winner,
             hint="Which of the two fills the memory when many users share it?",
         ),
-        "readers": CountAsked(
-            asks="how many readers there are then",
+        "users": CountAsked(
+            asks="how many users fit then",
             truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
             hint="Divide the memory that the weights leave free by the cache of one user.",
             mistakes=(

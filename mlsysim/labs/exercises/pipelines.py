@@ -118,7 +118,7 @@ _FIRST = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _small().makespan - _small().bubble_time,
-                    "So long is a stage at work. When does the last stage begin, and when does "
+                    "That is how long a stage works. When does the last stage begin, and when does "
                     "the first one end?",
                 ),
                 Mistake(

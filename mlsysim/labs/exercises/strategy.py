@@ -116,7 +116,7 @@ _FIFTH = Exercise(
                     lambda: found.waits() / (1 - found.waits()),
                     "That is over the rest of the step. Take a share of the whole.",
                 ),
-                Mistake(lambda: 0.8, "That is the value in the notes. Solve it here."),
+                Mistake(lambda: 0.8, "That is the value that the page tries. Solve the plan."),
             ),
         ),
         "near": AmountAsked(

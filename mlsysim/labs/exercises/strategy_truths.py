@@ -136,7 +136,7 @@ def worth(best: DistributedResult | None = None) -> float:
 
 
 def _habit(**fabric: Any) -> DistributedResult:
-    """Return sixteen GPUs to a layer, over Ethernet or what is made of it."""
+    """Return the plan with TP = 16, over Ethernet or a changed Ethernet."""
     fleet = replace(ETHERNET, fabric=replace(ETHERNET.fabric, name="changed", **fabric))
     return DistributedSolver.solve(
         **_SHORT, fleet=fleet, tp_size=16, pp_size=4, microbatch_count=32

@@ -210,19 +210,19 @@ def _widest() -> str:
     )
     pue = [place.pue for place in places]
     gamma = [_si(place.grid.carbon_intensity) for place in places]
-    return "gamma" if max(gamma) / min(gamma) > max(pue) / min(pue) else "epsilon"
+    return "gamma" if max(gamma) / min(gamma) > max(pue) / min(pue) else "PUE"
 
 
 _SELF_CHECK = Exercise(
     "sustainability-self-check",
     {
         "ask": ChoiceAsked(
-            asks='which to ask for first: `"epsilon"`, `"gamma"`, or the time `"t"`',
-            options=("epsilon", "gamma", "t"),
+            asks='which to ask for first: `"PUE"`, `"gamma"`, or the time `"t"`',
+            options=("PUE", "gamma", "t"),
             truth=_widest,
             hints={
-                "epsilon": "That one the provider told you.",
-                "t": "That one is yours to know. Which of the others varies most?",
+                "PUE": "The provider told you that one.",
+                "t": "That one you know yourself. Which of the others varies most?",
             },
         )
     },

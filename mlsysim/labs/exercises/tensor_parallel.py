@@ -65,7 +65,7 @@ _THIRD = Exercise(
             mistakes=(
                 Mistake(
                     lambda: Models.Llama3_8B.heads,
-                    "So many query heads are there. What else does attention have heads of?",
+                    "That is the number of query heads. What else does attention have heads of?",
                 ),
                 Mistake(
                     lambda: Models.Llama3_8B.heads // 2,
@@ -73,7 +73,7 @@ _THIRD = Exercise(
                 ),
                 Mistake(
                     lambda: Models.Llama3_8B.heads // Models.Llama3_8B.kv_heads,
-                    "So many queries share a head of keys and values. Must they share a rank with "
+                    "That is how many queries share a key-value head. Must they share a rank with "
                     "all others too?",
                 ),
             ),

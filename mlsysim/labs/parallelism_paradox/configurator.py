@@ -104,7 +104,7 @@ def _readouts(found: Outcome) -> Block:
             "good" if result.mfu >= TARGET_MFU and result.feasible else "bad",
             f"target: {percent(TARGET_MFU, 0)} or more"
             if result.feasible
-            else "this step cannot run",
+            else "this step does not fit",
         ),
         readout(
             "Memory per GPU",

@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["PRIORS", "SPREAD"]
 
 SPREAD = 0.06
-"""Error of a run that the model knows everything about, as a share: what is left between runs."""
+"""Error of a run whose constants are all known, as a share: the spread between runs."""
 PRIORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
     "machine": {
         "gemm_efficiency": (0.75, 0.1, 0.4, 0.92),

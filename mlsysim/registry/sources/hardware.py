@@ -1,6 +1,6 @@
 """Sources of the hardware registry: data sheets, vendors' pages, and books that compare them.
 
-Where a vendor's document was read in somebody's transcription, the note says whose.
+Where a vendor's document was read in a transcription, the note names its author.
 """
 
 from mlsysim.core.types import Source
@@ -254,7 +254,7 @@ LISTED_PRICES = Source(
     locator="page of the device, MSRP",
     checked="2026-11-20",
     note="what that list calls MSRP, rounded to thousands: neither a list price of the maker nor a "
-    "price that somebody paid",
+    "price that a buyer paid",
 )
 
 # Phones

@@ -119,7 +119,7 @@ LLAMA2_SMALL = Source(
     url="https://github.com/pytorch/torchtune/blob/main/torchtune/models/llama2/_model_builders.py",
     locator="llama2_7b, llama2_13b",
     checked=_CHECKED,
-    note="The inner width of 7B, 11,008, stands in litgpt's config.py. Counted from the shapes: "
+    note="The inner width of 7B, 11,008, is in litgpt's config.py. Counted from the shapes: "
     "6,738,415,616 and 13,015,864,320.",
 )
 MISTRAL_7B = Source(

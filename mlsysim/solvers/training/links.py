@@ -149,7 +149,7 @@ def context_times(
 ) -> tuple[Value, Value]:
     """Return what ranks that share sequences send, per layer and microbatch, and what is in sight.
 
-    `attention` gives the time of its forward pass, under which keys and values can go round.
+    `attention` gives the time of its forward pass, under which keys and values can travel.
     Gathers and swaps of heads come before attention, so nothing covers them.
     """
     times = {id(a): _context_times(i, w, links, a, attention(a)) for _, a in attentions(i.model)}

@@ -1,4 +1,4 @@
-"""Why a training step cannot run, and what to change."""
+"""Why a training step is not feasible, and what to change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
     if not values["fits_memory"]:
         need, have = values["memory"], values["memory_capacity"]
         found.append(
-            f"memory: a device needs {format_number(need)} and has {format_number(have)}, "
+            f"memory: a device needs an estimated {format_number(need)} and has "
+            f"{format_number(have)}, "
             f"{format_number(need - have)} too little; {_memory_advice(values, i)}"
         )
     if not values["whole_microbatches"]:

@@ -143,7 +143,7 @@ class DistributedResult(Result):
     whole_microbatches: bool
     """Whether the batch divides into whole microbatches."""
     feasible: bool
-    """Whether the step can run."""
+    """Whether the step fits by the estimate of its memory, in whole microbatches."""
     reasons: tuple[str, ...]
     """Why it cannot; empty if it can."""
     outside: tuple[str, ...]

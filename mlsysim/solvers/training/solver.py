@@ -147,15 +147,15 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         cp_size
             Devices that share each sequence (context parallelism).
         cp_kind
-            How these devices attend over whole sequences: ``"ring"`` (keys and values go round
+            How these devices attend over whole sequences: ``"ring"`` (keys and values travel around
             while attention works, each device sending to one other), ``"all_gather"`` (keys and
             values are gathered first) or ``"ulysses"`` (positions are swapped for heads). Positions
-            are dealt out so that causal attention is balanced (zigzag).
+            are distributed so that causal attention is balanced (zigzag).
         ulysses_size
             Devices among them, next to each other, that swap positions for heads before the others
             exchange keys and values by `cp_kind`: 1 none.
         ep_size
-            Devices over which experts are dealt out (expert parallelism).
+            Devices over which experts are distributed (expert parallelism).
         expert_nodes
             Most nodes that a token is sent to, once each; devices there pass it on to its experts
             (node-limited routing). `None` sets no limit, and copies are sent as the calibration's
@@ -245,7 +245,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         Returns
         -------
         DistributedResult
-            Times, memory per device, utilization, power and energy, and whether the step can run.
+            Times, memory per device, utilization, power and energy, and whether the step fits.
 
         Raises
         ------

@@ -35,7 +35,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         tensor_all_reduce_time(i, w, links), all_reduces(i, w), w.stage_layers, count
     )
     pipeline = stage_transfer_time(i, w, links)
-    # Nothing overlaps, so no attention covers the keys and values that go round.
+    # Nothing overlaps, so no attention hides the exchange of keys and values.
     context = count * w.stage_layers * context_times(i, w, links, lambda _: 0 * compute)[0]
     experts = count * w.stage_layers * exchange_time(i, w, links, 0)
     gradient_bytes = i.gradient_precision.training_bytes

@@ -7,5 +7,5 @@ c = get_config()  # type: ignore[name-defined]  # noqa: F821 - IPython defines i
 
 sys.path.append(str(Path(__file__).resolve().parents[4]))  # the project's folder, for tools
 c.InteractiveShellApp.extensions = ["tools.pages.kernel"]
-# Several kernels run at once, and nobody types into any of them.
+# Several kernels run at once, and none is interactive.
 c.HistoryManager.enabled = False

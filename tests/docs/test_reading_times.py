@@ -1,0 +1,56 @@
+"""The minutes that a tutorial promises are those that its words take."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tools.pages.pages import INLINE, Cell, read_page
+
+TUTORIALS = [
+    path.relative_to(ROOT)
+    for path in sorted((ROOT / "docs/tutorials").glob("*.qmd"))
+    if path.stem != "index"
+]
+WORDS_PER_MINUTE = 150  # 25 in ten seconds
+MINUTES_PER_EXERCISE = 5
+
+
+def reading_minutes(path: Path) -> float:
+    """Minutes to read the prose and the code that is shown, up to the exercises."""
+    words = 0
+    for part in read_page(path, ROOT).parts:
+        if isinstance(part, Cell):
+            hidden = part.options.get("echo") is False or part.options.get("code-fold")
+            words += 0 if hidden else len(part.code.split())
+            continue
+        text, exercises, _ = part.text.partition("\n## Exercises")
+        text = re.sub(r"```\{=html\}.*?```", "", text, flags=re.DOTALL)
+        words += len(re.sub(INLINE, "1", text).split())
+        if exercises:
+            break
+    return words / WORDS_PER_MINUTE
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_the_minutes_are_true(path: Path) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    stated = re.search(r"\*\*About (\d+) minutes to read, (\d+) for the exercises\.\*\*", text)
+    assert stated, "no minutes"
+    exercises = len(re.findall(r"^\*\*(?:\d+\.|Self-check\.)\*\*", text, flags=re.MULTILINE))
+    assert int(stated[1]) == pytest.approx(reading_minutes(path), abs=4)
+    assert int(stated[2]) == MINUTES_PER_EXERCISE * exercises
+
+
+def test_teachers_read_the_same_minutes() -> None:
+    rows = re.findall(
+        r"\(tutorials/([\w-]+)\.qmd\) \| (\d+) min \| (\d+) min \|",
+        (ROOT / "docs/for-teachers.qmd").read_text(encoding="utf-8"),
+    )
+    assert {name for name, *_ in rows} == {path.stem for path in TUTORIALS}
+    for name, *minutes in rows:
+        text = (ROOT / f"docs/tutorials/{name}.qmd").read_text(encoding="utf-8")
+        assert f"About {minutes[0]} minutes to read, {minutes[1]} for the exercises" in text
