@@ -1,0 +1,75 @@
+"""The engine under random arrivals: how long its passes take, and how much it holds.
+
+The times are those of the serving model, asked with other numbers of sequences in flight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, maximum, minimum
+from mlsysim.solvers.serving.operators import serve_operators
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
+
+__all__ = ["Engine", "engine_of"]
+
+_DOUBLINGS = 15
+"""Batch sizes at which decode steps are timed: 1, 2, 4 and so on to 16,384."""
+_LAUNCHED = 1.5
+"""Steps before admission that the model of passes has itself: the rest of the running pass, and
+the decode step that shares a pass with the prompt."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine that works in passes, as the queue and the simulator see it."""
+
+    prefill: Value
+    """Time that a prompt adds to a pass."""
+    sizes: tuple[Value, ...]
+    """Numbers of sequences, each twice the one before, but none above the places."""
+    decodes: tuple[Value, ...]
+    """Time of a decode step with so many sequences."""
+    places: Value
+    """Sequences that run at most."""
+    fits: Value
+    """Sequences of full length that fit; below one, the engine cannot run at all."""
+    seq_len: Value
+    """Tokens of a prompt that are not in the cache."""
+    pass_tokens: Value
+    """Prompt tokens that the engine takes into a pass."""
+    delay_steps: Value
+    """Passes that are launched ahead, and that a request waits for besides the running one."""
+
+
+def engine_of(i: OpenLoopInputs) -> Engine:
+    """Return the engine of these inputs."""
+    # Answers in flight are longer than answers: both context and memory are those of the former.
+    running = i.but(output_len=f.length_in_flight(i.output_len, i.output_variation))
+    full = serve_operators(running.but(batch_size=i.batch_limit))
+    places = full["running_batch_size"]
+    sizes: list[Value] = []
+    for power in range(_DOUBLINGS):
+        sizes.append(minimum(float(2**power), places))
+    decodes = [serve_operators(running.but(batch_size=b))["decode_latency"] for b in sizes]
+    alone = i.but(batch_size=1.0)
+    fresh = maximum(1, (1 - i.cached_share) * i.seq_len)
+    cached = maximum(1, i.cached_share * i.seq_len)
+    # Of a short prompt, the fixed times of a pass matter; of a long one, attention to what is
+    # cached.
+    short = serve_operators(alone.but(seq_len=fresh))["prefill_latency"]
+    long = (
+        serve_operators(alone)["prefill_latency"]
+        - serve_operators(alone.but(seq_len=cached))["prefill_latency"]
+    )
+    return Engine(
+        prefill=maximum(short, long),
+        sizes=tuple(sizes),
+        decodes=tuple(decodes),
+        places=places,
+        fits=full["max_batch_size"],
+        seq_len=fresh,
+        pass_tokens=i.calibration.pass_tokens,
+        delay_steps=maximum(i.calibration.admission_steps - _LAUNCHED, 0),
+    )
