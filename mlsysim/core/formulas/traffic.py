@@ -454,16 +454,17 @@ def place_queue_wait(
 
 @formula
 def waiting_probability(
-    places: Value, mean: Value, variance: Value, rate: Value, wait: Value
+    places: Value, mean: Value, variance: Value, rate: Value, capacity: Value, peakedness: Value
 ) -> Value:
     r"""Probability that a request finds every place of the engine taken.
 
-    The number in flight is normal below the places and exponential above them; the two densities
-    meet.
+    The number in flight has a Gamma distribution below the places, in the approximation of Wilson
+    and Hilferty, and falls exponentially from there on. What fluctuates is the same on both sides.
 
     $$ P = \frac{h}{1 + h}, \qquad
-    h = \lambda t_q\,\frac{\varphi(x)}{\sqrt{\sigma^2}\,\Phi(x)}, \qquad
-    x = \frac{N - L}{\sqrt{\sigma^2}} $$
+    h = \left(1 + \frac{z\,\lambda}{\mu - \lambda}\right)\frac{\varphi(x)\,x'}{\Phi(x)}, \qquad
+    x = 3\sqrt k\left(\sqrt[3]{\frac{N}{L}} - 1 + \frac{1}{9k}\right), \qquad
+    k = \frac{L^2}{\sigma^2}, \qquad x' = \frac{\mathrm{d}x}{\mathrm{d}N} $$
 
     Parameters
     ----------
@@ -475,8 +476,10 @@ def waiting_probability(
         $\sigma^2$, their variance.
     rate : [1/s]
         $\lambda$, arrival rate.
-    wait : [s]
-        $t_q$, mean wait of those who wait.
+    capacity : [1/s]
+        $\mu$, requests per second of an engine whose places are all taken.
+    peakedness : [1]
+        $z$, peakedness of the arrivals.
 
     Returns
     -------
@@ -486,13 +489,15 @@ def waiting_probability(
     References
     ----------
     Halfin and Whitt (1981), Heavy-Traffic Limits for Queues with Many Exponential Servers,
-    https://doi.org/10.1287/opre.29.3.567
+    https://doi.org/10.1287/opre.29.3.567; Wilson and Hilferty (1931), The Distribution of
+    Chi-Square, https://doi.org/10.1073/pnas.17.12.684
     """
-    deviation = sqrt(variance)
-    x = (places - mean) / deviation
-    density = exp(-x * x / 2) / 2.5066282746310002
+    shape = mean * mean / variance
+    root = exp(log(places / mean) / 3)
+    x = 3 * sqrt(shape) * (root - 1 + 1 / (9 * shape))
+    density = exp(-x * x / 2) / 2.5066282746310002 * sqrt(shape) * root / places
     below = (1 + erf(x / 1.4142135623730951)) / 2
-    odds = rate * wait * density / (deviation * maximum(below, 1e-12))
+    odds = (1 + peakedness * rate / (capacity - rate)) * density / maximum(below, 1e-12)
     return odds / (1 + odds)
 
 

@@ -89,13 +89,6 @@ def queue_at(
     running = f.mean_in_flight(balance, peakedness, load)
     variance = f.in_flight_variance(running, peakedness, load)
 
-    # A place
-    full = f.place_rate(engine.places, decodes, steps[-1], prefill)
-    place_wait = f.place_queue_wait(
-        arrivals, maximum(full, capacity), burstiness, output_variation
-    )
-    waiting = f.waiting_probability(engine.places, running, variance, arrivals, place_wait)
-
     # The first token: the rest of a pass, those launched ahead, and the pass with the prompt
     here = minimum(running, engine.places)
     step = still + growth * maximum(here, low)
@@ -106,18 +99,28 @@ def queue_at(
     part = engine.seq_len / engine.pass_tokens * mean_pass
     budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
     others_time = others * prefill
-    busy_time = seen / 2 + engine.delay_steps * mean_pass + step + others_time
+    # A prompt longer than a pass takes several, each with a decode step.
+    chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
+    busy_time = seen / 2 + engine.delay_steps * mean_pass + chunks * step + others_time
     first = prefill + busy * busy_time + budget
-    by_flight = (1.5 + engine.delay_steps) * growth
+    by_flight = (chunks + 0.5 + engine.delay_steps) * growth
     prompt_variance = prefill * prefill * input_variation * input_variation
+    prompt_square = prefill * prefill * (burstiness + input_variation * input_variation)
     first_variance = (
         seen * seen / 12
+        + arrivals * seen * prompt_square / 3
         + prompt_variance
         + others_time * prefill * (1 + input_variation * input_variation)
         + by_flight * by_flight * variance
         + busy * (1 - busy) * busy_time * busy_time
         + budget * budget
     )
+
+    # A place is also taken while the prompt is read.
+    full = maximum(f.place_rate(engine.places, decodes, steps[-1], prefill), capacity)
+    place_wait = f.place_queue_wait(arrivals, full, burstiness, output_variation)
+    held = running + arrivals * chunks * mean_pass
+    waiting = f.waiting_probability(engine.places, held, variance, arrivals, full, peakedness)
 
     # The others: a request sees itself and those that it finds.
     seat = minimum(running + peakedness, engine.places)
@@ -126,7 +129,10 @@ def queue_at(
         still + growth * engine.places, arrivals, prefill
     )
     per_flight = f.pass_with_prompts(growth, arrivals, prefill)
-    token_variance = per_flight * per_flight * variance * f.fluctuation_over_a_stay(load)
+    token_variance = (
+        per_flight * per_flight * variance * f.fluctuation_over_a_stay(load)
+        + arrivals * token * prompt_square / maximum(decodes, 1)
+    )
     rest = decodes * token
     long_answers = token * output_len * output_variation
     whole = first + rest
