@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
     from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
+    from mlsysim.traffic import Traffic
     from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.scorecard import plot_scorecard
     from mlsysim.viz.timeline import plot_timeline
@@ -203,6 +204,7 @@ __all__ = [
     "Table",
     "Timeline",
     "TopKeys",
+    "Traffic",
     "TransformerModel",
     "UnknownEntryError",
     "VisionTower",
@@ -247,6 +249,7 @@ _LATE = {
     "Sensitivity": "planner",
     "Sweep": "sweeps",
     "Timeline": "schedules",
+    "Traffic": "traffic",
     "advise": "planner",
     "calibrate": "fitting",
     "contrast": "planner",

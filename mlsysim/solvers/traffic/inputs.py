@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value
+from mlsysim.solvers.base import Rule
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.base import Rule
 
 __all__ = ["RULES", "OpenLoopInputs"]
 
@@ -24,4 +26,16 @@ class OpenLoopInputs(ServingInputs):
     """Of the closed loop, in which the serving model asks for the times of passes."""
 
 
-RULES: tuple[Rule[OpenLoopInputs], ...] = SERVING_RULES
+def _whole_token(name: str) -> Rule[OpenLoopInputs]:
+    return Rule(
+        name,
+        lambda i: getattr(i, name) >= 1,
+        lambda i: f"{name} = {getattr(i, name):g} is a mean of less than a token: give at least 1",
+    )
+
+
+RULES: tuple[Rule[Any], ...] = (
+    *SERVING_RULES,
+    _whole_token("seq_len"),
+    _whole_token("output_len"),
+)

@@ -13,7 +13,11 @@ from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = ["PERCENTILES", "queue_at", "serve_open_loop"]
 
-PERCENTILES = {"p50": (0.5, 0.0), "p90": (0.1, 1.2815515655446004), "p99": (0.01, 2.3263478740408408)}
+PERCENTILES = {
+    "p50": (0.5, 0.0),
+    "p90": (0.1, 1.2815515655446004),
+    "p99": (0.01, 2.3263478740408408),
+}
 """Percentiles: the share of requests beyond each, and its score in a normal distribution."""
 
 
@@ -28,7 +32,10 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
         i.input_variation,
         i.output_variation,
     )
-    stable, active = found["stable"], maximum(1, minimum(found["requests_in_flight"], engine.places))
+    stable, active = (
+        found["stable"],
+        maximum(1, minimum(found["requests_in_flight"], engine.places)),
+    )
     # Energy of the passes with as many sequences as run on average, and of idle time.
     running = serve_operators(i.but(batch_size=where(stable, active, engine.places)))
     feasible = where(engine.fits >= 1, stable, False)
@@ -125,14 +132,11 @@ def queue_at(
     # The others: a request sees itself and those that it finds.
     seat = minimum(running + peakedness, engine.places)
     token = f.pass_with_prompts(still + growth * maximum(seat, low), arrivals, prefill)
-    slowest = f.pass_with_prompts(
-        still + growth * engine.places, arrivals, prefill
-    )
+    slowest = f.pass_with_prompts(still + growth * engine.places, arrivals, prefill)
     per_flight = f.pass_with_prompts(growth, arrivals, prefill)
-    token_variance = (
-        per_flight * per_flight * variance * f.fluctuation_over_a_stay(load)
-        + arrivals * token * prompt_square / maximum(decodes, 1)
-    )
+    token_variance = per_flight * per_flight * variance * f.fluctuation_over_a_stay(
+        load
+    ) + arrivals * token * prompt_square / maximum(decodes, 1)
     rest = decodes * token
     long_answers = token * output_len * output_variation
     whole = first + rest

@@ -47,8 +47,8 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Noun(hint="Hardware.H100, or the node Systems.Nodes.DGX_H100"),
         ],
         arrival_rate: Annotated[float | Quantity, Amount(unit="1/s", plain=True)],
-        seq_len: Annotated[int, Whole(unit="token")] = 2048,
-        output_len: Annotated[int, Whole(unit="token")] = 256,
+        seq_len: Annotated[float, Amount(unit="token", plain=True)] = 2048,
+        output_len: Annotated[float, Amount(unit="token", plain=True)] = 256,
         burstiness: Annotated[float, Ratio()] = 1,
         input_variation: Annotated[float, Ratio()] = 0,
         output_variation: Annotated[float, Ratio()] = 0,
@@ -158,7 +158,9 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         return serve_open_loop
 
     @classmethod
-    def rest(cls, values: Mapping[str, Any], inputs: OpenLoopInputs) -> dict[str, Callable[[], Any]]:
+    def rest(
+        cls, values: Mapping[str, Any], inputs: OpenLoopInputs
+    ) -> dict[str, Callable[[], Any]]:
         """Add the reasons."""
         return {
             "calibration": lambda: inputs.calibration.name,
