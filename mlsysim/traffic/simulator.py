@@ -100,7 +100,7 @@ def _play(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return when each request has its first and its last token."""
     places, budget = int(engine.places), float(engine.pass_tokens)
-    step = [0.0, *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist()]
+    step = [float(engine.empty), *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist()]
     per_token, delay = engine.prefill / engine.seq_len, float(engine.delay_steps)
     count = len(at)
     first, last = np.zeros(count), np.zeros(count)

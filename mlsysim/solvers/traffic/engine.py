@@ -21,10 +21,17 @@ _LAUNCHED = 1.5
 the decode step that shares a pass with the prompt."""
 
 
+_BESIDE = 32.0
+"""Running sequences next to which a prompt is read, where the engine has places for so many. It
+matters for short prompts only: their products wait for weights that the pass reads anyway."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """An engine that works in passes, as the queue and the simulator see it."""
 
+    empty: Value
+    """Time of a pass that only reads prompts, besides what each of them adds."""
     prefill: Value
     """Time that a prompt adds to a pass."""
     sizes: tuple[Value, ...]
@@ -56,15 +63,15 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     alone = i.but(batch_size=1.0)
     fresh = maximum(1, (1 - i.cached_share) * i.seq_len)
     cached = maximum(1, i.cached_share * i.seq_len)
-    # Of a short prompt, the fixed times of a pass matter; of a long one, attention to what is
-    # cached.
-    short = serve_operators(alone.but(seq_len=fresh))["prefill_latency"]
-    long = (
-        serve_operators(alone)["prefill_latency"]
-        - serve_operators(alone.but(seq_len=cached))["prefill_latency"]
-    )
+    # A pass reads the weights and launches its layers for the running sequences anyway: a prompt
+    # adds the difference. Fresh tokens also attend to the cached ones, which matters for long ones.
+    beside = minimum(_BESIDE, places)
+    alike = _reading(alone, beside + fresh) - _reading(alone, beside)
+    beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
+    prefill = maximum(alike, beyond)
     return Engine(
-        prefill=maximum(short, long),
+        empty=maximum(_reading(alone, fresh) - prefill, 0),
+        prefill=prefill,
         sizes=tuple(sizes),
         decodes=tuple(decodes),
         places=places,
@@ -73,3 +80,8 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         pass_tokens=i.calibration.pass_tokens,
         delay_steps=maximum(i.calibration.admission_steps - _LAUNCHED, 0),
     )
+
+
+def _reading(alone: OpenLoopInputs, tokens: Value) -> Value:
+    """Return the time of a pass that reads one prompt."""
+    return serve_operators(alone.but(seq_len=tokens))["prefill_latency"]

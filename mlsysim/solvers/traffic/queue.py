@@ -64,7 +64,7 @@ def queue_at(
     decodes = maximum(output_len - 1, 0)
     prefill = engine.prefill
     # Requests for one token never decode.
-    steps = [where(output_len > 1, step, 0 * step) for step in engine.decodes]
+    steps = [where(output_len > 1, step, engine.empty) for step in engine.decodes]
 
     # The most that leaves: as many sequences as there are places for, or as passes take prompts.
     capacity = 0 * rate
@@ -109,7 +109,7 @@ def queue_at(
     # A prompt longer than a pass takes several, each with a decode step.
     chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
     busy_time = seen / 2 + engine.delay_steps * mean_pass + chunks * step + others_time
-    first = prefill + busy * busy_time + budget
+    first = prefill + (1 - busy) * engine.empty + busy * busy_time + budget
     by_flight = (chunks + 0.5 + engine.delay_steps) * growth
     prompt_variance = prefill * prefill * input_variation * input_variation
     prompt_square = prefill * prefill * (burstiness + input_variation * input_variation)
