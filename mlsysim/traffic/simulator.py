@@ -3,8 +3,8 @@
 It has the same scheduler and the same times of passes, and plays every request through. The solver
 never calls it: it is there to check the closed form, and to show where that fails.
 
-In a pass, the engine reads the prompts that have arrived, up to its budget of tokens, and gives each
-running sequence a token. The pass takes a decode step and the prefill of what it reads. Its first
+In a pass, the engine reads the prompts that have arrived, up to its budget of tokens, and gives
+each running sequence a token. The pass takes a decode step and the prefill of what it reads. Its first
 tokens come out at its end. A request that finds the engine busy also waits for the passes that are
 launched ahead.
 """
@@ -100,7 +100,10 @@ def _play(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return when each request has its first and its last token."""
     places, budget = int(engine.places), float(engine.pass_tokens)
-    step = [float(engine.empty), *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist()]
+    step = [
+        float(engine.empty),
+        *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist(),
+    ]
     per_token, delay = engine.prefill / engine.seq_len, float(engine.delay_steps)
     count = len(at)
     first, last = np.zeros(count), np.zeros(count)

@@ -69,8 +69,8 @@ def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:
     if device.generation != "hopper" or "vllm" not in row.text("engine").lower() or not wide:
         return None
     constants = ServingCalibrations.Hopper_vLLM_Open
-    budget = row.number("max_num_batched_tokens")
-    return constants if budget is None else dataclasses.replace(constants, pass_tokens=budget)
+    budget = row.whole("max_num_batched_tokens", default=constants.pass_tokens)
+    return dataclasses.replace(constants, pass_tokens=budget)
 
 
 def arguments(row: Row, plan: dict[str, Any], device: Accelerator) -> dict[str, Any]:

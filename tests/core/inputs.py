@@ -82,12 +82,12 @@ def _within_reach(drawn: dict[str, Any]) -> dict[str, Any]:
     return drawn | {name: 1e3 + drawn[name] % 1e5 for name in times if name in drawn}
 
 
-_LOADS = ("load", "utilization")
+_LOADS = ("load", "share", "utilization")
 
 
 def _with_room(drawn: dict[str, Any]) -> dict[str, Any]:
     """Return loads below one: a queue with more has no steady state."""
-    made = drawn | {name: drawn[name] / 100 for name in _LOADS if name in drawn}
+    made = drawn | {n: drawn[n] / 100 for n in _LOADS if n in drawn and drawn[n] >= 1}
     if "capacity" in drawn:
         made["rate"] = drawn["capacity"] * 0.01 * (1 + drawn.get("places", 1))
     for time in ("prefill", "slope"):
@@ -105,6 +105,7 @@ _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "fluctuation_over_a_stay",
             "in_flight_variance",
             "mean_in_flight",
+            "normal_score",
             "pass_seen_on_arrival",
             "pass_with_prompts",
             "place_queue_wait",

@@ -10,7 +10,7 @@ those of the lognormal distribution with the same mean and variance.
 """
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, erf, exp, log, maximum, sqrt
+from mlsysim.core.numeric import Value, erf, exp, expm1, log, maximum, sqrt
 
 __all__ = [
     "arrival_peakedness",
@@ -21,6 +21,7 @@ __all__ = [
     "length_in_flight",
     "lognormal_quantile",
     "mean_in_flight",
+    "normal_score",
     "pass_seen_on_arrival",
     "pass_with_prompts",
     "place_queue_wait",
@@ -313,7 +314,7 @@ def busy_share(requests: Value) -> Value:
     Cox (1962), Renewal Theory, for Poisson arrivals that do not delay each other much,
     https://archive.org/details/renewaltheory0000coxd
     """
-    return 1 - exp(-requests)
+    return -expm1(-requests)
 
 
 @formula
@@ -555,3 +556,30 @@ def lognormal_quantile(mean: Value, variance: Value, score: Value) -> Value:
     """
     spread = 1 + variance / (mean * mean)
     return mean / sqrt(spread) * exp(score * sqrt(log(spread)))
+
+
+@formula
+def normal_score(share: Value) -> Value:
+    r"""Score below which a share of a normal distribution lies.
+
+    Tukey's lambda distribution is close to the normal one: to 0.02 between the first and the last
+    percent.
+
+    $$ x = \frac{p^a - (1 - p)^a}{b}, \qquad a = 0.135, \qquad b = 0.1975 $$
+
+    Parameters
+    ----------
+    share : [1]
+        $p$, share below the score, between 0 and 1.
+
+    Returns
+    -------
+    score : [1]
+        $x$, score.
+
+    References
+    ----------
+    Joiner and Rosenblatt (1971), Some Properties of the Range in Samples from Tukey's Symmetric
+    Lambda Distributions, https://doi.org/10.1080/01621459.1971.10482275
+    """
+    return (exp(0.135 * log(share)) - exp(0.135 * log(1 - share))) / 0.1975

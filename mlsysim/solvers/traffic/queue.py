@@ -11,6 +11,8 @@ from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
+_SMALL = 1e-6
+
 __all__ = ["PERCENTILES", "queue_at", "serve_open_loop"]
 
 PERCENTILES = {
@@ -43,7 +45,8 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
         **found,
         "places": engine.places,
         "prefill_latency": engine.prefill,
-        "output_throughput": where(stable, i.arrival_rate, found["capacity"]) * i.output_len,
+        "output_throughput": where(stable, i.arrival_rate, found["request_capacity"])
+        * i.output_len,
         "model_weights_size": running["model_weights_size"],
         "memory_capacity": running["memory_capacity"],
         "fits": engine.fits,
@@ -102,31 +105,37 @@ def queue_at(
     seen = f.pass_seen_on_arrival(step, arrivals, prefill, burstiness, input_variation)
     others = f.prompts_alongside(arrivals, seen, burstiness)
     mean_pass = f.pass_with_prompts(step, arrivals, prefill)
-    busy = f.busy_share(running)
+    # A prompt longer than a pass takes several, each with a decode step.
+    chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
+    held = running + arrivals * chunks * mean_pass
+    busy = f.busy_share(held)
     part = engine.seq_len / engine.pass_tokens * mean_pass
     budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
     others_time = others * prefill
-    # A prompt longer than a pass takes several, each with a decode step.
-    chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
     busy_time = seen / 2 + engine.delay_steps * mean_pass + chunks * step + others_time
-    first = prefill + (1 - busy) * engine.empty + busy * busy_time + budget
+    alone, among = prefill + engine.empty, prefill + busy_time + budget
+    first = (1 - busy) * alone + busy * among
     by_flight = (chunks + 0.5 + engine.delay_steps) * growth
     prompt_variance = prefill * prefill * input_variation * input_variation
     prompt_square = prefill * prefill * (burstiness + input_variation * input_variation)
-    first_variance = (
+    among_variance = (
         seen * seen / 12
         + arrivals * seen * prompt_square / 3
         + prompt_variance
         + others_time * prefill * (1 + input_variation * input_variation)
         + by_flight * by_flight * variance
-        + busy * (1 - busy) * busy_time * busy_time
         + budget * budget
     )
+    apart = among - alone
+    first_variance = (
+        (1 - busy) * prompt_variance + busy * among_variance + busy * (1 - busy) * apart * apart
+    )
+    # The root of a variance of zero would have no slope.
+    alone_variance = maximum(prompt_variance, _SMALL * alone * alone)
 
     # A place is also taken while the prompt is read.
     full = maximum(f.place_rate(engine.places, decodes, steps[-1], prefill), capacity)
     place_wait = f.place_queue_wait(arrivals, full, burstiness, output_variation)
-    held = running + arrivals * chunks * mean_pass
     waiting = f.waiting_probability(engine.places, held, variance, arrivals, full, peakedness)
 
     # The others: a request sees itself and those that it finds.
@@ -150,7 +159,12 @@ def queue_at(
     }
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(place_wait, waiting, beyond)
-        times[f"ttft_{name}"] = f.lognormal_quantile(first, first_variance, score) + queued
+        # Of those that find others, the share that is as slow or slower is larger than of all.
+        late = f.normal_score(maximum(1 - beyond / busy, _SMALL))
+        times[f"ttft_{name}"] = queued + maximum(
+            f.lognormal_quantile(alone, alone_variance, score),
+            f.lognormal_quantile(among, among_variance, late),
+        )
         slow = f.lognormal_quantile(token, token_variance, score)
         times[f"tpot_{name}"] = where(output_len > 1, minimum(slow, slowest), math.nan)
         times[f"e2e_{name}"] = f.lognormal_quantile(whole, whole_variance, score) + queued
@@ -162,7 +176,7 @@ def queue_at(
     }
     return {
         **{name: where(stable, value, math.nan) for name, value in found.items()},
-        "capacity": capacity,
+        "request_capacity": capacity,
         "utilization": utilization,
         "stable": stable,
     }

@@ -40,7 +40,7 @@ class OpenLoopResult(Result):
     """Time that one request in ten exceeds."""
     e2e_p99: Quantity | None = quantity("ms")
     """Time that one request in a hundred exceeds."""
-    capacity: Quantity = quantity("1/s")
+    request_capacity: Quantity = quantity("1/s")
     """Requests per second that the engine can serve."""
     utilization: float = number()
     """Arrival rate divided by capacity; from 1 on there is no steady state."""

@@ -128,11 +128,11 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         ...     output_len=200,
         ... )
         >>> print(f"{r.ttft_p50.to('ms'):.0f}, {r.ttft_p99.to('ms'):.0f}")
-        54 ms, 101 ms
+        53 ms, 68 ms
         >>> OpenLoopSolver.solve(
         ...     model=Models.Llama3_8B, hardware=Hardware.H100, arrival_rate=100
         ... ).reasons[0]
-        'arrivals exceed capacity by 632 %...'
+        'arrivals exceed capacity by 613%...'
 
         References
         ----------
@@ -176,7 +176,7 @@ def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
             "shorten the context, or raise tp_size"
         )
     if values["utilization"] >= 1:
-        capacity = format_number(values["capacity"])
+        capacity = format_number(values["request_capacity"])
         found.append(
             f"arrivals exceed capacity by {values['utilization'] - 1:.0%}: the engine serves "
             f"{capacity}, with at most {values['places']} sequences at once; share the requests "
