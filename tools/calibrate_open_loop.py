@@ -1,8 +1,8 @@
 """Fit the constants of a server in an open loop: ``python -m tools.calibrate_open_loop``.
 
 Reads the runs of ``measurements/serving_2.csv`` whose requests arrive from outside. Only rows
-marked ``calibrate`` are fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and the
-errors of all rows.
+marked ``calibrate`` are fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and
+the errors of all rows.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def changed(given: Mapping[str, Any], constants: Mapping[str, float]) -> Serving
     for name, value in constants.items():
         unit = field_unit(ServingCalibration, name)
         made[name] = Q_(value, base_unit(unit)) if unit else value
-    constants: ServingCalibration = given["calibration"]
-    return replace(constants, **made)
+    own: ServingCalibration = given["calibration"]
+    return replace(own, **made)
 
 
 def fit() -> dict[str, float]:

@@ -4,9 +4,9 @@ It has the same scheduler and the same times of passes, and plays every request 
 never calls it: it is there to check the closed form, and to show where that fails.
 
 In a pass, the engine reads the prompts that have arrived, up to its budget of tokens, and gives
-each running sequence a token. The pass takes a decode step and the prefill of what it reads. Its first
-tokens come out at its end. A request that finds the engine busy also waits for the passes that are
-launched ahead.
+each running sequence a token. The pass takes a decode step and the prefill of what it reads. Its
+first tokens come out at its end. A request that finds the engine busy also waits for the passes
+that are launched ahead.
 """
 
 from __future__ import annotations

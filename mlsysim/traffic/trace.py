@@ -154,7 +154,8 @@ def _check_silence(name: str, rows: list[tuple[int, Any]], arrivals: list[float]
             name,
             rows[longest + 1][0],
             f"it comes {gaps[longest]:,.6g} s after the one above, which is "
-            f"{gaps[longest] / span:.0%} of the trace: its rate would describe neither part; split the trace at the gap",
+            f"{gaps[longest] / span:.0%} of the trace: its rate would describe neither part; "
+            "split the trace at the gap",
         )
 
 
