@@ -67,7 +67,7 @@ def residuals(constants: Mapping[str, float], fitted: list[Run]) -> list[float]:
 
 def changed(given: Mapping[str, Any], constants: Mapping[str, float]) -> ServingCalibration:
     """Return the constants of a run with others for what is fitted."""
-    made = {}
+    made: dict[str, Any] = {}
     for name, value in constants.items():
         unit = field_unit(ServingCalibration, name)
         made[name] = Q_(value, base_unit(unit)) if unit else value

@@ -57,6 +57,7 @@ class System:
             prefill=base * choose.uniform(0.2, 2) * prompt / 1000 + 2e-3,
             sizes=sizes,
             decodes=tuple(max(base, base * size / knee) + each * size for size in sizes),
+            powers=(1.0,) * len(sizes),
             places=places,
             fits=places,
             seq_len=float(prompt),

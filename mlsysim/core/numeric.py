@@ -130,7 +130,8 @@ def _one_by_one(value: Any, scalar: Any) -> Any:
     if _is_array(value):
         import numpy
 
-        return numpy.array([scalar(item) for item in value.ravel().tolist()]).reshape(value.shape)
+        found = numpy.fromiter(map(scalar, value.ravel().tolist()), float, value.size)
+        return found.reshape(value.shape)
     return _elementwise(value, scalar, "")
 
 

@@ -7,6 +7,7 @@ from mlsysim.planner.contrasts import Contrast, contrast
 from mlsysim.planner.diagnosis import Diagnosis, diagnose
 from mlsysim.planner.plans import Plans, front
 from mlsysim.planner.sensitivities import Sensitivity, sensitivity
+from mlsysim.planner.serving import SERVING_GOALS, ServingPlan, ServingTable, plan_serving
 from mlsysim.planner.targets import Requirement, required
 
 __all__ = [
@@ -17,12 +18,16 @@ __all__ = [
     "Odds",
     "Plans",
     "Requirement",
+    "SERVING_GOALS",
     "Sensitivity",
+    "ServingPlan",
+    "ServingTable",
     "advise",
     "contrast",
     "diagnose",
     "front",
     "odds",
+    "plan_serving",
     "required",
     "sensitivity",
 ]

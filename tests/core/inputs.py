@@ -82,7 +82,7 @@ def _within_reach(drawn: dict[str, Any]) -> dict[str, Any]:
     return drawn | {name: 1e3 + drawn[name] % 1e5 for name in times if name in drawn}
 
 
-_LOADS = ("load", "share", "utilization")
+_LOADS = ("deviation", "load", "share", "utilization")
 
 
 def _with_room(drawn: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +104,7 @@ _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "budget_wait",
             "fluctuation_over_a_stay",
             "in_flight_variance",
+            "lognormal_quantile",
             "mean_in_flight",
             "normal_score",
             "pass_seen_on_arrival",

@@ -19,6 +19,7 @@ __all__ = [
     "fluctuation_over_a_stay",
     "in_flight_variance",
     "length_in_flight",
+    "lognormal_deviation",
     "lognormal_quantile",
     "mean_in_flight",
     "normal_score",
@@ -531,17 +532,42 @@ def waiting_quantile(wait: Value, probability: Value, beyond: Value) -> Value:
 
 
 @formula
-def lognormal_quantile(mean: Value, variance: Value, score: Value) -> Value:
-    r"""Percentile of a lognormal distribution with a given mean and variance.
+def lognormal_deviation(mean: Value, variance: Value) -> Value:
+    r"""Standard deviation of the logarithm of a time with a lognormal distribution.
 
-    $$ t = \frac{m}{\sqrt{1 + v / m^2}}\,e^{x \sqrt{\ln(1 + v / m^2)}} $$
+    $$ s = \sqrt{\ln(1 + v / m^2)} $$
+
+    Parameters
+    ----------
+    mean : [s]
+        $m$, mean of the time.
+    variance : [s**2]
+        $v$, variance of the time.
+
+    Returns
+    -------
+    deviation : [1]
+        $s$, standard deviation.
+
+    References
+    ----------
+    Definition of the lognormal distribution by its first two moments
+    """
+    return sqrt(log(1 + variance / (mean * mean)))
+
+
+@formula
+def lognormal_quantile(mean: Value, deviation: Value, score: Value) -> Value:
+    r"""Percentile of a time with a lognormal distribution.
+
+    $$ t = m\,e^{s\,(x - s / 2)} $$
 
     Parameters
     ----------
     mean : [s]
         $m$, mean.
-    variance : [s**2]
-        $v$, variance.
+    deviation : [1]
+        $s$, standard deviation of the logarithm.
     score : [1]
         $x$, the same percentile of the standard normal distribution.
 
@@ -554,8 +580,7 @@ def lognormal_quantile(mean: Value, variance: Value, score: Value) -> Value:
     ----------
     Definition of the lognormal distribution by its first two moments
     """
-    spread = 1 + variance / (mean * mean)
-    return mean / sqrt(spread) * exp(score * sqrt(log(spread)))
+    return mean * exp(deviation * (score - deviation / 2))
 
 
 @formula

@@ -38,6 +38,8 @@ class Engine:
     """Numbers of sequences, each twice the one before, but none above the places."""
     decodes: tuple[Value, ...]
     """Time of a decode step with so many sequences."""
+    powers: tuple[Value, ...]
+    """Power of one device while so many sequences run, and others are read as they end."""
     places: Value
     """Sequences that run at most."""
     fits: Value
@@ -59,7 +61,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     sizes: list[Value] = []
     for power in range(_DOUBLINGS):
         sizes.append(minimum(float(2**power), places))
-    decodes = [serve_operators(running.but(batch_size=b))["decode_latency"] for b in sizes]
+    served = [serve_operators(running.but(batch_size=b)) for b in sizes]
     alone = i.but(batch_size=1.0)
     fresh = maximum(1, (1 - i.cached_share) * i.seq_len)
     cached = maximum(1, i.cached_share * i.seq_len)
@@ -73,7 +75,8 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         empty=maximum(_reading(alone, fresh) - prefill, 0),
         prefill=prefill,
         sizes=tuple(sizes),
-        decodes=tuple(decodes),
+        decodes=tuple(each["decode_latency"] for each in served),
+        powers=tuple(each["device_power"] for each in served),
         places=places,
         fits=full["max_batch_size"],
         seq_len=fresh,

@@ -7,7 +7,6 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, minimum, where
-from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
@@ -34,24 +33,15 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
         i.input_variation,
         i.output_variation,
     )
-    stable, active = (
-        found["stable"],
-        maximum(1, minimum(found["requests_in_flight"], engine.places)),
-    )
-    # Energy of the passes with as many sequences as run on average, and of idle time.
-    running = serve_operators(i.but(batch_size=where(stable, active, engine.places)))
-    feasible = where(engine.fits >= 1, stable, False)
+    stable = found["stable"]
+    served = where(stable, i.arrival_rate, found["request_capacity"])
     return {
         **found,
         "places": engine.places,
         "prefill_latency": engine.prefill,
-        "output_throughput": where(stable, i.arrival_rate, found["request_capacity"])
-        * i.output_len,
-        "model_weights_size": running["model_weights_size"],
-        "memory_capacity": running["memory_capacity"],
+        "output_throughput": served * i.output_len,
         "fits": engine.fits,
-        "device_power": running["device_power"],
-        "feasible": feasible,
+        "feasible": where(engine.fits >= 1, stable, False),
     }
 
 
@@ -82,12 +72,15 @@ def queue_at(
 
     # Requests in flight. A stay is linear in them between two sizes.
     low, low_step = high, high_step = engine.sizes[0], steps[0]
-    left, left_step, inside = low, low_step, True
-    for size, step in zip(engine.sizes[1:], steps[1:], strict=True):
+    low_power = high_power = engine.powers[0]
+    left, left_step, left_power, inside = low, low_step, low_power, True
+    for size, step, power in zip(engine.sizes[1:], steps[1:], engine.powers[1:], strict=True):
         further = where(inside, size > left, False)  # at the places, the sizes repeat
         low, low_step = where(further, left, low), where(further, left_step, low_step)
         high, high_step = where(further, size, high), where(further, step, high_step)
-        left, left_step = size, step
+        low_power = where(further, left_power, low_power)
+        high_power = where(further, power, high_power)
+        left, left_step, left_power = size, step, power
         inside = f.place_rate(left, decodes, left_step, prefill) < arrivals
     growth = (high_step - low_step) / maximum(high - low, 1)
     still = low_step - growth * low
@@ -157,17 +150,23 @@ def queue_at(
         "tpot_mean": where(output_len > 1, token, math.nan),
         "e2e_mean": whole + waiting * place_wait,
     }
+    alone_deviation = f.lognormal_deviation(alone, alone_variance)
+    among_deviation = f.lognormal_deviation(among, among_variance)
+    token_deviation = f.lognormal_deviation(token, token_variance)
+    whole_deviation = f.lognormal_deviation(whole, whole_variance)
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(place_wait, waiting, beyond)
         # Of those that find others, the share that is as slow or slower is larger than of all.
         late = f.normal_score(maximum(1 - beyond / busy, _SMALL))
         times[f"ttft_{name}"] = queued + maximum(
-            f.lognormal_quantile(alone, alone_variance, score),
-            f.lognormal_quantile(among, among_variance, late),
+            f.lognormal_quantile(alone, alone_deviation, score),
+            f.lognormal_quantile(among, among_deviation, late),
         )
-        slow = f.lognormal_quantile(token, token_variance, score)
+        slow = f.lognormal_quantile(token, token_deviation, score)
         times[f"tpot_{name}"] = where(output_len > 1, minimum(slow, slowest), math.nan)
-        times[f"e2e_{name}"] = f.lognormal_quantile(whole, whole_variance, score) + queued
+        times[f"e2e_{name}"] = f.lognormal_quantile(whole, whole_deviation, score) + queued
+    warmer = (high_power - low_power) / maximum(high - low, 1)
+    drawn = low_power + warmer * (maximum(here, low) - low)
     found = times | {
         "requests_in_flight": arrivals * times["e2e_mean"],
         "waiting_probability": waiting,
@@ -176,6 +175,7 @@ def queue_at(
     }
     return {
         **{name: where(stable, value, math.nan) for name, value in found.items()},
+        "device_power": where(stable, drawn, engine.powers[-1]),
         "request_capacity": capacity,
         "utilization": utilization,
         "stable": stable,

@@ -61,10 +61,6 @@ class OpenLoopResult(Result):
     device_power: Quantity | None = quantity("W")
     """Mean power of one device while the mean requests in flight run; `None` without a design
     power."""
-    model_weights_size: Quantity = quantity("GB")
-    """Weights of the whole model."""
-    memory_capacity: Quantity = quantity("GB")
-    """Memory of each device."""
     calibration: str
     """The calibration used."""
     feasible: bool
