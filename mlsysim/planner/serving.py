@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, ServingCalibration, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, strip
+from mlsysim.planner.questions import question_of
 from mlsysim.registry.offers import usual_offer
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
 from mlsysim.solvers.traffic.engine import Engine, engine_of
@@ -363,15 +364,17 @@ def _choices(
         price = _price(device, prices)
         for tp, weights, kept in itertools.product(own, *formats):
             try:
-                given = OpenLoopSolver.solve(
+                given = {
                     **fixed,
-                    hardware=noun,
-                    tp_size=tp,
-                    weight_precision=weights,
-                    kv_precision=kept,
-                    batch_limit=max(limits),
-                )._origin[1]
-                inputs = OpenLoopSolver.admit(given)
+                    "hardware": noun,
+                    "tp_size": tp,
+                    "weight_precision": weights,
+                    "kv_precision": kept,
+                    "batch_limit": max(limits),
+                }
+                inputs = question_of(OpenLoopSolver, given).inputs
+                for fault in OpenLoopSolver.faults(inputs):
+                    raise fault
                 engine = engine_of(inputs.plain())
             except ConfigError as fault:
                 refused[fault.message] = refused.get(fault.message, 0) + 1
@@ -429,9 +432,9 @@ def _check_floor(
     limits: Mapping[str, float], choices: Sequence[_Choice], traffic: Traffic
 ) -> None:
     """Refuse a limit that no engine keeps even for a request that is alone."""
-    alone = [_asked(item.engine, 1e-9, replace(traffic, burstiness=1.0)) for item in choices]
+    alone = _asked(_stacked(choices), 1e-9, traffic)
     for name, limit in limits.items():
-        times = [found[name] for found in alone]
+        times = alone[name][:, 0]
         best = int(np.nanargmin(times))
         if limit < times[best]:
             hardware, tp, weights, *_ = choices[best].levers
@@ -458,16 +461,12 @@ def _searched(
 ) -> tuple[Columns, NDArray[Any], int]:
     """Try every engine with every number of replicas, and return those that keep the limits."""
     rate, tried, parts, doubts = traffic.si("arrival_rate"), 0, [], []
-    counts = np.arange(1, most + 1, dtype=float)
-    group = max(1, _ROWS_AT_ONCE // most)
-    for start in range(0, len(choices), group):
-        some = choices[start : start + group]
+    for size, some in _groups(choices, most):
+        counts = np.arange(1, most // size + 1, dtype=float)
         found = _asked(_stacked(some), rate / counts, traffic)
-        size = np.array([item.levers[1] for item in some], float)[:, None]
-        devices = size * counts
-        allowed = devices <= most
-        tried += int(allowed.sum())
-        good = allowed & found["stable"]
+        devices = np.broadcast_to(size * counts, found["stable"].shape)
+        tried += devices.size
+        good = np.array(found["stable"])
         for name, limit in limits.items():
             good &= np.nan_to_num(found[name], nan=np.inf) <= limit
         rows, spots = np.nonzero(good)
@@ -493,6 +492,17 @@ def _searched(
         return {}, np.array([]), tried
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return joined, np.concatenate(doubts), tried
+
+
+def _groups(choices: Sequence[_Choice], most: int) -> Iterator[tuple[int, list[_Choice]]]:
+    """Yield engines of as many devices each, few enough at a time for the processor's cache."""
+    for size in sorted({item.levers[1] for item in choices}):
+        own = [item for item in choices if item.levers[1] == size]
+        if size > most:
+            continue
+        several = max(1, _ROWS_AT_ONCE // (most // size))
+        for start in range(0, len(own), several):
+            yield size, own[start : start + several]
 
 
 def _stacked(choices: Sequence[_Choice]) -> Engine:
@@ -575,10 +585,10 @@ def _why_none(
 ) -> str:
     """Say what keeps every plan from the limits."""
     rate = traffic.si("arrival_rate")
-    capacity = max(
-        (most // item.levers[1]) * _asked(item.engine, 1e-9, traffic)["request_capacity"]
-        for item in choices
-    )
+    replicas = np.array([most // item.levers[1] for item in choices], float)[:, None]
+    capacity = float((replicas * _asked(_stacked(choices), 1e-9, traffic)["request_capacity"]).max())
+    if capacity == 0:
+        return f"no engine fits on {most} devices: raise most_devices"
     if capacity <= rate:
         return (
             f"arrivals exceed capacity by {rate / capacity - 1:.0%} with {most} devices: raise "
