@@ -24,7 +24,17 @@ from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic
 
-__all__ = ["SERVING_GOALS", "SLO", "ServingPlan", "ServingTable", "plan_serving"]
+__all__ = [
+    "SERVING_GOALS",
+    "SLO",
+    "ServingPlan",
+    "ServingTable",
+    "asked",
+    "floor_of",
+    "limits_of",
+    "plan_serving",
+    "price_of",
+]
 
 SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
 """Times that a service may promise."""
@@ -257,7 +267,7 @@ def plan_serving(
             f"most_devices = {shown(most_devices)} is out of range: give 1 to {_MOST_DEVICES:,}",
             argument="most_devices",
         )
-    limits = _limits(slo)
+    limits = limits_of(slo)
     nouns = _listed("devices", devices, (Accelerator, Node))
     fixed = {
         "model": model,
@@ -268,7 +278,11 @@ def plan_serving(
     }
     formats = [_listed(n, v, str) for n, v in _given(precision, weight_precision, kv_precision)]
     choices, refused = _choices(
-        fixed, nouns, _several_tp(tp_size), formats, _listed("batch_limit", batch_limit, int),
+        fixed,
+        nouns,
+        _several_tp(tp_size),
+        formats,
+        _listed("batch_limit", batch_limit, int),
         rental_price,
     )
     if not choices:
@@ -304,7 +318,14 @@ def plan_serving(
     )
 
 
-def _limits(slo: Mapping[str, Quantity]) -> dict[str, float]:
+def limits_of(slo: Mapping[str, Quantity]) -> dict[str, float]:
+    """Return the limits of a service in seconds.
+
+    Raises
+    ------
+    ConfigError
+        If there are none, or one is unknown or not a time.
+    """
     if not isinstance(slo, Mapping) or not slo:
         raise ConfigError(
             f"slo = {shown(slo)} has no limits: give some, such as {{'ttft_p99': Q_(500, 'ms')}}",
@@ -356,12 +377,13 @@ def _choices(
     prices: Any,
 ) -> tuple[list[_Choice], dict[str, int]]:
     """Return every engine that can run, and how many cannot for which reason."""
-    found, refused = [], {}
+    found: list[_Choice] = []
+    refused: dict[str, int] = {}
     for noun in nouns:
         device = noun.accelerator if isinstance(noun, Node) else noun
         held = int(noun.accelerators_per_node) if isinstance(noun, Node) else 1
         own = sizes or [2**p for p in range(held.bit_length()) if 2**p <= held]
-        price = _price(device, prices)
+        price = price_of(device, prices)
         for tp, weights, kept in itertools.product(own, *formats):
             try:
                 given = {
@@ -372,7 +394,7 @@ def _choices(
                     "kv_precision": kept,
                     "batch_limit": max(limits),
                 }
-                inputs = question_of(OpenLoopSolver, given).inputs
+                inputs: Any = question_of(OpenLoopSolver, given).inputs
                 for fault in OpenLoopSolver.faults(inputs):
                     raise fault
                 engine = engine_of(inputs.plain())
@@ -406,7 +428,8 @@ def _limited(engine: Engine, limit: int) -> Engine:
     )
 
 
-def _price(device: Accelerator, prices: Any) -> float:
+def price_of(device: Accelerator, prices: Any) -> float:
+    """Return the price of a device in USD per second; NaN if it is not known."""
     if prices is None:
         offer = usual_offer(device)
         return math.nan if offer is None else offer.si("price")
@@ -417,7 +440,8 @@ def _price(device: Accelerator, prices: Any) -> float:
     return float(strip(prices, "USD/s", "rental_price"))
 
 
-def _asked(engine: Engine, rate: Any, traffic: Traffic) -> dict[str, Any]:
+def asked(engine: Engine, rate: Any, traffic: Traffic) -> dict[str, Any]:
+    """Return the times and the capacity of engines at arrival rates."""
     return queue_at(
         engine,
         rate,
@@ -428,29 +452,31 @@ def _asked(engine: Engine, rate: Any, traffic: Traffic) -> dict[str, Any]:
     )
 
 
-def _check_floor(
-    limits: Mapping[str, float], choices: Sequence[_Choice], traffic: Traffic
-) -> None:
+def _check_floor(limits: Mapping[str, float], choices: Sequence[_Choice], traffic: Traffic) -> None:
     """Refuse a limit that no engine keeps even for a request that is alone."""
-    alone = _asked(_stacked(choices), 1e-9, traffic)
+    alone = asked(_stacked(choices), 1e-9, traffic)
     for name, limit in limits.items():
         times = alone[name][:, 0]
         best = int(np.nanargmin(times))
         if limit < times[best]:
             hardware, tp, weights, *_ = choices[best].levers
-            part = {
-                "ttft": "reading the prompt",
-                "tpot": "a decode step",
-                "e2e": "reading the prompt and all decode steps",
-            }[name.split("_")[0]]
-            raise ConfigError(
-                f"slo: {name} = {format_number(Q_(limit, 's'))} is below the physical limit of "
-                f"these devices: with a request alone, {part} takes "
-                f"{format_number(Q_(times[best], 's'))} on the fastest engine ({hardware}, "
-                f"tp_size = {tp}, weights in {weights}); raise the limit, or add faster devices, "
-                "narrower formats or a larger tp_size",
-                argument="slo",
-            )
+            fastest = f"the fastest engine ({hardware}, tp_size = {tp}, weights in {weights})"
+            raise floor_of(name, limit, float(times[best]), fastest)
+
+
+def floor_of(name: str, limit: float, least: float, engine: str) -> ConfigError:
+    """Compose the error for a limit that an engine cannot keep even for one request."""
+    part = {
+        "ttft": "reading the prompt",
+        "tpot": "a decode step",
+        "e2e": "reading the prompt and all decode steps",
+    }[name.split("_")[0]]
+    return ConfigError(
+        f"slo: {name} = {format_number(Q_(limit, 's'))} is below the physical limit: with a "
+        f"request alone, {part} takes {format_number(Q_(least, 's'))} on {engine}; raise the "
+        "limit, or choose faster devices, narrower formats or a larger tp_size",
+        argument="slo",
+    )
 
 
 Columns = dict[str, NDArray[Any]]
@@ -463,7 +489,7 @@ def _searched(
     rate, tried, parts, doubts = traffic.si("arrival_rate"), 0, [], []
     for size, some in _groups(choices, most):
         counts = np.arange(1, most // size + 1, dtype=float)
-        found = _asked(_stacked(some), rate / counts, traffic)
+        found = asked(_stacked(some), rate / counts, traffic)
         devices = np.broadcast_to(size * counts, found["stable"].shape)
         tried += devices.size
         good = np.array(found["stable"])
@@ -586,7 +612,7 @@ def _why_none(
     """Say what keeps every plan from the limits."""
     rate = traffic.si("arrival_rate")
     replicas = np.array([most // item.levers[1] for item in choices], float)[:, None]
-    capacity = float((replicas * _asked(_stacked(choices), 1e-9, traffic)["request_capacity"]).max())
+    capacity = float((replicas * asked(_stacked(choices), 1e-9, traffic)["request_capacity"]).max())
     if capacity == 0:
         return f"no engine fits on {most} devices: raise most_devices"
     if capacity <= rate:
