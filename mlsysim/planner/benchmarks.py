@@ -26,6 +26,8 @@ _RATES = ("request_throughput", "output_throughput")
 _CLOSED = {"ttft_mean": "ttft", "tpot_mean": "itl", "e2e_mean": "latency"}
 _CLOSE = 0.1
 """Gap that is within what runs repeat."""
+_FIXED = ("model.", "conventions.")
+"""Inputs that are not changed to close a gap."""
 _MILLISECONDS = {"ms": 1.0, "s": 1e3, "us": 1e-3, "ns": 1e-6, "sec": 1e3}
 
 
@@ -320,8 +322,8 @@ def _diagnosed(errors: Mapping[str, float], parts: Mapping[str, float] | None) -
             + share
         )
     return worst, (
-        f"Means agree, but {worst} is off by {errors[worst]:+.0%}: look at bursts, at the spread of "
-        "lengths, and at a cold start."
+        f"Means agree, but {worst} is off by {errors[worst]:+.0%}: look at bursts, at the spread "
+        "of lengths, and at a cold start."
     )
 
 
@@ -330,5 +332,6 @@ def _lever(result: Any, field: str) -> str:
     name = field if isinstance(result, OpenLoopResult) else _CLOSED.get(field, field)
     table = sensitivity(result, name)
     names, sizes = list(table["input"]), [float(value) for value in table["elasticity"]]
-    best = max(range(len(names)), key=lambda row: abs(sizes[row]))
+    free = [row for row, path in enumerate(names) if not path.startswith(_FIXED)]
+    best = max(free, key=lambda row: abs(sizes[row]))
     return f"{names[best]} (elasticity {format_number(sizes[best])})"
