@@ -281,7 +281,7 @@ def compare(file: str, settings: tuple[str, ...], form: str, **words: tuple[str,
         data=lambda: {
             "tool": gap.tool,
             "parts": None if gap.parts is None else dict(gap.parts),
-            "lever": gap.lever,
+            "depends_on": gap.depends_on,
             "words": gap.words,
             "table": list(records(gap.table)),
         },

@@ -26,8 +26,8 @@ _RATES = ("request_throughput", "output_throughput")
 _CLOSED = {"ttft_mean": "ttft", "tpot_mean": "itl", "e2e_mean": "latency"}
 _CLOSE = 0.1
 """Gap that is within what runs repeat."""
-_FIXED = ("model.", "conventions.")
-"""Inputs that are not changed to close a gap."""
+_OWN = ("hardware.", "calibration.")
+"""Inputs that a gap may be due to: the model and the load are what was measured."""
 _MILLISECONDS = {"ms": 1.0, "s": 1e3, "us": 1e-3, "ns": 1e-6, "sec": 1e3}
 
 
@@ -54,7 +54,7 @@ class Gap:
     parts : Mapping[str, float] or None
         Share of the gap in the mean time to the end that the first token and the tokens after it
         have; `None` where the file does not have all three means.
-    lever : str
+    depends_on : str
         The input on which the worst part depends most.
     words : str
         The same in words.
@@ -63,7 +63,7 @@ class Gap:
     tool: str
     table: Table
     parts: Mapping[str, float] | None
-    lever: str
+    depends_on: str
     words: str
 
     def __str__(self) -> str:
@@ -245,13 +245,13 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     errors = {name: error for name, _, _, error in rows}
     parts = _parts(measured.values, {name: said for name, _, said, _ in rows})
     field, words = _diagnosed(errors, parts)
-    lever = _lever(result, field)
+    depends_on = _lever(result, field)
     return Gap(
         tool=measured.tool,
         table=table,
         parts=parts,
-        lever=lever,
-        words=f"{words} {field} depends most on {lever}." if lever else words,
+        depends_on=depends_on,
+        words=f"{words} {field} depends most on {depends_on}.",
     )
 
 
@@ -332,6 +332,6 @@ def _lever(result: Any, field: str) -> str:
     name = field if isinstance(result, OpenLoopResult) else _CLOSED.get(field, field)
     table = sensitivity(result, name)
     names, sizes = list(table["input"]), [float(value) for value in table["elasticity"]]
-    free = [row for row, path in enumerate(names) if not path.startswith(_FIXED)]
+    free = [row for row, path in enumerate(names) if path.startswith(_OWN)]
     best = max(free, key=lambda row: abs(sizes[row]))
     return f"{names[best]} (elasticity {format_number(sizes[best])})"

@@ -56,6 +56,8 @@ _ROWS_AT_ONCE = 20_000
 _UNITS = {
     **dict.fromkeys(SLO, "ms"),
     "cost_per_token": "USD/Mtoken",
+    "cost_per_input_token": "USD/Mtoken",
+    "cost_per_output_token": "USD/Mtoken",
     "energy_per_token": "J",
     "tokens_per_s_per_user": "token/s",
     "tokens_per_s_per_device": "token/s",
@@ -508,7 +510,11 @@ def _searched(
         columns |= {"replicas": counts[spots].astype(int), "devices": used.astype(int)}
         columns |= {name: 1e3 * found[name][rows, spots] for name in SLO}
         columns["utilization"] = found["utilization"][rows, spots]
-        columns["cost_per_token"] = 1e6 * price * used / tokens
+        cost = 1e6 * price * used
+        read = _read_share(some, found, traffic)[rows, spots]
+        columns["cost_per_token"] = cost / tokens
+        columns["cost_per_input_token"] = read * cost / (rate * traffic.seq_len)
+        columns["cost_per_output_token"] = (1 - read) * cost / tokens
         columns["energy_per_token"] = found["device_power"][rows, spots] * used / tokens
         columns["tokens_per_s_per_user"] = 1 / found["tpot_mean"][rows, spots]
         columns["tokens_per_s_per_device"] = tokens / used
@@ -529,6 +535,17 @@ def _groups(choices: Sequence[_Choice], most: int) -> Iterator[tuple[int, list[_
         several = max(1, _ROWS_AT_ONCE // (most // size))
         for start in range(0, len(own), several):
             yield size, own[start : start + several]
+
+
+def _read_share(
+    choices: Sequence[_Choice], found: Mapping[str, Any], traffic: Traffic
+) -> NDArray[Any]:
+    """Return the share of an engine's work that reading prompts is; the rest is decoding."""
+    read = np.array([item.engine.prefill for item in choices])[:, None]
+    together = np.maximum(found["requests_in_flight"], 1)
+    made = max(traffic.output_len - 1, 0) * found["decode_latency"] / together
+    share: NDArray[Any] = read / (read + made)
+    return share
 
 
 def _stacked(choices: Sequence[_Choice]) -> Engine:

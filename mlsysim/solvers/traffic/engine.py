@@ -22,8 +22,8 @@ the decode step that shares a pass with the prompt."""
 
 
 _BESIDE = 32.0
-"""Running sequences next to which a prompt is read, where the engine has places for so many. It
-matters for short prompts only: their products wait for weights that the pass reads anyway."""
+"""Running sequences next to which a prompt is read. Their number matters for short prompts only,
+whose products wait for weights that the pass reads anyway."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     cached = maximum(1, i.cached_share * i.seq_len)
     # A pass reads the weights and launches its layers for the running sequences anyway: a prompt
     # adds the difference. Fresh tokens also attend to the cached ones, which matters for long ones.
-    beside = minimum(_BESIDE, places)
-    alike = _reading(alone, beside + fresh) - _reading(alone, beside)
+    alike = _reading(alone, _BESIDE + fresh) - _reading(alone, _BESIDE)
     beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
     prefill = maximum(alike, beyond)
     return Engine(
