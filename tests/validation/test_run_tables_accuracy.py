@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim import Hardware, Models, ServingCalibrations, ServingSolver, Systems
+from mlsysim import (
+    Hardware,
+    Models,
+    OpenLoopSolver,
+    ServingCalibrations,
+    ServingSolver,
+    Systems,
+)
 from mlsysim.validation import energy_runs, serving_runs, validate
 from mlsysim.validation.aliases import model_named
 from mlsysim.validation.rows import Row, Skip, read_rows
@@ -296,3 +303,42 @@ def test_a_row_is_predicted_or_says_why_whatever_is_in_a_cell(row, cell):
         assert all(0 < item.predicted < 1e30 for item in found.comparisons)
     bare = validate([{k: v for k, v in row.cells.items() if k != "hardware"}], kind=kind)
     assert len(bare.skipped) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n, r in SERVING.items() if r.text("load").startswith("open") and r.text("dubious")],
+)
+def test_open_loops_that_could_not_keep_up_are_said_to(name):
+    """Requests waited for minutes, and many timed out."""
+    row = Row(dict(SERVING[name].cells) | {"dubious": ""})
+    result = OpenLoopSolver.solve(**serving_runs.arguments(row))
+    assert result.utilization > 1
+    assert not result.feasible
+    with pytest.raises(Skip, match="no steady state is predicted: arrivals exceed capacity"):
+        serving_runs.compare(row)
+
+
+def test_an_open_loop_by_hand():
+    name = "openloop_20260217-231439-llama-2-7b-tp1-general_stage0"
+    given = serving_runs.arguments(SERVING[name])
+    calibration = given.pop("calibration")
+    assert calibration.pass_tokens == 2048
+    assert given == {
+        "model": Models.Llama2_7B,
+        "hardware": Systems.Nodes.DGX_H100,
+        "tp_size": 1,
+        "precision": "fp16",
+        "weight_precision": "fp16",
+        "kv_precision": "fp16",
+        "arrival_rate": 8,
+        "burstiness": 0,
+        "seq_len": 575,
+        "output_len": 248,
+        # Nine system prompts with five users each, of 4,800 requests.
+        "cached_share": pytest.approx(1 - 8 / 575),
+        "batch_limit": 128,
+    }
+    few = Row(dict(SERVING[name].cells) | {"requests_ok": "100"})
+    with pytest.raises(Skip, match="few requests repeat a prompt"):
+        serving_runs.arguments(few)
