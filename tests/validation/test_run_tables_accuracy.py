@@ -307,7 +307,13 @@ def test_a_row_is_predicted_or_says_why_whatever_is_in_a_cell(row, cell):
 
 @pytest.mark.parametrize(
     "name",
-    [n for n, r in SERVING.items() if r.text("load").startswith("open") and r.text("dubious")],
+    [
+        name
+        for name, row in SERVING.items()
+        if row.text("load").startswith("open")
+        and row.text("dubious")
+        and "CodeLlama" not in row.text("model")  # it is not in the registry
+    ],
 )
 def test_open_loops_that_could_not_keep_up_are_said_to(name):
     """Requests waited for minutes, and many timed out."""
@@ -330,7 +336,7 @@ def test_an_open_loop_by_hand():
         "tp_size": 1,
         "precision": "fp16",
         "weight_precision": "fp16",
-        "kv_precision": "fp16",
+        "kv_precision": "bf16",
         "arrival_rate": 8,
         "burstiness": 0,
         "seq_len": 575,

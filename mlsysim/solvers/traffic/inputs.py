@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
@@ -22,8 +21,6 @@ class OpenLoopInputs(ServingInputs):
     output_variation: Value
     cached_share: Value
     batch_limit: Value
-    arrivals: Value = default(lambda i: 1.0)
-    """Of the closed loop, in which the serving model asks for the times of passes."""
 
 
 def _whole_token(name: str) -> Rule[OpenLoopInputs]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Annotated, Any
 
 from mlsysim.core.types import (
@@ -13,7 +14,7 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.core.units import Quantity, format_number
-from mlsysim.solvers.arguments import Amount, Noun, Portion, PrecisionName, Ratio, Whole
+from mlsysim.solvers.arguments import Amount, Noun, Number, Portion, PrecisionName, Ratio, Whole
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.solver import ServingSolver
 from mlsysim.solvers.traffic.inputs import RULES, OpenLoopInputs
@@ -149,7 +150,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> OpenLoopInputs:
         """Check every argument, and that the arguments agree with each other."""
-        inputs = super().admit(given)
+        inputs = super().admit(given).but(**_of_serving(cls.parameters))
         return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
 
     @classmethod
@@ -166,6 +167,21 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             "calibration": lambda: inputs.calibration.name,
             "reasons": lambda: tuple(_reasons(values, inputs)),
         }
+
+
+def _of_serving(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults of the arguments that only `ServingSolver` has, such as `arrivals`.
+
+    The model of passes reads them. A default of `None` is left to the inputs, which choose.
+    """
+    found = {}
+    for name, item in signature(ServingSolver.solve).parameters.items():
+        kind = ServingSolver.parameters[name]
+        if name in own or item.default in (item.empty, None):
+            continue
+        value = kind.admit(name, item.default)
+        found[name] = float(value) if isinstance(kind, Number) else value
+    return found
 
 
 def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
