@@ -77,7 +77,13 @@ def test_star_import_brings_exactly_these():
     assert sorted(names) == mlsysim.__all__
 
 
-@pytest.mark.parametrize("name", [name for name in mlsysim.__all__ if name.endswith("Solver")])
+LATER = {"OpenLoopSolver"}
+"""Solvers that the first edition did not have."""
+
+
+@pytest.mark.parametrize(
+    "name", sorted({name for name in mlsysim.__all__ if name.endswith("Solver")} - LATER)
+)
 def test_a_solver_has_both_its_names(name):
     alias = name.removesuffix("Solver") + "Model"
     assert alias in mlsysim.__all__

@@ -28,6 +28,7 @@ from mlsysim import (
     Infra,
     Models,
     NetworkCalibrations,
+    OpenLoopSolver,
     PowerCalibrations,
     ReliabilitySolver,
     ServingCalibrations,
@@ -57,6 +58,7 @@ from mlsysim.solvers.arguments import (
     Noun,
     Portion,
     PrecisionName,
+    Ratio,
     Switch,
     Whole,
 )
@@ -68,6 +70,7 @@ Choose = Callable[[Sequence[Any]], Any]
 SOLVERS: tuple[type[Solver[Any, Any]], ...] = (
     DistributedSolver,
     ServingSolver,
+    OpenLoopSolver,
     SingleNodeSolver,
     ReliabilitySolver,
     EconomicsSolver,
@@ -149,6 +152,11 @@ _ONE: Mapping[type[Solver[Any, Any]], Mapping[str, Any]] = {
         "microbatch_count": 8,
     },
     ServingSolver: {"model": Models.Llama3_8B, "hardware": Systems.Nodes.DGX_H100},
+    OpenLoopSolver: {
+        "model": Models.Llama3_8B,
+        "hardware": Systems.Nodes.DGX_H100,
+        "arrival_rate": 4,
+    },
     SingleNodeSolver: {"model": Models.Llama3_8B, "hardware": Hardware.H100},
     ReliabilitySolver: {"fleet": _FLEETS[0], "job_duration_hours": 720, "checkpoint_time_s": 60},
     EconomicsSolver: {"fleet": _FLEETS[0], "duration_days": 30},
@@ -300,4 +308,6 @@ def _number(choose: Choose, name: str, kind: Argument) -> Any:
         return choose((plain, amount)) if kind.plain else amount
     if isinstance(kind, Factor):
         return choose(_FACTORS)
+    if isinstance(kind, Ratio):
+        return choose((0, 1, 0.5, 4, 30))
     return choose((*_SHARES, 0) if isinstance(kind, Portion) else _SHARES)

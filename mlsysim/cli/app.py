@@ -23,6 +23,7 @@ from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Commands, 
 from mlsysim.cli.options import Names
 from mlsysim.cli.plans import advise, contrast, diagnose
 from mlsysim.cli.questions import explain, solve, sweep
+from mlsysim.cli.services import capacity, compare, serve_plan
 from mlsysim.cli.zoo import (
     CATALOGS,
     catalog_of,
@@ -59,7 +60,17 @@ def app() -> None:
     """Closed-form physics of machine-learning systems."""
 
 
-for _command in (solve, explain, sweep, advise, diagnose, contrast):
+for _command in (
+    solve,
+    explain,
+    sweep,
+    advise,
+    diagnose,
+    contrast,
+    serve_plan,
+    capacity,
+    compare,
+):
     app.add_command(_command)
 
 

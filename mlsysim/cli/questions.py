@@ -21,6 +21,7 @@ from mlsysim.evaluation import plain
 from mlsysim.solvers import (
     DistributedSolver,
     EconomicsSolver,
+    OpenLoopSolver,
     ReliabilitySolver,
     ServingSolver,
     SingleNodeSolver,
@@ -33,6 +34,7 @@ __all__ = ["QUESTIONS", "ROWS", "explain", "show_rows", "solve", "sweep"]
 QUESTIONS: dict[str, type[Solver[Any, Any]]] = {
     "inference": SingleNodeSolver,
     "serving": ServingSolver,
+    "open-loop": OpenLoopSolver,
     "training": DistributedSolver,
     "sustainability": SustainabilitySolver,
     "economics": EconomicsSolver,

@@ -132,6 +132,8 @@ _PARTIALS: dict[tuple[str, int], Callable[..., Iterable[float]]] = {
     ("ceil", 1): _nothing,
     ("floor", 1): _nothing,
     ("gcd", 2): _nothing,
+    ("log", 1): lambda a: (1 / a,),
+    ("erf", 1): lambda a: (2 / math.sqrt(math.pi) * math.exp(-a * a),),
     ("log2", 1): lambda a: (1 / (a * math.log(2)),),
     ("exp", 1): lambda a: (math.exp(a),),
     ("expm1", 1): lambda a: (math.exp(a),),

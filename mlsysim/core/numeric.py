@@ -19,12 +19,14 @@ __all__ = [
     "Value",
     "ceil",
     "count_below",
+    "erf",
     "exp",
     "expm1",
     "first_known",
     "floor",
     "gcd",
     "is_zero",
+    "log",
     "log2",
     "maximum",
     "minimum",
@@ -128,7 +130,8 @@ def _one_by_one(value: Any, scalar: Any) -> Any:
     if _is_array(value):
         import numpy
 
-        return numpy.array([scalar(item) for item in value.ravel().tolist()]).reshape(value.shape)
+        found = numpy.fromiter(map(scalar, value.ravel().tolist()), float, value.size)
+        return found.reshape(value.shape)
     return _elementwise(value, scalar, "")
 
 
@@ -176,6 +179,20 @@ def log2(value: Any) -> Any:
     if _is_recorded(value):
         return applied(log2, value)
     return _elementwise(value, math.log2, "log2")
+
+
+def erf(value: Any) -> Any:
+    """Error function, of which the normal distribution is made."""
+    if _is_recorded(value):
+        return applied(erf, value)
+    return _one_by_one(value, math.erf)
+
+
+def log(value: Any) -> Any:
+    """Natural logarithm."""
+    if _is_recorded(value):
+        return applied(log, value)
+    return _one_by_one(value, math.log)
 
 
 def exp(value: Any) -> Any:

@@ -7,6 +7,8 @@ from mlsysim.solvers.running.economics import EconomicsResult, EconomicsSolver
 from mlsysim.solvers.running.sustainability import SustainabilityResult, SustainabilitySolver
 from mlsysim.solvers.serving.result import ServingResult
 from mlsysim.solvers.serving.solver import ServingSolver
+from mlsysim.solvers.traffic.result import OpenLoopResult
+from mlsysim.solvers.traffic.solver import OpenLoopSolver
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training.solver import DistributedSolver
 
@@ -16,6 +18,8 @@ __all__ = [
     "DistributedSolver",
     "EconomicsResult",
     "EconomicsSolver",
+    "OpenLoopResult",
+    "OpenLoopSolver",
     "Parallelism",
     "ReliabilityResult",
     "ReliabilitySolver",

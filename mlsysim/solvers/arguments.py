@@ -29,6 +29,7 @@ __all__ = [
     "Number",
     "Portion",
     "PrecisionName",
+    "Ratio",
     "Share",
     "Stage",
     "Switch",
@@ -349,6 +350,19 @@ class Factor(Number):
     def wanted(self) -> str:
         """What to give, in words."""
         return "a finite number of 1 or more"
+
+
+@dataclass(frozen=True)
+class Ratio(Number):
+    """A finite number of zero or more, such as a coefficient of variation."""
+
+    def _accepts(self, value: Any) -> Any:
+        return (value >= 0) & (value < math.inf)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return "a finite number of 0 or more"
 
 
 def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:

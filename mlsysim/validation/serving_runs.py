@@ -15,6 +15,7 @@ from mlsysim.core.types import (
 from mlsysim.registry import Hardware
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers import ServingSolver
+from mlsysim.validation import open_loop
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
@@ -44,6 +45,7 @@ _KEPT_WIDE = ("16 bit", "f16", "fp16", "bf16")
 _LOADS = ("closed loop", "one batch", "one sequence")
 # These give each device layers of its own, so a sequence passes one device after another.
 _BY_LAYERS = ("llama.cpp", "llamacpp", "ollama")
+_OPEN = "open loop"
 _SINGLE = ("one request", "one request at a time")
 
 
@@ -59,8 +61,6 @@ def refuse_what_is_not_modeled(row: Row) -> None:
         raise Skip("marked dubious: left out")
     if row.text("mode") == "disagg":
         raise Skip("disaggregated: prefill and decode on devices of their own are not modeled")
-    if row.text("load").startswith("open loop"):
-        raise Skip("open loop: the solver's clients wait for an answer before they ask again")
     if row.text("load") == "batch":
         raise Skip("load = 'batch': it may count tokens in a pass or requests")
     spec = row.text("spec_decoding")
@@ -159,7 +159,7 @@ def _device(row: Row) -> Accelerator:
 
 
 def arguments(row: Row) -> dict[str, Any]:
-    """Return the solver's arguments for a measured run.
+    """Return the solver's arguments for a measured run; those of `OpenLoopSolver` in an open loop.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def arguments(row: Row) -> dict[str, Any]:
     device = _device(row)
     model = model_named(row)
     load = row.text("load")
-    if load not in _LOADS and load not in _SINGLE:
+    if load not in _LOADS and load not in _SINGLE and not load.startswith(_OPEN):
         raise Skip(f"load = {shown(load)} is not one of {', '.join((*_LOADS, *_SINGLE))}")
     precision, weight, kv = formats_of(
         row.text("weight_precision"), row.text("kv_precision"), device
@@ -179,6 +179,10 @@ def arguments(row: Row) -> dict[str, Any]:
     node = usual_server(device)
     if tp > 1 and node is None:
         raise Skip(f"tp = {tp}, and no server of {device.name} is in the registry")
+    if load.startswith(_OPEN):
+        plan = {"model": model, "hardware": node or device, "tp_size": tp}
+        formats = {"precision": precision, "weight_precision": weight, "kv_precision": kv}
+        return open_loop.arguments(row, plan | formats, device)
     single = load in _SINGLE
     return {
         "model": model,
@@ -231,6 +235,8 @@ def compare(row: Row) -> tuple[Comparison, ...]:
         If the row lacks what a prediction needs, or the solver what the run had.
     """
     given = arguments(row)
+    if row.text("load").startswith(_OPEN):
+        return open_loop.compare_open_loop(row, given)
     result = ServingSolver.solve(**given)
     if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
         raise Skip("the batch does not fit, and the source does not say how it was divided")

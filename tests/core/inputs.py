@@ -31,6 +31,7 @@ OTHER_UNITS: Mapping[str, tuple[str, ...]] = {
     "m**3": ("L", "ML"),
     "m**3/J": ("L/kWh",),
     "1/s": ("1/ms", "1/hour"),
+    "s**2": ("ms**2", "s*minute"),
 }
 """Units of the same dimension: no two arguments of a call need share a prefix."""
 
@@ -81,9 +82,39 @@ def _within_reach(drawn: dict[str, Any]) -> dict[str, Any]:
     return drawn | {name: 1e3 + drawn[name] % 1e5 for name in times if name in drawn}
 
 
+_LOADS = ("deviation", "load", "share", "utilization")
+
+
+def _with_room(drawn: dict[str, Any]) -> dict[str, Any]:
+    """Return loads below one: a queue with more has no steady state."""
+    made = drawn | {n: drawn[n] / 100 for n in _LOADS if n in drawn and drawn[n] >= 1}
+    if "capacity" in drawn:
+        made["rate"] = drawn["capacity"] * 0.01 * (1 + drawn.get("places", 1))
+    for time in ("prefill", "slope"):
+        if time in drawn and "rate" in drawn:
+            made[time] = 0.7 / drawn["rate"]
+    return made
+
+
 _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "checkpoint_goodput": _within_reach,
     "failure_probability": _within_reach,
+    **dict.fromkeys(
+        (
+            "budget_wait",
+            "fluctuation_over_a_stay",
+            "in_flight_variance",
+            "lognormal_quantile",
+            "mean_in_flight",
+            "normal_score",
+            "pass_seen_on_arrival",
+            "pass_with_prompts",
+            "place_queue_wait",
+            "requests_at_balance",
+            "waiting_probability",
+        ),
+        _with_room,
+    ),
     "hierarchical_all_reduce_time": _whole_groups,
     "node_all_to_all_time": _whole_groups,
     "node_tree_all_reduce_time": _whole_groups,

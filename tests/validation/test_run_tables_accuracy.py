@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim import Hardware, Models, ServingCalibrations, ServingSolver, Systems
+from mlsysim import (
+    Hardware,
+    Models,
+    OpenLoopSolver,
+    ServingCalibrations,
+    ServingSolver,
+    Systems,
+)
 from mlsysim.validation import energy_runs, serving_runs, validate
 from mlsysim.validation.aliases import model_named
 from mlsysim.validation.rows import Row, Skip, read_rows
@@ -39,6 +46,10 @@ def energy():
         ("serving", "silicon_moe_agg: ttft", 250, 49),
         ("serving", "silicon_moe_agg: tpot", 250, 28),
         ("serving", "silicon_moe_agg: tokens per device", 85, 38),
+        # Open loops: constants were fitted to the calibrate rows.
+        ("serving", "openloop_vllm: p50 TTFT", 5, 5),
+        ("serving", "openloop_vllm: TPOT", 5, 7),
+        ("serving", "openloop_simreal: TPOT", 5, 12),
         ("energy", "infx_energy: device power", 6, 24),
         ("energy", "infx_energy: energy per token", 6, 25),
         ("energy", "mlenergy_llm: device power", 46, 23),
@@ -66,7 +77,6 @@ def test_reasons_count_what_the_solver_lacks(serving, energy):
     reasons = Counter(reason.split(":")[0] for _, reason in serving.skipped)
     rows = [row for row in SERVING.values() if not row.text("dubious")]
     assert reasons["disaggregated"] == sum(row.text("mode") == "disagg" for row in rows)
-    assert reasons["open loop"] == sum(row.text("load").startswith("open") for row in rows)
     assert reasons["marked dubious"] == len(SERVING) - len(rows)
     diffusion = [reason for _, reason in energy.skipped if "diffusion" in reason]
     assert len(diffusion) == sum(r.text("architecture") == "diffusion" for r in ENERGY.values())
@@ -226,7 +236,9 @@ def test_another_name_is_another_model(label):
     [
         ({"dubious": "too fast"}, "dubious"),
         ({"mode": "disagg"}, "disaggregated"),
-        ({"load": "open loop"}, "open loop"),
+        ({"load": "open loop"}, "the arrival rate is not stated"),
+        ({"load": "open loop", "arrival_rate_rps": "5 then 10"}, "stages of different rates"),
+        ({"load": "open loop, bursts", "arrival_rate_rps": "5"}, "how requests are spaced"),
         ({"load": "batch"}, "tokens in a pass or requests"),
         ({"load": "parade"}, "is not one of"),
         ({"spec_decoding": "mtp"}, "speculative"),
@@ -291,3 +303,48 @@ def test_a_row_is_predicted_or_says_why_whatever_is_in_a_cell(row, cell):
         assert all(0 < item.predicted < 1e30 for item in found.comparisons)
     bare = validate([{k: v for k, v in row.cells.items() if k != "hardware"}], kind=kind)
     assert len(bare.skipped) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, row in SERVING.items()
+        if row.text("load").startswith("open")
+        and row.text("dubious")
+        and "CodeLlama" not in row.text("model")  # it is not in the registry
+    ],
+)
+def test_open_loops_that_could_not_keep_up_are_said_to(name):
+    """Requests waited for minutes, and many timed out."""
+    row = Row(dict(SERVING[name].cells) | {"dubious": ""})
+    result = OpenLoopSolver.solve(**serving_runs.arguments(row))
+    assert result.utilization > 1
+    assert not result.feasible
+    with pytest.raises(Skip, match="no steady state is predicted: arrivals exceed capacity"):
+        serving_runs.compare(row)
+
+
+def test_an_open_loop_by_hand():
+    name = "openloop_20260217-231439-llama-2-7b-tp1-general_stage0"
+    given = serving_runs.arguments(SERVING[name])
+    calibration = given.pop("calibration")
+    assert calibration.pass_tokens == 2048
+    assert given == {
+        "model": Models.Llama2_7B,
+        "hardware": Systems.Nodes.DGX_H100,
+        "tp_size": 1,
+        "precision": "fp16",
+        "weight_precision": "fp16",
+        "kv_precision": "bf16",
+        "arrival_rate": 8,
+        "burstiness": 0,
+        "seq_len": 575,
+        "output_len": 248,
+        # Nine system prompts with five users each, of 4,800 requests.
+        "cached_share": pytest.approx(1 - 8 / 575),
+        "batch_limit": 128,
+    }
+    few = Row(dict(SERVING[name].cells) | {"requests_ok": "100"})
+    with pytest.raises(Skip, match="few requests repeat a prompt"):
+        serving_runs.arguments(few)

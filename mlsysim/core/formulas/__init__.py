@@ -16,6 +16,7 @@ from mlsysim.core.formulas import (
     running,
     serving,
     serving_memory,
+    traffic,
     training_memory,
     transformer,
 )
@@ -33,6 +34,7 @@ __all__ += roofline.__all__
 __all__ += running.__all__
 __all__ += serving.__all__
 __all__ += serving_memory.__all__
+__all__ += traffic.__all__
 __all__ += training_memory.__all__
 __all__ += transformer.__all__
 
@@ -47,5 +49,6 @@ from mlsysim.core.formulas.roofline import *
 from mlsysim.core.formulas.running import *
 from mlsysim.core.formulas.serving import *
 from mlsysim.core.formulas.serving_memory import *
+from mlsysim.core.formulas.traffic import *
 from mlsysim.core.formulas.training_memory import *
 from mlsysim.core.formulas.transformer import *

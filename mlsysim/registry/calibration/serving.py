@@ -52,6 +52,11 @@ _RUNS = Source(
     checked="2026-11-20",
     note="measurements/serving.csv; check rows were not seen",
 )
+_OPEN_RUNS = Source(
+    title="Fitted by tools/calibrate_open_loop.py",
+    checked="2026-11-22",
+    note="measurements/serving_2.csv; check rows were not seen",
+)
 _PASSES = Source(
     title="Fitted by tools/calibrate_passes.py",
     checked="2026-11-20",
@@ -170,6 +175,20 @@ class ServingCalibrations(Catalog):
         ttft_band_high=1.113,
     )
     """H100 and H200: Llama 70B in 8 bits. Keys and values in 8 bits are read at half speed."""
+    Hopper_vLLM_Open = _row(
+        "Hopper, vLLM in 16 bits, open loop",
+        "vLLM 0.15.1",
+        "open-loop runs of vLLM on H100",
+        _GROWING,
+        _OPEN_RUNS,
+        kv_efficiency=0.9,
+        layer_overhead=60.7,
+        memory_efficiency=0.868,
+        sequence_overhead=6.68,
+        admission_steps=2.9,
+    )
+    """H100: Llama 2 7B and 70B, Llama 3.1 8B, Qwen 7B and 14B, Mixtral 8x7B, in 16 bits. Requests
+    arrive at a constant rate, and nearly all of each prompt is in the cache."""
     Hopper_SGLang = _row(
         "Hopper, SGLang",
         "SGLang 0.5",

@@ -1,0 +1,289 @@
+"""Services: engines for a load, replicas of a day, and measurements next to a prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsysim.cli.arguments import Signature, signature_of
+from mlsysim.cli.formats import formatted, records, show
+from mlsysim.cli.options import Asking, answer_fields
+from mlsysim.cli.questions import ROWS, show_rows
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Accelerator, Node
+from mlsysim.core.units import Q_, is_quantity
+from mlsysim.evaluation import plain
+from mlsysim.planner import SERVING_GOALS, plan_serving
+from mlsysim.planner import capacity as find_capacity
+from mlsysim.planner import compare as find_gap
+from mlsysim.planner.serving import SLO
+from mlsysim.solvers import OpenLoopSolver
+from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Whole
+from mlsysim.traffic import Traffic, read_trace
+
+__all__ = ["capacity", "compare", "serve_plan"]
+
+_LOAD = (
+    "arrival_rate",
+    "seq_len",
+    "output_len",
+    "burstiness",
+    "input_variation",
+    "output_variation",
+)
+_SOLVER = signature_of(OpenLoopSolver)
+_HARDWARE = Noun(kinds=(Accelerator, Node), hint="Systems.Nodes.DGX_H100")
+_PRICE = Amount(unit="USD/h", optional=True, zero=True)
+_LIMITS: dict[str, Argument] = {name: Amount(unit="s", optional=True) for name in SLO}
+_WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "time to the end"}
+
+
+def _signature(
+    name: str, own: tuple[str, ...], more: dict[str, tuple[Argument, Any, str]]
+) -> Signature:
+    """Return arguments of the solver, limits, and others with their defaults and notes."""
+    kinds = {n: _SOLVER.kinds[n] for n in own} | _LIMITS | {n: k for n, (k, _, _) in more.items()}
+    defaults = {n: _SOLVER.defaults[n] for n in own} | dict.fromkeys(_LIMITS)
+    defaults |= {n: value for n, (_, value, _) in more.items()}
+    if "arrival_rate" in defaults:
+        defaults["arrival_rate"] = None  # a trace may have it
+    notes = {n: _SOLVER.notes.get(n, "") for n in own}
+    for limit in SLO:
+        time, part = limit.split("_")
+        notes[limit] = f"Limit of the {_WORDS[time]}, {part}."
+    notes |= {n: note for n, (_, _, note) in more.items()}
+    return Signature(name, kinds, defaults, notes)
+
+
+_PLAN = _signature(
+    "serve-plan",
+    (
+        "model",
+        "hardware",
+        *_LOAD,
+        "cached_share",
+        "batch_limit",
+        "precision",
+        "weight_precision",
+        "kv_precision",
+        "tp_size",
+        "calibration",
+    ),
+    {
+        "goal": (
+            Choice(options={name: name for name in SERVING_GOALS}),
+            "fewest_devices",
+            "What to make small.",
+        ),
+        "most_devices": (Whole(), 256, "Devices that the service may have."),
+        "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
+    },
+)
+_DAY = _signature(
+    "capacity",
+    tuple(n for n in _SOLVER.kinds if n != "power_calibration"),
+    {
+        "slot": (Amount(unit="h"), None, "How long a part of the day is; an hour if left out."),
+        "start_up": (
+            Amount(unit="minute", zero=True),
+            None,
+            "Time until a new replica serves; 5 minutes if left out.",
+        ),
+        "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
+        "reserved_price": (_PRICE, None, "Price per device and time for a reservation."),
+        "api_input_price": (
+            Amount(unit="USD/Mtoken", optional=True, zero=True),
+            None,
+            "An API's price of prompts.",
+        ),
+        "api_output_price": (
+            Amount(unit="USD/Mtoken", optional=True, zero=True),
+            None,
+            "An API's price of answers.",
+        ),
+    },
+)
+_trace = click.option(
+    "--trace",
+    type=click.Path(),
+    help="A CSV file with arrival_s, input_tokens, output_tokens, for rate and lengths.",
+)
+_only = click.option(
+    "--only", metavar="COLUMN=WORD", multiple=True, help="Only rows of the trace with this word."
+)
+
+
+def _traffic(given: dict[str, Any], trace: str | None, only: tuple[str, ...]) -> Traffic:
+    """Return the traffic of a trace, or of the arguments."""
+    stated = {name: given.pop(name) for name in _LOAD if name in given}
+    if trace is not None:
+        if stated:
+            raise ConfigError(
+                f"{', '.join(stated)}: a trace has these; leave out one of the two",
+                argument="trace",
+            )
+        return Traffic.of(read_trace(trace, _words(only)), name=Path(trace).stem)
+    if only:
+        raise ConfigError("only chooses rows of a trace: give --trace as well", argument="only")
+    if stated.get("arrival_rate") is None:
+        raise ConfigError(
+            "arrival_rate is missing: add it, as in --arrival-rate 20, or a --trace",
+            argument="arrival_rate",
+        )
+    rate = stated.pop("arrival_rate")
+    rate = rate if is_quantity(rate) else Q_(rate, "1/s")
+    defaults = {n: _SOLVER.defaults[n] for n in _LOAD[1:]}
+    return Traffic(arrival_rate=rate, **{**defaults, **stated})
+
+
+def _words(only: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for item in only:
+        column, equals, word = item.partition("=")
+        if not equals:
+            raise ConfigError(f"--only {item!r} is not COLUMN=WORD", argument="only")
+        found[column.strip()] = word.strip()
+    return found
+
+
+def _read(
+    signature: Signature, words: Any, settings: Any, axes: bool
+) -> tuple[dict[str, Any], Any]:
+    """Return the arguments without limits, and the limits."""
+    given = signature.read(words, settings, axes=axes)
+    slo = {name: given.pop(name) for name in SLO if given.get(name) is not None}
+    return {name: value for name, value in given.items() if value is not None}, slo
+
+
+@click.command("serve-plan", cls=Asking, signature=_PLAN)
+@_trace
+@_only
+@click.option(
+    "--limit", type=click.IntRange(1), default=ROWS, show_default=True, help="Plans to list."
+)
+@answer_fields
+@formatted
+def serve_plan(
+    settings: tuple[str, ...],
+    trace: str | None,
+    only: tuple[str, ...],
+    limit: int,
+    fields: tuple[str, ...],
+    form: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Find the engines for a service: devices, tensor parallelism, formats and replicas.
+
+    Values separated by commas are choices. Give at least one limit, such as --ttft-p99 "500 ms".
+    CSV and Markdown list the best plans.
+    """
+    given, slo = _read(_PLAN, words, settings, axes=True)
+    traffic = _traffic(given, trace, only)
+    plan = plan_serving(given.pop("model"), traffic, slo, given.pop("hardware"), **given)
+    plans = plan.plans.select(*fields) if fields else plan.plans
+    if form in ("csv", "md"):
+        show_rows(form, plans, limit)
+        return
+    top = plans.take(range(min(limit, len(plans))))
+    show(
+        form,
+        text=lambda: str(plan),
+        data=lambda: {
+            "goal": plan.goal,
+            "searched": plan.searched,
+            "keep_limits": len(plan.plans),
+            "best": plain(plan.best),
+            "headroom": dict(plan.headroom),
+            "keeps_limits": plan.keeps_limits,
+            "stays_best": plan.stays_best,
+            "plans": list(records(top)),
+            "front": list(records(plan.front)),
+            "alternatives": list(records(plan.alternatives)),
+            "refused": dict(plan.refused),
+        },
+        table=lambda: plans,
+    )
+
+
+@click.command(cls=Asking, signature=_DAY)
+@_trace
+@_only
+@click.option("--day", metavar="RATES", help="Requests per second in each part, with commas.")
+@formatted
+def capacity(
+    settings: tuple[str, ...],
+    trace: str | None,
+    only: tuple[str, ...],
+    day: str | None,
+    form: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Count the replicas of a day, and compare renting, reserving, owning and an API.
+
+    The day is given as rates, or counted from a trace.
+    """
+    given, slo = _read(_DAY, words, settings, axes=False)
+    if day is not None and trace is None:
+        rates: Any = _rates(day)
+        given.setdefault("arrival_rate", max([*rates, 1e-9]))
+    else:
+        rates = None if trace is None else read_trace(trace, _words(only))
+    traffic = _traffic(given, trace, only)
+    found = find_capacity(
+        given.pop("model"), given.pop("hardware"), traffic, slo, day=rates, **given
+    )
+    costs = {name: plain(cost) for name, cost in found.costs.items()}
+    show(
+        form,
+        text=lambda: str(found),
+        data=lambda: {
+            "rate_per_replica": plain(found.rate_per_replica),
+            "peak": found.peak,
+            "costs": costs,
+            "reserved_replicas": found.reserved_replicas,
+            "api_cost": plain(found.api_cost),
+            "break_even": plain(found.break_even),
+            "slots": list(records(found.slots)),
+            "words": found.words,
+        },
+        table=lambda: found.slots,
+    )
+
+
+def _rates(text: str) -> list[float]:
+    found = []
+    for spot, part in enumerate(text.split(",")):
+        try:
+            found.append(float(part))
+        except ValueError:
+            raise ConfigError(
+                f"day[{spot}] = {part.strip()!r} is not a number: give requests per second",
+                argument="day",
+            ) from None
+    return found
+
+
+@click.command(cls=Asking, signature=_SOLVER)
+@click.argument("file", type=click.Path())
+@formatted
+def compare(file: str, settings: tuple[str, ...], form: str, **words: tuple[str, ...]) -> None:
+    """Compare the JSON FILE of a load generator with the prediction for the same load.
+
+    It may come from vLLM's or SGLang's serving benchmark, AIPerf, GenAI-Perf or llm-bench.
+    """
+    gap = find_gap(OpenLoopSolver.solve(**_SOLVER.read(words, settings)), file)
+    show(
+        form,
+        text=lambda: str(gap),
+        data=lambda: {
+            "tool": gap.tool,
+            "parts": None if gap.parts is None else dict(gap.parts),
+            "depends_on": gap.depends_on,
+            "words": gap.words,
+            "table": list(records(gap.table)),
+        },
+        table=lambda: Table({n: Column(gap.table[n]) for n in gap.table.columns}, limit=None),
+    )

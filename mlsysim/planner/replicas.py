@@ -1,0 +1,330 @@
+"""How many replicas does a day take, and is it cheaper to rent, to reserve, to own, or to buy?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import record
+from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Accelerator, Node, TransformerModel
+from mlsysim.core.units import Q_, Quantity, format_number, strip
+from mlsysim.planner.questions import question_of
+from mlsysim.planner.serving import asked, floor_of, limits_of, price_of
+from mlsysim.scenario import standalone_fleet
+from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
+from mlsysim.solvers.traffic.engine import engine_of
+from mlsysim.traffic import Trace, Traffic
+
+__all__ = ["CapacityPlan", "capacity"]
+
+_DAY = 86_400.0
+_MOST_SLOTS = 100_000
+_HALVINGS = 60
+
+
+@record
+class CapacityPlan:
+    """Answer of `capacity`.
+
+    Attributes
+    ----------
+    rate_per_replica : Quantity
+        Requests per second that one replica serves within every limit.
+    slots : Table
+        Part by part of the day: arrivals, replicas, and how busy they are.
+    peak : int
+        Most replicas at once.
+    costs : Mapping[str, Quantity]
+        Cost per day: ``on_demand`` with autoscaling, ``reserved`` for the peak, ``mixed`` with the
+        cheapest number of reserved replicas, ``owned`` for the peak. Those without a price are left
+        out.
+    reserved_replicas : int or None
+        Replicas that ``mixed`` reserves.
+    api_cost : Quantity or None
+        Cost per day of the same tokens at the API's price.
+    break_even : Quantity or None
+        Steady rate from which one replica on demand costs less than the API; `None` without a price
+        or if even a full replica costs more.
+    words : str
+        The same in words.
+    """
+
+    rate_per_replica: Quantity
+    slots: Table
+    peak: int
+    costs: Mapping[str, Quantity]
+    reserved_replicas: int | None
+    api_cost: Quantity | None
+    break_even: Quantity | None
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.words}\n\n{self.slots}"
+
+
+def capacity(
+    model: TransformerModel,
+    hardware: Accelerator | Node,
+    traffic: Traffic,
+    slo: Mapping[str, Quantity],
+    *,
+    day: Sequence[float] | Trace | None = None,
+    slot: Quantity = Q_(1, "h"),  # noqa: B008 - quantities are read-only
+    start_up: Quantity = Q_(5, "minute"),  # noqa: B008
+    rental_price: Quantity | None = None,
+    reserved_price: Quantity | None = None,
+    api_input_price: Quantity | None = None,
+    api_output_price: Quantity | None = None,
+    **engine: Any,
+) -> CapacityPlan:
+    """Return the replicas that a day takes, and what they cost.
+
+    Parameters
+    ----------
+    model
+        A transformer that generates text.
+    hardware
+        A device, or a node for tensor parallelism.
+    traffic
+        Lengths and burstiness, and the rate where no day is given.
+    slo
+        Limits, by the field of `OpenLoopResult`.
+    day
+        Requests per second in each part of the day, or a trace to count them from; `None` is a
+        steady rate.
+    slot
+        How long a part of the day is.
+    start_up
+        Time from the decision to start a replica until it serves. It is paid, and the replica is
+        started that much earlier.
+    rental_price
+        Price per device and time on demand; `None` takes the median of the registry's offers.
+    reserved_price
+        Price per device and time for a reservation, paid all day.
+    api_input_price, api_output_price
+        Prices of an API per token, such as ``Q_(0.5, "USD/Mtoken")``.
+    **engine
+        Other arguments of `OpenLoopSolver`, such as `tp_size`.
+
+    Returns
+    -------
+    CapacityPlan
+        Replicas, costs, and the load from which an API costs more.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is out of range, an engine cannot run, or a limit is below what it can do.
+
+    Examples
+    --------
+    >>> from mlsysim import Models, Q_, Systems, Traffic, capacity
+    >>> chat = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200)
+    >>> plan = capacity(
+    ...     Models.Llama3_70B,
+    ...     Systems.Nodes.DGX_H100,
+    ...     chat,
+    ...     {"ttft_p99": Q_(1, "s")},
+    ...     day=[2, 20, 8],
+    ...     slot=Q_(8, "h"),
+    ...     tp_size=8,
+    ... )
+    >>> plan.slots["replicas"].tolist()
+    [1, 2, 1]
+    """
+    if not engine.keys() <= OpenLoopSolver.parameters.keys():
+        wrong = sorted(engine.keys() - OpenLoopSolver.parameters.keys())
+        raise ConfigError(
+            f"{', '.join(wrong)}: not an argument of OpenLoopSolver; choose among "
+            f"{', '.join(OpenLoopSolver.parameters)}",
+            argument=wrong[0],
+        )
+    limits, length = limits_of(slo), _seconds("slot", slot)
+    starting = _seconds("start_up", start_up, zero=True)
+    rates = _rates(day, traffic, length)
+    given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
+    one = _rate_of_one(given, traffic, limits)
+    device = hardware.accelerator if isinstance(hardware, Node) else hardware
+    count = int(engine.get("tp_size", 1))
+
+    needed = np.ceil(np.round(rates / one, 9)).astype(int)
+    running = _started(needed, starting / length)
+    parts = _DAY / (length * len(rates))
+    # A replica that starts whole parts of the day ahead is paid as running in them.
+    starting = starting if starting < length else 0.0
+    paid = _paid(running, length, starting)
+    rent = price_of(device, rental_price) * count
+    costs, reserved = {}, None
+    if not math.isnan(rent):
+        costs["on_demand"] = rent * paid * parts
+    if reserved_price is not None:
+        price = count * _price("reserved_price", reserved_price)
+        costs["reserved"] = price * needed.max() * _DAY
+        if not math.isnan(rent):
+            reserved, costs["mixed"] = _mixed(running, price, rent, length, starting, parts)
+    own = _own_price(hardware)
+    if not math.isnan(own):
+        costs["owned"] = own * count * needed.max() * _DAY
+    api = _api(api_input_price, api_output_price, traffic)
+    even = None
+    if not math.isnan(api) and not math.isnan(rent) and rent / api <= one:
+        even = Q_(rent / api, "1/s")
+    plan: dict[str, Any] = {
+        "rate_per_replica": Q_(one, "1/s"),
+        "slots": Table(
+            {
+                "start": Column(np.arange(len(rates)) * length / 3600, "h"),
+                "arrival_rate": Column(rates, "1/s"),
+                "replicas": Column(needed),
+                "running": Column(running),
+                "devices": Column(running * count),
+                "load": Column(rates / (np.maximum(running, 1) * one)),
+            },
+            limit=None,
+        ),
+        "peak": int(needed.max()),
+        "costs": {name: Q_(float(cost), "USD") for name, cost in costs.items()},
+        "reserved_replicas": reserved,
+        "api_cost": None
+        if math.isnan(api)
+        else Q_(float(api * rates.sum() * length * parts), "USD"),
+        "break_even": even,
+    }
+    words = _words(plan, count, api=api, rent=rent)
+    return CapacityPlan(**plan, words=words)
+
+
+def _seconds(name: str, value: Quantity, *, zero: bool = False) -> float:
+    found = float(strip(value, "s", name))
+    if not (0 <= found < math.inf) or (found == 0 and not zero):
+        raise ConfigError(
+            f"{name} = {shown(value)} is out of range: give a time "
+            f"{'of zero or more' if zero else 'above zero'}",
+            argument=name,
+        )
+    return found
+
+
+def _price(name: str, value: Quantity, unit: str = "USD/s") -> float:
+    found = float(strip(value, unit, name))
+    if not 0 <= found < math.inf:
+        raise ConfigError(f"{name} = {shown(value)}: give a price of zero or more", argument=name)
+    return found
+
+
+def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
+    """Return the arrival rate in each part of the day."""
+    if day is None:
+        return np.array([traffic.si("arrival_rate")])
+    if isinstance(day, Trace):
+        place = ((day.arrivals - day.arrivals[0]) // slot).astype(int)
+        return np.bincount(place) / slot
+    rates = np.asarray(day, float)
+    if rates.ndim != 1 or not 1 <= len(rates) <= _MOST_SLOTS:
+        raise ConfigError(
+            f"day = {shown(day)}: give 1 to {_MOST_SLOTS:,} rates in a row", argument="day"
+        )
+    wrong = np.flatnonzero(~((rates >= 0) & (rates < math.inf)))
+    if len(wrong):
+        raise ConfigError(
+            f"day[{wrong[0]}] = {rates[wrong[0]]:g} is not a rate: give requests per second, zero "
+            "or more",
+            argument="day",
+        )
+    if not rates.any():
+        raise ConfigError("day has no requests: give a rate above zero", argument="day")
+    return rates
+
+
+def _rate_of_one(given: dict[str, Any], traffic: Traffic, limits: Mapping[str, float]) -> float:
+    """Return the highest rate at which one replica keeps every limit, by halving."""
+    inputs: Any = question_of(OpenLoopSolver, given).inputs
+    for fault in OpenLoopSolver.faults(inputs):
+        raise fault
+    engine = engine_of(inputs.plain())
+    if engine.fits < 1:
+        raise ConfigError(
+            "hardware: not one sequence of full length fits in memory: raise tp_size, or store "
+            "weights in a narrower format",
+            argument="hardware",
+        )
+    alone = asked(engine, 1e-9, traffic)
+    for name, limit in limits.items():
+        if limit < alone[name]:
+            raise floor_of(name, limit, float(alone[name]), "this engine")
+    low, high = 0.0, float(alone["request_capacity"])
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        found = asked(engine, middle, traffic)
+        kept = found["stable"] and all(found[name] <= limit for name, limit in limits.items())
+        low, high = (middle, high) if kept else (low, middle)
+    return low
+
+
+def _started(needed: Any, ahead: float) -> Any:
+    """Return the replicas that run or start: those of the coming slots start in time."""
+    slots = min(math.ceil(ahead), len(needed) - 1) if ahead >= 1 else 0
+    return np.max([np.roll(needed, -shift) for shift in range(slots + 1)], axis=0)
+
+
+def _paid(running: Any, slot: float, starting: float) -> float:
+    """Return the time of all replicas, with that in which they start."""
+    starts = np.maximum(np.diff(running, prepend=running[-1:]), 0)
+    return float((running * slot + starts * starting).sum())
+
+
+def _mixed(
+    running: Any, reserved: float, rent: float, slot: float, starting: float, parts: float
+) -> tuple[int, float]:
+    """Return the number of reserved replicas that makes the day cheapest, and its cost."""
+    best = (0, math.inf)
+    for kept in range(int(running.max()) + 1):
+        above = np.maximum(running - kept, 0)
+        cost = kept * reserved * _DAY + rent * _paid(above, slot, starting) * parts
+        if cost < best[1]:
+            best = (kept, cost)
+    return best
+
+
+def _own_price(hardware: Accelerator | Node) -> float:
+    """Return what a device costs per second that is owned; NaN if its price is not known."""
+    fleet = standalone_fleet(hardware)
+    price = EconomicsSolver.solve(fleet=fleet, duration_days=365).cost_per_device_hour
+    return math.nan if price is None else float(strip(price, "USD/s", "hardware"))
+
+
+def _api(input_price: Quantity | None, output_price: Quantity | None, traffic: Traffic) -> float:
+    """Return the price of a request; NaN if no price is given."""
+    if input_price is None and output_price is None:
+        return math.nan
+    if input_price is None or output_price is None:
+        missing = "api_input_price" if input_price is None else "api_output_price"
+        raise ConfigError(f"{missing} is missing: give the prices of both", argument=missing)
+    read = _price("api_input_price", input_price, "USD/token") * traffic.seq_len
+    return read + _price("api_output_price", output_price, "USD/token") * traffic.output_len
+
+
+def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) -> str:
+    lines = [
+        f"One replica of {devices} device(s) serves {format_number(plan['rate_per_replica'])} "
+        f"within every limit; the peak takes {plan['peak']}.",
+        *(f"{name}: {format_number(cost)} per day" for name, cost in plan["costs"].items()),
+    ]
+    if plan["reserved_replicas"] is not None:
+        lines.append(f"mixed reserves {plan['reserved_replicas']} of {plan['peak']}.")
+    if plan["api_cost"] is not None:
+        lines.append(f"The API costs {format_number(plan['api_cost'])} per day.")
+        if plan["break_even"] is not None:
+            lines.append(
+                "A replica costs less than the API from a steady "
+                f"{format_number(plan['break_even'])} on."
+            )
+        elif not math.isnan(rent):
+            full = rent / api / plan["rate_per_replica"].magnitude
+            lines.append(f"Even a full replica costs {full:.2g} times as much as the API.")
+    return "\n".join(lines)

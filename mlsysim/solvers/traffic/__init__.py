@@ -1,0 +1,1 @@
+"""How long do requests wait that arrive at random?"""

@@ -1,0 +1,89 @@
+"""The engine under random arrivals: how long its passes take, and how much it holds.
+
+The times are those of the serving model, asked with other numbers of sequences in flight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, maximum, minimum
+from mlsysim.solvers.serving.operators import serve_operators
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
+
+__all__ = ["Engine", "engine_of"]
+
+_DOUBLINGS = 15
+"""Batch sizes at which decode steps are timed: 1, 2, 4 and so on to 16,384."""
+_LAUNCHED = 1.5
+"""Steps before admission that the model of passes has itself: the rest of the running pass, and
+the decode step that shares a pass with the prompt."""
+
+
+_BESIDE = 32.0
+"""Running sequences next to which a prompt is read. Their number matters for short prompts only,
+whose products wait for weights that the pass reads anyway."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine that works in passes, as the queue and the simulator see it."""
+
+    empty: Value
+    """Time of a pass that only reads prompts, besides what each of them adds."""
+    prefill: Value
+    """Time that a prompt adds to a pass."""
+    sizes: tuple[Value, ...]
+    """Numbers of sequences, each twice the one before, but none above the places."""
+    decodes: tuple[Value, ...]
+    """Time of a decode step with so many sequences."""
+    powers: tuple[Value, ...]
+    """Power of one device while so many sequences run, and others are read as they end."""
+    places: Value
+    """Sequences that run at most."""
+    fits: Value
+    """Sequences of full length that fit; below one, the engine cannot run at all."""
+    seq_len: Value
+    """Tokens of a prompt that are not in the cache."""
+    pass_tokens: Value
+    """Prompt tokens that the engine takes into a pass."""
+    delay_steps: Value
+    """Passes that are launched ahead, and that a request waits for besides the running one."""
+
+
+def engine_of(i: OpenLoopInputs) -> Engine:
+    """Return the engine of these inputs."""
+    # Answers in flight are longer than answers: both context and memory are those of the former.
+    running = i.but(output_len=f.length_in_flight(i.output_len, i.output_variation))
+    full = serve_operators(running.but(batch_size=i.batch_limit))
+    places = full["running_batch_size"]
+    sizes: list[Value] = []
+    for power in range(_DOUBLINGS):
+        sizes.append(minimum(float(2**power), places))
+    served = [serve_operators(running.but(batch_size=b)) for b in sizes]
+    alone = i.but(batch_size=1.0)
+    fresh = maximum(1, (1 - i.cached_share) * i.seq_len)
+    cached = maximum(1, i.cached_share * i.seq_len)
+    # A pass reads the weights and launches its layers for the running sequences anyway: a prompt
+    # adds the difference. Fresh tokens also attend to the cached ones, which matters for long ones.
+    alike = _reading(alone, _BESIDE + fresh) - _reading(alone, _BESIDE)
+    beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
+    prefill = maximum(alike, beyond)
+    return Engine(
+        empty=maximum(_reading(alone, fresh) - prefill, 0),
+        prefill=prefill,
+        sizes=tuple(sizes),
+        decodes=tuple(each["decode_latency"] for each in served),
+        powers=tuple(each["device_power"] for each in served),
+        places=places,
+        fits=full["max_batch_size"],
+        seq_len=fresh,
+        pass_tokens=i.calibration.pass_tokens,
+        delay_steps=maximum(i.calibration.admission_steps - _LAUNCHED, 0),
+    )
+
+
+def _reading(alone: OpenLoopInputs, tokens: Value) -> Value:
+    """Return the time of a pass that reads one prompt."""
+    return serve_operators(alone.but(seq_len=tokens))["prefill_latency"]

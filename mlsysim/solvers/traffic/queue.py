@@ -1,0 +1,182 @@
+"""A queue in front of an engine whose passes take longer the more sequences run."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.solvers.traffic.engine import Engine, engine_of
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
+
+_SMALL = 1e-6
+
+__all__ = ["PERCENTILES", "queue_at", "serve_open_loop"]
+
+PERCENTILES = {
+    "p50": (0.5, 0.0),
+    "p90": (0.1, 1.2815515655446004),
+    "p99": (0.01, 2.3263478740408408),
+}
+"""Percentiles: the share of requests beyond each, and its score in a normal distribution."""
+
+
+def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
+    """Serve requests that arrive from outside."""
+    engine = engine_of(i)
+    found = queue_at(
+        engine,
+        i.arrival_rate,
+        i.output_len,
+        i.burstiness,
+        i.input_variation,
+        i.output_variation,
+    )
+    stable = found["stable"]
+    served = where(stable, i.arrival_rate, found["request_capacity"])
+    return {
+        **found,
+        "places": engine.places,
+        "prefill_latency": engine.prefill,
+        "output_throughput": served * i.output_len,
+        "fits": engine.fits,
+        "feasible": where(engine.fits >= 1, stable, False),
+    }
+
+
+def queue_at(
+    engine: Engine,
+    rate: Value,
+    output_len: Value,
+    burstiness: Value,
+    input_variation: Value,
+    output_variation: Value,
+) -> dict[str, Any]:
+    """Return rates, times and percentiles of an engine at an arrival rate."""
+    decodes = maximum(output_len - 1, 0)
+    prefill = engine.prefill
+    # Requests for one token never decode.
+    steps = [where(output_len > 1, step, engine.empty) for step in engine.decodes]
+
+    # The most that leaves: as many sequences as there are places for, or as passes take prompts.
+    capacity = 0 * rate
+    for size, step in zip(engine.sizes, steps, strict=True):
+        leaving = f.place_rate(size, decodes, step, prefill)
+        reading = f.prompt_rate(prefill, step, engine.seq_len, engine.pass_tokens)
+        capacity = maximum(capacity, minimum(leaving, reading))
+    utilization = rate / capacity
+    stable = utilization < 1
+    # Where there is no steady state, the times are those at half of the capacity, and are dropped.
+    arrivals = where(stable, rate, capacity / 2)
+
+    # Requests in flight. A stay is linear in them between two sizes.
+    low, low_step = high, high_step = engine.sizes[0], steps[0]
+    low_power = high_power = engine.powers[0]
+    left, left_step, left_power, inside = low, low_step, low_power, True
+    for size, step, power in zip(engine.sizes[1:], steps[1:], engine.powers[1:], strict=True):
+        further = where(inside, size > left, False)  # at the places, the sizes repeat
+        low, low_step = where(further, left, low), where(further, left_step, low_step)
+        high, high_step = where(further, size, high), where(further, step, high_step)
+        low_power = where(further, left_power, low_power)
+        high_power = where(further, power, high_power)
+        left, left_step, left_power = size, step, power
+        inside = f.place_rate(left, decodes, left_step, prefill) < arrivals
+    growth = (high_step - low_step) / maximum(high - low, 1)
+    still = low_step - growth * low
+    base = decodes * f.pass_with_prompts(still, arrivals, prefill)
+    slope = decodes * f.pass_with_prompts(growth, arrivals, prefill)
+    load = arrivals * slope
+    peakedness = f.arrival_peakedness(burstiness, output_variation)
+    balance = f.requests_at_balance(arrivals, base, slope)
+    running = f.mean_in_flight(balance, peakedness, load)
+    variance = f.in_flight_variance(running, peakedness, load)
+
+    # The first token: the rest of a pass, those launched ahead, and the pass with the prompt
+    here = minimum(running, engine.places)
+    step = still + growth * maximum(here, low)
+    seen = f.pass_seen_on_arrival(step, arrivals, prefill, burstiness, input_variation)
+    others = f.prompts_alongside(arrivals, seen, burstiness)
+    mean_pass = f.pass_with_prompts(step, arrivals, prefill)
+    # A prompt longer than a pass takes several, each with a decode step.
+    chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
+    held = running + arrivals * chunks * mean_pass
+    busy = f.busy_share(held)
+    part = engine.seq_len / engine.pass_tokens * mean_pass
+    budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
+    others_time = others * prefill
+    busy_time = seen / 2 + engine.delay_steps * mean_pass + chunks * step + others_time
+    alone, among = prefill + engine.empty, prefill + busy_time + budget
+    first = (1 - busy) * alone + busy * among
+    by_flight = (chunks + 0.5 + engine.delay_steps) * growth
+    prompt_variance = prefill * prefill * input_variation * input_variation
+    prompt_square = prefill * prefill * (burstiness + input_variation * input_variation)
+    among_variance = (
+        seen * seen / 12
+        + arrivals * seen * prompt_square / 3
+        + prompt_variance
+        + others_time * prefill * (1 + input_variation * input_variation)
+        + by_flight * by_flight * variance
+        + budget * budget
+    )
+    apart = among - alone
+    first_variance = (
+        (1 - busy) * prompt_variance + busy * among_variance + busy * (1 - busy) * apart * apart
+    )
+    # The root of a variance of zero would have no slope.
+    alone_variance = maximum(prompt_variance, _SMALL * alone * alone)
+
+    # A place is also taken while the prompt is read.
+    full = maximum(f.place_rate(engine.places, decodes, steps[-1], prefill), capacity)
+    place_wait = f.place_queue_wait(arrivals, full, burstiness, output_variation)
+    waiting = f.waiting_probability(engine.places, held, variance, arrivals, full, peakedness)
+
+    # The others: a request sees itself and those that it finds.
+    seat = minimum(running + peakedness, engine.places)
+    token = f.pass_with_prompts(still + growth * maximum(seat, low), arrivals, prefill)
+    slowest = f.pass_with_prompts(still + growth * engine.places, arrivals, prefill)
+    per_flight = f.pass_with_prompts(growth, arrivals, prefill)
+    token_variance = per_flight * per_flight * variance * f.fluctuation_over_a_stay(
+        load
+    ) + arrivals * token * prompt_square / maximum(decodes, 1)
+    rest = decodes * token
+    long_answers = token * output_len * output_variation
+    whole = first + rest
+    whole_variance = (
+        first_variance + decodes * decodes * token_variance + long_answers * long_answers
+    )
+    times = {
+        "ttft_mean": first + waiting * place_wait,
+        "tpot_mean": where(output_len > 1, token, math.nan),
+        "e2e_mean": whole + waiting * place_wait,
+    }
+    alone_deviation = f.lognormal_deviation(alone, alone_variance)
+    among_deviation = f.lognormal_deviation(among, among_variance)
+    token_deviation = f.lognormal_deviation(token, token_variance)
+    whole_deviation = f.lognormal_deviation(whole, whole_variance)
+    for name, (beyond, score) in PERCENTILES.items():
+        queued = f.waiting_quantile(place_wait, waiting, beyond)
+        # Of those that find others, the share that is as slow or slower is larger than of all.
+        late = f.normal_score(maximum(1 - beyond / busy, _SMALL))
+        times[f"ttft_{name}"] = queued + maximum(
+            f.lognormal_quantile(alone, alone_deviation, score),
+            f.lognormal_quantile(among, among_deviation, late),
+        )
+        slow = f.lognormal_quantile(token, token_deviation, score)
+        times[f"tpot_{name}"] = where(output_len > 1, minimum(slow, slowest), math.nan)
+        times[f"e2e_{name}"] = f.lognormal_quantile(whole, whole_deviation, score) + queued
+    warmer = (high_power - low_power) / maximum(high - low, 1)
+    drawn = low_power + warmer * (maximum(here, low) - low)
+    found = times | {
+        "requests_in_flight": arrivals * times["e2e_mean"],
+        "waiting_probability": waiting,
+        "place_wait": waiting * place_wait,
+        "decode_latency": step,
+    }
+    return {
+        **{name: where(stable, value, math.nan) for name, value in found.items()},
+        "device_power": where(stable, drawn, engine.powers[-1]),
+        "request_capacity": capacity,
+        "utilization": utilization,
+        "stable": stable,
+    }

@@ -1,0 +1,69 @@
+"""Answer of the open-loop solver."""
+
+from __future__ import annotations
+
+from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.result import Result
+from mlsysim.core.units import Quantity
+
+__all__ = ["OpenLoopResult"]
+
+
+@record
+class OpenLoopResult(Result):
+    """Answer of `OpenLoopSolver`: one engine with requests that arrive from outside.
+
+    Times are `None` if more requests arrive than the engine can serve.
+    """
+
+    ttft_mean: Quantity | None = quantity("ms")
+    """Mean time to first token, with all waits in the server."""
+    ttft_p50: Quantity | None = quantity("ms")
+    """Median of the time to first token."""
+    ttft_p90: Quantity | None = quantity("ms")
+    """Time to first token that one request in ten exceeds."""
+    ttft_p99: Quantity | None = quantity("ms")
+    """Time to first token that one request in a hundred exceeds."""
+    tpot_mean: Quantity | None = quantity("ms")
+    """Mean time per output token after the first; `None` without decode."""
+    tpot_p50: Quantity | None = quantity("ms")
+    """Median over requests of a request's mean time per output token."""
+    tpot_p90: Quantity | None = quantity("ms")
+    """Time per output token that one request in ten exceeds on average."""
+    tpot_p99: Quantity | None = quantity("ms")
+    """Time per output token that one request in a hundred exceeds on average."""
+    e2e_mean: Quantity | None = quantity("ms")
+    """Mean time from a request's arrival to its last token."""
+    e2e_p50: Quantity | None = quantity("ms")
+    """Median of that time."""
+    e2e_p90: Quantity | None = quantity("ms")
+    """Time that one request in ten exceeds."""
+    e2e_p99: Quantity | None = quantity("ms")
+    """Time that one request in a hundred exceeds."""
+    request_capacity: Quantity = quantity("1/s")
+    """Requests per second that the engine can serve."""
+    utilization: float = number()
+    """Arrival rate divided by capacity; from 1 on there is no steady state."""
+    output_throughput: Quantity = quantity("token/s")
+    """Generated tokens per second: as many as are asked for, or those at capacity."""
+    requests_in_flight: float | None = number()
+    """Mean requests in the server: arrival rate times mean time."""
+    waiting_probability: float | None = number()
+    """Share of the requests that wait because every place of the engine is taken."""
+    place_wait: Quantity | None = quantity("ms")
+    """Mean wait for a place, over all requests."""
+    decode_latency: Quantity | None = quantity("ms")
+    """Decode step with the mean requests in flight, without prompts."""
+    prefill_latency: Quantity = quantity("ms")
+    """Time that one prompt adds to a pass."""
+    places: int = number(whole=True)
+    """Sequences that the engine runs at most, by its limit or by memory."""
+    device_power: Quantity | None = quantity("W")
+    """Mean power of one device while the mean requests in flight run; `None` without a design
+    power."""
+    calibration: str
+    """The calibration used."""
+    feasible: bool
+    """Whether a sequence fits in memory, and the engine keeps up with the arrivals."""
+    reasons: tuple[str, ...]
+    """Why not; empty if it is feasible."""

@@ -1,0 +1,201 @@
+"""How long do requests wait that arrive at random, rather than when others are answered?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Annotated, Any
+
+from mlsysim.core.types import (
+    Accelerator,
+    Node,
+    PowerCalibration,
+    ServingCalibration,
+    TransformerModel,
+)
+from mlsysim.core.units import Quantity, format_number
+from mlsysim.solvers.arguments import Amount, Noun, Number, Portion, PrecisionName, Ratio, Whole
+from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.serving.solver import ServingSolver
+from mlsysim.solvers.traffic.inputs import RULES, OpenLoopInputs
+from mlsysim.solvers.traffic.queue import serve_open_loop
+from mlsysim.solvers.traffic.result import OpenLoopResult
+
+__all__ = ["OpenLoopSolver"]
+
+
+class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
+    """How long do requests wait that arrive from outside, at random or in bursts?
+
+    `ServingSolver` has clients that wait for an answer before they ask again. Here requests arrive
+    at a rate, whether or not earlier ones have been answered, so a queue can grow. The engine works
+    in passes: each reads the prompts that have arrived and gives every running sequence a token.
+    The times of passes are those of `ServingSolver`, at as many sequences as are in flight when as
+    many leave as arrive. Percentiles come from the mean and the variance of each time.
+    """
+
+    inputs = OpenLoopInputs
+    rules = RULES
+    result = OpenLoopResult
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        model: Annotated[TransformerModel, Noun(hint="Models.Llama3_8B")],
+        hardware: Annotated[
+            Accelerator | Node,
+            Noun(hint="Hardware.H100, or the node Systems.Nodes.DGX_H100"),
+        ],
+        arrival_rate: Annotated[float | Quantity, Amount(unit="1/s", plain=True)],
+        seq_len: Annotated[float, Amount(unit="token", plain=True)] = 2048,
+        output_len: Annotated[float, Amount(unit="token", plain=True)] = 256,
+        burstiness: Annotated[float, Ratio()] = 1,
+        input_variation: Annotated[float, Ratio()] = 0,
+        output_variation: Annotated[float, Ratio()] = 0,
+        cached_share: Annotated[float, Portion()] = 0,
+        batch_limit: Annotated[int, Whole()] = 256,
+        precision: Annotated[str, PrecisionName()] = "fp16",
+        weight_precision: Annotated[str | None, PrecisionName()] = None,
+        kv_precision: Annotated[str | None, PrecisionName()] = None,
+        tp_size: Annotated[int, Whole()] = 1,
+        calibration: Annotated[
+            ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_vLLM")
+        ] = None,
+        power_calibration: Annotated[
+            PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
+        ] = None,
+    ) -> OpenLoopResult:
+        """Return means and percentiles of the time to first token, per token, and to the end.
+
+        Parameters
+        ----------
+        model
+            A transformer that generates text.
+        hardware
+            A device; or a node, for tensor parallelism.
+        arrival_rate
+            Requests per second that arrive at this engine.
+        seq_len
+            Mean tokens of a prompt.
+        output_len
+            Mean tokens of an answer.
+        burstiness
+            Squared coefficient of variation of the times between arrivals: 0 if they are evenly
+            spaced, 1 for Poisson arrivals, more for bursts. It is one over the `--burstiness` of
+            vLLM's benchmark, which is the shape of a Gamma distribution.
+        input_variation
+            Standard deviation of the lengths of prompts, divided by their mean.
+        output_variation
+            Standard deviation of the lengths of answers, divided by their mean.
+        cached_share
+            Share of each prompt whose keys and values are in the cache already.
+        batch_limit
+            Sequences that the engine runs at once at most, such as vLLM's `max_num_seqs`. Memory
+            may allow fewer.
+        precision
+            Number format of the arithmetic and the activations.
+        weight_precision
+            Format in which weights are stored; `None` takes `precision`.
+        kv_precision
+            Format in which keys and values are stored; `None` takes `precision`.
+        tp_size
+            Devices of the node that share each layer.
+        calibration
+            Constants for the operators; `None` takes those of TensorRT-LLM, or what was fitted.
+        power_calibration
+            Constants for power; `None` takes those fitted for the device's generation.
+
+        Returns
+        -------
+        OpenLoopResult
+            Times, capacity, and requests in flight.
+
+        Raises
+        ------
+        ConfigError
+            If an argument is out of range, or the model does not generate.
+        ParallelismError
+            If `tp_size` does not divide the heads, or exceeds the number of devices.
+
+        Examples
+        --------
+        >>> from mlsysim import Hardware, Models, OpenLoopSolver
+        >>> r = OpenLoopSolver.solve(
+        ...     model=Models.Llama3_8B,
+        ...     hardware=Hardware.H100,
+        ...     arrival_rate=8,
+        ...     seq_len=1000,
+        ...     output_len=200,
+        ... )
+        >>> print(f"{r.ttft_p50.to('ms'):.0f}, {r.ttft_p99.to('ms'):.0f}")
+        53 ms, 68 ms
+        >>> OpenLoopSolver.solve(
+        ...     model=Models.Llama3_8B, hardware=Hardware.H100, arrival_rate=100
+        ... ).reasons[0]
+        'arrivals exceed capacity by 613%...'
+
+        References
+        ----------
+        Whitt (2004), A Diffusion Approximation for the G/GI/n/m Queue,
+        https://doi.org/10.1287/opre.1040.0136
+        """
+        return cls._answer(locals())
+
+    @classmethod
+    def check(cls, inputs: OpenLoopInputs) -> None:
+        """Refuse formats in which the device cannot compute, and models that do not generate."""
+        ServingSolver.check(inputs)
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> OpenLoopInputs:
+        """Check every argument, and that the arguments agree with each other."""
+        inputs = super().admit(given).but(**_of_serving(cls.parameters))
+        return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
+
+    @classmethod
+    def model(cls, inputs: OpenLoopInputs) -> Model[OpenLoopInputs]:
+        """Return the queue."""
+        return serve_open_loop
+
+    @classmethod
+    def rest(
+        cls, values: Mapping[str, Any], inputs: OpenLoopInputs
+    ) -> dict[str, Callable[[], Any]]:
+        """Add the reasons."""
+        return {
+            "calibration": lambda: inputs.calibration.name,
+            "reasons": lambda: tuple(_reasons(values, inputs)),
+        }
+
+
+def _of_serving(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults of the arguments that only `ServingSolver` has, such as `arrivals`.
+
+    The model of passes reads them. A default of `None` is left to the inputs, which choose.
+    """
+    found = {}
+    for name, item in signature(ServingSolver.solve).parameters.items():
+        kind = ServingSolver.parameters[name]
+        if name in own or item.default in (item.empty, None):
+            continue
+        value = kind.admit(name, item.default)
+        found[name] = float(value) if isinstance(kind, Number) else value
+    return found
+
+
+def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
+    found = []
+    if values["fits"] < 1:
+        found.append(
+            "memory: not one sequence of full length fits: store weights in a narrower format, "
+            "shorten the context, or raise tp_size"
+        )
+    if values["utilization"] >= 1:
+        capacity = format_number(values["request_capacity"])
+        found.append(
+            f"arrivals exceed capacity by {values['utilization'] - 1:.0%}: the engine serves "
+            f"{capacity}, with at most {values['places']} sequences at once; share the requests "
+            f"among at least {int(values['utilization']) + 1} engines"
+        )
+    return found

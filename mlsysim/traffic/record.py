@@ -1,0 +1,148 @@
+"""Traffic: a rate of arrivals, and means and spreads of lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import Record, number, quantity, record
+from mlsysim.core.units import Q_, Quantity
+from mlsysim.traffic.trace import Trace, read_trace
+
+__all__ = ["Traffic"]
+
+_MOST_REQUESTS = 10_000_000
+
+
+@record
+class Traffic(Record):
+    """Requests as they arrive at a service: how many, how regular, and how long.
+
+    Examples
+    --------
+    >>> from mlsysim import Q_, Traffic
+    >>> chat = Traffic(arrival_rate=Q_(5.5, "1/s"), seq_len=1155, output_len=211)
+    >>> chat.arguments()["output_len"]
+    211.0
+    """
+
+    arrival_rate: Quantity = quantity("1/s")
+    """Requests per second."""
+    seq_len: float = number(least=1, unit="token")
+    """Mean tokens of a prompt."""
+    output_len: float = number(least=1, unit="token")
+    """Mean tokens of an answer."""
+    burstiness: float = number(default=1.0, zero=True)
+    """Squared coefficient of variation of the times between arrivals: 0 if they are evenly spaced,
+    1 for Poisson arrivals, more for bursts."""
+    input_variation: float = number(default=0.0, zero=True)
+    """Standard deviation of the lengths of prompts, divided by their mean."""
+    output_variation: float = number(default=0.0, zero=True)
+    """Standard deviation of the lengths of answers, divided by their mean."""
+    name: str = "traffic"
+    """What is served."""
+
+    @classmethod
+    def from_trace(cls, path: str | Path, only: Mapping[str, str] | None = None) -> Traffic:
+        """Summarize a trace in a CSV file: `arrival_s, input_tokens, output_tokens`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        only
+            Words of other columns, by their names: only rows that have them count.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be read, or a row is wrong; the message names the row.
+        """
+        return cls.of(read_trace(path, only), name=Path(path).stem)
+
+    @classmethod
+    def of(cls, trace: Trace, name: str = "trace") -> Traffic:
+        """Summarize a trace.
+
+        Raises
+        ------
+        ConfigError
+            If all requests arrive at the same time, so that there is no rate.
+        """
+        gaps = np.diff(trace.arrivals)
+        span = float(gaps.sum())
+        if span <= 0:
+            raise ConfigError(
+                f"the trace {shown(name)} has no span: all {len(trace)} requests arrive at once; "
+                "give at least two that arrive at different times",
+                argument="trace",
+            )
+        return cls(
+            name=name,
+            arrival_rate=Q_(len(gaps) / span, "1/s"),
+            burstiness=_variation(gaps) ** 2,
+            seq_len=float(trace.prompts.mean()),
+            input_variation=_variation(trace.prompts),
+            output_len=float(trace.answers.mean()),
+            output_variation=_variation(trace.answers),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `OpenLoopSolver` that describe traffic."""
+        names = ("seq_len", "output_len", "burstiness", "input_variation", "output_variation")
+        return {"arrival_rate": self.arrival_rate} | {n: float(getattr(self, n)) for n in names}
+
+    def sample(self, requests: int, seed: int = 0) -> Trace:
+        """Draw requests for the simulator.
+
+        Times between arrivals have a Gamma distribution, lengths a lognormal one.
+
+        Parameters
+        ----------
+        requests
+            How many.
+        seed
+            Of the random numbers.
+
+        Raises
+        ------
+        ConfigError
+            If the number of requests is out of range.
+        """
+        if not 1 <= requests <= _MOST_REQUESTS:
+            raise ConfigError(
+                f"requests = {shown(requests)} is out of range: give 1 to {_MOST_REQUESTS:,}",
+                argument="requests",
+            )
+        random = np.random.default_rng(seed)
+        mean, burst = 1 / self.si("arrival_rate"), self.burstiness
+        gaps = (
+            np.full(requests, mean)
+            if burst == 0
+            else random.gamma(1 / burst, burst * mean, requests)
+        )
+        return Trace(
+            np.cumsum(gaps),
+            _lengths(random, self.seq_len, self.input_variation, requests),
+            _lengths(random, self.output_len, self.output_variation, requests),
+        )
+
+
+def _variation(values: NDArray[Any]) -> float:
+    return float(values.std() / values.mean())
+
+
+def _lengths(
+    random: np.random.Generator, mean: float, variation: float, count: int
+) -> NDArray[Any]:
+    """Return whole lengths; a draw below one token is one token."""
+    if variation == 0:
+        return np.full(count, round(mean))
+    spread = np.log1p(variation * variation)
+    drawn = random.lognormal(np.log(mean) - spread / 2, np.sqrt(spread), count)
+    return np.maximum(np.round(drawn), 1)

@@ -1,0 +1,144 @@
+"""A simulator of the engine that `OpenLoopSolver` describes, pass by pass.
+
+It has the same scheduler and the same times of passes, and plays every request through. The solver
+never calls it: it is there to check the closed form, and to show where that fails.
+
+In a pass, the engine reads the prompts that have arrived, up to its budget of tokens, and gives
+each running sequence a token. The pass takes a decode step and the prefill of what it reads. Its
+first tokens come out at its end. A request that finds the engine busy also waits for the passes
+that are launched ahead.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.solvers.traffic.engine import Engine
+
+__all__ = ["Simulated", "simulate"]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Times of every request that was played through, in seconds, in order of arrival."""
+
+    ttft: NDArray[Any]
+    """Time to first token."""
+    tpot: NDArray[Any]
+    """Mean time per token after the first; NaN for answers of one token."""
+    e2e: NDArray[Any]
+    """Time to the last token."""
+    in_flight: float
+    """Mean requests in the server, over time."""
+
+    def percentile(self, name: str, percent: float, skip: int = 0) -> float:
+        """Return a percentile of a time, without the first requests."""
+        return float(np.nanpercentile(getattr(self, name)[skip:], percent))
+
+    def mean(self, name: str, skip: int = 0) -> float:
+        """Return the mean of a time, without the first requests."""
+        return float(np.nanmean(getattr(self, name)[skip:]))
+
+
+def simulate(
+    engine: Engine,
+    arrivals: Sequence[float] | NDArray[Any],
+    prompts: Sequence[float] | NDArray[Any],
+    answers: Sequence[int] | NDArray[Any],
+) -> Simulated:
+    """Play requests through an engine.
+
+    Parameters
+    ----------
+    engine
+        Times of passes, and limits.
+    arrivals
+        When each request arrives, in seconds, in ascending order.
+    prompts
+        Tokens of each prompt that are not in the cache.
+    answers
+        Tokens of each answer.
+
+    Returns
+    -------
+    Simulated
+        The times of each request.
+
+    Raises
+    ------
+    ConfigError
+        If the three have different lengths, or arrivals are not in order.
+    """
+    at, tokens = np.asarray(arrivals, float), np.asarray(prompts, float)
+    made = np.asarray(answers, int)
+    if not len(at) == len(tokens) == len(made):
+        raise ConfigError(
+            f"prompts and answers: {len(tokens)} and {len(made)} of them for {len(at)} arrivals; "
+            "give one of each per request",
+            argument="prompts",
+        )
+    if len(at) and (np.diff(at) < 0).any():
+        raise ConfigError("arrivals are not in order: sort the requests", argument="arrivals")
+    first, last = _play(engine, at.tolist(), tokens.tolist(), made.tolist())
+    stays = last - at
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tpot = np.where(made > 1, (last - first) / np.maximum(made - 1, 1), np.nan)
+    span = float(last.max() - at[0]) if len(at) else 0.0
+    return Simulated(first - at, tpot, stays, float(stays.sum()) / span if span else 0.0)
+
+
+def _play(
+    engine: Engine, at: list[float], tokens: list[float], made: list[int]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return when each request has its first and its last token."""
+    places, budget = int(engine.places), float(engine.pass_tokens)
+    step = [
+        float(engine.empty),
+        *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist(),
+    ]
+    per_token, delay = engine.prefill / engine.seq_len, float(engine.delay_steps)
+    count = len(at)
+    first, last = np.zeros(count), np.zeros(count)
+    left = list(tokens)
+    now, passes, coming, length = 0.0, 0, 0, 0.0
+    asking: deque[tuple[float, int]] = deque()  # by the time from which they may be admitted
+    reading: deque[int] = deque()
+    running: list[tuple[int, int]] = []  # by the pass in which each ends
+    while coming < count or asking or reading or running:
+        if not (asking or reading or running):
+            now, length = max(now, at[coming]), 0.0
+        while coming < count and at[coming] <= now:
+            asking.append((at[coming] + delay * length, coming))
+            coming += 1
+        while asking and asking[0][0] <= now and len(reading) + len(running) < places:
+            reading.append(asking.popleft()[1])
+        if not (reading or running):  # all wait for passes launched ahead
+            now = asking[0][0]
+            continue
+        room, ended = budget, []
+        for request in reading:
+            taken = min(left[request], room)
+            left[request] -= taken
+            room -= taken
+            if left[request] > 0:
+                break
+            ended.append(request)
+        length = step[len(running)] + (budget - room) * per_token
+        now += length
+        passes += 1
+        while running and running[0][0] == passes:
+            last[heapq.heappop(running)[1]] = now
+        for request in ended:
+            reading.popleft()
+            first[request] = last[request] = now
+            if made[request] > 1:
+                heapq.heappush(running, (passes + made[request] - 1, request))
+    return first, last

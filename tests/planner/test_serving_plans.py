@@ -1,0 +1,273 @@
+"""Plans of services: every row is what the solver answers, limits hold, and bad input says why."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mlsysim import (
+    Q_,
+    ConfigError,
+    Hardware,
+    InfeasibleError,
+    Models,
+    OpenLoopSolver,
+    Systems,
+    Traffic,
+    capacity,
+    plan_serving,
+)
+from mlsysim.cli.app import app
+from mlsysim.planner import SERVING_GOALS
+from mlsysim.planner.serving import SLO
+
+NODES = Systems.Nodes
+CHAT = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5)
+LIMITS = {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")}
+JOB = (Models.Llama3_70B, CHAT, LIMITS)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_serving(*JOB, [NODES.DGX_H100, NODES.HGX_H200], weight_precision=["bf16", "fp8"])
+
+
+def test_every_row_is_what_the_solver_answers(plan):
+    for index in (0, 1, len(plan.plans) // 2, len(plan.plans) - 1):
+        row, answer = plan.plans.row(index), plan.plans.result(index)
+        assert answer.feasible
+        for name in (*SLO, "utilization"):
+            assert float(row[name] / answer[name]) == pytest.approx(1, rel=1e-9), name
+
+
+def test_every_plan_keeps_every_limit(plan):
+    for name, limit in LIMITS.items():
+        assert (plan.plans[name] <= limit).all()
+    assert (plan.plans["utilization"] < 1).all()
+    assert (plan.plans["devices"] == plan.plans["replicas"] * plan.plans["tp_size"]).all()
+    assert plan.plans["devices"].max() <= 256
+
+
+def test_no_plan_that_keeps_the_limits_is_left_out():
+    """Each combination is solved on its own."""
+    found = plan_serving(*JOB, [NODES.DGX_H100], batch_limit=[16, 128], most_devices=24)
+    kept = set()
+    for tp in (1, 2, 4, 8):
+        for limit in (16, 128):
+            for replicas in range(1, 24 // tp + 1):
+                answer = OpenLoopSolver.solve(
+                    model=Models.Llama3_70B,
+                    hardware=NODES.DGX_H100,
+                    tp_size=tp,
+                    batch_limit=limit,
+                    precision="bf16",
+                    **CHAT.arguments() | {"arrival_rate": CHAT.arrival_rate / replicas},
+                )
+                if answer.feasible and all(answer[n] <= most for n, most in LIMITS.items()):
+                    kept.add((tp, limit, replicas))
+    levers = ("tp_size", "batch_limit", "replicas")
+    assert set(zip(*(found.plans[name].tolist() for name in levers), strict=True)) == kept
+    assert found.searched == 2 * (24 + 12 + 6 + 3) - 2 * 24  # on one device nothing fits
+
+
+@pytest.mark.parametrize("goal", SERVING_GOALS)
+def test_the_best_is_the_best(goal):
+    found = plan_serving(*JOB, [NODES.DGX_H100, NODES.HGX_H200], goal=goal, most_devices=64)
+    column = found.plans[SERVING_GOALS[goal]]
+    values = np.asarray(getattr(column, "magnitude", column), float)
+    assert values[0] == pytest.approx(np.nanmin(values))
+    assert (np.diff(values[~np.isnan(values)]) >= -1e-6 * values[0]).all()
+
+
+def test_the_front_is_beaten_by_none(plan):
+    def rates(table):
+        return [table[f"tokens_per_s_per_{per}"].magnitude for per in ("user", "device")]
+
+    user, device = rates(plan.plans)
+    for mine, ours in zip(*rates(plan.front), strict=True):
+        assert not ((user > mine) & (device > ours)).any()
+
+
+def test_what_other_choices_lose(plan):
+    rows = [plan.alternatives.row(index) for index in range(len(plan.alternatives))]
+    assert {row["lever"] for row in rows} >= {"hardware", "tp_size", "weight_precision"}
+    for row in rows:
+        other = plan.plans.row(row["row"])
+        assert str(other[row["lever"]]) == row["value"] != str(plan.best[row["lever"]])
+        assert row["loss"] == pytest.approx(other["devices"] / plan.best["devices"] - 1)
+
+
+def test_headroom_and_doubt(plan):
+    for name, limit in LIMITS.items():
+        assert plan.headroom[name] == pytest.approx(float(limit / plan.best[name]) - 1)
+    assert 0.5 < plan.keeps_limits < 1
+    levers = ("tp_size", "weight_precision", "kv_precision", "batch_limit")
+    same = {name: plan.best[name] for name in levers} | {"most_devices": plan.best["devices"]}
+    device = NODES.DGX_H100 if plan.best["hardware"] == "DGX H100" else NODES.HGX_H200
+    tight = {"tpot_p99": plan.best["tpot_p99"] * 1.0001}
+    close = plan_serving(Models.Llama3_70B, CHAT, tight, [device], **same)
+    assert close.searched == 1 + (plan.best["devices"] // plan.best["tp_size"] - 1)
+    assert 0.5 <= close.keeps_limits < 0.51
+
+
+def test_costs_add_up(plan):
+    row = plan.best
+    read = row["cost_per_input_token"] * 1000
+    made = row["cost_per_output_token"] * 200
+    assert float((read + made) / (row["cost_per_token"] * 200)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["ttft_p50", "tpot_p99", "e2e_mean"])
+def test_a_limit_below_what_physics_allows(name):
+    words = f"{name} = .* is below the physical limit.*alone"
+    with pytest.raises(ConfigError, match=words) as caught:
+        plan_serving(Models.Llama3_70B, CHAT, {name: Q_(1, "ms")}, [NODES.DGX_H100])
+    assert caught.value.argument == "slo"
+
+
+def test_too_few_devices():
+    with pytest.raises(InfeasibleError, match=r"arrivals exceed capacity by \d+%"):
+        plan_serving(*JOB, [NODES.DGX_H100], most_devices=2)
+    with pytest.raises(InfeasibleError, match="no engine can run"):
+        plan_serving(*JOB, [Hardware.T4])
+
+
+@pytest.mark.parametrize(
+    ("changed", "argument"),
+    [
+        ({"slo": {}}, "slo"),
+        ({"slo": {"ttft": Q_(1, "s")}}, "slo"),
+        ({"slo": {"ttft_p99": Q_(-1, "s")}}, "slo"),
+        ({"slo": {"ttft_p99": Q_(1, "GB")}}, None),
+        ({"goal": "speed"}, "goal"),
+        ({"devices": []}, "devices"),
+        ({"devices": ["H100"]}, "devices"),
+        ({"most_devices": 0}, "most_devices"),
+        ({"batch_limit": "many"}, "batch_limit"),
+    ],
+)
+def test_bad_input(changed, argument):
+    given = {"model": Models.Llama3_8B, "traffic": CHAT, "slo": LIMITS, "devices": NODES.DGX_H100}
+    with pytest.raises(ConfigError) as caught:
+        plan_serving(**given | changed)
+    assert argument is None or caught.value.argument == argument
+
+
+def test_two_hundred_thousand_plans_take_seconds():
+    """On a free core 1.5 s; a test machine may be three times as slow."""
+    before = time.process_time()
+    found = plan_serving(
+        *JOB,
+        [NODES.DGX_H100, NODES.HGX_H200, NODES.DGX_B200, NODES.DGX_A100],
+        weight_precision=["bf16", "fp8"],
+        kv_precision=["bf16", "fp8"],
+        most_devices=1100,
+    )
+    assert found.searched > 200_000
+    assert time.process_time() - before < 6
+
+
+def day(**more):
+    return capacity(
+        Models.Llama3_70B, NODES.DGX_H100, CHAT, {"ttft_p99": Q_(1, "s")}, tp_size=8, **more
+    )
+
+
+def test_replicas_of_a_day():
+    found = day(day=[2, 40, 8], slot=Q_(8, "h"))
+    one = found.rate_per_replica.magnitude
+    assert found.slots["replicas"].tolist() == [int(np.ceil(rate / one)) for rate in (2, 40, 8)]
+    assert found.peak == max(found.slots["replicas"])
+    answer = OpenLoopSolver.solve(
+        model=Models.Llama3_70B,
+        hardware=NODES.DGX_H100,
+        tp_size=8,
+        **CHAT.arguments() | {"arrival_rate": found.rate_per_replica},
+    )
+    assert answer.ttft_p99 <= Q_(1, "s")
+    assert answer.ttft_p99.to("s").magnitude == pytest.approx(1, rel=1e-6)
+
+
+def test_a_day_by_hand():
+    """One and three replicas of eight devices at a dollar, and two that start for an hour."""
+    rate = day().rate_per_replica.magnitude
+    price = {"rental_price": Q_(1, "USD/h"), "reserved_price": Q_(0.6, "USD/h")}
+    found = day(day=[0.9 * rate, 2.9 * rate], slot=Q_(12, "h"), start_up=Q_(1, "h"), **price)
+    assert found.costs["on_demand"].magnitude == pytest.approx(8 * (12 + 36 + 2))
+    assert found.costs["reserved"].magnitude == pytest.approx(8 * 0.6 * 24 * 3)
+    assert found.reserved_replicas == 1
+    assert found.costs["mixed"].magnitude == pytest.approx(8 * (0.6 * 24 + 24 + 2))
+
+
+def test_replicas_start_in_time():
+    rate = day().rate_per_replica.magnitude
+    rates = [0.5 * rate] * 4 + [2.5 * rate] + [0.5 * rate] * 3
+    found = day(day=rates, slot=Q_(10, "minute"), start_up=Q_(15, "minute"))
+    assert found.slots["running"].tolist() == [1, 1, 3, 3, 3, 1, 1, 1]
+
+
+def test_an_api_and_the_load_from_which_it_costs_more():
+    prices = {"api_input_price": Q_(0.5, "USD/Mtoken"), "api_output_price": Q_(2, "USD/Mtoken")}
+    found = day(rental_price=Q_(3, "USD/h"), **prices)
+    request = 1000 * 0.5e-6 + 200 * 2e-6
+    assert found.break_even.magnitude == pytest.approx(8 * 3 / 3600 / request)
+    assert found.api_cost.magnitude == pytest.approx(20 * 86_400 * request)
+    cheap = {name: price / 100 for name, price in prices.items()}
+    assert day(rental_price=Q_(3, "USD/h"), **cheap).break_even is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "argument"),
+    [
+        ({"day": [1, -1]}, "day"),
+        ({"day": [0, 0]}, "day"),
+        ({"day": []}, "day"),
+        ({"slot": Q_(0, "h")}, "slot"),
+        ({"start_up": Q_(-1, "h")}, "start_up"),
+        ({"api_input_price": Q_(1, "USD/Mtoken")}, "api_output_price"),
+        ({"tp": 8}, "tp"),
+    ],
+)
+def test_bad_days(changed, argument):
+    with pytest.raises(ConfigError) as caught:
+        day(**changed)
+    assert caught.value.argument == argument
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+LOAD = ("--arrival-rate", 20, "--seq-len", 1000, "--output-len", 200)
+
+
+def test_commands(tmp_path):
+    plan = call(
+        "serve-plan", "--model", "Llama3_70B", "--hardware", "DGX_H100", *LOAD,
+        "--ttft-p99", "1 s", "--batch-limit", "64,128", "--format", "json",
+    )  # fmt: skip
+    assert plan.exit_code == 0, plan.output
+    assert json.loads(plan.output)["best"]["devices"] == 8
+    table = call(
+        "serve-plan", "--model", "Llama3_70B", "--hardware", "DGX_H100", *LOAD,
+        "--ttft-p99", "1 s", "--format", "csv", "--limit", 2, "--field", "devices",
+    )  # fmt: skip
+    assert table.output.splitlines() == ["devices", "8", "8"]
+    found = call(
+        "capacity", "--model", "Llama3_70B", "--hardware", "DGX_H100", "--tp-size", 8,
+        *LOAD[2:], "--day", "2,40", "--slot", "12 h", "--ttft-p99", "1 s", "--format", "json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert [slot["replicas"] for slot in json.loads(found.output)["slots"]] == [1, 3]
+    trace = tmp_path / "trace.csv"
+    trace.write_text("arrival_s,input_tokens,output_tokens\n0,10,1\nx,10,1\n", encoding="utf-8")
+    wrong = call(
+        "serve-plan", "--model", "Llama3_8B", "--hardware", "H100", "--trace", trace,
+        "--ttft-p99", "1 s",
+    )  # fmt: skip
+    assert wrong.exit_code == 2
+    assert "line 3" in wrong.output

@@ -1,0 +1,131 @@
+"""Open-loop serving: limits in which the answer is known, and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlsysim import (
+    Q_,
+    ConfigError,
+    Hardware,
+    Models,
+    OpenLoopSolver,
+    ServingSolver,
+    Systems,
+    sensitivity,
+    sweep,
+)
+
+LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
+
+
+def ms(value):
+    return value.to("ms").magnitude
+
+
+def test_a_lone_request_has_the_engine_to_itself():
+    r = OpenLoopSolver.solve(arrival_rate=1e-6, **LOAD)
+    alone = ServingSolver.solve(**LOAD, batch_size=1)
+    assert ms(r.ttft_mean) == pytest.approx(ms(alone.prefill_latency), rel=1e-3)
+    assert ms(r.tpot_mean) == pytest.approx(ms(alone.decode_latency), rel=0.02)
+
+
+def test_littles_law():
+    r = OpenLoopSolver.solve(arrival_rate=12, **LOAD)
+    assert r.requests_in_flight == pytest.approx(12 * r.e2e_mean.to("s").magnitude)
+
+
+@pytest.mark.parametrize("burstiness", [0, 1, 4])
+def test_percentiles_are_in_order(burstiness):
+    r = OpenLoopSolver.solve(arrival_rate=12, burstiness=burstiness, output_variation=0.5, **LOAD)
+    for time in ("ttft", "tpot", "e2e"):
+        p50, p90, p99 = (ms(r[f"{time}_p{percent}"]) for percent in (50, 90, 99))
+        assert p50 < p90 < p99
+
+
+def test_times_grow_with_the_rate_and_with_bursts():
+    rates = [0.5, 2, 5, 10, 15, 19, 20.5]
+    table = sweep(OpenLoopSolver, arrival_rate=rates, burstiness=[0, 1, 4], **LOAD)
+    for field in ("ttft_mean", "ttft_p99", "tpot_mean", "e2e_mean", "e2e_p99"):
+        times = table[field].magnitude.reshape(len(rates), 3)
+        assert (np.diff(times, axis=0) > 0).all(), field
+        assert (np.diff(times, axis=1) > 0).all(), field
+
+
+def test_saturation_is_an_answer():
+    capacity = OpenLoopSolver.solve(arrival_rate=1, **LOAD).request_capacity
+    r = OpenLoopSolver.solve(arrival_rate=1.12 * capacity, **LOAD)
+    assert not r.feasible
+    assert r.utilization == pytest.approx(1.12)
+    assert "by 12%" in r.reasons[0]
+    assert r.ttft_p99 is None
+    assert r.requests_in_flight is None
+    below = OpenLoopSolver.solve(arrival_rate=0.98 * capacity, **LOAD)
+    assert below.feasible
+    assert below.reasons == ()
+
+
+def test_memory_limits_places():
+    long = LOAD | {"seq_len": 30_000}
+    r = OpenLoopSolver.solve(arrival_rate=0.1, **long)
+    assert r.places < 40
+    none = OpenLoopSolver.solve(**LOAD | {"model": Models.Llama3_70B}, arrival_rate=1)
+    assert not none.feasible
+    assert "memory" in none.reasons[0]
+
+
+def test_what_is_in_the_cache_is_not_read_again():
+    half = OpenLoopSolver.solve(arrival_rate=8, cached_share=0.5, **LOAD)
+    full = OpenLoopSolver.solve(arrival_rate=8, **LOAD)
+    assert half.prefill_latency < 0.7 * full.prefill_latency
+    assert half.request_capacity > full.request_capacity
+    # Fresh tokens attend to all cached ones: a tenth of a very long prompt is not a tenth.
+    long = LOAD | {"seq_len": 400_000, "hardware": Systems.Nodes.HGX_H200, "tp_size": 8}
+    parts = [
+        OpenLoopSolver.solve(arrival_rate=1e-3, cached_share=share, **long).prefill_latency
+        for share in (0.9, 0)
+    ]
+    assert 0.14 < float(parts[0] / parts[1]) < 0.2
+
+
+def test_derivation_and_derivative():
+    r = OpenLoopSolver.solve(arrival_rate=8, **LOAD)
+    used = {step.formula.name for step in r.explain("e2e_p99").steps if step.formula}
+    assert {"lognormal_quantile", "requests_at_balance", "pass_with_prompts"} <= used
+    found = sensitivity(r, "e2e_mean")
+    names = list(found["input"])
+    slope = float(found["elasticity"][names.index("arrival_rate")])
+    near = [
+        ms(OpenLoopSolver.solve(arrival_rate=8 * (1 + step), **LOAD).e2e_mean)
+        for step in (-1e-5, 1e-5)
+    ]
+    assert slope == pytest.approx(np.log(near[1] / near[0]) / 2e-5, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"arrival_rate": 0}, "arrival_rate"),
+        ({"arrival_rate": -1}, "arrival_rate"),
+        ({"arrival_rate": Q_(1, "s")}, "arrival_rate"),
+        ({"burstiness": -0.1}, "burstiness"),
+        ({"output_len": 0.5}, "output_len"),
+        ({"seq_len": 0.5}, "seq_len"),
+        ({"cached_share": 1.1}, "cached_share"),
+        ({"batch_limit": 0}, "batch_limit"),
+        ({"model": Models.BERT_Base}, "model"),
+    ],
+)
+def test_bad_input(given, argument):
+    with pytest.raises(ConfigError) as caught:
+        OpenLoopSolver.solve(**{"arrival_rate": 1, **LOAD, **given})
+    assert caught.value.argument == argument
+
+
+def test_requests_for_one_token_are_prefills():
+    r = OpenLoopSolver.solve(arrival_rate=10, **LOAD | {"output_len": 1})
+    assert r.tpot_mean is None
+    assert r.e2e_mean == r.ttft_mean
+    capacity = r.request_capacity.to("1/s").magnitude
+    assert capacity < 1 / r.prefill_latency.to("s").magnitude

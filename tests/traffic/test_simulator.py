@@ -1,0 +1,148 @@
+"""The simulator by hand, and the closed form next to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsysim import ConfigError
+from mlsysim.solvers.traffic.engine import Engine
+from mlsysim.solvers.traffic.queue import queue_at
+from mlsysim.traffic import simulate
+from tools.open_loop_law import System, case
+
+ENGINE = Engine(
+    empty=5.0,
+    prefill=10.0,
+    sizes=(1.0, 2.0, 4.0),
+    decodes=(7.0, 8.0, 10.0),
+    powers=(1.0, 1.0, 1.0),
+    places=4.0,
+    fits=4.0,
+    seq_len=100.0,
+    pass_tokens=200.0,
+    delay_steps=0.0,
+)
+
+
+def test_one_request_by_hand():
+    found = simulate(ENGINE, [3], [100], [4])
+    assert found.ttft.tolist() == [15]  # an empty pass and a prompt
+    assert found.e2e.tolist() == [15 + 3 * 7]
+    assert found.tpot.tolist() == [7]
+    assert found.in_flight == 1
+
+
+def test_two_requests_by_hand():
+    # The second arrives in the first's second pass, waits for its end, and is read in the third.
+    found = simulate(ENGINE, [0, 20], [100, 100], [4, 2])
+    assert found.ttft.tolist() == [15, 2 + 7 + 10]
+    # The third pass has a decode step of one and a prompt, the fourth a decode step of two.
+    assert found.e2e.tolist() == [15 + 7 + 17 + 8, 19 + 8]
+
+
+def test_a_pass_takes_as_many_tokens_as_it_may():
+    found = simulate(ENGINE, [0, 0, 0], [100, 100, 100], [1, 1, 1])
+    assert found.ttft.tolist() == [25, 25, 40]
+    long = simulate(ENGINE, [0], [500], [1])
+    assert long.ttft.tolist() == [3 * 5 + 50]
+
+
+def test_places_are_a_limit():
+    engine = replace(ENGINE, places=1.0, sizes=(1.0,), decodes=(7.0,))
+    found = simulate(engine, [0, 0], [100, 100], [3, 3])
+    assert found.ttft.tolist() == [15, 15 + 14 + 15]
+
+
+def test_passes_launched_ahead_delay_those_that_find_others():
+    engine = replace(ENGINE, delay_steps=1.0)
+    alone = simulate(engine, [0], [100], [4])
+    assert alone.ttft.tolist() == [15]
+    # It arrives in a pass of 7, is held until 27, and is read in the pass that begins at 29.
+    found = simulate(engine, [0, 20], [100, 100], [9, 2])
+    assert found.ttft[1] == 9 + 7 + 10
+
+
+def test_what_is_refused():
+    with pytest.raises(ConfigError, match="2 and 1 of them for 2"):
+        simulate(ENGINE, [0, 1], [1, 1], [1])
+    with pytest.raises(ConfigError, match="not in order"):
+        simulate(ENGINE, [1, 0], [1, 1], [1, 1])
+
+
+def test_nothing_arrives():
+    found = simulate(ENGINE, [], [], [])
+    assert len(found.ttft) == 0
+    assert found.in_flight == 0
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return [case(seed, requests=1_500) for seed in range(5_000, 5_100)]
+
+
+# Median and 90th percentile of the error over random systems, in percent, as measured and rounded
+# up; `python -m tools.open_loop_law` shows where they are larger.
+@pytest.mark.parametrize(
+    ("time", "median", "most"),
+    [
+        ("ttft_mean", 11, 40),
+        ("ttft_p50", 8, 45),
+        ("ttft_p99", 28, 65),
+        ("tpot_mean", 3, 24),
+        ("tpot_p50", 2.5, 18),
+        ("tpot_p99", 20, 52),
+        ("e2e_mean", 5, 25),
+        ("e2e_p50", 6, 25),
+        ("e2e_p99", 11, 42),
+    ],
+)
+def test_closed_form_and_simulation_agree(cases, time, median, most):
+    errors = 100 * np.abs([item.errors[time] for item in cases])
+    assert np.median(errors) < median
+    assert np.percentile(errors, 90) < most
+
+
+def test_an_engine_without_limits_is_exact_in_the_mean():
+    """A stay that is linear in the requests in flight, with Poisson arrivals: a known queue."""
+    step = lambda b: 5e-3 + 1e-4 * b  # noqa: E731
+    sizes = tuple(2.0**power for power in range(11))
+    engine = Engine(
+        empty=0.0,
+        prefill=1e-9,
+        sizes=sizes,
+        decodes=tuple(map(step, sizes)),
+        powers=(1.0,) * len(sizes),
+        places=1024.0,
+        fits=1024.0,
+        seq_len=10.0,
+        pass_tokens=1e6,
+        delay_steps=0.0,
+    )
+    rate, tokens = 20.0, 200.0
+    said = queue_at(engine, rate, tokens, 1.0, 0.0, 0.0)
+    load = rate * (tokens - 1) * 1e-4
+    # Negative binomial: the arrival itself slows the engine as well.
+    mean = rate * (tokens - 1) * (5e-3 + 1e-4) / (1 - load)
+    assert said["e2e_mean"] - said["ttft_mean"] == pytest.approx(mean / rate, rel=1e-4)
+
+
+def test_a_rate_above_capacity_grows_a_queue():
+    system = System.drawn(4)
+    spread = (system.output_len, 1.0, 0.0, 0.0)
+    capacity = queue_at(system.engine, 1e-9, *spread)["request_capacity"]
+    times = []
+    for factor in (0.8, 1.25):
+        gaps = np.full(4_000, 1 / (factor * capacity))
+        lengths = np.full(4_000, system.engine.seq_len)
+        found = simulate(
+            system.engine, np.cumsum(gaps), lengths, np.full(4_000, int(system.output_len))
+        )
+        times.append(found.ttft[-200:].mean() / found.ttft[:400].mean())
+    assert times[0] < 3
+    assert times[1] > 5
+    beyond = queue_at(system.engine, 1.25 * capacity, *spread)
+    assert not beyond["stable"]
+    assert np.isnan(beyond["ttft_mean"])

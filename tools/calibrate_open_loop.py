@@ -1,0 +1,113 @@
+"""Fit the constants of a server in an open loop: ``python -m tools.calibrate_open_loop``.
+
+Reads the runs of ``measurements/serving_2.csv`` whose requests arrive from outside. Only rows
+marked ``calibrate`` are fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and
+the errors of all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from mlsysim.core.fields import field_unit
+from mlsysim.core.types import ServingCalibration
+from mlsysim.core.units import Q_, base_unit
+from mlsysim.solvers import OpenLoopSolver
+from mlsysim.validation.open_loop import compare_open_loop
+from mlsysim.validation.rows import Row, Skip, read_rows
+from mlsysim.validation.serving_runs import arguments
+from tools.calibrate_serving import CONSTANTS, PULL
+
+DATA = Path(__file__).parents[1] / "measurements/serving_2.csv"
+FITTED = (
+    "kv_efficiency",
+    "layer_overhead",
+    "memory_efficiency",
+    "sequence_overhead",
+    "admission_steps",
+)
+MEASURED = (("tpot_mean_ms", "tpot_mean", 1.0), ("ttft_p50_ms", "ttft_p50", 0.5))
+"""Columns, fields and weights. Means and tails of the first token hold the cold start of a run."""
+
+Run = tuple[Row, dict[str, Any]]
+
+
+def runs(split: str) -> list[Run]:
+    """Return the rows of a split that have a prediction, with the solver's arguments."""
+    found = []
+    for row in read_rows(DATA):
+        if row.text("load").startswith("open loop") and row.text("split") == split:
+            try:
+                found.append((row, arguments(row)))
+            except Skip:
+                continue
+    return found
+
+
+def residuals(constants: Mapping[str, float], fitted: list[Run]) -> list[float]:
+    """Return weighted logarithms of predicted over measured."""
+    found = []
+    for row, given in fitted:
+        result = OpenLoopSolver.solve(**given | {"calibration": changed(given, constants)})
+        for column, field, weight in MEASURED:
+            if row.text(column):
+                said = result[field]
+                ratio = 10 if said is None else said.to("ms").magnitude / row.measured(column)
+                found.append(weight * math.log(ratio))
+    return found
+
+
+def changed(given: Mapping[str, Any], constants: Mapping[str, float]) -> ServingCalibration:
+    """Return the constants of a run with others for what is fitted."""
+    made: dict[str, Any] = {}
+    for name, value in constants.items():
+        unit = field_unit(ServingCalibration, name)
+        made[name] = Q_(value, base_unit(unit)) if unit else value
+    own: ServingCalibration = given["calibration"]
+    return replace(own, **made)
+
+
+def fit() -> dict[str, float]:
+    """Fit the constants to the rows marked `calibrate`, in SI units."""
+    fitted = runs("calibrate")
+    start = np.array([CONSTANTS[name][0] for name in FITTED])
+
+    def cost(logs: Any) -> Any:
+        at = dict(zip(FITTED, np.exp(logs), strict=True))
+        pull = PULL / math.sqrt(len(fitted)) * (logs - np.log(start))
+        return np.concatenate([residuals(at, fitted), pull])
+
+    least, most = (np.log([CONSTANTS[name][spot] for name in FITTED]) for spot in (1, 2))
+    found = least_squares(cost, np.log(start), bounds=(least, most), loss="soft_l1", f_scale=0.1)
+    return dict(zip(FITTED, map(float, np.exp(found.x)), strict=True))
+
+
+def main() -> int:
+    """Fit and print."""
+    for name, value in fit().items():
+        unit = field_unit(ServingCalibration, name)
+        print(f"        {name}={value * (1e6 if unit else 1):.3g},")
+    errors = defaultdict(list)
+    for split in ("calibrate", "check"):
+        for row, given in runs(split):
+            try:
+                for item in compare_open_loop(row, given):
+                    errors[split, item.quantity].append(abs(item.error))
+            except Skip as reason:
+                print(f"{row.name}: {reason}")
+    for (split, quantity), sizes in errors.items():
+        mean, median = np.mean(sizes), np.median(sizes)
+        print(f"{split:9} {quantity:28} {len(sizes):3} mean {mean:5.1%} median {median:5.1%}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
