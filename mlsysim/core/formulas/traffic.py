@@ -57,7 +57,7 @@ def length_in_flight(mean: Value, variation: Value) -> Value:
 
     References
     ----------
-    Cox (1962), Renewal Theory, section 5.4, https://archive.org/details/renewaltheory0000coxd
+    Cox (1962), Renewal Theory, on the length of the interval that holds a given moment
     """
     return mean * (1 + variation * variation)
 
@@ -198,9 +198,9 @@ def arrival_peakedness(burstiness: Value, output_variation: Value) -> Value:
 
     References
     ----------
-    Whitt (2004), A Diffusion Approximation for the G/GI/n/m Queue, equation 1.4, whose integral
-    of the squared survival function over its mean is 1 / (1 + c²) for one length and for
-    exponential lengths, https://doi.org/10.1287/opre.1040.0136
+    Whitt (2004), A Diffusion Approximation for the G/GI/n/m Queue,
+    https://doi.org/10.1287/opre.1040.0136; its integral of the squared survival function over the
+    mean is 1 / (1 + c²) for lengths that are equal and for exponential ones
     """
     return 1 + (burstiness - 1) / (1 + output_variation * output_variation)
 
@@ -230,8 +230,8 @@ def mean_in_flight(balance: Value, peakedness: Value, load: Value) -> Value:
 
     References
     ----------
-    Cohen (1979), The Multiple Phase Service Network with Generalized Processor Sharing,
-    https://doi.org/10.1007/BF00264252
+    Cohen (1979), The Multiple Phase Service Network with Generalized Processor Sharing, Acta
+    Informatica 12, 245-284
     """
     return balance + peakedness * load / (1 - load)
 
@@ -287,7 +287,7 @@ def fluctuation_over_a_stay(load: Value) -> Value:
 
     References
     ----------
-    Uhlenbeck and Ornstein (1930), On the Theory of the Brownian Motion, equation 11,
+    Uhlenbeck and Ornstein (1930), On the Theory of the Brownian Motion,
     https://doi.org/10.1103/PhysRev.36.823
     """
     x = 1 - load
@@ -312,8 +312,7 @@ def busy_share(requests: Value) -> Value:
 
     References
     ----------
-    Cox (1962), Renewal Theory, for Poisson arrivals that do not delay each other much,
-    https://archive.org/details/renewaltheory0000coxd
+    Cox (1962), Renewal Theory; for Poisson arrivals that do not delay each other much
     """
     return -expm1(-requests)
 
@@ -382,8 +381,7 @@ def prompts_alongside(rate: Value, time: Value, burstiness: Value) -> Value:
 
     References
     ----------
-    Cox (1962), Renewal Theory, section 4.2, for long and for short times,
-    https://archive.org/details/renewaltheory0000coxd
+    Cox (1962), Renewal Theory, on the expected number of renewals, for long and for short times
     """
     arrivals = rate * time
     return arrivals + (burstiness - 1) * (1 - exp(-arrivals))
@@ -448,8 +446,8 @@ def place_queue_wait(
 
     References
     ----------
-    Allen (1990), Probability, Statistics, and Queueing Theory, section 5.3.4, the approximation of
-    Allen and Cunneen, https://doi.org/10.1016/C2009-0-21462-8
+    Whitt (1993), Approximations for the GI/G/m Queue, Production and Operations Management 2, on
+    the approximation that is known by the names of Allen and Cunneen
     """
     return (burstiness + output_variation * output_variation) / 2 / (capacity - rate)
 
