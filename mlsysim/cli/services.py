@@ -19,7 +19,7 @@ from mlsysim.evaluation import plain
 from mlsysim.planner import SERVING_GOALS, plan_serving
 from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
-from mlsysim.planner.serving import SLO
+from mlsysim.planner.service_plans import SLO
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Whole
 from mlsysim.traffic import Traffic, read_trace

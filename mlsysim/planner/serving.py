@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, InfeasibleError, shown
-from mlsysim.core.fields import record
-from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, ServingCalibration, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, strip
 from mlsysim.planner.questions import question_of
+from mlsysim.planner.service_plans import LEVERS, SLO, UNITS, ServingPlan, ServingTable
 from mlsysim.registry.offers import usual_offer
-from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
+from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic
@@ -36,8 +35,6 @@ __all__ = [
     "price_of",
 ]
 
-SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
-"""Times that a service may promise."""
 SERVING_GOALS = {
     "fewest_devices": "devices",
     "cost": "cost_per_token",
@@ -46,129 +43,12 @@ SERVING_GOALS = {
 }
 """Goals, and the column that each makes small."""
 _LIMITS = tuple(2**power for power in range(3, 10))
-_LEVERS = ("hardware", "tp_size", "weight_precision", "kv_precision", "batch_limit")
 _UNKNOWN = 0.15
 """Standard deviation of the logarithm of a time whose calibration has no band."""
 _BAND = 2 * 1.2816
 """Standard deviations of a normal distribution from its tenth to its ninetieth percentile."""
 _MOST_DEVICES = 100_000
 _ROWS_AT_ONCE = 20_000
-_UNITS = {
-    **dict.fromkeys(SLO, "ms"),
-    "cost_per_token": "USD/Mtoken",
-    "cost_per_input_token": "USD/Mtoken",
-    "cost_per_output_token": "USD/Mtoken",
-    "energy_per_token": "J",
-    "tokens_per_s_per_user": "token/s",
-    "tokens_per_s_per_device": "token/s",
-}
-
-
-class ServingTable(Table):
-    """Plans: levers, replicas, times and costs, best first."""
-
-    def __init__(
-        self, columns: Mapping[str, Column], fixed: Mapping[str, Any], nouns: Mapping[str, Any]
-    ) -> None:
-        super().__init__(columns)
-        self._fixed, self._nouns = dict(fixed), dict(nouns)
-
-    def configuration(self, index: int) -> dict[str, Any]:
-        """Return the arguments of `OpenLoopSolver` for one replica of a row.
-
-        Raises
-        ------
-        ConfigError
-            If there is no such row.
-        """
-        row = self.row(index)
-        levers = {name: row[name] for name in _LEVERS}
-        levers["hardware"] = self._nouns[row["hardware"]]
-        rate = self._fixed["arrival_rate"] / row["replicas"]
-        return {**self._fixed, **levers, "arrival_rate": rate}
-
-    def result(self, index: int) -> OpenLoopResult:
-        """Solve one row, for its derivation.
-
-        Raises
-        ------
-        ConfigError
-            If there is no such row.
-        """
-        return OpenLoopSolver.solve(**self.configuration(index))
-
-    def take(self, indices: Sequence[int] | Any) -> ServingTable:
-        """Return the rows at `indices`, in that order."""
-        rows = np.asarray(indices, dtype=int)
-        return self._rebuilt({n: Column(c.values[rows], c.unit) for n, c in self._columns.items()})
-
-    def _rebuilt(self, columns: Mapping[str, Column]) -> ServingTable:
-        return ServingTable(columns, self._fixed, self._nouns)
-
-
-@record
-class ServingPlan:
-    """Answer of `plan_serving`.
-
-    Attributes
-    ----------
-    goal : str
-        What was made small.
-    searched : int
-        Plans that were tried.
-    plans : ServingTable
-        Those that keep every limit, best first.
-    front : ServingTable
-        Of these, the ones that no other beats both in tokens per second and user and in tokens per
-        second and device.
-    alternatives : Table
-        For each lever, the best plan with each other value, and how much worse the goal is.
-    headroom : Mapping[str, float]
-        By how much each time of the best plan may grow before it breaks its limit, and the rate
-        before it reaches capacity, as shares.
-    keeps_limits : float
-        Probability that the best plan keeps every limit, over the error of predictions.
-    stays_best : float or None
-        Probability that it beats the best plan on other devices; `None` if there is none, or the
-        goal counts devices.
-    refused : Mapping[str, int]
-        Engines that cannot run, by the reason.
-    """
-
-    goal: str
-    searched: int
-    plans: ServingTable
-    front: ServingTable
-    alternatives: Table
-    headroom: Mapping[str, float]
-    keeps_limits: float
-    stays_best: float | None
-    refused: Mapping[str, int]
-
-    @property
-    def best(self) -> dict[str, Any]:
-        """The best plan, with its times and costs."""
-        return self.plans.row(0)
-
-    def __str__(self) -> str:
-        best = self.best
-        lines = [
-            f"{best['replicas']} x {best['hardware']}, tp_size = {best['tp_size']}, weights in "
-            f"{best['weight_precision']}, keys and values in {best['kv_precision']}, at most "
-            f"{best['batch_limit']} sequences: {best['devices']} devices",
-            *(
-                f"{name}: {format_number(best[name])}"
-                for name in (*SLO, *_UNITS)
-                if name in best and best[name] is not None
-            ),
-            "headroom: " + ", ".join(f"{n} {share:.0%}" for n, share in self.headroom.items()),
-            f"keeps its limits with a probability of {self.keeps_limits:.0%}",
-            f"{len(self.plans):,} of {self.searched:,} plans keep every limit",
-        ]
-        if self.stays_best is not None:
-            lines.insert(-1, f"beats other devices with a probability of {self.stays_best:.0%}")
-        lines += [f"{count} engines cannot run: {why}" for why, count in self.refused.items()]
-        return "\n".join([*map(printable, dict.fromkeys(lines)), "", str(self.alternatives)])
 
 
 @dataclass(frozen=True)
@@ -302,7 +182,7 @@ def plan_serving(
     order = _order(columns, goal)
     names = {item.name: item for item in nouns}
     table = ServingTable(
-        {n: Column(values[order], _UNITS.get(n, "")) for n, values in columns.items()},
+        {n: Column(values[order], UNITS.get(n, "")) for n, values in columns.items()},
         fixed,
         names,
     )
@@ -505,7 +385,7 @@ def _searched(
         price = np.array([item.price for item in some])[rows]
         columns: Columns = {
             name: np.array([item.levers[spot] for item in some])[rows]
-            for spot, name in enumerate(_LEVERS)
+            for spot, name in enumerate(LEVERS)
         }
         columns |= {"replicas": counts[spots].astype(int), "devices": used.astype(int)}
         columns |= {name: 1e3 * found[name][rows, spots] for name in SLO}
@@ -586,7 +466,7 @@ def _alternatives(table: ServingTable, goal: str) -> Table:
     """Return the best plan for each other value of a lever; plans are sorted, so the first."""
     column, best = SERVING_GOALS[goal], table.row(0)
     value, rows = _numbers(table, column), []
-    for name in _LEVERS:
+    for name in LEVERS:
         found, first = np.unique(np.asarray(table[name]), return_index=True)
         for word, row in zip(found.tolist(), first.tolist(), strict=True):
             if word != best[name]:

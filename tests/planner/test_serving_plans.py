@@ -23,7 +23,7 @@ from mlsysim import (
 )
 from mlsysim.cli.app import app
 from mlsysim.planner import SERVING_GOALS
-from mlsysim.planner.serving import SLO
+from mlsysim.planner.service_plans import SLO
 
 NODES = Systems.Nodes
 CHAT = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5)

@@ -9,6 +9,7 @@ from mlsysim.core.formulas import (
     exchange,
     experts,
     operators,
+    percentiles,
     pipeline,
     placement,
     reliability,
@@ -27,6 +28,7 @@ __all__ += collectives.__all__
 __all__ += exchange.__all__
 __all__ += experts.__all__
 __all__ += operators.__all__
+__all__ += percentiles.__all__
 __all__ += pipeline.__all__
 __all__ += placement.__all__
 __all__ += reliability.__all__
@@ -42,6 +44,7 @@ from mlsysim.core.formulas.collectives import *
 from mlsysim.core.formulas.exchange import *
 from mlsysim.core.formulas.experts import *
 from mlsysim.core.formulas.operators import *
+from mlsysim.core.formulas.percentiles import *
 from mlsysim.core.formulas.pipeline import *
 from mlsysim.core.formulas.placement import *
 from mlsysim.core.formulas.reliability import *
