@@ -319,5 +319,6 @@
   }
 
   // Explorers, code that runs and exercises: loaded where a page has a place for one.
-  if (document.querySelector(".mls-explorer, main a[href$='.ipynb']")) import(new URL("../labs/page.js", address));
+  const exercises = [...document.querySelectorAll("main code.python")].some((code) => code.textContent.includes("from mlsysim.labs import check"));
+  if (exercises || document.querySelector(".mls-explorer")) import(new URL("../labs/page.js", address)).then(({ begin }) => begin(exercises));
 })();

@@ -266,6 +266,7 @@ const start = (box, name, { title, controls }) => {
 };
 
 export const explorers = async (boxes) => {
+  if (!boxes.length) return;
   const answer = await fetch(new URL("runtime/explorers.json", import.meta.url));
   if (!answer.ok) return; // the static figures stay
   const declared = await answer.json();

@@ -1,4 +1,4 @@
-// What a page can do beside being read: site.js loads this where a page has one of these places.
+// What a page can do beside being read: site.js loads this where a page has an explorer or exercises.
 import { make } from "./dom.js";
 import { explorers } from "./explorer.js";
 import { code } from "./run.js";
@@ -9,7 +9,8 @@ const styles = (name) => new Promise((ready) => {
   document.head.append(link);
 });
 
-const boxes = document.querySelectorAll(".mls-explorer[data-name]");
-await styles("page.css");
-if (boxes.length) await explorers(boxes);
-if (document.querySelector("main a[href$='.ipynb']")) await code();
+export const begin = async (exercises) => {
+  await styles("page.css");
+  await explorers(document.querySelectorAll(".mls-explorer[data-name]"));
+  if (exercises) await code();
+};

@@ -187,7 +187,7 @@ def test_code_runs_and_answers_are_checked(shared: Visitor, axe: str) -> None:
     assert not editor.is_visible()
     needs = page.locator("p.mls-run").first
     assert "NumPy" in needs.inner_text()
-    assert needs.locator("a").get_attribute("href") == "hello_world.ipynb"
+    assert (needs.locator("a").get_attribute("href") or "").endswith("hello_world.ipynb")
     form = page.get_by_role("form", name="hello-world-1")
     form.get_by_role("textbox").fill("2")
     form.get_by_role("button", name="Check").click()

@@ -197,7 +197,10 @@ def build_wheel() -> None:
 
 def lab_runtime() -> None:
     """Put the Python that lab pages run in the browser next to them, unless nothing changed."""
-    inputs = [DIST, PYPROJECT, ROOT / "tools" / "labs", ROOT / "tools" / "preview" / "npm.py"]
+    tools = [ROOT / "tools" / name for name in ("labs", "pages", "preview/npm.py")]
+    # Pages as well: the blocks of code that run in them are part of it.
+    pages = [page for page in ROOT.glob("docs/**/*.qmd") if page.parent != API_PAGES]
+    inputs = [DIST, PYPROJECT, *tools, *pages]
     stamp, current = Stamp("lab-runtime"), fingerprint(inputs)
     if (LAB_RUNTIME / "manifest.json").is_file() and stamp.matches(current):
         return

@@ -1,4 +1,4 @@
-"""``python -m tools.labs.blocks``: which blocks of the tutorials run without NumPy, as JSON.
+"""``python -m tools.labs.blocks``: which blocks of pages run without NumPy, as JSON.
 
 Each page maps to its blocks in order: the code, whether a reader sees it, and the package that it
 needs and a browser lacks, if any.
@@ -18,7 +18,9 @@ __all__ = ["blocks"]
 # A browser has none of these. They are hidden before the package is imported.
 HIDDEN = ("numpy", "matplotlib", "yaml", "dask")
 
-TUTORIALS = Path("docs/tutorials")
+DOCS = Path("docs")
+# Tutorials, and other pages with exercises; site.js looks for the same line.
+EXERCISES = "from mlsysim.labs import check"
 
 
 def blocks(page: Page) -> list[dict[str, Any]]:
@@ -42,5 +44,6 @@ def blocks(page: Page) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     sys.modules.update(dict.fromkeys(HIDDEN))  # type: ignore[arg-type]
-    pages = [read_page(path) for path in sorted(TUTORIALS.glob("*.qmd"))]
-    json.dump({page.path.with_suffix("").as_posix(): blocks(page) for page in pages}, sys.stdout)
+    pages = [read_page(path) for path in sorted(DOCS.rglob("*.qmd")) if "api" not in path.parts]
+    run_here = [page for page in pages if any(EXERCISES in cell.code for cell in page.cells)]
+    json.dump({page.path.with_suffix("").as_posix(): blocks(page) for page in run_here}, sys.stdout)
