@@ -205,7 +205,7 @@ def test_states_by_hand(name, kept):
     ],
 )
 def test_mixed_kinds_of_attention_are_trained_and_served(name):
-    """Training does the operations of the parameters that a token uses; serving keeps its caches."""
+    """Training does the operations that its parameters ask for; serving keeps its caches."""
     model = read(name, seq_len=4_096)
     plan = {"fleet": Systems.Clusters.Research_256, "batch_size": 256, "tp_size": 2}
     trained = DistributedSolver.solve(model=model, **plan)
