@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from mlsysim import (
     Attention,
     Chunks,
@@ -202,6 +204,76 @@ def nemotron3_super():
     )
 
 
+def falcon_h1():
+    return network(
+        "Falcon-H1 7B",
+        3_072,
+        130_049,
+        Layers(
+            count=44,
+            attention=Attention(heads=12, kv_heads=2, head_dim=128),
+            parallel_attention=LinearAttention(
+                heads=24, key_heads=1, key_dim=256, value_dim=128, chunk=256
+            ),
+            feed_forward=FeedForward(width=12_288, gated=True),
+        ),
+    )
+
+
+def lfm2():
+    conv = LinearAttention(heads=2_048, key_heads=1, key_dim=0, value_dim=1, conv_width=3)
+    whole = Attention(heads=32, kv_heads=8, head_dim=64)
+    block = Experts(count=32, per_token=4, width=1_792, gated=True)
+    return network(
+        "LFM2 8B-A1B",
+        2_048,
+        65_536,
+        Layers(count=2, attention=conv, feed_forward=FeedForward(width=7_168, gated=True)),
+        Layers(at=(2, 6, 10, 14, 18, 21), attention=whole, feed_forward=block),
+        Layers(count=16, attention=conv, feed_forward=block),
+        tied_embeddings=True,
+    )
+
+
+def kimi_linear():
+    linear = LinearAttention(
+        heads=32,
+        key_heads=32,
+        key_dim=128,
+        value_dim=128,
+        gates=129,
+        gate_rank=128,
+        output_gate_rank=128,
+        delta_rule=True,
+    )
+    latent = LatentAttention(kv_rank=512, nope_dim=128, rope_dim=64, heads=32, value_dim=128)
+    block = Experts(count=256, per_token=8, width=1_024, shared_width=1_024, gated=True)
+    return network(
+        "Kimi Linear 48B-A3B",
+        2_304,
+        163_840,
+        Layers(at=(0,), attention=linear, feed_forward=FeedForward(width=9_216, gated=True)),
+        Layers(at=(3, 7, 11, 15, 19, 23, 26), attention=latent, feed_forward=block),
+        Layers(count=19, attention=linear, feed_forward=block),
+    )
+
+
+def glm5_2():
+    """Of 78 layers, 21 have an indexer; the others attend to the keys that it chose."""
+    first, mixed = glm5().stack
+    own = mixed.attention
+    shared = dataclasses.replace(own, reach=TopKeys(tokens=2_048, heads=0, head_dim=0))
+    chosen = [layer for layer in range(78) if max(layer - 2, 0) % 4 == 0]
+    return network(
+        "GLM-5.2",
+        6_144,
+        154_880,
+        dataclasses.replace(first, at=range(3)),
+        dataclasses.replace(mixed, count=None, at=tuple(chosen[3:])),
+        dataclasses.replace(mixed, count=57, attention=shared, at=None),
+    )
+
+
 NETWORKS = {
     row.name: row
     for row in (
@@ -218,5 +290,9 @@ NETWORKS = {
         nemotron_h(),
         nemotron3_nano(),
         nemotron3_super(),
+        falcon_h1(),
+        lfm2(),
+        kimi_linear(),
+        glm5_2(),
     )
 }

@@ -124,11 +124,14 @@ def projections(
         into = product(d, rows, model.hidden_dim, a.in_width / tp, 1, d.product)
         gates = product(d, rows, a.gate_vector, a.gate_width / tp, 1, d.product)
         into = _where(a.gate_vector > 0, into + gates, into)
+        output_gate = product(d, rows, a.output_gate_vector, a.width / tp, 1, d.product)
+        into = _where(a.output_gate_vector > 0, into + output_gate, into)
     else:
         columns = where(a.gates > 0, a.qkv_width + a.gate_width, a.qkv_width)
         into = product(d, rows, model.hidden_dim, columns / tp, 1, d.product)
     if isinstance(a, Attention | LatentAttention) and isinstance(a.reach, TopKeys):
-        into = into + index_projections(d, model, a, a.reach, rows, tp)
+        indexed = into + index_projections(d, model, a, a.reach, rows, tp)
+        into = _where(a.reach.heads > 0, indexed, into)
     return into + product(d, rows, a.width / tp, model.hidden_dim, 1, d.product)
 
 
@@ -308,7 +311,7 @@ def _traffic(
     met: Routed | None,
 ) -> Value:
     """Return the traffic of a layer's norms, residuals, nonlinearities and routing."""
-    a, b = group.attention, group.feed_forward
+    b = group.feed_forward
     matrices = 2 if b is None else b.matrices
     traffic = f.elementwise_traffic(
         tokens,
@@ -329,11 +332,12 @@ def _traffic(
             d.cast_bytes,
             where(b.biases > 0, d.bias_bytes, 0),
         )
-    if isinstance(a, LinearAttention):
-        # The convolution reads and writes its channels; a gated norm reads what comes from the
-        # states and the gate, and writes the output.
-        conv = where(a.conv_width > 1, 2 * a.conv_channels, 0)
-        traffic = traffic + tokens * d.activation_bytes * (conv + 3 * a.width) / tp
+    for a in group.attentions:
+        if isinstance(a, LinearAttention):
+            # The convolution reads and writes its channels; a gated norm reads what comes from the
+            # states and the gate, and writes the output.
+            conv = where(a.conv_width > 1, 2 * a.conv_channels, 0)
+            traffic = traffic + tokens * d.activation_bytes * (conv + 3 * a.width) / tp
     return traffic
 
 

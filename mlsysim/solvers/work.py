@@ -22,7 +22,7 @@ from mlsysim.core.types.attention import (
     LinearAttention,
     TopKeys,
 )
-from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind
+from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind, LayerGroup
 
 __all__ = [
     "Cache",
@@ -50,6 +50,8 @@ __all__ = [
     "mixed_layers",
     "mtp_flops",
     "of_expert",
+    "own_attention_matrices",
+    "own_attention_parameters",
     "state_flops",
     "state_size",
     "stated_bytes",
@@ -84,9 +86,9 @@ def attentions(model: TransformerModel) -> list[tuple[Value, AttentionKind]]:
     """Return each attention of a model, and how many layers have it."""
     found: dict[int, tuple[list[Value], AttentionKind]] = {}
     for group in model.groups:
-        if group.attention is not None:
-            found.setdefault(id(group.attention), ([], group.attention))[0].append(group.count)
-    everywhere = sum(len(counts) for counts, _ in found.values()) == len(model.groups)
+        for attention in group.attentions:
+            found.setdefault(id(attention), ([], attention))[0].append(group.count)
+    everywhere = all(len(group.attentions) == 1 for group in model.groups)
     if len(found) == 1 and everywhere:  # by far the most common case, which needs no sum
         return [(model.layers, attention) for _, attention in found.values()]
     return [(sum_of(counts), attention) for counts, attention in found.values()]
@@ -128,7 +130,7 @@ def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -
         [
             f.matrix_flops(
                 group.count,
-                attention_parameters(model, group.attention),
+                own_attention_parameters(model, group),
                 visited_parameters(model, group.feed_forward),
                 flops_per_mac,
             )
@@ -150,9 +152,9 @@ def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -
 def mtp_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -> TokenFlops:
     """Return the operations of one token in one layer for multi-token prediction."""
     last, h = model.last_group, model.hidden_dim
-    own = attention_parameters(model, last.attention) + visited_parameters(model, last.feed_forward)
-    a = last.attention
-    score = 0 * flops_per_mac if a is None else _score_flops(model, 1, a, seq_len, flops_per_mac)
+    own = own_attention_parameters(model, last) + visited_parameters(model, last.feed_forward)
+    scores = [_score_flops(model, 1, a, seq_len, flops_per_mac) for a in last.attentions]
+    score = sum_of(scores) if scores else 0 * flops_per_mac
     return TokenFlops(
         matrix=flops_per_mac * (own + 2 * h * h),
         score=score,
@@ -202,6 +204,7 @@ def attention_share(
 
 def state_flops(a: LinearAttention, chunk: Value, flops_per_mac: Value) -> Value:
     """Return the operations of a token in the states of one layer's linear attention."""
+    chunk = where(a.key_dim > 0, chunk, 0)  # without states, nothing is read in a chunk either
     return f.linear_attention_flops(
         a.heads, a.key_dim, a.value_dim, a.state_reads, chunk, flops_per_mac
     )
@@ -235,6 +238,17 @@ def attention_parameters(model: TransformerModel, a: AttentionKind | None) -> Va
     return own
 
 
+def own_attention_parameters(model: TransformerModel, group: LayerGroup) -> Value:
+    """Return the parameters of all attention of one layer of a group."""
+    both = [attention_parameters(model, a) for a in group.attentions]
+    return sum_of(both) if both else attention_parameters(model, None)
+
+
+def own_attention_matrices(model: TransformerModel, group: LayerGroup) -> list[Matrix]:
+    """Return the matrices of all attention of one layer of a group."""
+    return [matrix for a in group.attentions for matrix in attention_matrices(model, a)]
+
+
 @dataclass(frozen=True)
 class Matrix:
     """Equal matrices of a layer; both sides of those that a layer lacks are zero."""
@@ -260,7 +274,9 @@ def attention_matrices(model: TransformerModel, a: AttentionKind | None) -> list
     if isinstance(a, LinearAttention):
         some = a.gate_vector > 0
         gates = Matrix(where(some, a.gate_vector, 0), where(some, a.gate_width, 0))
-        return [Matrix(h, a.in_width), Matrix(a.width, h), gates]
+        ranked = a.output_gate_vector > 0
+        output_gate = Matrix(where(ranked, a.output_gate_vector, 0), where(ranked, a.width, 0))
+        return [Matrix(h, a.in_width), Matrix(a.width, h), gates, output_gate]
     if isinstance(a, LatentAttention):
         found = [
             Matrix(where(a.query_vector > 0, h, 0), a.query_vector),
@@ -278,10 +294,11 @@ def attention_matrices(model: TransformerModel, a: AttentionKind | None) -> list
         ]
     if isinstance(a.reach, TopKeys):
         index = a.reach.heads * a.reach.head_dim
+        some = index > 0
         found += [
-            Matrix(a.indexed_from(h), index),
-            Matrix(h, a.reach.head_dim),
-            Matrix(h, a.reach.heads),
+            Matrix(where(some, a.indexed_from(h), 0), index),
+            Matrix(where(some, h, 0), a.reach.head_dim),
+            Matrix(where(some, h, 0), a.reach.heads),
         ]
     return found
 

@@ -317,7 +317,8 @@ def _recipe(row: Row, model: TransformerModel) -> Row:
     generation = accelerator_named(row.text("hardware")).generation
     if generation is None or generation not in _USUAL:
         return row
-    plain = not any(isinstance(group.attention, LinearAttention) for group in model.groups)
+    kinds = [a for group in model.groups for a in group.attentions]
+    plain = not any(isinstance(a, LinearAttention) for a in kinds)
     latest = plain and re.search(r"FSDP\s*;", row.text("note")) is not None
     usual = _USUAL[generation][latest]
     switches = zip(("graphs", "dispatch", "exchange_overlap"), usual, strict=True)

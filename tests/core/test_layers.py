@@ -54,6 +54,10 @@ def small(*stack, **more):
         ("Nemotron-H 56B", 56e9, 0.01),
         ("Nemotron 3 Nano", 31.6e9, 2e-3),
         ("Nemotron 3 Super", 120e9, 0.01),
+        ("Falcon-H1 7B", 7.59e9, 2e-3),
+        ("LFM2 8B-A1B", 8.3e9, 6e-3),
+        ("Kimi Linear 48B-A3B", 49.1e9, 2e-3),
+        ("GLM-5.2", 744e9, 1e-3),
     ],
 )
 def test_published_totals(name, total, near):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim import Models
+from mlsysim import DistributedSolver, Models, ServingSolver, Systems
 from mlsysim.registry.importer.readers import READERS
 from mlsysim.registry.models.published import configurations
 
@@ -53,6 +53,7 @@ def test_switches_count_as_in_the_library(at):
 def test_every_kind_with_a_class_is_compared():
     """Text models of several kinds have names of their own, which larger files use."""
     outer = {"qwen3_5", "qwen3_5_moe", "qwen2_vl", "qwen2_5_vl", "gemma3", "gemma4", "llama4"}
+    outer |= {"deepseek_vl_v2"}
     same = {"qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text", "kimi_k2"}
     same |= {"qwen2_5_omni_text", "qwen3_omni_moe_text"}
     own_code = {"chatglm", "baichuan", "exaone", "internlm", "internlm2", "orion", "deepseek"}
@@ -84,6 +85,9 @@ def test_every_kind_with_a_class_is_compared():
         ("ai21labs/Jamba-v0.1", 12e9, 0.01),
         ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 3.6e9, 0.01),
         ("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16", 55e9, 0.02),
+        # Without the embedding table, which its paper leaves out.
+        ("deepseek-ai/DeepSeek-OCR", 570e6 + 129_280 * 1_280, 0.01),
+        ("LiquidAI/LFM2-8B-A1B", 1.5e9, 0.04),
     ],
 )
 def test_active_parameters_are_the_published_ones(name, active, near):
@@ -127,6 +131,12 @@ CACHES = {
     "mistralai/Mamba-Codestral-7B-v0.1": 0,
     "THUDM/chatglm3-6b": 28 * 2 * 2 * 128,
     "bigcode/starcoder2-7b": 32 * 2 * 4 * 128,
+    "tiiuae/Falcon-H1-7B-Base": 44 * 2 * 2 * 128,
+    "moonshotai/Kimi-Linear-48B-A3B-Instruct": 7 * 576,
+    "LiquidAI/LFM2-1.2B": 6 * 2 * 8 * 64,
+    "LiquidAI/LFM2-8B-A1B": 6 * 2 * 8 * 64,
+    "zai-org/GLM-5.2": 78 * 576 + 21 * 128,
+    "deepseek-ai/DeepSeek-OCR": 12 * 2 * 10 * 128,
 }
 
 
@@ -169,6 +179,46 @@ def test_states_of_linear_layers():
         .magnitude
     )
     assert mixed == 48 * (4 * 256 * 64 * 128 + 2 * 3 * (256 * 64 + 2 * 8 * 128))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("tiiuae/Falcon-H1-7B-Base", 44 * (24 * 128 * 256 + 3 * (24 * 128 + 2 * 256))),
+        ("moonshotai/Kimi-Linear-48B-A3B-Instruct", 20 * (32 * 128 * 128 + 3 * 3 * 32 * 128)),
+        ("LiquidAI/LFM2-1.2B", 10 * 2 * 2_048),
+        ("deepseek-ai/DeepSeek-OCR", 0),
+    ],
+)
+def test_states_by_hand(name, kept):
+    assert read(name).state_bytes_per_sequence("bf16").magnitude == 2 * kept
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tiiuae/Falcon-H1-7B-Base",
+        "moonshotai/Kimi-Linear-48B-A3B-Instruct",
+        "LiquidAI/LFM2-8B-A1B",
+        "zai-org/GLM-5.2",
+        "deepseek-ai/DeepSeek-OCR",
+    ],
+)
+def test_mixed_kinds_of_attention_are_trained_and_served(name):
+    """Training does the operations that its parameters ask for; serving keeps its caches."""
+    model = read(name, seq_len=4_096)
+    plan = {"fleet": Systems.Clusters.Research_256, "batch_size": 256, "tp_size": 2}
+    trained = DistributedSolver.solve(model=model, **plan)
+    tables = model.embedding_tables * model.vocab_size * model.hidden_dim
+    used = model.active_parameters.magnitude - tables
+    assert trained.model_flops.to("flop").magnitude > 6 * 0.98 * used * 256 * 4_096
+    assert trained.step_latency_total.magnitude > 0
+    served = ServingSolver.solve(
+        model=model, hardware=Systems.Nodes.DGX_B200, tp_size=2, batch_size=4, seq_len=4_096
+    )
+    kept = model.kv_cache_bytes("bf16", 4_096) + model.state_bytes_per_sequence("bf16")
+    assert served.kv_cache_size.to("byte").magnitude == pytest.approx(4 * kept.magnitude)
+    assert served.itl.magnitude > 0
 
 
 def test_layers_for_more_tokens():

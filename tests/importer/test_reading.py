@@ -41,6 +41,15 @@ SMALL = {
 UNKNOWN = SMALL | {"model_type": "our_own", "hidden_act": "silu"}
 
 
+BITSANDBYTES = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+
+
+def quark(more=(), **weight):
+    """A file of AMD's Quark, as amd/DeepSeek-R1-MXFP4 and others have it."""
+    stated = {"quant_method": "quark", "global_quant_config": {"weight": weight}}
+    return stated | {"layer_quant_config": {}, "exclude": []} | dict(more)
+
+
 def refusal(config, **more):
     with pytest.raises(ConfigError) as caught:
         Models.from_config(config, **more)
@@ -185,6 +194,26 @@ def test_formats_of_published_files(name, parts):
         ({"quant_method": "gptq", "bits": 8}, "int8"),
         ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+        ({**BITSANDBYTES, "bnb_4bit_quant_type": "nf4"}, "fp4"),
+        ({**BITSANDBYTES, "bnb_4bit_quant_type": "fp4"}, "fp4"),
+        (BITSANDBYTES, "fp4"),
+        (
+            {**BITSANDBYTES, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
+            "int4",
+        ),
+        ({**BITSANDBYTES, "llm_int8_skip_modules": ["lm_head", "self_attn"]}, "bf16"),
+        (quark(dtype="fp4", qscheme="per_group", group_size=32, scale_format="e8m0"), "mxfp4"),
+        (quark(dtype="fp8_e4m3", qscheme="per_tensor"), "fp8"),
+        (quark(dtype="uint4", qscheme="per_group", group_size=128), "int4"),
+        (quark({"exclude": ["lm_head", "re:.*self_attn.*"]}, dtype="fp4"), "bf16"),
+        (
+            quark(
+                {"layer_quant_config": {"*self_attn*": {"weight": {"dtype": "fp8_e4m3"}}}},
+                dtype="fp4",
+            ),
+            "fp8",
+        ),
+        (quark({"layer_quant_config": {"*q_proj": {}, "*o_proj": {}}}, dtype="fp4"), "bf16"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
         (
             {
@@ -210,7 +239,11 @@ def test_formats(quantization, attention):
     [
         {"quant_method": "eetq_next"},
         {"quant_method": "gptq", "bits": 3},
-        {"quant_method": "bitsandbytes", "load_in_4bit": True},
+        {"quant_method": "bitsandbytes"},
+        {**BITSANDBYTES, "bnb_4bit_quant_type": "nf3"},
+        quark(dtype="fp6_e2m3"),
+        quark(dtype="fp4", qscheme="per_group", group_size=16),
+        quark(dtype="fp4") | {"global_quant_config": {"weight": [{"dtype": "int4"}]}},
         {"quant_method": "modelopt", "quant_algo": "FP2"},
         {"quant_method": "compressed-tensors", "config_groups": {}},
     ],
@@ -398,7 +431,14 @@ def test_kinds_that_cannot_be_expressed(kind):
     [
         ("gemma4_text", "hidden_size_per_layer_input", 256),
         ("gemma4_text", "num_kv_shared_layers", 4),
-        ("glm_moe_dsa", "index_topk_freq", 4),
+        ("deepseek_v32", "index_topk_freq", 4),
+        ("deepseek_v32", "index_topk_pattern", "FSSS"),
+        ("glm_moe_dsa", "index_topk_pattern", "FSSS"),
+        ("glm_moe_dsa", "indexer_types", ["shared"] * 78),
+        ("glm_moe_dsa", "indexer_types", ["full"] * 77 + ["some"]),
+        ("falcon_h1", "mamba_n_heads", 100),
+        ("kimi_linear", "linear_attn_config", {"full_attn_layers": [4], "kda_layers": [1, 2]}),
+        ("lfm2", "block_ff_dim", "wide"),
         ("opt", "do_layer_norm_before", False),
         ("opt", "word_embed_proj_dim", 256),
         ("phi", "qk_layernorm", True),

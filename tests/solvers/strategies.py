@@ -99,11 +99,15 @@ def attentions(draw):
         return LinearAttention(
             heads=heads,
             key_heads=draw(st.sampled_from([1, heads])),
-            key_dim=draw(st.sampled_from([16, 128])),
+            key_dim=draw(st.sampled_from([0, 16, 128])),
             value_dim=64,
             gate_rank=draw(st.sampled_from([None, 64])),
             delta_rule=draw(st.booleans()),
-            output_gate=draw(st.booleans()),
+            **draw(
+                st.sampled_from(
+                    [{"output_gate": False}, {"output_gate": True}, {"output_gate_rank": 64}]
+                )
+            ),
         )
     tokens = draw(st.sampled_from([128, 4096]))
     reach = draw(
@@ -113,6 +117,7 @@ def attentions(draw):
                 SlidingWindow(tokens=tokens),
                 Chunks(tokens=tokens),
                 TopKeys(tokens=tokens, heads=16, head_dim=64),
+                TopKeys(tokens=tokens, heads=0, head_dim=0),
             ]
         )
     )
@@ -162,6 +167,10 @@ def stacks(draw):
         block = draw(blocks() if attention is None else st.none() | blocks())
         part = Layers(count=draw(st.integers(1, 12)), attention=attention, feed_forward=block)
         parts.append(part)
+    parts = [
+        replace(part, parallel_attention=draw(st.none() | attentions())) if part.attention else part
+        for part in parts
+    ]
     total = sum(part.count for part in parts)
     if draw(st.booleans()):
         spots = draw(st.permutations(range(total)))

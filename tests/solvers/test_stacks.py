@@ -40,6 +40,7 @@ from mlsysim.solvers.work import (
     expert_matrices,
     expert_parameters,
     kv_cache,
+    own_attention_parameters,
     sum_of,
     token_flops,
     visited_parameters,
@@ -162,6 +163,110 @@ def test_a_shorter_window_never_costs_more():
             assert all(less <= more * (1 + 1e-12) for less, more in zip(before, times, strict=True))
         before = times
     assert before is not None
+
+
+MIXER = LinearAttention(heads=32, key_heads=8, key_dim=64, value_dim=128)
+
+
+def both(attention, parallel, **more):
+    layers = Layers(
+        count=8, attention=attention, parallel_attention=parallel, feed_forward=MLP, **more
+    )
+    return model(layers)
+
+
+def test_parallel_attention_has_no_order():
+    same(both(Attention(**HEADS), MIXER), both(MIXER, Attention(**HEADS)))
+
+
+def test_two_kinds_in_parallel_are_the_sum_of_both():
+    """Parameters, operations, caches and states; the other block of a layer is there once."""
+    one, other = (both(a, None) for a in (Attention(**HEADS), MIXER))
+    pair = both(Attention(**HEADS), MIXER)
+    rest = model(Layers(count=8, feed_forward=MLP), Layers(at=(8,), attention=MIXER))
+    rest = rest.si("parameters") - MIXER.parameters(4_096)
+    assert pair.si("parameters") + rest == one.si("parameters") + other.si("parameters")
+    flops = [token_flops(a, 4_096, 2) for a in (pair, one, other)]
+    assert flops[0].score == flops[1].score + flops[2].score
+    assert flops[0].matrix + 8 * 2 * MLP.parameters(4_096) == flops[1].matrix + flops[2].matrix
+    assert pair.kv_cache_bytes("bf16", 9_999) == one.kv_cache_bytes("bf16", 9_999)
+    assert pair.state_bytes_per_sequence("bf16") == other.state_bytes_per_sequence("bf16")
+    assert not pair.plain_attention
+    for mine, first, second in zip(*map(answers, (pair, one, other)), strict=True):
+        for name in ("step_latency_total", "itl", "ttft", "latency"):
+            if name in mine:
+                assert max(first[name], second[name]) < mine[name] < first[name] + second[name]
+        if "kv_cache_size" in mine:
+            both_kept = first["kv_cache_size"] + second["kv_cache_size"]
+            assert mine["kv_cache_size"] == pytest.approx(both_kept, rel=1e-12)
+
+
+def test_a_parallel_mixer_of_hardly_any_width_costs_hardly_anything():
+    """One head with one number and no state: 2 x 4,096 parameters of 218 million a layer."""
+    tiny = LinearAttention(
+        heads=1,
+        key_heads=1,
+        key_dim=0,
+        value_dim=1,
+        conv_width=1,
+        gates=0,
+        output_gate=False,
+    )
+    one, pair = WHOLE, both(Attention(**HEADS), tiny)
+    assert pair.si("parameters") - one.si("parameters") == 8 * 2 * 4_096
+    assert pair.state_bytes_per_sequence("bf16").magnitude == 0
+    plans = [{"batch_size": 256, "efficiency": 0.4}, {"batch_size": 256, "recompute": "full"}]
+    for plan in plans:
+        first, second = (
+            numbers(DistributedSolver.solve(model=a, fleet=FLEET, **plan)) for a in (one, pair)
+        )
+        for name in ("step_latency_total", "model_flops", "memory", "activation_memory"):
+            assert first[name] <= second[name] <= first[name] * 1.03, name
+    for share in (None, 0.5):
+        given = {"hardware": Hardware.H200, "batch_size": 8, "efficiency": share}
+        first, second = (numbers(ServingSolver.solve(model=a, **given)) for a in (one, pair))
+        for name in ("itl", "ttft", "kv_cache_size", "total_memory_required"):
+            assert first[name] <= second[name] <= first[name] * 1.05, name
+
+
+def test_a_short_convolution_by_hand():
+    """LFM2: three projections as wide as the token, one back, and 3 taps of each channel."""
+    conv = LinearAttention(heads=4_096, key_heads=1, key_dim=0, value_dim=1, conv_width=3)
+    a = model(Layers(count=8, attention=conv, feed_forward=MLP))
+    assert conv.parameters(4_096) == 4 * 4_096**2 + 3 * 4_096
+    assert token_flops(a, 4_096, 2).score == 0
+    assert a.state_bytes_per_sequence("bf16").magnitude == 8 * 2 * 4_096 * 2
+    assert a.kv_cache_bytes("bf16", 10**6).magnitude == 0
+
+
+def test_an_output_gate_of_full_rank():
+    """Made of a vector as wide as the token, it has one matrix more."""
+    direct = LinearAttention(heads=32, key_heads=32, key_dim=128, value_dim=128)
+    ranked = dataclasses.replace(direct, output_gate_rank=4_096)
+    assert ranked.parameters(4_096) - direct.parameters(4_096) == 4_096**2
+    one, other = (model(Layers(count=8, attention=a, feed_forward=MLP)) for a in (direct, ranked))
+    more = token_flops(other, 64, 2).matrix - token_flops(one, 64, 2).matrix
+    assert more == 8 * 2 * 4_096**2
+    for mine, its in zip(answers(one), answers(other), strict=True):
+        for name in ("step_latency_total", "itl", "ttft", "latency"):
+            assert name not in mine or mine[name] < its[name]
+
+
+def test_layers_without_an_indexer_of_their_own():
+    """They attend to as many keys, keep no key of an indexer, and take less time."""
+    shared = TopKeys(tokens=2_048, heads=0, head_dim=0)
+    own = TopKeys(tokens=2_048, heads=32, head_dim=128)
+    whole = model(Layers(count=8, attention=latent(query_rank=1_024), feed_forward=MLP))
+    one, other = (
+        model(Layers(count=8, attention=latent(query_rank=1_024, reach=reach), feed_forward=MLP))
+        for reach in (shared, own)
+    )
+    assert one.si("parameters") == whole.si("parameters") < other.si("parameters")
+    assert one.kv_bytes_per_token("bf16") == whole.kv_bytes_per_token("bf16")
+    for mine, its, full in zip(*map(answers, (one, other, whole)), strict=True):
+        for name in ("step_latency_total", "itl", "ttft", "latency"):
+            assert name not in mine or mine[name] < its[name]
+            assert name not in mine or mine[name] <= full[name] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("shared", [0, 4_096])
@@ -478,7 +583,7 @@ def test_what_models_count_is_what_records_count(name):
     assert 2 * sum_of(
         [
             group.count
-            * (attention_parameters(a, group.attention) + visited_parameters(a, group.feed_forward))
+            * (own_attention_parameters(a, group) + visited_parameters(a, group.feed_forward))
             for group in a.groups
         ]
     ) == pytest.approx(token_flops(a, 4_096, 2).matrix)
@@ -491,13 +596,14 @@ def test_what_models_count_is_what_records_count(name):
         cached = a.kv_cache_bytes("bf16", context) + a.state_bytes_per_sequence("bf16")
         assert kv_cache(a, 1, context, 2, 2) == pytest.approx(cached.to("byte").magnitude)
     for group in a.groups:
-        # The kernels of a convolution are not matrices.
-        linear = isinstance(group.attention, LinearAttention)
-        conv = group.attention.conv_width * group.attention.conv_channels if linear else 0
-        matrices = attention_matrices(a, group.attention)
-        assert sum(m.count * m.rows * m.columns for m in matrices) + conv == pytest.approx(
-            attention_parameters(a, group.attention)
-        )
+        for attention in group.attentions:
+            # The kernels of a convolution are not matrices.
+            linear = isinstance(attention, LinearAttention)
+            conv = attention.conv_width * attention.conv_channels if linear else 0
+            matrices = attention_matrices(a, attention)
+            assert sum(m.count * m.rows * m.columns for m in matrices) + conv == pytest.approx(
+                attention_parameters(a, attention)
+            )
         matrices = common_matrices(a, group.feed_forward)
         matrices += [
             dataclasses.replace(m, count=m.count * group.feed_forward.per_token)

@@ -104,15 +104,25 @@ class TopKeys(Record):
     tokens : int
         Keys that a token attends to.
     heads, head_dim : int
-        Heads of the indexer, and their width.
+        Heads of the indexer, and their width; both 0 in layers without one, which attend to the
+        keys that an earlier layer chose (GLM-5.2).
     """
 
     tokens: int = number(whole=True)
-    heads: int = number(whole=True)
-    head_dim: int = number(whole=True)
+    heads: int = number(whole=True, zero=True)
+    head_dim: int = number(whole=True, zero=True)
 
     cached_whole: ClassVar[bool] = True
     """Whether a server keeps keys and values of the whole context."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.heads == 0) != (self.head_dim == 0):
+            raise ConfigError(
+                f"TopKeys.heads = {self.heads} and head_dim = {self.head_dim}: give both, or 0 for "
+                "both in layers without an indexer of their own",
+                argument="heads" if self.heads == 0 else "head_dim",
+            )
 
     def attended(self, context: Value) -> Value:
         """Return the tokens that the newest of a context attends to."""
@@ -346,7 +356,8 @@ class LinearAttention(Record):
     key_heads : int
         Heads of keys and queries, which several heads share.
     key_dim, value_dim : int
-        Widths of a key and of a value.
+        Widths of a key and of a value. Without keys (0) there are no states, and the convolution
+        is all that mixes tokens (LFM2).
     conv_width : int
         Tokens that the short convolution over queries, keys and values sees; 1 without one.
     gates : int
@@ -355,6 +366,9 @@ class LinearAttention(Record):
         Rank of the matrices that make these; `None` makes them of the token directly.
     output_gate : bool
         Whether a gate as wide as all values scales the output.
+    output_gate_rank : int or None
+        Rank of the matrices that make this gate (Kimi Linear); `None` makes it of the token
+        directly.
     delta_rule : bool
         Whether a token replaces what the state holds for its key, which takes another reading
         of the state (DeltaNet), rather than adds to it.
@@ -364,12 +378,13 @@ class LinearAttention(Record):
 
     heads: int = number(whole=True)
     key_heads: int = number(whole=True)
-    key_dim: int = number(whole=True)
+    key_dim: int = number(whole=True, zero=True)
     value_dim: int = number(whole=True)
     conv_width: int = number(whole=True, default=4)
     gates: int = number(whole=True, zero=True, default=1)
     gate_rank: int | None = number(whole=True, default=None)
     output_gate: bool = True
+    output_gate_rank: int | None = number(whole=True, default=None)
     delta_rule: bool = False
     chunk: int = number(whole=True, default=64)
 
@@ -381,6 +396,12 @@ class LinearAttention(Record):
                 f"key_heads = {self.key_heads} must divide heads = {self.heads}",
                 argument="key_heads",
             )
+        if self.output_gate_rank is not None and not self.output_gate:
+            raise ConfigError(
+                f"output_gate_rank = {self.output_gate_rank}, but output_gate is false: leave one "
+                "of the two out",
+                argument="output_gate_rank",
+            )
 
     @derived
     def gate_vector(self) -> int:
@@ -391,6 +412,11 @@ class LinearAttention(Record):
     def output_gates(self) -> int:
         """1 if a gate scales the output, else 0."""
         return int(self.output_gate)
+
+    @derived
+    def output_gate_vector(self) -> int:
+        """Width of the vector that this gate is made of; 0 if it is made of the token."""
+        return self.output_gate_rank or 0
 
     @derived
     def state_reads(self) -> int:
@@ -416,7 +442,9 @@ class LinearAttention(Record):
     def in_width(self) -> Value:
         """Columns of the product over the token: queries, keys, values, and the gates."""
         gates = where(self.gate_vector > 0, self.gate_vector, self.gate_width)
-        return self.conv_channels + self.output_gates * self.width + gates
+        ranked = self.output_gate_vector
+        output_gate = where(ranked > 0, ranked, self.output_gates * self.width)
+        return self.conv_channels + output_gate + gates
 
     @property
     def state_elements(self) -> Value:
@@ -433,6 +461,7 @@ class LinearAttention(Record):
         return (
             hidden_dim * (self.in_width + self.width)
             + self.gate_vector * self.gate_width
+            + self.output_gate_vector * self.width
             + where(self.conv_width > 1, self.conv_width, 0) * self.conv_channels
         )
 

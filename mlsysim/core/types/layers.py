@@ -185,6 +185,10 @@ class Layers(Record):
         Their attention; `None` if they have only a feed-forward block.
     feed_forward : FeedForward, Experts or None
         Their feed-forward block; `None` if they have only attention.
+    parallel_attention : Attention, LatentAttention, LinearAttention or None
+        A second attention that reads the same tokens as the first, and whose output is added to
+        the other's (Falcon-H1). Both share a norm, and tensor-parallel ranks sum their outputs
+        once.
     at : range, tuple of int or None
         Their positions among all layers, from 0: ``range(3, 48, 4)`` is every fourth of 48 layers.
         Layers without `at` take the positions that are left, in the order of the stack.
@@ -214,10 +218,11 @@ class Layers(Record):
     count: int = number(whole=True, default=None)
     attention: AttentionKind | None = None
     feed_forward: FeedForwardKind | None = None
+    parallel_attention: AttentionKind | None = None
     at: tuple[int, ...] | range | None = None
-    # The first group in the stack with the same attention, and with the same feed-forward block,
-    # which are then one object in all forms; and how a single expert is a block (`as_block`). A
-    # tuple, so that stacked forms have it in common.
+    # The first group in the stack with the same attention, with the same feed-forward block, and
+    # with the same parallel attention, which are then one object in all forms; and how a single
+    # expert is a block (`as_block`). A tuple, so that stacked forms have it in common.
     _same: tuple[int, ...] = dataclasses.field(default=(), init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -237,7 +242,11 @@ class Layers(Record):
                 "out, or correct one of them",
                 argument="count",
             )
-        for name, kinds in (("attention", AttentionKind), ("feed_forward", FeedForwardKind)):
+        for name, kinds in (
+            ("attention", AttentionKind),
+            ("feed_forward", FeedForwardKind),
+            ("parallel_attention", AttentionKind),
+        ):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kinds):
                 known = ", ".join(kind.__name__ for kind in kinds.__args__)
@@ -250,17 +259,24 @@ class Layers(Record):
                 "Layers have neither attention nor a feed_forward block: give at least one",
                 argument="attention",
             )
-        latent = self.attention
-        if isinstance(latent, LatentAttention) and None in (latent.heads, latent.value_dim):
+        if self.attention is None and self.parallel_attention is not None:
             raise ConfigError(
-                "LatentAttention in Layers needs its own heads and value_dim: give both",
-                argument="heads" if latent.heads is None else "value_dim",
+                "Layers with a parallel_attention need an attention that it is parallel to: give "
+                "both, or only attention",
+                argument="parallel_attention",
             )
+        for latent in (self.attention, self.parallel_attention):
+            if isinstance(latent, LatentAttention) and None in (latent.heads, latent.value_dim):
+                raise ConfigError(
+                    "LatentAttention in Layers needs its own heads and value_dim: give both",
+                    argument="heads" if latent.heads is None else "value_dim",
+                )
 
     @property
     def summary(self) -> str:
         """One line that says what these layers are."""
-        parts = [_described(part) for part in (self.attention, self.feed_forward)]
+        blocks = (self.attention, self.parallel_attention, self.feed_forward)
+        parts = [_described(part) for part in blocks]
         where_at = "" if self.at is None else f", the first at {min(self.at)}"
         return f"{self.count} layers{where_at}: {' + '.join(part for part in parts if part)}"
 
@@ -303,6 +319,13 @@ class LayerGroup:
     feed_forward: FeedForwardKind | None
     at: tuple[int, ...] | None = None
     """Their positions, where they are not one after the other."""
+    parallel_attention: AttentionKind | None = None
+
+    @property
+    def attentions(self) -> tuple[AttentionKind, ...]:
+        """The attention of a layer: one kind, two in parallel, or none."""
+        both = (self.attention, self.parallel_attention)
+        return tuple(a for a in both if a is not None)
 
     def layers_before(self, layer: Value) -> Value:
         """Return the number of these layers among the first layers of the model."""
@@ -312,7 +335,7 @@ class LayerGroup:
 
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of the matrices of one layer."""
-        parts = (self.attention, self.feed_forward)
+        parts = (*self.attentions, self.feed_forward)
         return sum(part.parameters(hidden_dim) for part in parts if part is not None)
 
     @property
@@ -327,7 +350,7 @@ def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
     first: Value = 0
     blocks: dict[int, FeedForwardKind | None] = {}
     for layers in stack:
-        attention, feed_forward, single = layers._same
+        attention, feed_forward, parallel, single = layers._same
         if feed_forward not in blocks:
             block = stack[feed_forward].feed_forward
             if isinstance(block, Experts) and single:
@@ -340,6 +363,7 @@ def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
                 stack[attention].attention,
                 blocks[feed_forward],
                 None if layers.at is None else tuple(layers.at),
+                stack[parallel].parallel_attention,
             )
         )
         first = first + layers.count
@@ -359,10 +383,15 @@ def placed(stack: tuple[Layers, ...], name: str) -> tuple[Layers, ...]:
         positions = _filled(stack, name)
     attentions = [layers.attention for layers in stack]
     blocks = [layers.feed_forward for layers in stack]
+    parallel = [layers.parallel_attention for layers in stack]
     made = []
     for layers, at in zip(stack, positions, strict=True):
         own = dataclasses.replace(layers, at=at)
-        first = (attentions.index(layers.attention), blocks.index(layers.feed_forward))
+        first = (
+            attentions.index(layers.attention),
+            blocks.index(layers.feed_forward),
+            parallel.index(layers.parallel_attention),
+        )
         object.__setattr__(own, "_same", (*first, single_expert(layers.feed_forward)))
         made.append(own)
     return tuple(made)

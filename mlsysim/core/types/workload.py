@@ -341,6 +341,7 @@ class TransformerModel(Workload):
         return all(
             isinstance(group.attention, Attention | LatentAttention)
             and group.attention.reach is None
+            and group.parallel_attention is None
             and group.feed_forward is not None
             for group in self.groups
         )
@@ -404,7 +405,11 @@ class TransformerModel(Workload):
             Bytes of one sequence.
         """
         each = find_precision(precision).si("bytes_per_element")
-        kept = sum(group.count * cached_elements(group.attention, context) for group in self.groups)
+        kept = sum(
+            group.count * cached_elements(attention, context)
+            for group in self.groups
+            for attention in group.attentions
+        )
         return cast(Quantity, fixed(Q_(float(kept * each), "byte")))
 
     def state_bytes_per_sequence(self, precision: str) -> Quantity:
@@ -429,7 +434,8 @@ class TransformerModel(Workload):
         kept = sum(
             group.count * (state * linear.state_elements + each * linear.conv_elements)
             for group in self.groups
-            if isinstance(linear := group.attention, LinearAttention)
+            for linear in group.attentions
+            if isinstance(linear, LinearAttention)
         )
         return cast(Quantity, fixed(Q_(float(kept), "byte")))
 
@@ -463,7 +469,7 @@ class TransformerModel(Workload):
     @derived
     def split_heads(self) -> int:
         """The most tensor-parallel ranks that can have equally many heads in every layer."""
-        return math.gcd(*(group.attention.heads for group in self.groups if group.attention))
+        return math.gcd(*(a.heads for group in self.groups for a in group.attentions))
 
     @derived
     def experts(self) -> int:

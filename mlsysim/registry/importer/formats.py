@@ -41,6 +41,18 @@ _ALGORITHMS = {
     **dict.fromkeys(("INT8", "INT8_SQ", "W8A16", "W8A16_GPTQ", "W8A8_SQ_PER_CHANNEL"), "int8"),
     **dict.fromkeys(("INT4_AWQ", "W4A16", "W4A16_AWQ", "W4A16_GPTQ", "W4A8_AWQ"), "int4"),
 }
+_FOUR_BITS = (
+    "4 bits of bitsandbytes have a scale in fp32 for 64 weights, as many bytes as fp4 here, or one "
+    "in 8 bits if these are quantized too, within 1% of int4"
+)
+_QUARK = {
+    "fp8_e4m3": "fp8",
+    "int8": "int8",
+    "uint8": "int8",
+    "int4": "int4",
+    "uint4": "int4",
+    "fp4": "mxfp4",
+}
 _WAY_OUT = "remove quantization_config, and pass the precision to the solver"
 
 
@@ -73,7 +85,8 @@ def read_formats(
     """
     key = "quantization_config"
     found = inner.get(key) if config.get(key) is None else config[key]
-    source = Source(title=title, locator=key)
+    four = isinstance(found, Mapping) and found.get("load_in_4bit") is True
+    source = Source(title=title, locator=key, note=_FOUR_BITS if four else "")
     state = _state(inner)
     if found is not None and not isinstance(found, Mapping):
         raise ConfigError(
@@ -101,10 +114,13 @@ def read_formats(
 def _modules(part: Part, reader: Reader) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the parts of a layer, with the names of their products."""
     blocks = {**_BLOCKS, **reader.modules}
-    if isinstance(part.attention, LinearAttention):
-        yield "attention", _LINEAR if part.attention.delta_rule else _MIXER
-    elif part.attention is not None:
-        yield "attention", _LATENT if isinstance(part.attention, LatentAttention) else _ATTENTION
+    for attention in (part.attention, part.parallel_attention):
+        if isinstance(attention, LinearAttention):
+            usual = _LINEAR if attention.delta_rule else _MIXER
+            mixer = blocks.get("mixer")
+            yield "attention", (f"{mixer}.in_proj", f"{mixer}.out_proj") if mixer else usual
+        elif attention is not None:
+            yield "attention", _LATENT if isinstance(attention, LatentAttention) else _ATTENTION
     found = {"feed_forward": "dense"}
     if isinstance(part.feed_forward, Experts):
         found = {"experts": "experts"}
@@ -139,7 +155,13 @@ def _format(found: Mapping[str, Any], groups: list[_Group], module: str, title: 
     if method == "bitsandbytes":
         if found.get("load_in_8bit") is True:
             return "int8"
-        return _known(None, "bitsandbytes in 4 bits", title)
+        kind = str(found.get("bnb_4bit_quant_type", "fp4")).lower()
+        nested = found.get("bnb_4bit_use_double_quant") is True
+        name = ("int4" if nested else "fp4") if kind in ("nf4", "fp4") else None
+        four = found.get("load_in_4bit") is True
+        return _known(name if four else None, f"bitsandbytes in 4 bits of type {kind}", title)
+    if method == "quark":
+        return _quark(groups, module, title)
     if method in ("compressed-tensors", "modelopt"):
         return _grouped(groups, module, title)
     raise ConfigError(
@@ -166,7 +188,14 @@ def _known(name: str | None, what: str, title: str) -> str:
 def _groups(found: Mapping[str, Any], title: str) -> list[_Group]:
     """Return the groups that state formats, each with its modules; `None` for all of them."""
     groups = found.get("config_groups")
-    made = []
+    made: list[_Group] = []
+    if str(found.get("quant_method", "")).lower() == "quark":
+        listed = found.get("layer_quant_config")
+        for pattern, group in listed.items() if isinstance(listed, Mapping) else ():
+            own = group if isinstance(group, Mapping) else {}
+            made.append((own, _Modules([pattern], title)))
+        everywhere = found.get("global_quant_config")
+        return [*made, (everywhere if isinstance(everywhere, Mapping) else {}, None)]
     for group in groups.values() if isinstance(groups, Mapping) else ():
         own = group if isinstance(group, Mapping) else {}
         targets = own.get("targets", ["Linear"])
@@ -192,6 +221,19 @@ def _grouped(groups: list[_Group], module: str, title: str) -> str | None:
     return None
 
 
+def _quark(groups: list[_Group], module: str, title: str) -> str | None:
+    """Return the format that AMD's Quark leaves a module in; `None` if its weights stay wide."""
+    group = next(own for own, modules in groups if modules is None or modules.has(module))
+    weights = group.get("weight")
+    if weights is None:
+        return None
+    spec = weights if isinstance(weights, Mapping) else {}
+    kind = str(spec.get("dtype", "")).lower()
+    block = (spec.get("qscheme", "per_group"), spec.get("group_size", 32))
+    name = None if kind == "fp4" and block != ("per_group", 32) else _QUARK.get(kind)
+    return _known(name, f"{kind} of quark", title)
+
+
 def _mixed(found: Mapping[str, Any], groups: list[_Group], module: str, title: str) -> str | None:
     layers = found.get("quantized_layers")
     if not isinstance(layers, Mapping):
@@ -207,7 +249,14 @@ def _mixed(found: Mapping[str, Any], groups: list[_Group], module: str, title: s
     return None
 
 
-_EXCEPTIONS = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+_EXCEPTIONS = (
+    "ignore",
+    "modules_to_not_convert",
+    "exclude_modules",
+    "ignored_layers",
+    "llm_int8_skip_modules",
+    "exclude",
+)
 
 
 class _Modules:

@@ -17,10 +17,13 @@ __all__ = [
     "first_dense",
     "full_at",
     "gemma4_experts",
+    "indexers",
     "interleaved",
     "jamba",
     "jamba_experts",
+    "kimi_linear",
     "late_windows",
+    "lfm2",
     "linear",
     "llama4",
     "minimax",
@@ -104,6 +107,48 @@ def full_at(indices: str) -> Callable[[Keys, int], list[str]]:
         return ["full" if layer in spots else "linear" for layer in range(layers)]
 
     return kinds
+
+
+def lfm2(keys: Keys, layers: int) -> list[str]:
+    """LFM2: attention in the layers that are listed, or in all; convolutions elsewhere."""
+    spots = keys.list_of("full_attn_idxs", int)
+    return ["full" if spots is None or layer in spots else "linear" for layer in range(layers)]
+
+
+def kimi_linear(keys: Keys, layers: int) -> list[str]:
+    """Kimi Linear: two lists of layers, which count from 1."""
+    full, linear = (keys.list_of(field, int) for field in ("full_attn_layers", "kda_layers"))
+    if full is None or linear is None:
+        return ["full" if layer and layer % 4 == 0 else "linear" for layer in range(layers)]
+    if sorted(full + linear) != list(range(1, layers + 1)):
+        raise ConfigError(
+            f"{keys.title}: full_attn_layers and kda_layers of linear_attn_config must have each "
+            f"of the layers from 1 to {layers} once",
+            argument="linear_attn_config",
+        )
+    return ["full" if layer + 1 in full else "linear" for layer in range(layers)]
+
+
+def indexers(keys: Keys, layers: int) -> list[bool]:
+    """GLM-5.2: layers with an indexer of their own, listed or at regular distances."""
+    listed, field = keys.value("indexer_types"), "indexer_types"
+    if listed is None:
+        listed, field = keys.value("index_topk_pattern"), "index_topk_pattern"
+    if listed is None:
+        step = keys.count("index_topk_freq") or 1
+        offset = keys.number("index_skip_topk_offset", zero=True)
+        first = (2 if offset is None else offset) - 1
+        return [max(layer - first, 0) % step == 0 for layer in range(layers)]
+    names = {"full": True, "shared": False, "F": True, "S": False}
+    kinds = list(listed) if isinstance(listed, str | list) else []
+    known = len(kinds) == layers and all(isinstance(k, str) and k in names for k in kinds)
+    if not known or not names[kinds[0]]:
+        raise ConfigError(
+            f"{keys.title}: {field} = {shown(listed)} must have full or shared for each of "
+            f"{layers} layers, and full for the first",
+            argument=field,
+        )
+    return [names[kind] for kind in kinds]
 
 
 def jamba(keys: Keys, layers: int) -> list[str]:

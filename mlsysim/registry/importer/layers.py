@@ -32,6 +32,7 @@ class Part:
     attention: Attention | LatentAttention | LinearAttention | None
     feed_forward: FeedForward | Experts | None
     other: int
+    parallel_attention: LinearAttention | None = None
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,16 @@ class Reader:
         Whether each layer has experts; `None` for a dense model.
     attention : str
         ``"heads"`` or ``"latent"``.
+    latent_if : str or bool
+        Whether attention is latent where `attention` says so.
+    indexers : callable or None
+        Whether each layer has an indexer of its own, or attends to the keys that an earlier one
+        chose; `None` if all have one.
     linear : str
-        Kind of linear layers: ``"delta"``, ``"mamba"``, ``"mamba2"`` or ``"lightning"``.
+        Kind of linear layers: ``"delta"``, ``"kda"``, ``"mamba"``, ``"mamba2"``, ``"lightning"`` or
+        ``"conv"``.
+    parallel : bool
+        Whether each layer has linear attention next to its attention.
     single : bool
         Whether each layer is one block only.
     gaps : bool
@@ -89,8 +98,8 @@ class Reader:
     outside, in_layer : callable
         Further parameters outside of the layers, and in each of them.
     modules : Mapping
-        Names of the blocks ``"dense"``, ``"experts"`` and ``"shared"`` in the files of weights,
-        where they are not the usual ones.
+        Names of the blocks ``"dense"``, ``"experts"``, ``"shared"`` and ``"mixer"`` (linear
+        attention) in the files of weights, where they are not the usual ones.
     """
 
     file: str = ""
@@ -109,7 +118,10 @@ class Reader:
     kinds: Callable[[Keys, int], list[str]] | None = None
     mixture: Callable[[Keys, int], list[bool]] | None = None
     attention: str = "heads"
+    latent_if: Switch = True
+    indexers: Callable[[Keys, int], list[bool]] | None = None
     linear: str = ""
+    parallel: bool = False
     single: bool = False
     gaps: bool = False
     output_gate: Switch = False
@@ -137,6 +149,7 @@ _KINDS = {
     "linear_attention": "linear",
     "indexed_attention": "indexed",
     "mamba": "linear",
+    "conv": "linear",
     "mlp": "mlp",
     "moe": "moe",
 }
@@ -164,6 +177,9 @@ def parts(keys: Keys, reader: Reader) -> list[Part]:
     kinds = _listed(keys, layers) or (reader.kinds or _everywhere)(keys, layers)
     if reader.global_heads:
         kinds[-1] = "full"  # as the library sees to, whatever the list says
+    if reader.indexers is not None:
+        indexers = reader.indexers(keys, layers)
+        kinds = [kind if own else "shared" for kind, own in zip(kinds, indexers, strict=True)]
     mixed = _mixed(keys, reader, layers)
     made: dict[Any, Part] = {}
     found = []
@@ -258,9 +274,13 @@ def _part(keys: Keys, reader: Reader, kind: str, has_experts: bool) -> Part:
         if lacking == 2:
             return Part(None, None, 0)
     other = norms * reader.norm * hidden + reader.in_layer
+    parallel = None
     if kind not in ("mlp", "moe"):
         attention, more = _attention(keys, reader, kind, hidden)
         other += more
+        if reader.parallel:
+            parallel, more = _LINEAR[reader.linear](keys, hidden)
+            other += more
     if reader.gaps and keys.number("ffn_dim", zero=True) == 0:
         pass
     elif not reader.single or kind in ("mlp", "moe"):
@@ -269,7 +289,7 @@ def _part(keys: Keys, reader: Reader, kind: str, has_experts: bool) -> Part:
         else:
             feed_forward, more = _dense(keys, reader, hidden)
         other += more
-    return Part(attention, feed_forward, other)
+    return Part(attention, feed_forward, other, parallel)
 
 
 def _attention(
@@ -283,8 +303,8 @@ def _attention(
                 argument="layer_types",
             )
         return _LINEAR[reader.linear](keys, hidden)
-    if reader.attention == "latent":
-        return _latent(keys, hidden)
+    if reader.attention == "latent" and keys.flag(reader.latent_if):
+        return _latent(keys, hidden, own_indexer=kind != "shared")
     return _heads(keys, reader, kind, hidden)
 
 
@@ -334,7 +354,7 @@ def _heads(keys: Keys, reader: Reader, kind: str, hidden: int) -> tuple[Attentio
     return made, other
 
 
-def _latent(keys: Keys, hidden: int) -> tuple[LatentAttention, int]:
+def _latent(keys: Keys, hidden: int, *, own_indexer: bool) -> tuple[LatentAttention, int]:
     query_rank = keys.number("query_rank", zero=True) or None
     kv_rank, rope_dim = keys.needed("kv_rank"), keys.needed("rope_dim")
     reach = None
@@ -342,8 +362,8 @@ def _latent(keys: Keys, hidden: int) -> tuple[LatentAttention, int]:
     if keys.number("index_topk") is not None:
         reach = TopKeys(
             tokens=keys.needed("index_topk"),
-            heads=keys.needed("index_n_heads"),
-            head_dim=keys.needed("index_head_dim"),
+            heads=keys.needed("index_n_heads") if own_indexer else 0,
+            head_dim=keys.needed("index_head_dim") if own_indexer else 0,
         )
         other += 2 * reach.head_dim  # its keys have a norm with a bias
     made = LatentAttention(
@@ -374,6 +394,37 @@ def _delta(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     return made, 2 * made.heads + made.value_dim
 
 
+def _kda(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
+    """Kimi delta attention: each channel of a key has a decay of its own."""
+    heads, width = keys.needed("linear_num_heads"), keys.needed("linear_head_dim")
+    made = LinearAttention(
+        heads=heads,
+        key_heads=heads,
+        key_dim=width,
+        value_dim=width,
+        conv_width=keys.needed("conv_width"),
+        gates=width + 1,
+        gate_rank=width,
+        output_gate_rank=width,
+        delta_rule=True,
+    )
+    # The record makes the update of the short vector too; here it is made of the token.
+    other = (hidden - width) * heads
+    return made, other + heads * width + heads + width  # steps, decay of each head, and the norm
+
+
+def _short_convolution(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
+    """LFM2: a convolution between two gates, in which every channel is a head without a state."""
+    made = LinearAttention(
+        heads=hidden,
+        key_heads=1,
+        key_dim=0,
+        value_dim=1,
+        conv_width=keys.needed("conv_width"),
+    )
+    return made, 5 * hidden if keys.flag("conv_bias") else 0
+
+
 def _lightning(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     """Lightning attention (MiniMax-Text-01): a fixed decay for each head, and no convolution."""
     heads, _, head_dim = head_shape(keys, hidden)
@@ -391,7 +442,18 @@ def _lightning(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
 
 def _mamba2(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     heads = keys.needed("mamba_heads")
-    inner = heads * keys.needed("mamba_head_dim")
+    stated = keys.number("inner_dim")
+    if keys.value("mamba_head_dim") == "auto":
+        inner = keys.needed("expand") * hidden if stated is None else stated
+    else:
+        inner = heads * keys.needed("mamba_head_dim")
+    if inner % heads or inner != (inner if stated is None else stated):
+        key = keys.sources["mamba_heads"].locator
+        raise ConfigError(
+            f"{keys.title}: {key} = {heads} does not fit the mixer's width of {stated or inner}: "
+            "heads times their width must be that number",
+            argument=key,
+        )
     made = LinearAttention(
         heads=heads,
         key_heads=keys.needed("mamba_groups"),
@@ -400,11 +462,16 @@ def _mamba2(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
         conv_width=keys.needed("conv_width"),
         chunk=keys.number("mamba_chunk") or 256,
     )
-    other = 3 * heads + inner  # decay, skip and step of each head, and the norm
+    other = 3 * heads  # decay, skip and step of each head
+    if keys.value("mamba_rms_norm") is None or keys.flag("mamba_rms_norm"):
+        other += inner
     if keys.flag("mamba_conv_bias"):
         other += inner + 2 * made.key_heads * made.key_dim
     if keys.flag("mamba_proj_bias"):
-        other += 2 * inner + 2 * made.key_heads * made.key_dim + heads + hidden
+        other += 2 * inner + 2 * made.key_heads * made.key_dim + heads
+    apart = keys.value("mamba_out_bias") is not None
+    if keys.flag("mamba_out_bias" if apart else "mamba_proj_bias"):
+        other += hidden
     return made, other
 
 
@@ -434,7 +501,9 @@ def _mamba(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
 
 
 _LINEAR: Mapping[str, Callable[[Keys, int], tuple[LinearAttention, int]]] = {
+    "conv": _short_convolution,
     "delta": _delta,
+    "kda": _kda,
     "lightning": _lightning,
     "mamba": _mamba,
     "mamba2": _mamba2,

@@ -303,8 +303,8 @@ def _outside(keys: Keys, reader: Reader, hidden: int, vocab: int) -> int:
 
 
 def _matrices(part: Part, hidden: int) -> int:
-    blocks = [block for block in (part.attention, part.feed_forward) if block is not None]
-    return int(sum(block.parameters(hidden) for block in blocks))
+    blocks = (part.attention, part.parallel_attention, part.feed_forward)
+    return int(sum(block.parameters(hidden) for block in blocks if block is not None))
 
 
 def _dropout(config: Mapping[str, Any]) -> bool | None:
@@ -315,7 +315,7 @@ def _dropout(config: Mapping[str, Any]) -> bool | None:
 def _short(found: list[Part]) -> dict[str, Any] | None:
     """Return the short form of layers that are all alike, but for experts in the last ones."""
     attention, last = found[0].attention, found[-1].feed_forward
-    alike = all(part.attention == attention for part in found)
+    alike = all(part.attention == attention and part.parallel_attention is None for part in found)
     if not alike or not isinstance(attention, Attention | LatentAttention) or attention.reach:
         return None
     dense = [part.feed_forward for part in found if isinstance(part.feed_forward, FeedForward)]
@@ -359,7 +359,8 @@ def _stack(found: list[Part]) -> tuple[Layers, ...]:
     """Return equal layers as groups, with their positions unless they follow each other."""
     groups: dict[Any, list[int]] = {}
     for spot, part in enumerate(found):
-        groups.setdefault((part.attention, part.feed_forward), []).append(spot)
+        blocks = (part.attention, part.feed_forward, part.parallel_attention)
+        groups.setdefault(blocks, []).append(spot)
     at = list(groups.values())
     in_order = [spot for spots in at for spot in spots] == list(range(len(found)))
     return tuple(
@@ -367,9 +368,10 @@ def _stack(found: list[Part]) -> tuple[Layers, ...]:
             count=len(spots),
             attention=attention,
             feed_forward=feed_forward,
+            parallel_attention=parallel,
             at=None if in_order else tuple(spots),
         )
-        for (attention, feed_forward), spots in groups.items()
+        for (attention, feed_forward, parallel), spots in groups.items()
     )
 
 
@@ -396,7 +398,7 @@ def _inner_sources(keys: Keys, stack: tuple[Layers, ...]) -> dict[str, Source]:
     """Return the sources of the numbers in each group of a stack."""
     found = {}
     for spot, layers in enumerate(stack):
-        for block in ("attention", "feed_forward"):
+        for block in ("attention", "feed_forward", "parallel_attention"):
             for path, field in _BLOCK_FIELDS.get(type(getattr(layers, block)), {}).items():
                 if field in keys.sources:
                     found[f"stack[{spot}].{block}.{path}"] = keys.sources[field]

@@ -149,6 +149,23 @@ _BERT = Reader(
     outside=kinds.bert,
 )
 
+# Layers that reuse the keys which an earlier layer chose; only some kinds leave out their indexers.
+_ALL_INDEXERS: Mapping[str, tuple[object, ...]] = {
+    "index_topk_freq": (1,),
+    "index_topk_pattern": (),
+}
+_LFM2 = Reader(
+    file="lfm2/configuration_lfm2.py",
+    names={
+        "tied": ("tie_embedding", "tie_word_embeddings"),
+        "ffn_dim": ("block_ff_dim, adjusted", "block_ff_dim", "intermediate_size"),
+        "conv_width": ("conv_L_cache",),
+    },
+    kinds=kinds.lfm2,
+    linear="conv",
+    qk_norm="head",
+    modules={"dense": "feed_forward", "experts": "feed_forward.experts.0", "mixer": "conv"},
+)
 _GLM4_MOE_LITE = like(
     _DEEPSEEK_V3,
     file="glm4_moe_lite/configuration_glm4_moe_lite.py",
@@ -329,12 +346,16 @@ READERS: Mapping[str, Reader] = {
     "deepseek_v2": like(
         _DEEPSEEK_V3,
         file="deepseek_v2/configuration_deepseek_v2.py",
+        defaults={"use_mla": True},
+        latent_if="use_mla",
+        bias="attention_bias",
     ),
     "deepseek_v3": _DEEPSEEK_V3,
     "kimi_k2": _DEEPSEEK_V3,
     "deepseek_v32": like(
         _DEEPSEEK_V3,
         file="deepseek_v32/configuration_deepseek_v32.py",
+        needs=_ALL_INDEXERS,
     ),
     "glm": Reader(
         file="glm/configuration_glm.py",
@@ -350,8 +371,7 @@ READERS: Mapping[str, Reader] = {
     "glm_moe_dsa": like(
         _DEEPSEEK_V3,
         file="glm_moe_dsa/configuration_glm_moe_dsa.py",
-        # Layers that reuse the keys which an earlier layer chose have no indexer of their own.
-        needs={"index_topk_freq": (1,), "index_topk_pattern": ()},
+        indexers=kinds.indexers,
     ),
     "glm4_moe_lite": _GLM4_MOE_LITE,
     "minicpm3": like(_DEEPSEEK_V3, file="minicpm3/configuration_minicpm3.py", mixture=None),
@@ -492,6 +512,36 @@ READERS: Mapping[str, Reader] = {
         mlp_bias=False,
         mixture=kinds.everywhere,
     ),
+    "falcon_h1": Reader(
+        file="falcon_h1/configuration_falcon_h1.py",
+        names={"inner_dim": ("mamba_d_ssm",), "mamba_out_bias": ("projectors_bias",)},
+        bias="attention_bias",
+        mlp_bias="mlp_bias",
+        linear="mamba2",
+        parallel=True,
+        modules={"dense": "feed_forward", "mixer": "mamba"},
+    ),
+    "kimi_linear": like(
+        _DEEPSEEK_V3,
+        file="kimi_linear/configuration_kimi_linear.py",
+        defaults={"first_k_dense_replace": 1},
+        names={
+            "conv_width": ("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim"),
+            "linear_num_heads": ("linear_attn_config.num_heads", "linear_num_heads"),
+            "linear_head_dim": ("linear_attn_config.head_dim", "linear_head_dim"),
+            "full_attn_layers": ("linear_attn_config.full_attn_layers",),
+            "kda_layers": ("linear_attn_config.kda_layers",),
+        },
+        kinds=kinds.kimi_linear,
+        linear="kda",
+        modules={
+            "experts": "block_sparse_moe.experts.0",
+            "shared": "block_sparse_moe.shared_experts",
+            "mixer": "self_attn",
+        },
+    ),
+    "lfm2": _LFM2,
+    "lfm2_moe": like(_LFM2, file="lfm2_moe/configuration_lfm2_moe.py", mixture=kinds.first_dense),
     "dbrx": Reader(
         file="dbrx/configuration_dbrx.py",
         names={
@@ -582,6 +632,7 @@ for _alias, _kind in {
     "gemma3": _GEMMA3,
     "gemma4": _GEMMA4,
     "llama4": READERS["llama4_text"],
+    "deepseek_vl_v2": READERS["deepseek_v2"],
 }.items():
     READERS[_alias] = _kind  # type: ignore[index]
 

@@ -29,10 +29,8 @@ REFUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(("mimo_v2_flash", "mimo_v2"), "its keys and values differ in width"),
     **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7"), "its recurrence is not modeled"),
-    **dict.fromkeys(("kimi_linear", "kimi_k3"), "its linear attention is not modeled"),
+    **dict.fromkeys(("kimi_k3",), "its linear attention is not modeled"),
     **dict.fromkeys(("longcat_flash",), "its layers have two attention blocks each"),
-    **dict.fromkeys(("falcon_h1",), "its layers have attention and a state side by side"),
-    **dict.fromkeys(("lfm2", "lfm2_moe"), "its convolutions are not modeled"),
     **dict.fromkeys(
         ("minimax_m3", "minimax_m3_vl", "step3p7", "qwen", "phi-msft", "phi3_v"),
         "its keys mean what only its own code tells",

@@ -110,6 +110,20 @@ def _gpt_neo(config: Mapping[str, Any], title: str) -> dict[str, Any]:
     return {**config, "layer_types": kinds}
 
 
+def _lfm2(config: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """LFM2: the width of a block is two thirds of the one stated, rounded up."""
+    if config.get("block_auto_adjust_ff_dim", True) is not True:
+        return dict(config)
+    key = "block_ff_dim" if config.get("block_ff_dim") is not None else "intermediate_size"
+    width = 2 * _whole(config.get(key, 12_288), key, title) // 3
+    factor = config.get("block_ffn_dim_multiplier", 1.0)
+    if factor is not None:
+        step = _whole(config.get("block_multiple_of", 256), "block_multiple_of", title)
+        width = int(_factor(factor, "block_ffn_dim_multiplier", title) * width)
+        width = -(-width // step) * step
+    return {**config, "block_ff_dim, adjusted": max(1, width)}
+
+
 def _mamba_ssm(config: Mapping[str, Any], title: str) -> dict[str, Any]:
     """Files of the package mamba_ssm, which fill up the vocabulary and leave widths to its code."""
     own = config.get("ssm_cfg")
@@ -138,6 +152,7 @@ REWRITTEN: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
     "nemotron-nas": _nemotron_nas,
     "deci": _nemotron_nas,
     "gpt_neo": _gpt_neo,
+    "lfm2": _lfm2,
     "mamba_ssm": _mamba_ssm,
     "mamba2_ssm": _mamba_ssm,
 }

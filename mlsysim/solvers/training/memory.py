@@ -19,6 +19,7 @@ from mlsysim.solvers.work import (
     expert_parameters,
     inner_width,
     of_expert,
+    own_attention_parameters,
     sum_of,
     tower_parameters,
 )
@@ -37,8 +38,8 @@ class _Layer:
     group: LayerGroup
     buffered: Value
     """Parameters of its feed-forward block that need their own gradient buffer: one per shape."""
-    attention_buffered: Value
-    """The same of its attention."""
+    attention_buffered: tuple[Value, ...]
+    """The same of each of its attentions."""
     kept: Value
     """Activations that it keeps of one microbatch."""
     whole: Value
@@ -149,7 +150,8 @@ def _in_flight(i: TrainingInputs, microbatches: Value) -> Value:
 def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     """Return what a layer of a group has and keeps."""
     width, block = i.model.hidden_dim, group.feed_forward
-    attention = attention_parameters(i.model, group.attention)
+    parts = tuple(attention_parameters(i.model, a) for a in group.attentions)
+    attention = own_attention_parameters(i.model, group)
     if isinstance(block, Experts):
         mlp, shared = of_expert(i.model, block), common_parameters(i.model, block)
         router = width * block.count
@@ -171,9 +173,9 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
     again = i.recompute
-    dropped = again.activation_share * inner_width(block) + _dropped_attention_width(
-        i, w, group.attention
-    )
+    dropped = again.activation_share * inner_width(block)
+    for a in group.attentions:
+        dropped = dropped + _dropped_attention_width(i, w, a)
     selected = _activations(i, w, group, kept_width, again.kept_scores) - f.recomputed_memory(
         w.own_tokens,
         width,
@@ -188,11 +190,11 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         experts=experts,
         group=group,
         buffered=buffered,
-        attention_buffered=attention,
+        attention_buffered=parts,
         kept=where(i.recompute.matrix_share > 0, input_only, selected),
         whole=_activations(i, w, group, kept_width, 1),
         gradient_width=gradient_width,
-        visiting=_visiting(i, w, group.attention),
+        visiting=sum_of([_visiting(i, w, a) for a in group.attentions] or [0]),
     )
 
 
@@ -200,16 +202,21 @@ def _activations(
     i: TrainingInputs, w: Work, group: LayerGroup, kept_width: Value, kept_scores: Value
 ) -> Value:
     """Return what one layer keeps of one microbatch when nothing else is recomputed."""
-    a, swap = group.attention, i.swap_size
-    softmax = a is not None and not isinstance(a, LinearAttention)
+    heads: Value = 0
+    kept: Value = 0
+    copied: Value = 0
+    for a in group.attentions:
+        heads = heads + (0 if isinstance(a, LinearAttention) else a.heads)
+        kept = kept + _kept_attention_width(i, w, a)
+        copied = copied + f.copied_context_width(a.width, i.swap_size)
     return f.activation_memory_per_layer(
         w.own_tokens,
         i.seq_len,
         # A layer that is one block alone has half of the norms and residuals.
         i.model.hidden_dim if group.blocks == 2 else i.model.hidden_dim / 2,
-        a.heads if a is not None and softmax else 0,
-        _kept_attention_width(i, w, a),
-        0 if a is None else f.copied_context_width(a.width, swap),
+        heads,
+        kept,
+        copied,
         kept_width,
         i.tp_size,
         w.sequence_shards,
@@ -222,14 +229,13 @@ def _activations(
     )
 
 
-def _kept_attention_width(i: TrainingInputs, w: Work, a: AttentionKind | None) -> Value:
+def _kept_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
     """Return the elements per token that attention keeps, of which each tensor rank has a part."""
-    if a is None:
-        return 0
     if isinstance(a, LinearAttention):
-        # Queries, keys, values and gates before the convolution, what the states return, and the
-        # output. Kernels make what the convolution returns, and states at chunk boundaries, again.
-        return a.in_width + 2 * a.width
+        # Queries, keys, values and gates before the convolution, a gate that is made of a short
+        # vector, what the states return, and the output. Kernels make what the convolution returns,
+        # and states at chunk boundaries, again.
+        return a.in_width + where(a.output_gate_vector > 0, 3, 2) * a.width
     if isinstance(a, LatentAttention):
         # The short vectors before and after their norms, whole on each rank unless it splits norms.
         short = 2 * a.query_vector + a.latent_width + a.kv_rank
@@ -245,7 +251,7 @@ def _kept_attention_width(i: TrainingInputs, w: Work, a: AttentionKind | None) -
     return kept
 
 
-def _dropped_attention_width(i: TrainingInputs, w: Work, a: AttentionKind | None) -> Value:
+def _dropped_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
     """Return the elements per token of latent attention that are made again."""
     again = i.recompute
     if not isinstance(a, LatentAttention):
@@ -357,10 +363,8 @@ def _buffers(held: list[tuple[Value, _Layer]]) -> Value:
     """Return the parameters of each shape of block that a stage has; groups may share one."""
     shapes: dict[int, list[tuple[Value, Value]]] = {}
     for count, layer in held:
-        for part, size in (
-            (layer.group.attention, layer.attention_buffered),
-            (layer.group.feed_forward, layer.buffered),
-        ):
+        attention = zip(layer.group.attentions, layer.attention_buffered, strict=True)
+        for part, size in (*attention, (layer.group.feed_forward, layer.buffered)):
             if part is not None:
                 shapes.setdefault(id(part), []).append((count, size))
     return sum_of(
@@ -371,9 +375,7 @@ def _buffers(held: list[tuple[Value, _Layer]]) -> Value:
     )
 
 
-def _visiting(i: TrainingInputs, w: Work, a: AttentionKind | None) -> Value:
+def _visiting(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
     """Return keys and values of other devices, and their gradients, in one layer."""
-    if a is None:
-        return 0
     own = context_memory(i, w, a)
     return f.visiting_memory(own, i.cp_size / i.swap_size, i.cp_kind.gathers)

@@ -15,13 +15,13 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import (
     Matrix,
     TokenFlops,
-    attention_matrices,
     common_matrices,
     expert_matrices,
     expert_parameters,
     latent_up_parameters,
     mtp_flops,
     of_expert,
+    own_attention_matrices,
     sum_of,
     token_flops,
 )
@@ -114,7 +114,7 @@ def adapters_of(i: TrainingInputs) -> Adapters:
     found = Adapters([], [], [])
     for group in model.groups:
         block = group.feed_forward
-        matrices = attention_matrices(model, group.attention) + common_matrices(model, block)
+        matrices = own_attention_matrices(model, group) + common_matrices(model, block)
         common = f.adapter_parameters(rank, sum_of([each.sides for each in matrices]))
         if isinstance(block, Experts):
             sides = sum_of([each.sides for each in expert_matrices(model, block)])
@@ -154,7 +154,7 @@ def orthogonalization(i: TrainingInputs, w: Work) -> Value:
     common, experts = [], []
     for group in i.model.groups:
         block = group.feed_forward
-        own = attention_matrices(i.model, group.attention) + common_matrices(i.model, block)
+        own = own_attention_matrices(i.model, group) + common_matrices(i.model, block)
         common.append(group.count * flops(own))
         if isinstance(block, Experts):
             experts.append(group.count * block.count * flops(expert_matrices(i.model, block)))
