@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import mlsysim
+from mlsysim import compat
 from mlsysim.core.docstring import read_source
 from mlsysim.solvers.base import Solver
 
@@ -33,9 +34,9 @@ class Field(NamedTuple):
 
 def fields() -> list[Field]:
     """Return all arguments and fields of public names, sorted by name."""
-    public = {name: getattr(mlsysim, name) for name in mlsysim.__all__}
-    old = "mlsysim.compat"  # other names of the same
-    public = {name: it for name, it in public.items() if getattr(it, "__module__", "") != old}
+    public = {
+        name: getattr(mlsysim, name) for name in mlsysim.__all__ if name not in compat.__all__
+    }
     found = [item for owner, thing in public.items() for item in _of(owner, thing)]
     return sorted(found, key=lambda item: (item.name.lower(), item.owner))
 
