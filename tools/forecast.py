@@ -43,7 +43,7 @@ _FIRST_REPORT = (
 
 @dataclass(frozen=True)
 class Question:
-    """A quantity that somebody will publish."""
+    """A quantity that will be published."""
 
     id: str
     asks: str

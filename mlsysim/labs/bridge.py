@@ -70,7 +70,7 @@ def prepare(lab: str) -> None:
 
 
 class _Missing:
-    """Stands for a name whose package is not there; using it says which package that is."""
+    """Takes the place of a name whose package is missing; using it names the package."""
 
     def __init__(self, package: str) -> None:
         self.__package = package

@@ -52,7 +52,7 @@ class Gap:
     table : Table
         Measured and predicted, and predicted over measured less one.
     parts : Mapping[str, float] or None
-        Share of the gap in the mean time to the end that the first token and the tokens after it
+        Share of the gap of the mean time to the end that the first token and the tokens after it
         have; `None` where the file does not have all three means.
     depends_on : str
         The input on which the worst part depends most.

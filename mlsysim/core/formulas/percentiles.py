@@ -10,12 +10,12 @@ __all__ = ["lognormal_deviation", "lognormal_quantile", "normal_score"]
 def lognormal_deviation(mean: Value, variance: Value) -> Value:
     r"""Standard deviation of the logarithm of a time with a lognormal distribution.
 
-    $$ s = \sqrt{\ln(1 + v / m^2)} $$
+    $$ s = \sqrt{\ln(1 + v / \bar t^2)} $$
 
     Parameters
     ----------
     mean : [s]
-        $m$, mean of the time.
+        $\bar t$, mean of the time.
     variance : [s**2]
         $v$, variance of the time.
 
@@ -35,12 +35,12 @@ def lognormal_deviation(mean: Value, variance: Value) -> Value:
 def lognormal_quantile(mean: Value, deviation: Value, score: Value) -> Value:
     r"""Percentile of a time with a lognormal distribution.
 
-    $$ t = m\,e^{s\,(x - s / 2)} $$
+    $$ t = \bar t\,e^{s\,(x - s / 2)} $$
 
     Parameters
     ----------
     mean : [s]
-        $m$, mean.
+        $\bar t$, mean.
     deviation : [1]
         $s$, standard deviation of the logarithm.
     score : [1]

@@ -266,7 +266,7 @@ def in_flight_variance(mean: Value, peakedness: Value, load: Value) -> Value:
 
 @formula
 def fluctuation_over_a_stay(load: Value) -> Value:
-    r"""Share of the variance of the requests in flight that is left in the mean over a stay.
+    r"""Share of the variance of the requests in flight that is left after averaging over a stay.
 
     The number returns to its mean within a stay, and the more slowly the higher the load.
 

@@ -62,7 +62,7 @@ _FIRST = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 1e6 * _si(Systems.Lambda_H100.price) / _si(_chat(32).decode_throughput),
-                    "While a prompt is read, nobody gets a token: use `output_throughput`.",
+                    "While a prompt is read, no user gets a token: use `output_throughput`.",
                 ),
                 Mistake(
                     lambda: _million(_chat(32)) / 32,

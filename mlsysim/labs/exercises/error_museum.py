@@ -1,4 +1,4 @@
-"""Exercises of the error museum: published mistakes, each put right."""
+"""Exercises of the error museum: published mistakes, each corrected."""
 
 from __future__ import annotations
 
