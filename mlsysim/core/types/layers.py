@@ -9,7 +9,13 @@ from typing import Any, TypeGuard
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
 from mlsysim.core.numeric import Value, count_below, maximum, minimum, where
-from mlsysim.core.types.attention import AttentionKind, LatentAttention, unchecked
+from mlsysim.core.types.attention import (
+    Attention,
+    AttentionKind,
+    LatentAttention,
+    cached_elements,
+    unchecked,
+)
 
 __all__ = [
     "Experts",
@@ -337,6 +343,17 @@ class LayerGroup:
         """Return the parameters of the matrices of one layer."""
         parts = (*self.attentions, self.feed_forward)
         return sum(part.parameters(hidden_dim) for part in parts if part is not None)
+
+    def cached_elements(self, context: Value) -> Value:
+        """Return the elements that the caches of one layer hold of a sequence."""
+        return sum(cached_elements(a, context) for a in self.attentions)
+
+    @property
+    def plain(self) -> bool:
+        """Whether a layer has a feed-forward block, and attention with scores of all tokens."""
+        a = self.attention
+        scores = isinstance(a, Attention | LatentAttention) and a.reach is None
+        return scores and self.parallel_attention is None and self.feed_forward is not None
 
     @property
     def blocks(self) -> int:

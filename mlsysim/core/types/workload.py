@@ -14,7 +14,6 @@ from mlsysim.core.types.attention import (
     AttentionKind,
     LatentAttention,
     LinearAttention,
-    cached_elements,
     unchecked,
 )
 from mlsysim.core.types.layers import (
@@ -338,13 +337,7 @@ class TransformerModel(Workload):
     @property
     def plain_attention(self) -> bool:
         """Whether each layer has a feed-forward block, and attention with scores of all tokens."""
-        return all(
-            isinstance(group.attention, Attention | LatentAttention)
-            and group.attention.reach is None
-            and group.parallel_attention is None
-            and group.feed_forward is not None
-            for group in self.groups
-        )
+        return all(group.plain for group in self.groups)
 
     @property
     def active_parameters(self) -> Quantity:
@@ -405,11 +398,7 @@ class TransformerModel(Workload):
             Bytes of one sequence.
         """
         each = find_precision(precision).si("bytes_per_element")
-        kept = sum(
-            group.count * cached_elements(attention, context)
-            for group in self.groups
-            for attention in group.attentions
-        )
+        kept = sum(group.count * group.cached_elements(context) for group in self.groups)
         return cast(Quantity, fixed(Q_(float(kept * each), "byte")))
 
     def state_bytes_per_sequence(self, precision: str) -> Quantity:
