@@ -117,11 +117,11 @@ class ServingCalibrations(Catalog):
         "open-loop runs of vLLM on H100",
         GROWING,
         _OPEN_RUNS,
-        kv_efficiency=0.9,
-        layer_overhead=60.7,
-        memory_efficiency=0.868,
-        sequence_overhead=6.68,
-        admission_steps=2.9,
+        kv_efficiency=0.95,
+        layer_overhead=75.0,
+        memory_efficiency=0.95,
+        sequence_overhead=6.62,
+        admission_steps=2.88,
     )
     """H100: Llama 2 7B and 70B, Llama 3.1 8B, Qwen 7B and 14B, Mixtral 8x7B, in 16 bits. Requests
     arrive at a constant rate, and nearly all of each prompt is in the cache."""
