@@ -71,6 +71,8 @@ from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import (
+    DisaggregatedResult,
+    DisaggregatedSolver,
     DistributedResult,
     DistributedSolver,
     EconomicsResult,
@@ -138,6 +140,8 @@ __all__ = [
     "Datacenter",
     "DeploymentTier",
     "Diagnosis",
+    "DisaggregatedResult",
+    "DisaggregatedSolver",
     "DistributedModel",
     "DistributedResult",
     "DistributedSolver",

@@ -20,11 +20,12 @@ from scipy.optimize import least_squares
 from mlsysim.core.fields import field_unit
 from mlsysim.core.types import ServingCalibration
 from mlsysim.core.units import Q_, base_unit
+from mlsysim.registry.calibration.serving_constants import COMMON
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.validation.open_loop import compare_open_loop
 from mlsysim.validation.rows import Row, Skip, read_rows
 from mlsysim.validation.serving_runs import arguments
-from tools.calibrate_serving import CONSTANTS, PULL
+from tools.calibrate_serving import PULL, in_si, limits
 
 DATA = Path(__file__).parents[1] / "measurements/serving_2.csv"
 FITTED = (
@@ -78,15 +79,14 @@ def changed(given: Mapping[str, Any], constants: Mapping[str, float]) -> Serving
 def fit() -> dict[str, float]:
     """Fit the constants to the rows marked `calibrate`, in SI units."""
     fitted = runs("calibrate")
-    start = np.array([CONSTANTS[name][0] for name in FITTED])
+    start = np.array([in_si(name, COMMON[name]) for name in FITTED])
 
     def cost(logs: Any) -> Any:
         at = dict(zip(FITTED, np.exp(logs), strict=True))
         pull = PULL / math.sqrt(len(fitted)) * (logs - np.log(start))
         return np.concatenate([residuals(at, fitted), pull])
 
-    least, most = (np.log([CONSTANTS[name][spot] for name in FITTED]) for spot in (1, 2))
-    found = least_squares(cost, np.log(start), bounds=(least, most), loss="soft_l1", f_scale=0.1)
+    found = least_squares(cost, np.log(start), bounds=limits(FITTED), loss="soft_l1", f_scale=0.1)
     return dict(zip(FITTED, map(float, np.exp(found.x)), strict=True))
 
 

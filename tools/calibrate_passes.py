@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from mlsysim.core.forms import replaced
+from mlsysim.registry.calibration.serving_constants import COMMON
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.operators import operator_pass
 from mlsysim.validation import passes
 from mlsysim.validation.rows import read_rows
 from tools.calibrate_serving import (
-    CONSTANTS,
     ENOUGH,
     FOLDS,
     PULL,
     Floats,
+    in_si,
+    limits,
     printed,
     softened,
     summary,
@@ -95,13 +97,15 @@ def load(name: str, split: str) -> Passes:
 def fit_constants(name: str, runs: Passes) -> dict[str, float]:
     """Fit to passes marked ``calibrate``."""
     free = FITS[name][0]
-    start, least, most = (np.log([CONSTANTS[n][k] for n in free]) for k in range(3))
+    start = np.log([in_si(n, COMMON[n]) for n in free])
+    least, most = limits(free)
 
     def constants(logs: Floats) -> dict[str, float]:
         return dict(zip(free, np.exp(logs).tolist(), strict=True))
 
     def residuals(logs: Floats) -> Floats:
-        errors = softened(runs.errors(constants(logs)), np.full_like(runs.value, SCALE))
+        scale, first = np.full_like(runs.value, SCALE), np.zeros(runs.value.size, dtype=bool)
+        errors = softened(runs.errors(constants(logs)), scale, first)
         return np.concatenate([errors, PULL * (logs - start)])
 
     return constants(least_squares(residuals, start, bounds=(least, most), x_scale=0.1).x)

@@ -68,7 +68,10 @@ def band(name: str, rows: Runs) -> tuple[float, float] | None:
         constants = replace(PowerCalibrations[name], **fit(others))
         energy = predicted(row, constants)[0].energy_per_token.to("J").magnitude
         ratios.append(_value(row) / energy)
-    return (np.quantile(ratios, 0.1), np.quantile(ratios, 0.9)) if ratios else None
+    if not ratios:
+        return None
+    # A band contains its prediction, also where most runs lie on one side.
+    return min(1.0, np.quantile(ratios, 0.1)), max(1.0, np.quantile(ratios, 0.9))
 
 
 def main() -> None:

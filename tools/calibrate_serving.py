@@ -1,16 +1,22 @@
 """Fit the constants of serving: ``python -m tools.calibrate_serving``.
 
-Reads the measured runs in ``measurements/serving.csv``. Only rows marked ``calibrate`` are fitted;
-rows marked ``check`` are reported on and never seen by the fit. The solver's own kernel is
-evaluated, on arrays of all runs at once. Prints the constants of every engine, as written in
-``mlsysim/registry/calibration/serving.py``, and the errors.
+Reads the measured runs in ``measurements/serving.csv`` and ``measurements/serving_2.csv``. Only
+rows marked ``calibrate`` are fitted; rows marked ``check`` are reported on and never seen by the
+fit. The solver's own kernel is evaluated, on arrays of all runs at once. Prints the constants of
+every engine, as they stand in ``mlsysim/registry/calibration/serving.py``, and the errors.
+
+Each engine starts from the common constants, and is pulled towards them, so a constant stays there
+as far as its runs cannot tell. Those about which they tell less than the pull does are not printed:
+the registry marks them as estimates.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,93 +27,70 @@ from scipy.optimize import least_squares
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import field_unit
 from mlsysim.core.forms import replaced
-from mlsysim.core.types import Generation, ServingCalibration
+from mlsysim.core.types import ServingCalibration
 from mlsysim.core.units import Q_
-from mlsysim.solvers import ServingSolver
+from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.serving_constants import COMMON
+from mlsysim.solvers import DisaggregatedSolver, ServingSolver
+from mlsysim.solvers.disaggregated import DisaggregatedInputs, serve_disaggregated
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
-from mlsysim.validation import serving
-from mlsysim.validation.aliases import find_accelerator
+from mlsysim.validation import serving, serving_runs
+from mlsysim.validation.aliases import find_model
 from mlsysim.validation.rows import Row, Skip, read_rows
 from tools.stacks import Stack
 
 Floats = NDArray[np.float64]
-DATA = Path(__file__).parents[1] / "measurements/serving.csv"
-# Where a fit starts and what is physically possible, in SI units: (start, least, most).
-CONSTANTS: dict[str, tuple[float, float, float]] = {
-    "gemm_efficiency": (0.7, 0.3, 0.85),
-    "gemm_efficiency_fp8": (0.6, 0.3, 0.85),
-    "gemm_efficiency_fp4": (0.5, 0.2, 0.8),
-    "attention_efficiency": (0.4, 0.1, 0.75),
-    "memory_efficiency": (0.88, 0.5, 0.93),
-    "kv_efficiency": (0.7, 0.3, 0.9),
-    "layer_overhead": (50e-6, 1e-6, 200e-6),
-    "all_reduce_overhead": (4e-6, 0.5e-6, 30e-6),
-    "prompt_overhead": (100e-6, 1e-6, 1000e-6),
-    "sequence_overhead": (8e-6, 0.5e-6, 60e-6),
-    "admission_steps": (1.5, 0.5, 5),
+DATA = Path(__file__).parents[1] / "measurements"
+# What is physically possible, in the units of the registry.
+LIMITS: dict[str, tuple[float, float]] = {
+    "gemm_efficiency": (0.1, 0.85),
+    "gemm_efficiency_fp8": (0.1, 0.85),
+    "gemm_efficiency_fp4": (0.1, 0.8),
+    "attention_efficiency": (0.05, 0.75),
+    "memory_efficiency": (0.3, 0.95),
+    "kv_efficiency": (0.2, 0.95),
+    "layer_overhead": (1, 500),
+    "all_reduce_overhead": (0.5, 60),
+    "prompt_overhead": (1, 2000),
+    "sequence_overhead": (0.5, 300),
+    "admission_steps": (0.3, 5),
+    "request_overhead": (0.1, 100),
+    "expert_efficiency": (0.1, 1),
+    "expert_efficiency_fp4": (0.1, 1),
+    "expert_memory": (0.3, 1),
+    "expert_overhead": (0.02, 4),
+    "expert_overhead_fp4": (0.02, 4),
+    "attention_overhead": (0.02, 4),
+    "exchange_overhead": (1, 400),
+    "unpacking": (0.3, 1),
 }
 PULL = 0.3
 """Weight of a constant's distance from its start, so that what rows cannot tell stays there. Three
 times less lowers the cross-validated error of times between tokens by 0.3 points, at the price of
 pairs of constants that lean against each other."""
 FOLDS = 5
+BANDED = {
+    "itl": ("itl", "latency", "decode_latency"),
+    "ttft": ("ttft",),
+    "throughput": ("request_throughput", "output_throughput", "throughput_per_device"),
+}
+"""Fields whose errors make a band."""
 ENOUGH = 20
 """Runs from which percentiles say something."""
-"""Weight of a constant's distance from its start, so that what rows cannot tell stays there."""
-WEIGHTS = {"itl": (1.0, 0.1), "ttft": (0.5, 0.2), "output_throughput": (1.0, 0.2)}
+WEIGHTS = {"itl": (1.0, 0.1), "ttft": (0.5, 0.25), "request_throughput": (0.3, 0.1)}
+POOLS = {"ttft": (0.2, 0.25)}
+"""The same where pools are measured: their queues have waits that no load explains."""
 """Weight of a quantity, and the error from which it counts less than its square."""
-DECODE = (
-    "memory_efficiency",
-    "kv_efficiency",
-    "layer_overhead",
-    "all_reduce_overhead",
+OTHERS = (1.0, 0.1)
+FIRST = "ttft"
+"""Times to the first token have outliers of a factor of ten, of engines that compile while they
+are measured: there an error counts by its logarithm."""
+FITTED = tuple(
+    name
+    for name in ServingCalibrations.names()
+    if not name.endswith("_Library") and name != "Uncalibrated"
 )
-LOADED = (
-    *DECODE,
-    "attention_efficiency",
-    "prompt_overhead",
-    "sequence_overhead",
-    "admission_steps",
-)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """One engine on one generation of devices, and the constants that its runs can tell."""
-
-    free: tuple[str, ...]
-    accepts: Callable[[Row], bool]
-
-
-def _is(engine: str, generation: Generation) -> Callable[[Row], bool]:
-    def accepts(row: Row) -> bool:
-        name, device = row.text("engine").lower(), find_accelerator(row.text("hardware"))
-        same = name.replace("tensorrt-llm", "trtllm").startswith(engine)
-        return same and device is not None and device.generation == generation
-
-    return accepts
-
-
-FITS = {
-    "Hopper_TensorRT": Fit(
-        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("trtllm", "hopper")
-    ),
-    "Hopper_vLLM": Fit(("gemm_efficiency_fp8", *LOADED), _is("vllm", "hopper")),
-    "Hopper_SGLang": Fit(
-        ("gemm_efficiency", "gemm_efficiency_fp8", *LOADED), _is("sglang", "hopper")
-    ),
-    "Blackwell_TensorRT": Fit(
-        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("trtllm", "blackwell")
-    ),
-    "Blackwell_vLLM": Fit(
-        ("gemm_efficiency_fp8", "gemm_efficiency_fp4", *LOADED), _is("vllm", "blackwell")
-    ),
-    "Ampere": Fit(
-        ("gemm_efficiency", "memory_efficiency", "layer_overhead", "all_reduce_overhead"),
-        _is("", "ampere"),
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -118,6 +101,7 @@ class Runs:
     bits: Floats
     field: tuple[str, ...]
     value: Floats
+    model: tuple[str, ...]
 
     def predict(self, constants: Mapping[str, float]) -> Floats:
         """Evaluate the solver's model with other constants than the registry's."""
@@ -125,7 +109,7 @@ class Runs:
         def change(i: ServingInputs, places: NDArray[np.intp]) -> ServingInputs:
             return with_constants(i, constants, self.bits[places])
 
-        answer = self.inputs.run(serve_operators, change)
+        answer = self.inputs.run(_serve, change)
         found = np.zeros_like(self.value)
         for field in set(self.field):
             found = np.where(np.array(self.field) == field, answer[field], found)
@@ -138,6 +122,7 @@ class Runs:
             self.bits[mask],
             tuple(np.array(self.field)[mask]),
             self.value[mask],
+            tuple(np.array(self.model)[mask]),
         )
 
     def errors(self, constants: Mapping[str, float]) -> Floats:
@@ -159,24 +144,65 @@ def with_constants(i: ServingInputs, constants: Mapping[str, float], bits: Float
             own["gemm_efficiency"] = np.where(
                 bits == width, value, own.get("gemm_efficiency", i.gemm_efficiency)
             )
+        elif name.startswith(("expert_efficiency", "expert_overhead")):
+            plain, narrow = name.removesuffix("_fp4"), name.endswith("_fp4")
+            own[plain] = np.where((bits == 4) == narrow, value, own.get(plain, getattr(i, plain)))
         else:
             of_calibration[name] = value
+    if isinstance(i, DisaggregatedInputs):
+        own |= {f"prefill_{name}": value for name, value in own.items()}
+        own["prefill_calibration"] = replaced(i.prefill_calibration, **of_calibration)
     return i.but(calibration=replaced(i.calibration, **of_calibration), **own)
 
 
-def load(fit: Fit, split: str) -> Runs | None:
-    """Read the runs of one split that a fit is about; None if there are none."""
+def _serve(i: ServingInputs) -> dict[str, Any]:
+    return serve_disaggregated(i) if isinstance(i, DisaggregatedInputs) else serve_operators(i)
+
+
+@cache
+def _measured(split: str) -> dict[str, list[tuple[ServingInputs, str, float]]]:
+    """Read all runs of one split by their constants: inputs, field of the result, and its value."""
     parameters = inspect.signature(ServingSolver.solve).parameters
     defaults = {name: item.default for name, item in parameters.items()}
-    found: list[tuple[ServingInputs, str, float]] = []
-    for row in read_rows(DATA):
-        if row.text("split") != split or not fit.accepts(row):
-            continue
-        try:
-            admitted = ServingSolver.admit(defaults | serving.arguments(row))
-            found.append((admitted, serving.field_of(row), serving.measured(row)))
-        except (Skip, MLSysError):
-            continue
+    pools = inspect.signature(DisaggregatedSolver.solve).parameters
+    of_pools = {name: item.default for name, item in pools.items()}
+    found: dict[str, list[tuple[ServingInputs, str, float]]] = {}
+    for table, arguments, told in (
+        ("serving.csv", serving.arguments, _one),
+        ("serving_2.csv", serving_runs.arguments, _several),
+    ):
+        for row in read_rows(DATA / table):
+            if row.text("split") != split:
+                continue
+            try:
+                given = arguments(row)
+                apart = "decode_workers" in given
+                solver: Any = DisaggregatedSolver if apart else ServingSolver
+                admitted = solver.admit((of_pools if apart else defaults) | given)
+                if any(True for _ in solver.faults(admitted)):
+                    continue
+                for field, value in told(row, given):
+                    name = admitted.calibration.name
+                    found.setdefault(name, []).append((admitted, field, value))
+            except (Skip, MLSysError):
+                continue
+    return found
+
+
+def _one(row: Row, given: dict[str, Any]) -> list[tuple[str, float]]:
+    return [(serving.field_of(row), serving.measured(row))]
+
+
+def _several(row: Row, given: dict[str, Any]) -> list[tuple[str, float]]:
+    return [
+        (figure.field, figure.told(row.measured(figure.column)))
+        for figure in serving_runs.figures(row, given)
+    ]
+
+
+def load(name: str, split: str) -> Runs | None:
+    """Return the runs of one split that a row's constants are for; None if there are none."""
+    found = _measured(split).get(ServingCalibrations[name].name)
     if not found:
         return None
     return Runs(
@@ -184,50 +210,121 @@ def load(fit: Fit, split: str) -> Runs | None:
         np.array([inputs.precision.bits for inputs, *_ in found], dtype=float),
         tuple(field for _, field, _ in found),
         np.array([value for *_, value in found]),
+        tuple(_family(inputs.model.name) for inputs, *_ in found),
     )
 
 
-def softened(errors: Floats, scale: Floats) -> Floats:
-    """Return residuals that grow as their square root beyond `scale`."""
-    size = 2 * scale**2 * (np.sqrt(1 + (errors / scale) ** 2) - 1)
+def _family(name: str) -> str:
+    """Return the registry's name of a model that a row describes by its shape."""
+    known = find_model(name)
+    return name if known is None else known.name
+
+
+def softened(errors: Floats, scale: Floats, first: NDArray[np.bool_]) -> Floats:
+    """Return residuals that grow more slowly beyond `scale`: as their root, or logarithm."""
+    ratio = (errors / scale) ** 2
+    size = scale**2 * np.where(first, np.log1p(ratio), 2 * (np.sqrt(1 + ratio) - 1))
     signed: Floats = np.sign(errors) * np.sqrt(size)
     return signed
 
 
-def fit_constants(fit: Fit, runs: Runs) -> dict[str, float]:
-    """Fit to runs marked ``calibrate``."""
-    start, least, most = (np.log([CONSTANTS[n][k] for n in fit.free]) for k in range(3))
-    weight, scale = (np.array([WEIGHTS.get(f, (1, 0.1))[k] for f in runs.field]) for k in (0, 1))
+def in_si(name: str, value: float) -> float:
+    """Return a constant of the registry in SI units."""
+    unit = field_unit(ServingCalibration, name)
+    return float(Q_(value, unit).to_base_units().magnitude) if unit else value
+
+
+@dataclass(frozen=True)
+class Found:
+    """Constants of a fit, and how its residuals depend on them."""
+
+    constants: dict[str, float]
+    jacobian: Floats
+    residuals: Floats
+
+    def without(self, out: NDArray[np.bool_]) -> dict[str, float]:
+        """Return the constants without some of the runs: one step of the fit to the others."""
+        names = tuple(self.constants)
+        kept = np.concatenate([~out, np.ones(len(names), dtype=bool)])
+        step = np.linalg.lstsq(self.jacobian[kept], -self.residuals[kept], rcond=None)[0]
+        least, most = limits(names)
+        logs = np.log(list(self.constants.values())) + np.clip(step, -1, 1)
+        return dict(zip(names, np.exp(np.clip(logs, least, most)).tolist(), strict=True))
+
+
+def limits(names: tuple[str, ...]) -> tuple[Floats, Floats]:
+    """Return the logarithms of the least and the largest possible constants."""
+    least, most = (np.log([in_si(n, LIMITS[n][k]) for n in names]) for k in range(2))
+    return least, most
+
+
+def fit(runs: Runs, free: tuple[str, ...] = (), start: Mapping[str, float] | None = None) -> Found:
+    """Fit on runs marked ``calibrate``: the constants that they tell of, or those that are named.
+
+    What is not fitted keeps its common value.
+    """
+    names = free or tuple(LIMITS)
+    fixed = {name: in_si(name, COMMON[name]) for name in LIMITS if name not in names}
+    common = np.log([in_si(n, COMMON[n]) for n in names])
+    least, most = limits(names)
+    weights = WEIGHTS | (POOLS if "throughput_per_device" in runs.field else {})
+    weight, scale = (np.array([weights.get(f, OTHERS)[k] for f in runs.field]) for k in (0, 1))
+    first = np.array([field == FIRST for field in runs.field])
 
     def constants(logs: Floats) -> dict[str, float]:
-        return dict(zip(fit.free, np.exp(logs).tolist(), strict=True))
+        return dict(zip(names, np.exp(logs).tolist(), strict=True))
 
     def residuals(logs: Floats) -> Floats:
-        errors = runs.errors(constants(logs))
-        return np.concatenate([weight * softened(errors, scale), PULL * (logs - start)])
+        errors = runs.errors(fixed | constants(logs))
+        return np.concatenate([weight * softened(errors, scale, first), PULL * (logs - common)])
 
-    found = least_squares(residuals, start, bounds=(least, most), x_scale=0.1)
-    return constants(found.x)
+    begin = common if start is None else np.log([start[n] for n in names])
+    begin = np.clip(begin, least + 1e-6, most - 1e-6)
+    found = least_squares(
+        residuals, begin, bounds=(least, most), x_scale=0.1, ftol=1e-4, max_nfev=25
+    )
+    if not free:
+        told = (found.jac[: len(runs.value)] ** 2).sum(axis=0) > PULL**2
+        known = tuple(name for name, is_told in zip(names, told, strict=True) if is_told)
+        return fit(runs, known, constants(found.x))
+    return Found(constants(found.x), found.jac, found.fun)
 
 
-def bands(fit: Fit, runs: Runs) -> dict[str, float]:
+def bands(found: Found, runs: Runs) -> dict[str, float]:
     """Return the percentiles of measured over predicted, from cross-validation.
 
-    What was measured of one configuration stays in one fold: it is not independent.
+    What was measured of one configuration stays in one fold: it is not independent. For models that
+    no run served, each model is left out in turn; a single one tells nothing of others.
     """
-    fold = runs.inputs.plans() % FOLDS
-    ratio = np.empty_like(runs.value)
-    for number in range(FOLDS):
-        out = fold == number
-        constants = fit_constants(fit, runs.take(~out))
-        ratio[out] = np.exp(-runs.take(out).errors(constants))
-    found: dict[str, float] = {}
-    for field in ("itl", "ttft"):
-        part = ratio[np.array(runs.field) == field]
-        if part.size >= ENOUGH:
-            low, high = np.percentile(part, [10, 90])
-            found |= {f"{field}_band_low": float(low), f"{field}_band_high": float(high)}
-    return found
+    families = sorted(set(runs.model))
+    model = np.array([families.index(name) for name in runs.model])
+    fitted = np.exp(-runs.errors(_whole(found.constants)))
+    edges: dict[str, float] = {}
+    for prefix, fold in (("", runs.inputs.plans() % FOLDS), ("new_", model)):
+        ratio = np.empty_like(runs.value)
+        numbers = np.unique(fold)
+        if len(numbers) < 2:
+            continue
+        for number in numbers:
+            out = fold == number
+            others = _whole(found.without(out))
+            ratio[out] = np.exp(-runs.take(out).errors(others))
+        for field, same in BANDED.items():
+            chosen = np.isin(runs.field, same)
+            if field == "ttft" and not chosen.any():
+                chosen = np.isin(runs.field, ("latency",))
+            if chosen.sum() >= ENOUGH:
+                # One step is not the whole fit: a band is no narrower than that of the fitted runs.
+                both = [np.percentile(part[chosen], [10, 90]) for part in (ratio, fitted)]
+                low, high = min(both[0][0], both[1][0]), max(both[0][1], both[1][1])
+                # A band contains its prediction, also where most runs lie on one side.
+                edges[f"{prefix}{field}_band_low"] = min(1.0, float(low))
+                edges[f"{prefix}{field}_band_high"] = max(1.0, float(high))
+    return edges
+
+
+def _whole(constants: Mapping[str, float]) -> dict[str, float]:
+    return {name: constants.get(name, in_si(name, COMMON[name])) for name in LIMITS}
 
 
 def printed(name: str, value: float) -> float:
@@ -249,21 +346,26 @@ def summary(errors: Floats) -> str:
 def main() -> None:
     """Fit every engine; print constants and errors."""
     pooled: dict[tuple[str, str], list[Floats]] = {}
-    for name, fit in FITS.items():
-        runs = load(fit, "calibrate")
+    for name in sys.argv[1:] or FITTED:
+        runs = load(name, "calibrate")
         if runs is None:
             continue
-        constants = fit_constants(fit, runs)
-        print(f"\n{name}")
+        found = fit(runs)
+        constants = found.constants
+        print(f"\n{name}", flush=True)
         for constant, value in constants.items():
             print(f"        {constant}={printed(constant, value)},")
-        for edge, value in bands(fit, runs).items():
+        for edge, value in bands(found, runs).items():
             print(f"        {edge}={value:.3f},")
+        print(f"        models={tuple(sorted(set(runs.model)))},")
+        formats = {16: ("fp16", "bf16"), 8: ("fp8",), 4: ("fp4",)}
+        own = sum((formats[int(bits)] for bits in sorted(set(runs.bits), reverse=True)), ())
+        print(f"        formats={own},", flush=True)
         for split in ("calibrate", "check"):
-            part = runs if split == "calibrate" else load(fit, split)
+            part = runs if split == "calibrate" else load(name, split)
             if part is None:
                 continue
-            errors = part.errors(constants)
+            errors = part.errors(_whole(constants))
             for field in dict.fromkeys(part.field):
                 chosen = errors[np.array(part.field) == field]
                 pooled.setdefault((split, field), []).append(chosen)

@@ -84,7 +84,7 @@ def _option(name: str, signature: Signature) -> _Option:
     kind, default = signature.kinds[name], signature.defaults[name]
     metavar, words = _described(kind)
     flags = [flag(name)]
-    if isinstance(kind, Noun) and Node in kind.kinds:
+    if isinstance(kind, Noun) and Node in kind.kinds and not name.startswith("prefill_"):
         flags.append("--node")  # a server may replace a device
     note = signature.notes.get(name, "").replace("`None`", "null").replace("`", "")
     facts = "; ".join(filter(None, [words, _default(kind, default)]))

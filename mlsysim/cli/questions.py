@@ -19,6 +19,7 @@ from mlsysim.core.derivation import Derivation
 from mlsysim.core.table import Column, Table
 from mlsysim.evaluation import plain
 from mlsysim.solvers import (
+    DisaggregatedSolver,
     DistributedSolver,
     EconomicsSolver,
     OpenLoopSolver,
@@ -35,6 +36,7 @@ QUESTIONS: dict[str, type[Solver[Any, Any]]] = {
     "inference": SingleNodeSolver,
     "serving": ServingSolver,
     "open-loop": OpenLoopSolver,
+    "disaggregated": DisaggregatedSolver,
     "training": DistributedSolver,
     "sustainability": SustainabilitySolver,
     "economics": EconomicsSolver,

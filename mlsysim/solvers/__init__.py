@@ -1,5 +1,6 @@
 """Solvers: one question each."""
 
+from mlsysim.solvers.disaggregated import DisaggregatedResult, DisaggregatedSolver
 from mlsysim.solvers.passes.result import SingleNodeResult
 from mlsysim.solvers.passes.solver import SingleNodeSolver
 from mlsysim.solvers.reliability import ReliabilityResult, ReliabilitySolver
@@ -14,6 +15,8 @@ from mlsysim.solvers.training.solver import DistributedSolver
 
 __all__ = [
     "DeviceStep",
+    "DisaggregatedResult",
+    "DisaggregatedSolver",
     "DistributedResult",
     "DistributedSolver",
     "EconomicsResult",

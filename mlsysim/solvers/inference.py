@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, where
 from mlsysim.core.types import Precision, ServingCalibration, TransformerModel
 from mlsysim.core.types.fitted import traffic_in
 from mlsysim.core.types.layers import Experts
@@ -12,7 +14,28 @@ from mlsysim.solvers.device import DeviceInputs
 from mlsysim.solvers.layer import Device, Forward, Routed, forward
 from mlsysim.solvers.work import stated_bytes, stored_bytes
 
-__all__ = ["InferenceInputs", "inference_device", "inference_layer"]
+__all__ = ["ExpertPlan", "InferenceInputs", "inference_device", "inference_layer"]
+
+
+@dataclass(frozen=True)
+class ExpertPlan:
+    """How a forward pass meets experts that lie on several devices."""
+
+    tokens: Value
+    """Of all ranks that share the experts."""
+    groups: Value
+    """Groups of devices that hold different experts."""
+    devices: Value
+    """Devices that hold the experts, each expert on as many as a group has."""
+    imbalance: Value
+    redundant: Value
+    """Copies of experts that a layer has in addition."""
+    efficiency: Value
+    """Rate of their products over that of plain ones."""
+    memory: Value
+    """Bandwidth at which their weights stream over that of others."""
+    tile: Value
+    """Rows by which their products are computed."""
 
 
 class InferenceInputs(DeviceInputs):
@@ -61,6 +84,8 @@ def inference_device(
         flops_per_mac=i.conventions.flops_per_mac,
         attention_bytes=None if stated is None else stated_bytes(stated.attention, each),
         expert_bytes=None if stated is None else stated_bytes(stated.experts, each),
+        arithmetic_bytes=i.precision.bytes_per_element,
+        unpacking=c.unpacking,
         head_bytes=(None if stated is None else stated_bytes(stated.embeddings, activation_bytes)),
     )
 
@@ -72,21 +97,39 @@ def inference_layer(
     context: Value,
     tp: Value,
     decode: bool = False,
+    plan: ExpertPlan | None = None,
 ) -> Forward:
     """Return the forward pass of a mean layer, its weights split over `tp` devices.
 
-    In `decode`, each token is the last of a sequence of its own.
+    In `decode`, each token is the last of a sequence of its own. Without a `plan`, all experts are
+    split over the `tp` devices.
     """
     routed = {
-        position: Routed(
-            rows=group.feed_forward.per_token * tokens,
-            matrices=f.experts_visited(
-                group.feed_forward.count, group.feed_forward.per_token, tokens
-            ),
-            shards=tp,
-            rate=d.product,
-        )
+        position: _routed(d, group.feed_forward, tokens, tp, plan)
         for position, group in enumerate(model.groups)
         if isinstance(group.feed_forward, Experts)
     }
     return forward(d, model, tokens, context, 1, tp, 1, routed, decode)
+
+
+def _routed(d: Device, block: Experts, tokens: Value, tp: Value, plan: ExpertPlan | None) -> Routed:
+    """Return the work of a device's experts: where they differ, that of the busiest one."""
+    if plan is None:
+        return Routed(
+            rows=block.per_token * tokens,
+            matrices=f.experts_visited(block.count, block.per_token, tokens),
+            shards=tp,
+            rate=d.product,
+        )
+    held = block.count + plan.redundant
+    visited = f.experts_visited(held, block.per_token, plan.tokens)
+    rows = block.per_token * plan.tokens
+    # Of each expert's last tile, half is padding.
+    filled = rows / (rows + visited * plan.tile / 2)
+    return Routed(
+        rows=where(plan.groups > 1, plan.imbalance, 1) * rows / plan.groups,
+        matrices=visited / plan.groups,
+        shards=plan.devices / plan.groups,
+        rate=plan.efficiency * filled * d.product,
+        memory=plan.memory * d.memory,
+    )

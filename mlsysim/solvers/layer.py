@@ -66,6 +66,10 @@ class Device:
     """Bytes of a weight of an expert where they differ."""
     head_bytes: Value = None
     """Bytes of a weight of the output projection where they differ from `activation_bytes`."""
+    arithmetic_bytes: Value = 0
+    """Bytes of a weight in the format of the arithmetic; narrower ones are converted."""
+    unpacking: Value = None
+    """Bandwidth at which those stream over that of others; `None` makes no difference."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,11 @@ def product(
 ) -> Products:
     """Return a matrix product, or those of several matrices that share the rows."""
     compute = f.gemm_compute_time(rows, inner, columns, rate, d.flops_per_mac)
+    bandwidth = d.memory
+    if d.unpacking is not None:
+        bandwidth = where(d.weight_bytes < d.arithmetic_bytes, d.unpacking, 1) * bandwidth
     memory = f.gemm_memory_time(
-        rows, inner, columns, matrices, d.memory, d.weight_bytes, d.activation_bytes
+        rows, inner, columns, matrices, bandwidth, d.weight_bytes, d.activation_bytes
     )
     return Products(d.product_overhead + f.roofline_time(compute, memory), compute, memory)
 
@@ -192,6 +199,8 @@ class Routed:
     """Devices that share one expert."""
     rate: Value
     """Arithmetic rate of their products."""
+    memory: Value = None
+    """Bandwidth at which their weights stream, where it differs from that of other weights."""
 
 
 @dataclass(frozen=True)
@@ -290,6 +299,8 @@ def _feed_forward(
     if isinstance(b, FeedForward) or met is None:
         return block(d, tokens, hidden, b.width, tp, b.matrices, 1, d.product)
     own = _storing(d, d.expert_bytes)
+    if met.memory is not None:
+        own = dataclasses.replace(own, memory=met.memory)
     width = b.token_width(hidden)
     routed = block(own, met.rows, width, b.width, met.shards, b.matrices, met.matrices, met.rate)
     some = where(b.shared_width > 0, tokens, 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core.errors import shown
-from mlsysim.core.types import Accelerator, ServingCalibration, Source, TransformerModel
+from mlsysim.core.types import Accelerator, Source, TransformerModel
 from mlsysim.registry import Hardware
-from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers import ServingSolver
 from mlsysim.validation import serving_runs
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
@@ -98,15 +98,6 @@ def _formats(row: Row) -> tuple[str, str, str]:
     return wide, wide, wide
 
 
-def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:
-    engine, blackwell = row.text("engine").lower(), device.generation == "blackwell"
-    if "vllm" in engine:
-        return ServingCalibrations.Blackwell_vLLM if blackwell else ServingCalibrations.Hopper_vLLM
-    if "sglang" in engine and not blackwell:
-        return ServingCalibrations.Hopper_SGLang
-    return None
-
-
 def _clients(row: Row, device: Accelerator) -> tuple[int | None, int]:
     """Return how many requests each client sent, and how many arrived together later on.
 
@@ -138,8 +129,6 @@ def arguments(row: Row) -> dict[str, Any]:
             "neither number format nor concurrency of one replica is stated; times fall as "
             "concurrency rises"
         )
-    if row.whole("pp", default=1) > 1:
-        raise Skip("pipeline parallelism in serving is not modeled")
     precision, weight, kv = _formats(row)
     waves, arrivals = _clients(row, device)
     offline = row.text("concurrency").startswith("max")
@@ -153,9 +142,10 @@ def arguments(row: Row) -> dict[str, Any]:
         "weight_precision": weight,
         "kv_precision": kv,
         "tp_size": row.whole("tp", default=1),
+        "pp_size": row.whole("pp", default=1),
         "waves": waves,
         "arrivals": arrivals,
-        "calibration": _calibration(row, device),
+        "calibration": serving_calibration_for(device, row.text("engine")),
     }
 
 

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import shown
 from mlsysim.core.types import (
     Accelerator,
-    ServingCalibration,
+    Fleet,
+    Node,
+    TransformerModel,
     find_precision,
 )
-from mlsysim.registry import Hardware
-from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.solvers import ServingSolver
+from mlsysim.registry import Hardware, Systems
+from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.validation import open_loop
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["arguments", "compare", "formats_of", "refuse_what_is_not_modeled"]
+__all__ = ["Figure", "arguments", "compare", "figures", "formats_of", "refuse_what_is_not_modeled"]
 
 _REQUESTS = 10
 """Requests that each client of a closed loop sends, as in our other table."""
-_ARRIVALS = 5
-"""Requests that arrive together in a closed loop. In the `calibrate` rows the time to first token
-stays at a few prefills even with few clients; 5 fits better than 1 on six of nine pairs of engine
-and device."""
+_POOL_REQUESTS = 2
+"""The same where prefills have devices of their own: in the `calibrate` rows, times to the first
+token and rates agree best with few requests of each client."""
 _MEAN_LENGTH = 0.9
 """Mean of lengths that are uniform between 0.8 and 1.0 of the stated ones."""
 _STORED = (
@@ -59,35 +60,63 @@ def refuse_what_is_not_modeled(row: Row) -> None:
     """
     if row.text("dubious"):
         raise Skip("marked dubious: left out")
-    if row.text("mode") == "disagg":
-        raise Skip("disaggregated: prefill and decode on devices of their own are not modeled")
     if row.text("load") == "batch":
         raise Skip("load = 'batch': it may count tokens in a pass or requests")
     spec = row.text("spec_decoding")
     if spec.startswith("mtp"):
-        raise Skip("speculative decoding is not modeled")
+        raise Skip("the acceptance length of speculative decoding is not stated")
     if spec in ("ambiguous", "unmatched"):
         raise Skip("it is not known whether the run used speculative decoding")
-    if row.text("dp_attention") not in ("", "0"):
-        raise Skip("data-parallel attention, each rank with its own requests, is not modeled")
-    if row.whole("pp", default=1) > 1:
-        raise Skip("pipeline parallelism in serving is not modeled")
+    if row.text("dp_attention") not in ("", "0", "1"):
+        raise Skip("it is not known whether ranks of attention had requests of their own")
 
 
-def _devices(row: Row) -> int:
-    """Return the devices that share each layer."""
+def _plan(row: Row) -> dict[str, int]:
+    """Return the sizes of the groups that share a model."""
     count, tp = row.whole("n_gpus", default=1), row.number("tp")
     if row.text("engine").lower() in _BY_LAYERS:
-        return 1
-    if tp is None and count > 1:
+        return {"tp_size": 1}
+    stages = row.whole("pp", default=1)
+    if tp is None and count > stages:
         raise Skip(f"n_gpus = {count} and tp is not stated")
     size = row.whole("tp", default=1)
-    if size != count:
+    if size * stages != count:
         raise Skip(
-            "n_gpus differs from tp: experts over more devices than attention, or replicas, are "
-            "not modeled"
+            "n_gpus differs from tp x pp: replicas, or experts on more devices than requests are "
+            "counted for"
         )
-    return size
+    # Ranks of attention are as many as the devices, each with its own requests.
+    ranks = size if row.text("dp_attention") == "1" else 1
+    plan = {"attention_dp": ranks, "ep_size": row.whole("ep", default=1), "pp_size": stages}
+    used = {name: value for name, value in plan.items() if value > 1}
+    return {"tp_size": size // ranks, **used}
+
+
+def _counted(row: Row, plan: dict[str, Any]) -> int:
+    """Return the ranks by which the stated concurrency has to be multiplied.
+
+    Of some runs the collection says that it may be that of one rank. Their `calibrate` rows agree:
+    times between tokens are half as far off if it is.
+    """
+    return int(plan.get("attention_dp", 1)) if "one attention rank" in row.text("note") else 1
+
+
+def _pools(row: Row, model: TransformerModel, node: Node) -> dict[str, Any]:
+    """Return workers and plans of a run whose prefills and decodes have devices of their own."""
+    found: dict[str, Any] = {}
+    for pool, prefix in (("prefill", "prefill_"), ("decode", "")):
+        size = row.whole(f"{pool}_tp")
+        ranks = size if row.text(f"{pool}_dp_attention") == "1" else 1
+        found[f"{pool}_workers"] = row.whole(f"{pool}_workers")
+        found[f"{prefix}tp_size"] = size // ranks
+        found[f"{prefix}attention_dp"] = ranks
+        found[f"{prefix}ep_size"] = row.whole(f"{pool}_ep", default=1)
+    # As many copies of busy experts as it takes for all devices to hold equally many.
+    found["redundant_experts"] = -model.experts % found["ep_size"]
+    count = max(2, -(-row.whole("n_gpus") // node.accelerators_per_node))
+    fabric = Systems.Fabrics.InfiniBand_NDR
+    found["hardware"] = Fleet(name=f"{count} x {node.name}", node=node, count=count, fabric=fabric)
+    return found
 
 
 def formats_of(label: str, kept: str, device: Accelerator) -> tuple[str, str, str]:
@@ -128,15 +157,9 @@ def _kept(label: str, arithmetic: str, wide: str) -> str:
     return _KEPT[label]
 
 
-def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:
-    engine, blackwell = row.text("engine").lower(), device.generation == "blackwell"
-    if device.generation not in ("hopper", "blackwell"):
-        return None
-    if "vllm" in engine:
-        return ServingCalibrations.Blackwell_vLLM if blackwell else ServingCalibrations.Hopper_vLLM
-    if "sglang" in engine and not blackwell:
-        return ServingCalibrations.Hopper_SGLang
-    return None
+def _year(row: Row) -> int:
+    """Return the year of the engine, as far as the group tells."""
+    return 2024 if row.group.startswith("llm_inference_bench") else 2026
 
 
 def _length(row: Row, column: str, default: int | None = None) -> int:
@@ -175,55 +198,117 @@ def arguments(row: Row) -> dict[str, Any]:
     precision, weight, kv = formats_of(
         row.text("weight_precision"), row.text("kv_precision"), device
     )
-    tp = _devices(row)
     node = usual_server(device)
-    if tp > 1 and node is None:
-        raise Skip(f"tp = {tp}, and no server of {device.name} is in the registry")
+    apart = row.text("mode") == "disagg"
+    if apart and node is None:
+        raise Skip(f"no server of {device.name} is in the registry")
+    plan = _pools(row, model, node) if apart and node is not None else _plan(row)
+    if not apart and max(plan.values()) > 1 and node is None:
+        raise Skip(f"several devices, and no server of {device.name} is in the registry")
     if load.startswith(_OPEN):
-        plan = {"model": model, "hardware": node or device, "tp_size": tp}
         formats = {"precision": precision, "weight_precision": weight, "kv_precision": kv}
-        return open_loop.arguments(row, plan | formats, device)
+        where = {"model": model, "hardware": node or device, "tp_size": plan["tp_size"]}
+        return open_loop.arguments(row, where | formats, device)
     single = load in _SINGLE
     return {
         "model": model,
         "hardware": node or device,
         "seq_len": _length(row, "isl", 1 if single else None),
         "output_len": _length(row, "osl", 200 if single else None),
-        "batch_size": row.whole("concurrency"),
+        "batch_size": row.whole("concurrency") * _counted(row, plan),
         "precision": precision,
         "weight_precision": weight,
         "kv_precision": kv,
-        "tp_size": tp,
-        "waves": _REQUESTS if load == "closed loop" else 1,
-        "arrivals": _ARRIVALS if load == "closed loop" else 1,
-        "calibration": _calibration(row, device),
+        **({} if apart else {"arrivals": 1}),
+        **plan,
+        "waves": 1 if load != "closed loop" else _POOL_REQUESTS if apart else _REQUESTS,
+        "calibration": serving_calibration_for(device, row.text("engine"), _year(row), apart),
     }
 
 
-_Said = tuple[str, str, str, tuple[Any, Any, Any]]
-# What a column measured, as a field of the result; bands where the result has them.
-_TIMES = (("ttft_mean_ms", "ttft", "ttft"), ("tpot_mean_ms", "tpot", "itl"))
+@dataclass(frozen=True)
+class Figure:
+    """A figure that a run measured, and the field of the result that it tells of."""
+
+    column: str
+    quantity: str
+    unit: str
+    field: str
+    factor: float
+    """The field is the figure times this."""
+    inverse: bool = False
+    """The field is this over the figure."""
+
+    def told(self, value: float) -> float:
+        """Return what a measured figure tells of the field, in SI units."""
+        return self.factor / value if self.inverse else self.factor * value
+
+    def said(self, value: float) -> float:
+        """Return the figure that a predicted field amounts to."""
+        return self.factor / value if self.inverse else value / self.factor
 
 
-def _found(row: Row, given: dict[str, Any], result: Any) -> Iterator[_Said]:
-    """Yield column, quantity and unit, and the prediction with its band where it has one."""
+def figures(row: Row, given: dict[str, Any]) -> tuple[Figure, ...]:
+    """Return the figures of a run that the solver predicts."""
     load = row.text("load")
     if load == "closed loop":
-        for column, quantity, field in _TIMES:
-            said, low, high = (
-                None if value is None else value.to("ms").magnitude
-                for value in (result.get(f"{field}{edge}") for edge in ("", "_low", "_high"))
-            )
-            yield column, quantity, "ms", (said, low, high)
-        tokens = given["seq_len"] + given["output_len"]
-        rate = tokens * result.request_throughput.to_base_units().magnitude / given["tp_size"]
-        yield "total_tokens_per_s_per_gpu", "tokens per device", "token/s", (rate, None, None)
+        ranks = given.get("attention_dp", 1) * given.get("pp_size", 1)
+        devices = given["tp_size"] * ranks
+        rate = devices / (given["seq_len"] + given["output_len"])
+        field = "request_throughput"
+        if "decode_workers" in given:
+            rate, field = 1, "throughput_per_device"
+        found: tuple[Figure, ...] = (
+            Figure("ttft_mean_ms", "ttft", "ms", "ttft", 1e-3),
+            Figure("tpot_mean_ms", "tpot", "ms", "itl", 1e-3),
+            Figure(
+                "total_tokens_per_s_per_gpu",
+                "tokens per device",
+                "token/s",
+                field,
+                rate,
+            ),
+        )
+    elif row.group == "localmaxxing":
+        # Its rates fall with the length of the prompt as the whole answer's do, first token and
+        # all.
+        answer = given["output_len"]
+        column = "output_tokens_per_s_per_user"
+        found = (Figure(column, "rate of an answer", "token/s", "latency", answer, inverse=True),)
     elif load in _SINGLE:
-        rate = result.decode_throughput.to_base_units().magnitude
-        yield "output_tokens_per_s_per_user", "decode rate", "token/s", (rate, None, None)
+        column = "output_tokens_per_s_per_user"
+        found = (Figure(column, "decode rate", "token/s", "decode_throughput", 1),)
     else:
-        time = result.latency.to("ms").magnitude
-        yield "e2e_mean_ms", "batch time", "ms", (time, None, None)
+        found = (Figure("e2e_mean_ms", "batch time", "ms", "latency", 1e-3),)
+    return tuple(figure for figure in found if row.text(figure.column))
+
+
+def _edges(field: str, result: Any) -> tuple[float | None, float | None]:
+    """Return the band of a field, in SI units: its own, or what those of its parts amount to."""
+
+    def seconds(name: str) -> Any:
+        value = result.get(name)
+        return None if value is None else value.to_base_units().magnitude
+
+    first, each = (
+        tuple(seconds(f"{n}{edge}") for edge in ("_low", "_high")) for n in ("ttft", "itl")
+    )
+    if field in ("ttft", "itl"):
+        return first if field == "ttft" else each
+    if each[0] is None or (field == "latency" and first[0] is None):
+        return None, None
+    usual = seconds("itl")
+    if field == "latency":
+        later = seconds("latency") - seconds("ttft")
+        low, high = (start + later * edge / usual for start, edge in zip(first, each, strict=True))
+        return low, high
+    rate, plain = seconds(field), "output_throughput"
+    own = seconds(f"{field if 'device' in field else plain}_low") is not None
+    if own:
+        name = field if "device" in field else plain
+        low, high = (rate * seconds(f"{name}{edge}") / seconds(name) for edge in ("_low", "_high"))
+        return low, high
+    return rate * usual / each[1], rate * usual / each[0]
 
 
 def compare(row: Row) -> tuple[Comparison, ...]:
@@ -237,23 +322,29 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     given = arguments(row)
     if row.text("load").startswith(_OPEN):
         return open_loop.compare_open_loop(row, given)
-    result = ServingSolver.solve(**given)
+    solver = DisaggregatedSolver if "decode_workers" in given else ServingSolver
+    result: Any = solver.solve(**given)
     if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
         raise Skip("the batch does not fit, and the source does not say how it was divided")
-    found = tuple(
-        Comparison(
-            id=row.name,
-            group=f"{row.group}: {quantity}",
-            split=row.text("split"),
-            quantity=f"{quantity} ({unit})",
-            measured=row.measured(column),
-            predicted=said,
-            low=low,
-            high=high,
+    found = []
+    for figure in figures(row, given):
+        low, high = (
+            None if edge is None else figure.said(edge) for edge in _edges(figure.field, result)
         )
-        for column, quantity, unit, (said, low, high) in _found(row, given, result)
-        if row.text(column)
-    )
+        low, high = (high, low) if figure.inverse else (low, high)
+        found.append(
+            Comparison(
+                id=row.name,
+                group=f"{row.group}: {figure.quantity}",
+                split=row.text("split"),
+                quantity=f"{figure.quantity} ({figure.unit})",
+                measured=row.measured(figure.column),
+                predicted=figure.said(result[figure.field].to_base_units().magnitude),
+                low=low,
+                high=high,
+            )
+        )
     if not found:
-        raise Skip(f"nothing that is predicted for load = {shown(row.text('load'))} was measured")
-    return found
+        load = shown(row.text("load"))
+        raise Skip(f"nothing that is predicted for load = {load} was measured")
+    return tuple(found)

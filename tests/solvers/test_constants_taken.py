@@ -25,7 +25,8 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
 from mlsysim.registry.calibration.training import calibration_for, calibration_of
 
-KNOWN = ("A100", "H20", "H100", "H200", "H800", "B200", "B300")
+KNOWN = ("A100", "H20", "H100", "H200", "H800", "B200", "B300", "Gaudi2", "RTX_", "DGX_Spark")
+APPLE = ("MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M3_Ultra", "M4_Max", "M5")
 
 
 def fleet_of(accelerator):
@@ -231,7 +232,8 @@ def test_a_band_contains_the_prediction(edges, argument):
 def test_serving_takes_the_constants_of_the_device_or_says_that_there_are_none(name):
     result = serve(Hardware[name])
     taken = serving_calibration_for(Hardware[name])
-    assert (taken is ServingCalibrations.Uncalibrated) == (not any(m in name for m in KNOWN))
+    known = name in APPLE or (any(m in name for m in KNOWN) and name != "RTX_PRO_6000")
+    assert (taken is not ServingCalibrations.Uncalibrated) == known
     assert result.calibration.startswith(taken.name)
     assert (result.itl_low is None) == ("no run to compare with" in result.calibration)
 
@@ -277,13 +279,16 @@ def test_formats_that_no_run_used_have_no_band(precision):
     assert serve(Hardware.H100, precision="fp8").ttft_high is not None
 
 
-def test_integers_and_served_experts_have_no_band():
+def test_integers_have_no_band_and_new_models_a_wider_one():
     assert serve(Hardware.H100, precision="int8").itl_low is None
-    experts = ServingSolver.solve(
-        model=Models.Mixtral_8x7B, hardware=Systems.Nodes.DGX_H100, tp_size=8, seq_len=1024
+    known, new = (
+        ServingSolver.solve(model=model, hardware=Systems.Nodes.HGX_H200, tp_size=8, seq_len=1024)
+        for model in (Models.Qwen3_235B_A22B, Models.Mixtral_8x7B)
     )
-    assert experts.itl_low is None
-    assert "no run to compare with" in experts.calibration
+    widths = [r.itl_high / r.itl_low for r in (known, new)]
+    low = (known.itl_low / known.itl).magnitude
+    assert low == pytest.approx(ServingCalibrations.Hopper_TensorRT.itl_band_low)
+    assert widths[1] > widths[0]
 
 
 def test_wider_activations_double_the_element_wise_traffic():

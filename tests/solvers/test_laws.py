@@ -16,6 +16,7 @@ from mlsysim import (
     SingleNodeSolver,
 )
 from mlsysim.core.formulas import format_flops_utilization, interference_time
+from mlsysim.core.units import Q_
 from tests.solvers.strategies import faster, larger, loads, passes, si, solved, steps
 
 some = settings(max_examples=80, deadline=None)
@@ -37,7 +38,9 @@ def test_requests_in_flight_are_rate_times_latency(load):
 
 def test_answers_of_one_token_wait_for_all_other_prompts():
     """Prompts fill a pass each, so eight clients have 8 answers in 8 prefills."""
-    constants = replace(ServingCalibrations.Uncalibrated, pass_tokens=1024)
+    constants = replace(
+        ServingCalibrations.Uncalibrated, pass_tokens=1024, request_overhead=Q_(0, "ms")
+    )
     r = ServingSolver.solve(
         model=LLAMA,
         hardware=Hardware.H100,
@@ -143,7 +146,9 @@ def test_memory_makes_no_server_slower(load):
 
 def test_a_burst_is_read_in_the_same_time_with_any_memory():
     """Eight prompts, a pass each, arrive at once: the k-th is read after k prefills."""
-    constants = replace(ServingCalibrations.Uncalibrated, pass_tokens=1024)
+    constants = replace(
+        ServingCalibrations.Uncalibrated, pass_tokens=1024, request_overhead=Q_(0, "ms")
+    )
     for capacity in (16, 80):
         device = larger(Hardware.H100, capacity / 80)
         r = ServingSolver.solve(

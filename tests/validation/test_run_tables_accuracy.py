@@ -36,16 +36,18 @@ def energy():
     return validate(DATA / "energy_2.csv")
 
 
-# Check rows and mean absolute errors in percent, as measured and rounded up. Nothing was fitted to
-# any row of these tables. With more models in the registry there are more rows.
+# Check rows and mean absolute errors in percent, as measured and rounded up. The constants of
+# serving were fitted to the other rows. With more models in the registry there are more rows.
 @pytest.mark.parametrize(
     ("table", "group", "least", "bound"),
     [
-        ("serving", "llm_inference_bench: batch time", 316, 20),
-        ("serving", "llm_inference_bench_llamacpp: batch time", 24, 38),
-        ("serving", "silicon_moe_agg: ttft", 250, 49),
-        ("serving", "silicon_moe_agg: tpot", 250, 28),
-        ("serving", "silicon_moe_agg: tokens per device", 85, 38),
+        ("serving", "llm_inference_bench: batch time", 370, 9),
+        ("serving", "llm_inference_bench_llamacpp: batch time", 33, 7),
+        ("serving", "silicon_moe_agg: ttft", 280, 32),
+        ("serving", "silicon_moe_agg: tpot", 280, 14),
+        ("serving", "silicon_moe_agg: tokens per device", 100, 10),
+        ("serving", "silicon_disagg: tokens per device", 55, 13),
+        ("serving", "silicon_disagg: tpot", 90, 9),
         # Open loops: constants were fitted to the calibrate rows.
         ("serving", "openloop_vllm: p50 TTFT", 5, 5),
         ("serving", "openloop_vllm: TPOT", 5, 7),
@@ -76,7 +78,6 @@ def test_no_row_is_lost(request, table, rows):
 def test_reasons_count_what_the_solver_lacks(serving, energy):
     reasons = Counter(reason.split(":")[0] for _, reason in serving.skipped)
     rows = [row for row in SERVING.values() if not row.text("dubious")]
-    assert reasons["disaggregated"] == sum(row.text("mode") == "disagg" for row in rows)
     assert reasons["marked dubious"] == len(SERVING) - len(rows)
     diffusion = [reason for _, reason in energy.skipped if "diffusion" in reason]
     assert len(diffusion) == sum(r.text("architecture") == "diffusion" for r in ENERGY.values())
@@ -96,7 +97,7 @@ def test_one_batch_by_hand():
         "tp_size": 1,
         "waves": 1,
         "arrivals": 1,
-        "calibration": None,
+        "calibration": ServingCalibrations.Ampere_vLLM,
     }
     (found,) = serving_runs.compare(SERVING[LLMIB])
     assert found.measured == SERVING[LLMIB].number("e2e_mean_ms")
@@ -129,8 +130,8 @@ def test_a_closed_loop_by_hand():
         "kv_precision": "fp8",
         "tp_size": 8,
         "waves": 10,
-        "arrivals": 5,
-        "calibration": None,
+        "arrivals": 1,
+        "calibration": ServingCalibrations.Blackwell_TensorRT,
     }
     r = ServingSolver.solve(**given)
     ttft, tpot, rate = serving_runs.compare(SERVING[SILICON])
@@ -235,16 +236,15 @@ def test_another_name_is_another_model(label):
     ("changed", "reason"),
     [
         ({"dubious": "too fast"}, "dubious"),
-        ({"mode": "disagg"}, "disaggregated"),
+        ({"mode": "disagg"}, "prefill_tp is missing"),
         ({"load": "open loop"}, "the arrival rate is not stated"),
         ({"load": "open loop", "arrival_rate_rps": "5 then 10"}, "stages of different rates"),
         ({"load": "open loop, bursts", "arrival_rate_rps": "5"}, "how requests are spaced"),
         ({"load": "batch"}, "tokens in a pass or requests"),
         ({"load": "parade"}, "is not one of"),
-        ({"spec_decoding": "mtp"}, "speculative"),
+        ({"spec_decoding": "mtp"}, "acceptance length"),
         ({"spec_decoding": "ambiguous"}, "not known whether"),
-        ({"dp_attention": "1"}, "data-parallel"),
-        ({"pp": "2"}, "pipeline"),
+        ({"dp_attention": "unstated"}, "requests of their own"),
         ({"n_gpus": "16"}, "differs from tp"),
         ({"tp": ""}, "tp is not stated"),
         ({"hardware": "abacus"}, "'abacus' is not in the registry"),

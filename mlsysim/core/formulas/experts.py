@@ -6,6 +6,7 @@ from mlsysim.core.numeric import Value, maximum
 __all__ = [
     "copies_by_expert",
     "copies_by_node",
+    "copies_by_rank",
     "expert_dispatch_time",
     "expert_group_size",
     "experts_visited",
@@ -13,6 +14,37 @@ __all__ = [
     "routing_traffic",
     "rows_per_device",
 ]
+
+
+@formula
+def copies_by_rank(experts_per_token: Value, ranks: Value, groups: Value) -> Value:
+    r"""Copies of a token that go to other ranks, when each rank is sent one for all its experts.
+
+    An expert lies on one group of ranks, whole or in shards. A token goes to every rank of each
+    group that holds one of its experts. With one group this is a gather of all tokens by all ranks.
+
+    $$ c = (n - 1)\left(1 - \left(1 - \frac{1}{e}\right)^{k_e}\right) $$
+
+    Parameters
+    ----------
+    experts_per_token : [1]
+        $k_e$, experts that each token visits.
+    ranks : [1]
+        $n$, devices that hold the experts.
+    groups : [1]
+        $e$, groups of them that hold different experts.
+
+    Returns
+    -------
+    copies : [1]
+        $c$, copies that leave the device.
+
+    References
+    ----------
+    Counting, for experts chosen independently; one copy per rank as in DeepEP,
+    https://github.com/deepseek-ai/DeepEP
+    """
+    return (ranks - 1) * (1 - (1 - 1 / groups) ** experts_per_token)
 
 
 @formula

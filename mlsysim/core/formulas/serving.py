@@ -21,9 +21,13 @@ __all__ = [
     "mean_context",
     "mean_over_waves",
     "place_wait",
+    "pool_first_token_time",
+    "pool_request_rate",
+    "pool_sequences",
     "prefill_flops",
     "prompts_per_pass",
     "request_time",
+    "shared_pass_time",
 ]
 
 
@@ -311,6 +315,100 @@ def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> V
 
 
 @formula
+def pool_first_token_time(requests: Value, rate: Value, decodes: Value, step: Value) -> Value:
+    r"""Time from a request to its first token where a pool of its own decodes.
+
+    By Little's law, a request is in the server for $c/X$ on average. The rest of that is decoding.
+
+    $$ t = \frac{c}{X} - n\,t_i $$
+
+    Parameters
+    ----------
+    requests : [1]
+        $c$, requests in flight.
+    rate : [1/s]
+        $X$, requests per second.
+    decodes : [1]
+        $n$, tokens of a request after the first.
+    step : [s]
+        $t_i$, time between two of them.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time to first token.
+
+    References
+    ----------
+    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    """
+    return requests / rate - decodes * step
+
+
+@formula
+def pool_request_rate(
+    most: Value, requests: Value, before: Value, decodes: Value, step: Value
+) -> Value:
+    r"""Requests per second of two pools in a row, of which the first may be the slower one.
+
+    $$ X = \min\left(X_p,\; \frac{c}{t_b + n\,t_i}\right) $$
+
+    Parameters
+    ----------
+    most : [1/s]
+        $X_p$, requests per second that the prefill pool reads at most.
+    requests : [1]
+        $c$, requests in flight.
+    before : [s]
+        $t_b$, time to the first token of a request that does not wait.
+    decodes : [1]
+        $n$, tokens of a request after the first.
+    step : [s]
+        $t_i$, time between two of them.
+
+    Returns
+    -------
+    rate : [1/s]
+        $X$, requests per second.
+
+    References
+    ----------
+    Asymptotic bounds of closed networks of queues: Denning and Buzen (1978), The Operational
+    Analysis of Queueing Network Models, https://doi.org/10.1145/356733.356735
+    """
+    return minimum(most, requests / (before + decodes * step))
+
+
+@formula
+def pool_sequences(rate: Value, decodes: Value, step: Value, workers: Value) -> Value:
+    r"""Sequences that a worker of a decode pool has on average.
+
+    $$ b = \frac{X\,n\,t_i}{w} $$
+
+    Parameters
+    ----------
+    rate : [1/s]
+        $X$, requests per second.
+    decodes : [1]
+        $n$, tokens of a request after the first.
+    step : [s]
+        $t_i$, time between two of them.
+    workers : [1]
+        $w$, workers of the pool.
+
+    Returns
+    -------
+    sequences : [1]
+        $b$, sequences of a worker.
+
+    References
+    ----------
+    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    """
+    return rate * decodes * step / workers
+
+
+@formula
 def prefill_flops(
     tokens: Value, sequences: Value, matrix: Value, score: Value, logit: Value
 ) -> Value:
@@ -396,3 +494,34 @@ def request_time(ttft: Value, itl: Value, output_len: Value) -> Value:
     Counting: the prefill makes the first token.
     """
     return ttft + maximum(output_len - 1, 0) * itl
+
+
+@formula
+def shared_pass_time(shared: Value, passes: Value, steps: Value) -> Value:
+    r"""Time saved when chunks of prompts and decode steps share passes.
+
+    Weights are then read once for both, and kernels are started once. Each of the fewer of the two
+    finds one of the other to join.
+
+    $$ t = \min(n_p, n_d)\,t_w $$
+
+    Parameters
+    ----------
+    shared : [s]
+        $t_w$, time of a decode step that joining a prefill saves.
+    passes : [1]
+        $n_p$, passes that read prompts while each request is served once.
+    steps : [1]
+        $n_d$, decode steps in that time.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time saved.
+
+    References
+    ----------
+    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
+    section 4.2, https://arxiv.org/abs/2403.02310
+    """
+    return minimum(passes, steps) * shared

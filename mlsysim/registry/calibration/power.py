@@ -52,7 +52,7 @@ class PowerCalibrations(Catalog):
         compute_share=1.44,
         memory_share=0.652,
         energy_band_low=0.890,
-        energy_band_high=1.312,
+        energy_band_high=1.345,
     )
     """H100: 1.0 pJ per operation in 16 bits, 136 pJ per byte, 162 W before any work."""
     Blackwell = PowerCalibration(
@@ -62,8 +62,8 @@ class PowerCalibrations(Catalog):
         constant_share=0.233,
         compute_share=2.37,
         memory_share=0.924,
-        energy_band_low=0.880,
-        energy_band_high=1.386,
+        energy_band_low=1.000,
+        energy_band_high=1.468,
     )
     """B200: 1.1 pJ per operation in 16 bits, 120 pJ per byte, 233 W before any work."""
     Microcontroller = PowerCalibration(

@@ -1,127 +1,46 @@
 """Calibrations of serving: constants of engines, fitted to published runs.
 
 Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
-fits the constants to the rows marked ``calibrate`` in ``measurements/serving.csv`` and prints them;
-a test fits two of the rows again and compares. Constants that a row's runs cannot determine come
-from the common set below, and are marked as estimates. The two rows of libraries describe single
-passes, and are fitted by ``python -m tools.calibrate_passes`` to ``measurements/passes.csv``.
+fits the constants to the rows marked ``calibrate`` in ``measurements/serving.csv`` and
+``serving_2.csv`` and prints them; a test fits two of the rows again and compares. Constants that a
+row's runs cannot determine come from the common set, and are marked as estimates. The two rows of
+libraries describe single passes, and are fitted by ``python -m tools.calibrate_passes`` to
+``measurements/passes.csv``.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.fields import units_of
-from mlsysim.core.types import Accelerator, Generation, ServingCalibration, Source
-from mlsysim.core.units import Q_
+from mlsysim.core.types import Accelerator, ServingCalibration, Source
 from mlsysim.registry.calibration.kernels import ProductCalibrations
-from mlsysim.registry.calibration.machines import STATES
+from mlsysim.registry.calibration.serving_constants import (
+    ALTERNATING,
+    GROWING,
+    PASSES,
+    engine_row,
+)
+from mlsysim.registry.calibration.serving_rows import (
+    AMPERE_LLAMACPP,
+    APPLE_LLAMACPP,
+    BLACKWELL_SGLANG_POOLS,
+    BLACKWELL_TENSORRT_POOLS,
+    GAUDI2_DEEPSPEED,
+    GEFORCE_LLAMACPP,
+    GEFORCE_VLLM,
+    HOPPER_LLAMACPP,
+    HOPPER_SGLANG_POOLS,
+    HOPPER_TENSORRT_POOLS,
+    SPARK_LLAMACPP,
+)
 
 __all__ = ["ServingCalibrations", "pass_calibration_for", "serving_calibration_for"]
 
-_COMMON = Source(
-    title="Common constants",
-    locator="not fitted",
-    checked="2026-11-20",
-    note="round values in the range of the fitted ones, where the fits start",
-)
-_COUNTED = Source(
-    title="Counting of reads and writes in 16 bits",
-    checked="2026-11-20",
-    note="per element of the residual stream: two norms that read and write the stream and their "
-    "result, rotation of queries, copy of attention's output; per element of the inner width: gate "
-    "and input read, their product written",
-)
-_DEFAULTS = Source(
-    title="TensorRT-LLM documentation, Performance Tuning Guide, Useful Runtime Options",
-    url="https://nvidia.github.io/TensorRT-LLM/performance/performance-tuning-guide/useful-runtime-flags.html",
-    locator="max_num_tokens; free_gpu_memory_fraction 0.9; GUARANTEED_NO_EVICT",
-    checked="2026-11-20",
-)
-_PAGED = Source(
-    title="Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with "
-    "PagedAttention",
-    url="https://arxiv.org/abs/2309.06180",
-    locator="section 4.5: memory is taken as tokens are made, so requests share what they hold on "
-    "average, half of the output",
-    checked="2026-11-20",
-)
-_RUNS = Source(
-    title="Fitted by tools/calibrate_serving.py",
-    checked="2026-11-20",
-    note="measurements/serving.csv; check rows were not seen",
-)
 _OPEN_RUNS = Source(
     title="Fitted by tools/calibrate_open_loop.py",
     checked="2026-11-22",
     note="measurements/serving_2.csv; check rows were not seen",
 )
-_PASSES = Source(
-    title="Fitted by tools/calibrate_passes.py",
-    checked="2026-11-20",
-    note="measurements/passes.csv; check rows were not seen",
-)
-# Layer, collective, prompt and sequence times in microseconds. Steps before admission: half of the
-# running step, and one that is launched ahead.
-_CONSTANTS: dict[str, float] = {
-    "gemm_efficiency": 0.7,
-    "gemm_efficiency_fp8": 0.6,
-    "gemm_efficiency_fp4": 0.5,
-    "state_efficiency": 0.0156,
-    "attention_efficiency": 0.4,
-    "memory_efficiency": 0.88,
-    "kv_efficiency": 0.7,
-    "link_efficiency": 0.77,
-    "layer_overhead": 50.0,
-    "all_reduce_overhead": 4.0,
-    "prompt_overhead": 100.0,
-    "sequence_overhead": 8.0,
-    "admission_steps": 1.5,
-    "hidden_bytes": 24.0,
-    "ffn_bytes": 3.0,
-    "pass_tokens": 8192,
-    "kv_share": 0.9,
-    "reserved_output": 1.0,
-}
-_STATED = {
-    "state_efficiency": STATES,
-    "hidden_bytes": _COUNTED,
-    "ffn_bytes": _COUNTED,
-    "pass_tokens": _DEFAULTS,
-    "kv_share": _DEFAULTS,
-    "reserved_output": _DEFAULTS,
-}
-
-
-def _row(
-    name: str,
-    engine: str,
-    runs: str,
-    stated: dict[str, tuple[float, Source]] | None = None,
-    fit: Source | None = None,
-    **fitted: float,
-) -> ServingCalibration:
-    """Complete fitted constants with the common ones, and record the source of each."""
-    given = {field: value for field, (value, _) in (stated or {}).items()}
-    sources = _STATED | {field: source for field, (_, source) in (stated or {}).items()}
-    units = {field: unit for field, unit, plain in units_of(ServingCalibration) if not plain}
-    constants: dict[str, Any] = {
-        field: Q_(value, units[field]) if field in units else value
-        for field, value in (_CONSTANTS | given | fitted).items()
-    }
-    fit = replace(fit or _RUNS, locator=f"calibrate rows of {runs}")
-    return ServingCalibration(
-        name=name,
-        engine=engine,
-        source=_COMMON,
-        field_sources=sources | dict.fromkeys(fitted, fit),
-        estimated=frozenset(_CONSTANTS) - frozenset(sources) - frozenset(fitted),
-        **constants,
-    )
-
-
-_GROWING = {"reserved_output": (0.5, _PAGED)}
 _LIBRARY = {
     "admission_steps": (
         0.0,
@@ -135,141 +54,414 @@ _PRODUCTS = ProductCalibrations.H100_bf16
 class ServingCalibrations(Catalog):
     """Constants per device generation and serving engine."""
 
-    Hopper_TensorRT = _row(
+    Hopper_TensorRT = engine_row(
         "Hopper, TensorRT-LLM",
         "TensorRT-LLM 1.0 to 1.2",
         "TensorRT-LLM on H100 and H200",
-        gemm_efficiency=0.85,
-        gemm_efficiency_fp8=0.68,
-        memory_efficiency=0.911,
-        kv_efficiency=0.9,
-        layer_overhead=51.6,
-        all_reduce_overhead=4.18,
-        attention_efficiency=0.368,
-        prompt_overhead=342.0,
-        sequence_overhead=4.25,
-        admission_steps=4.41,
-        itl_band_low=0.862,
-        itl_band_high=1.098,
-        ttft_band_low=0.732,
-        ttft_band_high=2.404,
+        gemm_efficiency=0.777,
+        gemm_efficiency_fp8=0.604,
+        attention_efficiency=0.375,
+        memory_efficiency=0.95,
+        kv_efficiency=0.95,
+        layer_overhead=59.9,
+        all_reduce_overhead=3.73,
+        prompt_overhead=257.0,
+        sequence_overhead=5.77,
+        admission_steps=4.79,
+        expert_memory=1.0,
+        expert_overhead=0.197,
+        attention_overhead=1.76,
+        itl_band_low=0.797,
+        itl_band_high=1.133,
+        ttft_band_low=0.694,
+        ttft_band_high=2.009,
+        throughput_band_low=0.931,
+        throughput_band_high=1.170,
+        new_itl_band_low=0.756,
+        new_itl_band_high=1.181,
+        new_ttft_band_low=0.678,
+        new_ttft_band_high=2.009,
+        new_throughput_band_low=0.813,
+        new_throughput_band_high=1.290,
+        models=(
+            "DeepSeek-V3",
+            "Llama 3 70B",
+            "Llama 3 8B",
+            "Llama 3.1 405B",
+            "Qwen3 235B-A22B",
+            "Qwen3 32B",
+        ),
+        formats=("fp16", "bf16", "fp8"),
     )
     """H100 and H200: Llama 8B, 70B and 405B, Qwen 32B, in 8 and 16 bits."""
-    Hopper_vLLM = _row(
+    Hopper_vLLM = engine_row(
         "Hopper, vLLM",
         "vLLM, April 2026",
         "vLLM on H100 and H200",
-        _GROWING,
-        gemm_efficiency_fp8=0.611,
-        memory_efficiency=0.93,
-        kv_efficiency=0.449,
-        layer_overhead=64.0,
-        all_reduce_overhead=4.08,
-        attention_efficiency=0.467,
-        prompt_overhead=96.9,
-        sequence_overhead=8.53,
-        admission_steps=1.51,
-        itl_band_low=0.955,
-        itl_band_high=1.089,
-        ttft_band_low=0.894,
-        ttft_band_high=1.113,
+        GROWING,
+        gemm_efficiency=0.85,
+        gemm_efficiency_fp8=0.661,
+        attention_efficiency=0.186,
+        memory_efficiency=0.797,
+        kv_efficiency=0.616,
+        layer_overhead=51.4,
+        all_reduce_overhead=6.46,
+        prompt_overhead=111.0,
+        admission_steps=1.71,
+        expert_efficiency=0.353,
+        expert_memory=0.617,
+        expert_overhead=0.602,
+        unpacking=0.998,
+        itl_band_low=0.753,
+        itl_band_high=1.175,
+        ttft_band_low=0.758,
+        ttft_band_high=1.616,
+        new_itl_band_low=0.618,
+        new_itl_band_high=1.293,
+        new_ttft_band_low=0.631,
+        new_ttft_band_high=1.616,
+        models=("Kimi K2.5", "Llama 3 70B", "MiniMax-M2.5", "Qwen3 235B-A22B"),
+        formats=("fp16", "bf16", "fp8"),
     )
     """H100 and H200: Llama 70B in 8 bits. Keys and values in 8 bits are read at half speed."""
-    Hopper_vLLM_Open = _row(
+    Hopper_vLLM_Open = engine_row(
         "Hopper, vLLM in 16 bits, open loop",
         "vLLM 0.15.1",
         "open-loop runs of vLLM on H100",
-        _GROWING,
+        GROWING,
         _OPEN_RUNS,
-        kv_efficiency=0.9,
-        layer_overhead=60.7,
-        memory_efficiency=0.868,
-        sequence_overhead=6.68,
-        admission_steps=2.9,
+        kv_efficiency=0.95,
+        layer_overhead=75.0,
+        memory_efficiency=0.95,
+        sequence_overhead=6.62,
+        admission_steps=2.88,
     )
     """H100: Llama 2 7B and 70B, Llama 3.1 8B, Qwen 7B and 14B, Mixtral 8x7B, in 16 bits. Requests
     arrive at a constant rate, and nearly all of each prompt is in the cache."""
-    Hopper_SGLang = _row(
+    Hopper_SGLang = engine_row(
         "Hopper, SGLang",
         "SGLang 0.5",
         "SGLang on H100 and H200",
-        _GROWING,
+        ALTERNATING,
         gemm_efficiency=0.85,
-        gemm_efficiency_fp8=0.416,
-        memory_efficiency=0.93,
-        kv_efficiency=0.572,
-        layer_overhead=47.8,
-        all_reduce_overhead=3.97,
-        attention_efficiency=0.454,
-        prompt_overhead=99.4,
-        sequence_overhead=17.0,
+        gemm_efficiency_fp8=0.437,
+        attention_efficiency=0.447,
+        memory_efficiency=0.95,
+        kv_efficiency=0.555,
+        layer_overhead=49.4,
+        prompt_overhead=105.0,
+        sequence_overhead=15.6,
         admission_steps=5.0,
-        itl_band_low=0.826,
-        itl_band_high=1.126,
-        ttft_band_low=0.838,
-        ttft_band_high=5.207,
+        expert_efficiency=0.276,
+        expert_overhead=0.835,
+        attention_overhead=0.759,
+        itl_band_low=0.845,
+        itl_band_high=1.121,
+        ttft_band_low=0.859,
+        ttft_band_high=4.448,
+        new_itl_band_low=0.784,
+        new_itl_band_high=1.134,
+        new_ttft_band_low=0.727,
+        new_ttft_band_high=4.384,
+        models=(
+            "DeepSeek-V3",
+            "GLM-5",
+            "Llama 3 8B",
+            "Qwen3 235B-A22B",
+            "Qwen3 32B",
+            "Qwen3.5 397B-A17B",
+        ),
+        formats=("fp16", "bf16", "fp8"),
     )
     """H100 and H200: Qwen 32B in 16 bits, Llama 8B in 8. The steps before admission are at the
     fit's upper bound: these runs have hundreds of clients, and waits that the model does not
     explain."""
-    Blackwell_TensorRT = _row(
+    Blackwell_TensorRT = engine_row(
         "Blackwell, TensorRT-LLM",
         "TensorRT-LLM 1.0 to 1.3",
         "TensorRT-LLM on B200 and GB200",
-        gemm_efficiency_fp8=0.601,
-        gemm_efficiency_fp4=0.472,
-        memory_efficiency=0.93,
-        kv_efficiency=0.721,
-        layer_overhead=53.8,
-        all_reduce_overhead=3.56,
-        attention_efficiency=0.493,
-        prompt_overhead=235.0,
-        sequence_overhead=7.4,
-        admission_steps=2.33,
-        itl_band_low=0.891,
-        itl_band_high=1.118,
-        ttft_band_low=0.788,
-        ttft_band_high=2.328,
+        gemm_efficiency_fp8=0.603,
+        gemm_efficiency_fp4=0.521,
+        attention_efficiency=0.603,
+        memory_efficiency=0.932,
+        kv_efficiency=0.687,
+        layer_overhead=51.5,
+        all_reduce_overhead=3.8,
+        prompt_overhead=323.0,
+        admission_steps=2.42,
+        expert_efficiency=0.183,
+        expert_memory=1.0,
+        expert_overhead=1.5,
+        expert_overhead_fp4=0.493,
+        attention_overhead=0.702,
+        itl_band_low=0.824,
+        itl_band_high=1.124,
+        ttft_band_low=0.730,
+        ttft_band_high=1.913,
+        throughput_band_low=0.840,
+        throughput_band_high=1.102,
+        new_itl_band_low=0.801,
+        new_itl_band_high=1.302,
+        new_ttft_band_low=0.604,
+        new_ttft_band_high=2.254,
+        new_throughput_band_low=0.685,
+        new_throughput_band_high=1.090,
+        models=("DeepSeek-V3", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B"),
+        formats=("fp8", "fp4"),
     )
     """B200 and GB200: Llama 70B and 405B, Qwen 32B, in 4 and 8 bits."""
-    Blackwell_vLLM = _row(
+    Blackwell_vLLM = engine_row(
         "Blackwell, vLLM",
         "vLLM, April 2026",
         "vLLM on B200",
-        _GROWING,
-        gemm_efficiency_fp8=0.611,
-        gemm_efficiency_fp4=0.586,
-        memory_efficiency=0.884,
-        kv_efficiency=0.771,
-        layer_overhead=60.5,
-        all_reduce_overhead=4.02,
-        attention_efficiency=0.205,
-        prompt_overhead=403.0,
-        sequence_overhead=8.76,
-        admission_steps=1.57,
-        itl_band_low=0.936,
-        itl_band_high=1.090,
-        ttft_band_low=0.807,
-        ttft_band_high=1.301,
+        GROWING,
+        gemm_efficiency=0.513,
+        gemm_efficiency_fp8=0.51,
+        gemm_efficiency_fp4=0.46,
+        attention_efficiency=0.176,
+        memory_efficiency=0.95,
+        kv_efficiency=0.949,
+        layer_overhead=54.0,
+        all_reduce_overhead=8.99,
+        prompt_overhead=104.0,
+        sequence_overhead=16.3,
+        admission_steps=4.02,
+        expert_efficiency=0.336,
+        expert_efficiency_fp4=0.425,
+        expert_memory=1.0,
+        expert_overhead=0.724,
+        expert_overhead_fp4=0.29,
+        attention_overhead=0.317,
+        exchange_overhead=8.92,
+        itl_band_low=0.821,
+        itl_band_high=1.105,
+        ttft_band_low=0.724,
+        ttft_band_high=1.599,
+        throughput_band_low=0.935,
+        throughput_band_high=1.234,
+        new_itl_band_low=0.800,
+        new_itl_band_high=1.105,
+        new_ttft_band_low=0.656,
+        new_ttft_band_high=1.599,
+        new_throughput_band_low=0.935,
+        new_throughput_band_high=1.305,
+        models=("Kimi K2.5", "Llama 3 70B", "MiniMax-M2.5"),
+        formats=("fp16", "bf16", "fp8", "fp4"),
     )
     """B200: Llama 70B in 4 and 8 bits."""
-    Ampere = _row(
+    Blackwell_SGLang = engine_row(
+        "Blackwell, SGLang",
+        "SGLang, 2025 to 2026",
+        "SGLang on B200 and B300",
+        ALTERNATING,
+        gemm_efficiency=0.687,
+        gemm_efficiency_fp8=0.334,
+        gemm_efficiency_fp4=0.406,
+        attention_efficiency=0.173,
+        memory_efficiency=0.95,
+        layer_overhead=32.7,
+        all_reduce_overhead=3.56,
+        prompt_overhead=445.0,
+        admission_steps=5.0,
+        expert_efficiency=0.288,
+        expert_memory=1.0,
+        expert_overhead=0.748,
+        expert_overhead_fp4=0.487,
+        attention_overhead=1.74,
+        itl_band_low=0.712,
+        itl_band_high=1.196,
+        ttft_band_low=0.777,
+        ttft_band_high=8.693,
+        throughput_band_low=0.844,
+        throughput_band_high=1.440,
+        new_itl_band_low=0.710,
+        new_itl_band_high=1.196,
+        new_ttft_band_low=0.740,
+        new_ttft_band_high=8.693,
+        new_throughput_band_low=0.844,
+        new_throughput_band_high=1.466,
+        models=("DeepSeek-V3", "GLM-5", "Qwen3.5 397B-A17B"),
+        formats=("fp16", "bf16", "fp8", "fp4"),
+    )
+    Hopper_TensorRT_Pools = HOPPER_TENSORRT_POOLS
+    Hopper_SGLang_Pools = HOPPER_SGLANG_POOLS
+    Blackwell_TensorRT_Pools = BLACKWELL_TENSORRT_POOLS
+    Blackwell_SGLang_Pools = BLACKWELL_SGLANG_POOLS
+    Ampere_vLLM = engine_row(
+        "Ampere, vLLM of 2024",
+        "vLLM, 2024",
+        "vLLM on A100",
+        GROWING,
+        gemm_efficiency=0.314,
+        memory_efficiency=0.95,
+        kv_efficiency=0.621,
+        layer_overhead=130.0,
+        all_reduce_overhead=6.33,
+        prompt_overhead=171.0,
+        sequence_overhead=23.8,
+        expert_efficiency=0.848,
+        expert_memory=1.0,
+        expert_overhead=0.371,
+        itl_band_low=0.875,
+        itl_band_high=1.142,
+        ttft_band_low=0.875,
+        ttft_band_high=1.142,
+        new_itl_band_low=0.791,
+        new_itl_band_high=1.153,
+        new_ttft_band_low=0.791,
+        new_ttft_band_high=1.153,
+        models=(
+            "Llama 2 70B",
+            "Llama 2 7B",
+            "Llama 3 8B",
+            "Mistral 7B",
+            "Mixtral 8x7B",
+            "Qwen2 7B",
+        ),
+        formats=("fp16", "bf16"),
+    )
+    Ampere_TensorRT = engine_row(
+        "Ampere, TensorRT-LLM of 2024",
+        "TensorRT-LLM, 2024",
+        "TensorRT-LLM on A100",
+        gemm_efficiency=0.414,
+        memory_efficiency=0.874,
+        kv_efficiency=0.606,
+        layer_overhead=101.0,
+        all_reduce_overhead=5.79,
+        prompt_overhead=97.6,
+        expert_memory=1.0,
+        itl_band_low=0.865,
+        itl_band_high=1.205,
+        ttft_band_low=0.865,
+        ttft_band_high=1.205,
+        new_itl_band_low=0.828,
+        new_itl_band_high=1.205,
+        new_ttft_band_low=0.828,
+        new_ttft_band_high=1.205,
+        models=(
+            "Llama 2 70B",
+            "Llama 2 7B",
+            "Llama 3 70B",
+            "Llama 3 8B",
+            "Mistral 7B",
+            "Mixtral 8x7B",
+            "Qwen2 7B",
+        ),
+        formats=("fp16", "bf16"),
+    )
+    Ampere_DeepSpeed = engine_row(
+        "Ampere, DeepSpeed-MII",
+        "DeepSpeed-MII, 2024",
+        "DeepSpeed-MII on A100",
+        GROWING,
+        gemm_efficiency=0.219,
+        memory_efficiency=0.95,
+        kv_efficiency=0.759,
+        layer_overhead=259.0,
+        prompt_overhead=225.0,
+        expert_efficiency=1.0,
+        expert_memory=1.0,
+        itl_band_low=0.729,
+        itl_band_high=1.280,
+        ttft_band_low=0.729,
+        ttft_band_high=1.280,
+        new_itl_band_low=0.532,
+        new_itl_band_high=1.280,
+        new_ttft_band_low=0.532,
+        new_ttft_band_high=1.280,
+        models=("Llama 2 70B", "Llama 2 7B", "Llama 3 8B", "Mistral 7B", "Mixtral 8x7B"),
+        formats=("fp16", "bf16"),
+    )
+    Hopper_vLLM_2024 = engine_row(
+        "Hopper, vLLM of 2024",
+        "vLLM, 2024",
+        "vLLM of 2024 on H100 and GH200",
+        GROWING,
+        gemm_efficiency=0.511,
+        memory_efficiency=0.95,
+        kv_efficiency=0.807,
+        layer_overhead=115.0,
+        all_reduce_overhead=7.44,
+        prompt_overhead=76.2,
+        sequence_overhead=71.2,
+        itl_band_low=0.864,
+        itl_band_high=1.122,
+        ttft_band_low=0.864,
+        ttft_band_high=1.122,
+        new_itl_band_low=0.840,
+        new_itl_band_high=1.122,
+        new_ttft_band_low=0.840,
+        new_ttft_band_high=1.122,
+        models=(
+            "GPT-J 6B",
+            "LLaMA 7B",
+            "Llama 2 70B",
+            "Llama 2 7B",
+            "Llama 3 70B",
+            "Llama 3 8B",
+            "Mistral 7B",
+            "Qwen2 7B",
+        ),
+        formats=("fp16", "bf16"),
+    )
+    Hopper_TensorRT_2024 = engine_row(
+        "Hopper, TensorRT-LLM of 2024",
+        "TensorRT-LLM, 2024",
+        "TensorRT-LLM of 2024 on H100 and GH200",
+        gemm_efficiency=0.441,
+        memory_efficiency=0.881,
+        kv_efficiency=0.858,
+        layer_overhead=71.7,
+        all_reduce_overhead=9.83,
+        prompt_overhead=81.5,
+        sequence_overhead=12.9,
+        expert_memory=1.0,
+        itl_band_low=0.877,
+        itl_band_high=1.158,
+        ttft_band_low=0.877,
+        ttft_band_high=1.158,
+        new_itl_band_low=0.811,
+        new_itl_band_high=1.158,
+        new_ttft_band_low=0.811,
+        new_ttft_band_high=1.158,
+        models=(
+            "Llama 2 70B",
+            "Llama 2 7B",
+            "Llama 3 70B",
+            "Llama 3 8B",
+            "Mistral 7B",
+            "Mixtral 8x7B",
+            "Qwen2 7B",
+        ),
+        formats=("fp16", "bf16"),
+    )
+    Gaudi2_DeepSpeed = GAUDI2_DEEPSPEED
+    Ampere_LlamaCpp = AMPERE_LLAMACPP
+    Hopper_LlamaCpp = HOPPER_LLAMACPP
+    GeForce_LlamaCpp = GEFORCE_LLAMACPP
+    GeForce_vLLM = GEFORCE_VLLM
+    Apple_LlamaCpp = APPLE_LLAMACPP
+    Spark_LlamaCpp = SPARK_LLAMACPP
+    Ampere = engine_row(
         "Ampere",
         "gpt-fast, FasterTransformer",
         "gpt-fast and FasterTransformer on A100",
         _LIBRARY,
-        gemm_efficiency=0.698,
-        memory_efficiency=0.848,
-        layer_overhead=86.5,
-        all_reduce_overhead=4.15,
+        gemm_efficiency=0.7,
+        memory_efficiency=0.815,
+        layer_overhead=59.6,
+        unpacking=0.653,
+        models=("GPT 13B (test-13b)", "Llama 2 70B", "Llama 2 7B"),
+        formats=("fp16", "bf16"),
     )
     """A100, one sequence at a time: Llama 2 7B and 70B, a GPT of 13B. Too few runs for a band."""
-    Ampere_Library = _row(
+    Ampere_Library = engine_row(
         "Ampere, called as a library",
         "TensorRT, TensorRT-LLM 0.9",
         "passes on A100",
         _LIBRARY,
-        _PASSES,
+        PASSES,
         gemm_efficiency=0.85,
         memory_efficiency=0.701,
         attention_efficiency=0.429,
@@ -279,36 +471,89 @@ class ServingCalibrations(Catalog):
     )
     """A100, single passes: BERT Base and Large, GPT-J 6B, Mistral 7B, Llama 7B in 16 bits. The
     efficiency of products is at the fit's upper bound."""
-    Hopper_Library = _row(
+    Hopper_Library = engine_row(
         "Hopper, called as a library",
         "TensorRT-LLM 0.9",
         "passes on H100 and H200",
         _LIBRARY | {"gemm_efficiency": (_PRODUCTS.efficiency, _PRODUCTS.source)},
-        _PASSES,
+        PASSES,
         gemm_efficiency_fp8=0.719,
         attention_efficiency=0.413,
         prompt_overhead=114.0,
     )
     """H100 and H200, single passes: GPT-J 6B, Mistral 7B, Llama 7B in 8 bits. Too few
     for a band."""
-    Uncalibrated = _row("Uncalibrated", "any", "none")
+    Uncalibrated = engine_row("Uncalibrated", "any", "none")
     """For devices without a published run in our table: no band, and a rough guess."""
 
 
-_SERVING: Mapping[Generation | None, ServingCalibration] = {
+_Kind = str | None
+_MAKERS = {"NVIDIA GeForce": "geforce", "Apple M": "apple", "NVIDIA DGX Spark": "spark"}
+"""Kinds of devices that have no generation, by the beginning of their names."""
+_SERVING: Mapping[_Kind, ServingCalibration] = {
     "ampere": ServingCalibrations.Ampere,
     "hopper": ServingCalibrations.Hopper_TensorRT,
     "blackwell": ServingCalibrations.Blackwell_TensorRT,
+    "gaudi2": ServingCalibrations.Gaudi2_DeepSpeed,
+    "geforce": ServingCalibrations.GeForce_LlamaCpp,
+    "apple": ServingCalibrations.Apple_LlamaCpp,
+    "spark": ServingCalibrations.Spark_LlamaCpp,
 }
-_PASS: Mapping[Generation | None, ServingCalibration] = {
+_PASS: Mapping[_Kind, ServingCalibration] = {
     "ampere": ServingCalibrations.Ampere_Library,
     "hopper": ServingCalibrations.Hopper_Library,
 }
+_ENGINES: Mapping[tuple[_Kind, str, bool], ServingCalibration] = {
+    ("hopper", "vllm", False): ServingCalibrations.Hopper_vLLM,
+    ("hopper", "sglang", False): ServingCalibrations.Hopper_SGLang,
+    ("blackwell", "vllm", False): ServingCalibrations.Blackwell_vLLM,
+    ("blackwell", "sglang", False): ServingCalibrations.Blackwell_SGLang,
+    ("hopper", "pools tensorrt", False): ServingCalibrations.Hopper_TensorRT_Pools,
+    ("hopper", "pools sglang", False): ServingCalibrations.Hopper_SGLang_Pools,
+    ("blackwell", "pools tensorrt", False): ServingCalibrations.Blackwell_TensorRT_Pools,
+    ("blackwell", "pools sglang", False): ServingCalibrations.Blackwell_SGLang_Pools,
+    ("ampere", "vllm", True): ServingCalibrations.Ampere_vLLM,
+    ("ampere", "tensorrt", True): ServingCalibrations.Ampere_TensorRT,
+    ("ampere", "deepspeed", True): ServingCalibrations.Ampere_DeepSpeed,
+    ("hopper", "vllm", True): ServingCalibrations.Hopper_vLLM_2024,
+    ("hopper", "tensorrt", True): ServingCalibrations.Hopper_TensorRT_2024,
+    ("ampere", "llamacpp", True): ServingCalibrations.Ampere_LlamaCpp,
+    ("hopper", "llamacpp", True): ServingCalibrations.Hopper_LlamaCpp,
+    ("geforce", "vllm", False): ServingCalibrations.GeForce_vLLM,
+}
+_NAMES = {"trtllm": "tensorrt", "ollama": "llamacpp", "lmstudio": "llamacpp"}
 
 
-def serving_calibration_for(accelerator: Accelerator) -> ServingCalibration:
-    """Return the constants of a device's generation: TensorRT-LLM's for NVIDIA's newer ones."""
-    return _SERVING.get(accelerator.generation, ServingCalibrations.Uncalibrated)
+def serving_calibration_for(
+    accelerator: Accelerator, engine: str = "", year: int = 2026, pools: bool = False
+) -> ServingCalibration:
+    """Return the constants of an engine on a device, or those of the device's generation.
+
+    Without an engine, these are TensorRT-LLM's for NVIDIA's newer generations, and llama.cpp's for
+    devices of consumers.
+
+    Parameters
+    ----------
+    accelerator
+        The device.
+    engine
+        Name of the engine, such as ``"vLLM"``.
+    year
+        Year of the engine: those up to 2024 have constants of their own.
+    pools
+        Whether prefills and decodes have devices of their own, which has constants of its own.
+    """
+    kind: _Kind = accelerator.generation or next(
+        (maker for name, maker in _MAKERS.items() if accelerator.name.startswith(name)), None
+    )
+    plain = re.sub("[^a-z]", "", engine.lower())
+    plain = next((name for start, name in _NAMES.items() if plain.startswith(start)), plain)
+    plain = "pools " + (plain or "tensorrt") if pools else plain
+    for (device, name, old), row in _ENGINES.items():
+        known = old == (year <= 2024) or name == "llamacpp"
+        if device == kind and plain.startswith(name) and known:
+            return row
+    return _SERVING.get(kind, ServingCalibrations.Uncalibrated)
 
 
 def pass_calibration_for(accelerator: Accelerator) -> ServingCalibration:

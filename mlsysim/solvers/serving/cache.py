@@ -33,9 +33,10 @@ def cache_size(i: ServingInputs, sequences: Value, context: Value) -> Value:
 
 
 def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
-    """Return what one device keeps."""
+    """Return what one device keeps of sequences of all ranks and layers of all stages."""
     parts = cache_parts(i, sequences, context)
-    return sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
+    kept = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
+    return kept / i.copies
 
 
 def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
@@ -55,7 +56,7 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
     ]
     if all(grows):
         return f.longest_context(capacity, held, own_cache(i, 1, 1) / share, i.batch_size)
-    room = share * (capacity - held)
+    room = share * (capacity - held) * i.copies
     kv_bytes, state_bytes = i.kv_precision.bytes_per_element, i.precision.training_bytes
     found = longest_context(i.model, room, i.batch_size, i.tp_size, kv_bytes, state_bytes)
     return where(found == found, floor(found), found)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 from mlsysim.core.errors import ParallelismError
+from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.types import (
+    PRECISIONS,
     Accelerator,
+    Fleet,
     NetworkFabric,
     Node,
     Precision,
@@ -27,36 +30,177 @@ class ServingInputs(InferenceInputs):
     """What serving depends on: the arguments of `ServingSolver.solve`, and constants."""
 
     model: TransformerModel
-    hardware: Accelerator | Node
+    hardware: Accelerator | Node | Fleet
     seq_len: Value
     images: Value
     output_len: Value
     batch_size: Value
     weight_precision: Precision = default(lambda i: i.precision)
     kv_precision: Precision = default(lambda i: i.precision)
+    dispatch_precision: Precision = default(
+        lambda i: PRECISIONS["fp8"] if i.precision.bits <= 8 else i.wide_precision
+    )
     tp_size: Value
+    pp_size: Value = default(lambda i: 1.0)
+    attention_dp: Value = default(lambda i: 1.0)
+    ep_size: Value = default(lambda i: 1.0)
+    redundant_experts: Value = default(lambda i: 0.0)
+    expert_imbalance: Value = default(lambda i: 1.0)
+    cached_share: Value = default(lambda i: 0.0)
+    token_budget: Value = default(lambda i: math.nan)
+    """NaN where the calibration's applies."""
+    max_sequences: Value = default(lambda i: math.nan)
+    """NaN where only memory limits the sequences that run."""
+    draft_tokens: Value = default(lambda i: 0.0)
+    acceptance_length: Value = default(lambda i: math.nan)
+    """NaN where each pass makes one token."""
     waves: Value = default(lambda i: math.inf)
     arrivals: Value
     efficiency: Value
     calibration: ServingCalibration = default(lambda i: serving_calibration_for(i.device))
 
+    @derived
+    def expert_efficiency(self) -> Value:
+        """Rate of experts' products over that of plain ones, in the format of the products."""
+        c = self.calibration
+        return c.expert_efficiency_fp4 if self.precision.bits == 4 else c.expert_efficiency
+
+    @derived
+    def expert_overhead(self) -> Value:
+        """Fixed time of experts over that of a plain layer, in the format of the products."""
+        c = self.calibration
+        return c.expert_overhead_fp4 if self.precision.bits == 4 else c.expert_overhead
+
+    @property
+    def node(self) -> Node | None:
+        """The node; a single device has none."""
+        if isinstance(self.hardware, Fleet):
+            return self.hardware.node
+        return self.hardware if isinstance(self.hardware, Node) else None
+
     @property
     def device(self) -> Accelerator:
-        """The device, or one device of the node."""
-        return self.hardware.accelerator if isinstance(self.hardware, Node) else self.hardware
+        """The device, or one device of the node or fleet."""
+        if isinstance(self.hardware, Accelerator):
+            return self.hardware
+        node = self.hardware.node if isinstance(self.hardware, Fleet) else self.hardware
+        return node.accelerator
 
     @property
     def devices(self) -> Value:
         """Devices that the hardware has."""
-        return self.hardware.accelerators_per_node if isinstance(self.hardware, Node) else 1
+        if isinstance(self.hardware, Fleet):
+            return self.hardware.count * self.hardware.node.accelerators_per_node
+        return 1 if self.node is None else self.node.accelerators_per_node
 
     @property
     def links(self) -> NetworkFabric | None:
         """The links between the devices of a node; a single device has none."""
-        return self.hardware.scale_up if isinstance(self.hardware, Node) else None
+        return None if self.node is None else self.node.scale_up
+
+    @property
+    def fabric(self) -> NetworkFabric | None:
+        """The network between nodes; only a fleet has one."""
+        return self.hardware.fabric if isinstance(self.hardware, Fleet) else None
+
+    @property
+    def copies(self) -> Value:
+        """Parts in which ranks and stages split what they keep of all sequences."""
+        return self.attention_dp * self.pp_size
+
+    @property
+    def stage_devices(self) -> Value:
+        """Devices of a stage, which hold its experts between them."""
+        return self.tp_size * self.attention_dp
+
+    @property
+    def replica_devices(self) -> Value:
+        """Devices of the whole replica."""
+        return self.stage_devices * self.pp_size
+
+    @property
+    def step_tokens(self) -> Value:
+        """Tokens of a sequence that a decode step computes."""
+        return self.draft_tokens + 1
+
+    @property
+    def accepted(self) -> Value:
+        """Tokens of a sequence that a decode step makes."""
+        return first_known(self.acceptance_length, 1)
 
 
 RULES: tuple[Rule[ServingInputs], ...] = (
+    Rule(
+        "attention_dp",
+        lambda i: (
+            (i.efficiency != i.efficiency)
+            | (
+                (i.replica_devices == i.tp_size)
+                & (i.ep_size == 1)
+                & (i.redundant_experts == 0)
+                & (i.draft_tokens == 0)
+                & (i.cached_share == 0)
+                & (i.expert_imbalance == 1)
+            )
+        ),
+        lambda i: (
+            "efficiency is the textbook's one constant, and the textbook splits layers by tp_size "
+            "alone: leave efficiency out, or pp_size, attention_dp, ep_size, redundant_experts, "
+            "expert_imbalance, draft_tokens and cached_share"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "attention_dp",
+        lambda i: (i.replica_devices == i.tp_size) | (i.replica_devices <= i.devices),
+        lambda i: (
+            f"tp_size x attention_dp x pp_size = {i.replica_devices} is more than the {i.devices} "
+            "device(s) that the hardware has: lower one of them, or pass a Fleet of several nodes"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "pp_size",
+        lambda i: i.pp_size <= i.model.layers,
+        lambda i: (
+            f"pp_size = {i.pp_size} is more than the model's {i.model.layers} layers: choose at "
+            "most as many stages"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "ep_size",
+        lambda i: (
+            (i.stage_devices % i.ep_size == 0) & ((i.ep_size == 1) | (i.model.moe_layers > 0))
+        ),
+        lambda i: (
+            f"ep_size = {i.ep_size} must divide the tp_size x attention_dp = {i.stage_devices} "
+            "devices of a stage, and be 1 for a model without experts"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "ep_size",
+        lambda i: (
+            (i.model.moe_layers == 0) | ((i.model.experts + i.redundant_experts) % i.ep_size == 0)
+        ),
+        lambda i: (
+            f"ep_size = {i.ep_size} does not divide the {i.model.experts} experts of a layer and "
+            f"{i.redundant_experts} redundant ones: choose a divisor, or other redundant_experts"
+        ),
+        ParallelismError,
+    ),
+    Rule(
+        "acceptance_length",
+        lambda i: (
+            ((i.acceptance_length == i.acceptance_length) == (i.draft_tokens > 0))
+            & (i.accepted <= i.step_tokens)
+        ),
+        lambda i: (
+            f"acceptance_length = {i.acceptance_length}: give the mean tokens that a step makes, "
+            f"from 1 to draft_tokens + 1 = {i.step_tokens}, if and only if draft_tokens is above 0"
+        ),
+    ),
     Rule(
         "tp_size",
         lambda i: i.tp_size <= i.devices,

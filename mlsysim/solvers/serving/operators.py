@@ -7,26 +7,44 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
-from mlsysim.core.types.attention import Attention, AttentionKind, LinearAttention
-from mlsysim.solvers.inference import inference_device, inference_layer
+from mlsysim.core.types.attention import (
+    Attention,
+    AttentionKind,
+    LatentAttention,
+    LinearAttention,
+    TopKeys,
+)
+from mlsysim.solvers.inference import ExpertPlan, inference_device, inference_layer
 from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.links import communication, stage_hops
 from mlsysim.solvers.serving.power import served_power
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_pass
 from mlsysim.solvers.work import (
     attentions,
     by_blocks,
     decode_score_flops,
-    group_bandwidth,
+    expert_bytes,
+    expert_parameters,
     inner_width,
     mean_over_attention,
+    mixed_layers,
     stored_weights,
     token_flops,
 )
 
-__all__ = ["serve_operators"]
+__all__ = [
+    "Memory",
+    "Pass",
+    "decode_pass",
+    "new_tokens",
+    "pass_budget",
+    "prefill_pass",
+    "serve_operators",
+    "server_memory",
+]
 
 
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
@@ -36,50 +54,62 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
 
     # Memory, and the sequences that fit at once. Of what weights and workspace leave, the engine
     # keeps a share free, so a byte of keys and values takes a little more than a byte.
-    chip = i.device.memory
-    capacity = first_known(chip.reported, chip.capacity)
-    weights = stored_weights(model, i.weight_precision)
-    held = weights / i.tp_size + _workspace(i)
     context = i.seq_len + i.output_len
-    memory = held + own_cache(i, i.batch_size, context) / c.kv_share
+    needed = server_memory(i, i.batch_size, context)
+    capacity, held, memory = needed.capacity, needed.held, needed.memory
+    weights = stored_weights(model, i.weight_precision)
     reserved = own_cache(i, 1, i.seq_len + c.reserved_output * i.output_len) / c.kv_share
-    running = maximum(1, minimum(i.batch_size, f.largest_batch(capacity, held, reserved)))
+    fitting = minimum(
+        first_known(i.max_sequences, i.batch_size), f.largest_batch(capacity, held, reserved)
+    )
+    running = maximum(1, minimum(i.batch_size, fitting))
 
-    # One prompt and one decode step, each alone on the device
-    alone = _prefill(i, d, 1)
+    # One prompt and one decode step, each alone on the devices
+    alone = prefill_pass(i, d, 1)
     mean_context = f.mean_context(i.seq_len, i.output_len)
-    step = _decode(i, d, running, mean_context)
-    decode = step.time
+    step = decode_pass(i, d, running, mean_context)
+    decode = step.time / i.accepted
 
     # Both together
+    new = new_tokens(i)
+    budget = pass_budget(i) * i.attention_dp
     together = f.arrivals_together(running, i.output_len, i.arrivals)
     ended = f.arrivals_together(running, i.output_len, 1)
-    prompts = f.prompts_per_pass(c.pass_tokens, i.seq_len, ended)
-    reading = _prefill(i, d, prompts)
-    prefill = reading.time / prompts
+    prompts = f.prompts_per_pass(budget, new, ended)
+    reading = prefill_pass(i, d, prompts)
+    # Stages read different prompts at once.
+    prefill = reading.time / (prompts * i.pp_size)
     prefills = running * prefill
-    most = f.prompts_per_pass(c.pass_tokens, i.seq_len, running)
+    most = f.prompts_per_pass(budget, new, running)
     first = f.burst_prefill_time(prefill, running, most)
     # Requests for one token never decode: each waits until all others are prefilled.
     later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
     read = f.mean_over_waves(first, later, i.waves)
+    decodes = maximum(i.output_len - 1, 0)
+    # A chunk of a prompt that shares a pass with a decode step saves what both would do.
+    passes = running * maximum(1 / prompts, new / budget)
+    others = 1 - 1 / running
+    saved = others * c.mixing * f.shared_pass_time(step.shared, passes, decodes / i.accepted)
     interference = where(
-        i.output_len > 1, f.interference_time(prefill, running, read, i.output_len), 0 * prefill
+        i.output_len > 1,
+        f.interference_time(prefill, running, read, i.output_len) - saved / maximum(decodes, 1),
+        0 * prefill,
     )
     itl = decode + interference
     admission = f.admission_wait(decode, running, c.admission_steps, i.output_len)
-    once = admission + prefills
-    decodes = maximum(i.output_len - 1, 0)
+    # The last stage reads a prompt after all others have.
+    filling = (1 - 1 / i.pp_size) * alone.time
+    once = admission + prefills - saved + filling + c.request_overhead
     cycle = decodes * decode + once
     wait = f.place_wait(i.batch_size, running, cycle, i.waves)
-    ttft = admission + read + wait
+    ttft = admission + read + wait + filling + c.request_overhead
     request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
     energy = _power(
         i,
         running,
         mean_context,
         cycle,
-        decodes * step.traffic + running / prompts * reading.traffic,
+        decodes / i.accepted * step.traffic + running / prompts * reading.traffic,
     )
     return {
         "ttft": ttft,
@@ -96,10 +126,13 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "decode_throughput": running / decode,
         "request_throughput": request_rate,
         "output_throughput": i.output_len * request_rate,
+        "output_throughput_low": c.throughput_band_low * i.output_len * request_rate,
+        "output_throughput_high": c.throughput_band_high * i.output_len * request_rate,
         **energy,
         "energy_per_token_low": i.power_calibration.energy_band_low * energy["energy_per_token"],
         "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
         "running_batch_size": running,
+        "replica_devices": i.replica_devices,
         "model_weights_size": weights,
         "kv_cache_size": cache_size(i, i.batch_size, context),
         "total_memory_required": memory,
@@ -109,6 +142,49 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "max_seq_len": longest(i, capacity, held, c.kv_share),
         "feasible": memory <= capacity,
     }
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of one device of a server."""
+
+    capacity: Value
+    held: Value
+    """Weights, and the activations of the largest pass."""
+    memory: Value
+    """Everything that it needs."""
+
+
+def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
+    """Return the memory that a device needs to hold a number of sequences, and what it has."""
+    chip = i.device.memory
+    held = _own_weights(i, stored_weights(i.model, i.weight_precision)) + _workspace(i)
+    return Memory(
+        capacity=first_known(chip.reported, chip.capacity),
+        held=held,
+        memory=held + own_cache(i, sequences, context) / i.calibration.kv_share,
+    )
+
+
+def _own_weights(i: ServingInputs, weights: Value) -> Value:
+    """Return the weights of one device: each rank has all but experts, which the ranks share."""
+    model = i.model
+    each = expert_bytes(model, i.weight_precision)
+    experts = expert_parameters(model) * each
+    experts = experts * (1 + i.redundant_experts / model.experts)
+    common = weights - expert_parameters(model) * each
+    split = common / i.tp_size + experts / i.stage_devices
+    return where(i.replica_devices == i.tp_size, weights / i.tp_size, split / i.pp_size)
+
+
+def new_tokens(i: ServingInputs) -> Value:
+    """Return the tokens of a prompt that the prefix cache does not have: at least the last one."""
+    return maximum(1, (1 - i.cached_share) * i.seq_len)
+
+
+def pass_budget(i: ServingInputs) -> Value:
+    """Return the tokens that a rank takes into one pass."""
+    return first_known(i.token_budget, i.calibration.pass_tokens)
 
 
 def _workspace(i: ServingInputs) -> Value:
@@ -122,7 +198,7 @@ def _workspace(i: ServingInputs) -> Value:
             width = where(group.count > 0, block.matrices * inner_width(block), 0)
             widest = maximum(widest, width)
     return f.pass_workspace(
-        i.calibration.pass_tokens,
+        pass_budget(i),
         i.model.hidden_dim,
         inside,
         widest,
@@ -140,7 +216,7 @@ def _attention_width(a: AttentionKind) -> Value:
 
 
 @dataclass(frozen=True)
-class _Pass:
+class Pass:
     """A pass through the model."""
 
     time: Value
@@ -148,75 +224,112 @@ class _Pass:
     """Bytes that a device moves through its memory."""
     bottleneck: Any
     """What limits its products and its attention."""
+    shared: Value
+    """Time that it saves if its tokens join those of another pass."""
 
 
-def _all_reduces(i: ServingInputs, tokens: Value) -> Value:
-    """Return the tensor-parallel communication of a layer."""
-    if i.links is None:
-        return 0
+def _experts(i: ServingInputs, tokens: Value) -> ExpertPlan:
+    """Return how a pass over a number of tokens, of all ranks of a stage, meets the experts."""
     c = i.calibration
-    size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
-    bandwidth = group_bandwidth(i.links, c.link_efficiency * i.links.bandwidth, i.tp_size)
-    each = f.one_shot_all_reduce_time(size, i.tp_size, bandwidth, c.all_reduce_overhead)
-    return by_blocks(i.model, i.conventions.forward_all_reduces * each)
+    return ExpertPlan(
+        tokens=tokens,
+        groups=i.ep_size,
+        devices=i.stage_devices,
+        imbalance=i.expert_imbalance,
+        redundant=i.redundant_experts,
+        efficiency=i.expert_efficiency,
+        memory=c.expert_memory,
+        tile=c.expert_tile,
+    )
 
 
-def _prefill(i: ServingInputs, d: Device, prompts: Value) -> _Pass:
-    """Return the pass that prefills a number of prompts together."""
+def _fixed(i: ServingInputs, layer: Value) -> Value:
+    """Return the fixed time of a mean layer, given that of a layer of two plain blocks."""
+    c, share = i.calibration, mixed_layers(i.model) / i.model.layers
+    parts = mean_over_attention(i.model, _parts)
+    more = share * i.expert_overhead + parts * c.attention_overhead
+    return by_blocks(i.model, layer) + more * layer
+
+
+def _parts(a: AttentionKind) -> int:
+    """Return the parts that attention has beyond plain attention."""
+    if isinstance(a, LinearAttention):
+        return 1
+    return isinstance(a, LatentAttention) + isinstance(a.reach, TopKeys)
+
+
+def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
+    """Return the prefill of a number of prompts together, on as many ranks as there are."""
     model, layers = i.model, i.model.layers
-    tokens = prompts * i.seq_len
-    layer = inference_layer(d, model, tokens, i.seq_len, i.tp_size)
-    logits = head(d, model, prompts, i.tp_size)
+    new = new_tokens(i)
+    own = maximum(1, prompts / i.attention_dp)
+    # Longer prompts than a pass takes in are read in several passes.
+    chunks = maximum(1, own * new / pass_budget(i))
+    tokens, every = own * new / chunks, maximum(prompts, 1) * new / chunks
+    # Tokens after a cached prefix attend to it, and on average to half of what is new.
+    context = i.seq_len + where(i.cached_share > 0, i.seq_len - new, 0)
+    layer = inference_layer(d, model, tokens, context, i.tp_size, plan=_experts(i, every))
+    logits = head(d, model, own, i.tp_size)
     layer_time = (
         layer.products.time
         + layer.attention
         + layer.elementwise
-        + _all_reduces(i, tokens)
-        + by_blocks(model, i.calibration.prompt_overhead)
+        + communication(i, tokens, every)
+        + _fixed(i, i.calibration.prompt_overhead)
     )
     arithmetic = layer.products.compute + layer.attention
     # The product that makes keys and values also writes them to the cache, at no extra time.
-    streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
-    time = layers * layer_time + logits.time
+    streamed = chunks * layers * (layer.products.memory + layer.elementwise) + logits.memory
+    time = chunks * layers * layer_time + logits.time + stage_hops(i, tokens)
     if tower := tower_of(i):
-        vision = tower_pass(d, tower, prompts * i.images, i.tp_size)
+        vision = tower_pass(d, tower, own * i.images, i.tp_size)
         time, streamed = time + vision.time, streamed + vision.memory
-    return _Pass(
+    return Pass(
         time=time,
         traffic=d.memory * streamed,
         bottleneck=where(arithmetic >= layer.products.memory, "compute", "memory"),
+        shared=0,
     )
 
 
-def _decode(i: ServingInputs, d: Device, sequences: Value, context: Value) -> _Pass:
-    """Return the pass that gives each sequence a token, at an average context length."""
+def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -> Pass:
+    """Return the pass that gives each sequence a token, at an average context length.
+
+    Ranks decode different sequences, and stages different groups of them at a time. With drafts, a
+    pass checks several tokens of a sequence, and makes `accepted` ones of them.
+    """
     c, model, layers = i.calibration, i.model, i.model.layers
-    layer = inference_layer(d, model, sequences, context, i.tp_size, decode=True)
-    logits = head(d, model, sequences, i.tp_size)
+    own = maximum(1, sequences / i.copies)
+    tokens = own * i.step_tokens
+    every = maximum(1, sequences / i.pp_size) * i.step_tokens
+    plan = _experts(i, every)
+    layer = inference_layer(d, model, tokens, context, i.tp_size, decode=True, plan=plan)
+    logits = head(d, model, tokens, i.tp_size)
     cache_bandwidth = c.kv_efficiency * i.device.memory.bandwidth
 
     def reading(a: AttentionKind) -> Value:
-        return f.memory_time(cache_read(i, a, sequences, context), cache_bandwidth)
+        return f.memory_time(cache_read(i, a, own, context), cache_bandwidth)
 
     def attending(a: AttentionKind) -> Value:
-        arithmetic = attention_time(d, model, a, sequences, context, 1, i.tp_size, decode=True)
+        arithmetic = attention_time(d, model, a, tokens, context, 1, i.tp_size, decode=True)
         return f.roofline_time(arithmetic, reading(a))
 
     cache = mean_over_attention(model, reading)
-    layer_time = (
-        layer.products.time
-        + mean_over_attention(model, attending)
-        + layer.elementwise
-        + _all_reduces(i, sequences)
-        + by_blocks(model, c.layer_overhead)
-    )
-    on_device = layers * layer_time + logits.time
+    fixed = _fixed(i, c.layer_overhead)
+    attention = mean_over_attention(model, attending)
+    exchanged = communication(i, tokens, every)
+    layer_time = layer.products.time + attention + layer.elementwise + exchanged + fixed
+    # A draft is a layer and the output projection, for one token of each sequence at a time.
+    drafts = i.draft_tokens * (layer_time + logits.time)
+    on_device = layers * layer_time + logits.time + drafts
     streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
     arithmetic = layer.products.compute + layer.attention
-    return _Pass(
-        time=on_device + sequences * c.sequence_overhead,
+    waiting = layer.products.time - layer.products.compute
+    return Pass(
+        time=on_device + stage_hops(i, tokens) + own * i.pp_size * c.sequence_overhead,
         traffic=d.memory * streamed + layers * cache_bandwidth * cache,
         bottleneck=where(arithmetic >= layer.products.memory + cache, "compute", "memory"),
+        shared=layers * (maximum(0, waiting) + fixed),
     )
 
 
@@ -227,7 +340,8 @@ def _power(
     c = i.conventions.flops_per_mac
     prompt = token_flops(i.model, i.seq_len, c)
     score = decode_score_flops(i.model, context, c)
-    tokens, decodes = sequences * i.seq_len, maximum(i.output_len - 1, 0)
+    tokens = sequences * new_tokens(i)
+    decodes = maximum(i.output_len - 1, 0) * i.step_tokens / i.accepted
 
     tower = tower_of(i)
 
@@ -238,5 +352,5 @@ def _power(
             reading = reading + tower_flops(tower, sequences * i.images)
         return decodes * step + reading
 
-    hfu = flops_share(i, flops(prompt.matrix), flops(0 * prompt.matrix), cycle, i.tp_size)
+    hfu = flops_share(i, flops(prompt.matrix), flops(0 * prompt.matrix), cycle, i.replica_devices)
     return served_power(i, sequences, cycle, hfu, traffic)

@@ -16,7 +16,7 @@ def served_power(
     """Return power and energy of a serving group from the work and the time of one batch."""
     mbu = f.bandwidth_utilization(traffic, cycle, i.device.memory.bandwidth)
     drawn = drawn_power(i, hfu, mbu)
-    energy = i.tp_size * drawn["device_power"] * cycle
+    energy = i.replica_devices * drawn["device_power"] * cycle
     return {
         # A prefill makes a token even if no decode follows.
         "energy_per_token": energy / (sequences * maximum(i.output_len, 1)),

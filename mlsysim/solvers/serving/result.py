@@ -45,6 +45,10 @@ class ServingResult(Result):
     """Requests per second under continuous batching, including prefills."""
     output_throughput: Quantity = quantity("token/s")
     """Generated tokens per second under continuous batching, including prefills."""
+    output_throughput_low: Quantity | None = quantity("token/s")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    output_throughput_high: Quantity | None = quantity("token/s")
+    """Upper edge of that band."""
     energy_per_token: Quantity | None = quantity("J")
     """Energy of all devices per generated token, including prefills but not hosts; `None` without a
     design power."""
@@ -66,6 +70,8 @@ class ServingResult(Result):
     """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows."""
     running_batch_size: int = number(whole=True)
     """Sequences that decode together; the other requests in flight wait for memory."""
+    replica_devices: int = number(whole=True)
+    """Devices that serve these requests together; `output_throughput` over it is per device."""
     model_weights_size: Quantity = quantity("GB")
     """Weights of the whole model."""
     kv_cache_size: Quantity = quantity("GB")

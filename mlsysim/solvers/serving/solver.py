@@ -8,19 +8,19 @@ from typing import Annotated, Any
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
+    Fleet,
     Node,
     PowerCalibration,
     ServingCalibration,
     TransformerModel,
 )
 from mlsysim.core.units import format_number
-from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
+from mlsysim.solvers.arguments import Factor, Noun, Portion, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.inputs import RULES, ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.result import ServingResult
 from mlsysim.solvers.serving.textbook import serve_textbook
-from mlsysim.solvers.work import mixed_layers
 
 __all__ = ["ServingSolver"]
 
@@ -47,7 +47,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         *,
         model: Annotated[TransformerModel, Noun(hint="Models.Llama3_8B")],
         hardware: Annotated[
-            Accelerator | Node,
+            Accelerator | Node | Fleet,
             Noun(hint="Hardware.H100, or the node Systems.Nodes.DGX_H100"),
         ],
         seq_len: Annotated[int, Whole(unit="token")] = 2048,
@@ -58,6 +58,17 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         weight_precision: Annotated[str | None, PrecisionName()] = None,
         kv_precision: Annotated[str | None, PrecisionName()] = None,
         tp_size: Annotated[int, Whole()] = 1,
+        pp_size: Annotated[int, Whole()] = 1,
+        attention_dp: Annotated[int, Whole()] = 1,
+        ep_size: Annotated[int, Whole()] = 1,
+        redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
+        expert_imbalance: Annotated[float, Factor()] = 1,
+        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
+        cached_share: Annotated[float, Portion()] = 0,
+        token_budget: Annotated[int | None, Whole(unit="token")] = None,
+        max_sequences: Annotated[int | None, Whole()] = None,
+        draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
+        acceptance_length: Annotated[float | None, Factor()] = None,
         waves: Annotated[int | None, Whole()] = None,
         arrivals: Annotated[int, Whole()] = 1,
         efficiency: Annotated[float | None, Share()] = None,
@@ -75,7 +86,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         model
             A transformer that generates text.
         hardware
-            A device; or a node, for tensor parallelism.
+            A device; a node, whose devices one replica may share; or a fleet of nodes.
         seq_len
             Tokens of each prompt.
         images
@@ -99,7 +110,39 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         kv_precision
             Format in which keys and values are stored; `None` takes `precision`.
         tp_size
-            Devices of the node that share each layer.
+            Devices that share each layer.
+        pp_size
+            Pipeline stages. As many groups of requests pass through them, one behind the other.
+        attention_dp
+            Ranks of data-parallel attention, each of `tp_size` devices with its own requests and
+            its own copy of all weights but those of experts, which all ranks share. Tokens are
+            sent to experts and back in an exchange between the ranks.
+        ep_size
+            Groups into which the `tp_size` x `attention_dp` devices of a stage divide the experts;
+            the devices of a group split each of its experts. 1 splits every expert over all of
+            them, and the number of these devices gives each expert to one device.
+        redundant_experts
+            Copies of busy experts that a layer holds in addition.
+        expert_imbalance
+            Rows of the busiest group's experts over the mean, if there are many. With few tokens,
+            chance adds to it.
+        dispatch_precision
+            Format of tokens on the way to experts; results come back in at least 16 bits. `None`
+            takes 8 bits if `precision` has 8 or 4.
+        cached_share
+            Share of each prompt that the prefix cache has. It is not read again, but attended to,
+            and every request is still counted with its whole cache.
+        token_budget
+            Tokens that a rank takes into one pass, which limits the chunks of a prefill; `None`
+            takes the calibration's.
+        max_sequences
+            Most requests that decode together; `None` leaves the limit to memory.
+        draft_tokens
+            Tokens that a head for drafts (MTP, EAGLE) proposes before each pass. Each costs a layer
+            like the model's mean one and the output projection, and the pass checks them all.
+        acceptance_length
+            Mean tokens that a pass then makes, its own one included: from 1 to
+            `draft_tokens` + 1. It depends on the text, so it has no default.
         waves
             Requests that each client sends, one after the other. All clients start at once, so the
             first requests queue; `None` is a run so long that the start does not matter. Only then
@@ -124,7 +167,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         ConfigError
             If an argument is out of range, or the model does not generate.
         ParallelismError
-            If `tp_size` does not divide the heads, or exceeds the number of devices.
+            If `tp_size` does not divide the heads, a plan needs more devices than there are, or
+            groups do not divide what they share.
 
         Notes
         -----
@@ -172,10 +216,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
     def admit(cls, given: Mapping[str, Any]) -> ServingInputs:
         """Check every argument, and that the arguments agree with each other."""
         inputs = super().admit(given)
-        constants = inputs.calibration.in_format(inputs.precision.name)
-        if mixed_layers(inputs.model) > 0 or not inputs.model.plain_attention:
-            # Our table has no published run that serves experts, limited reach or states.
-            constants = constants.without_bands()
+        constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
         return inputs.but(calibration=constants)
 
     @classmethod

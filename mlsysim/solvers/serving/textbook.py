@@ -73,6 +73,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         "output_throughput": i.output_len * request_rate,
         **served_power(i, i.batch_size, cycle, hfu, decodes * step.traffic + reading.traffic),
         "running_batch_size": i.batch_size,
+        "replica_devices": i.tp_size,
         "model_weights_size": weights,
         "kv_cache_size": cache_size(i, i.batch_size, context),
         "total_memory_required": memory,

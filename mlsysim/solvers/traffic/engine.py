@@ -55,14 +55,16 @@ class Engine:
 def engine_of(i: OpenLoopInputs) -> Engine:
     """Return the engine of these inputs."""
     # Answers in flight are longer than answers: both context and memory are those of the former.
-    running = i.but(output_len=f.length_in_flight(i.output_len, i.output_variation))
+    length = f.length_in_flight(i.output_len, i.output_variation)
+    # What is cached is left out here, prompt by prompt.
+    running = i.but(output_len=length, cached_share=0.0)
     full = serve_operators(running.but(batch_size=i.batch_limit))
     places = full["running_batch_size"]
     sizes: list[Value] = []
     for power in range(_DOUBLINGS):
         sizes.append(minimum(float(2**power), places))
     served = [serve_operators(running.but(batch_size=b)) for b in sizes]
-    alone = i.but(batch_size=1.0)
+    alone = i.but(batch_size=1.0, cached_share=0.0)
     fresh = maximum(1, (1 - i.cached_share) * i.seq_len)
     cached = maximum(1, i.cached_share * i.seq_len)
     # A pass reads the weights and launches its layers for the running sequences anyway: a prompt

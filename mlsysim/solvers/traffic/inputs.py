@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
@@ -21,6 +23,7 @@ class OpenLoopInputs(ServingInputs):
     output_variation: Value
     cached_share: Value
     batch_limit: Value
+    efficiency: Value = default(lambda i: math.nan)
 
 
 def _whole_token(name: str) -> Rule[OpenLoopInputs]:

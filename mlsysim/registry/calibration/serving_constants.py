@@ -1,0 +1,136 @@
+"""Sources and common values of the constants of serving, and how a row is made of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mlsysim.core.fields import units_of
+from mlsysim.core.types import ServingCalibration, Source
+from mlsysim.core.units import Q_
+from mlsysim.registry.calibration.machines import STATES
+
+__all__ = ["ALTERNATING", "COMMON", "GROWING", "PASSES", "engine_row"]
+
+_COMMON = Source(
+    title="Common constants",
+    locator="not fitted",
+    checked="2026-11-20",
+    note="round values in the range of the fitted ones, where the fits start",
+)
+_COUNTED = Source(
+    title="Counting of reads and writes in 16 bits",
+    checked="2026-11-20",
+    note="per element of the residual stream: two norms that read and write the stream and their "
+    "result, rotation of queries, copy of attention's output; per element of the inner width: gate "
+    "and input read, their product written",
+)
+_DEFAULTS = Source(
+    title="TensorRT-LLM documentation, Performance Tuning Guide, Useful Runtime Options",
+    url="https://nvidia.github.io/TensorRT-LLM/performance/performance-tuning-guide/useful-runtime-flags.html",
+    locator="max_num_tokens; free_gpu_memory_fraction 0.9; GUARANTEED_NO_EVICT",
+    checked="2026-11-20",
+)
+_PAGED = Source(
+    title="Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with "
+    "PagedAttention",
+    url="https://arxiv.org/abs/2309.06180",
+    locator="section 4.5: memory is taken as tokens are made, so requests share what they hold on "
+    "average, half of the output",
+    checked="2026-11-20",
+)
+_RUNS = Source(
+    title="Fitted by tools/calibrate_serving.py",
+    checked="2026-11-20",
+    note="measurements/serving.csv; check rows were not seen",
+)
+PASSES = Source(
+    title="Fitted by tools/calibrate_passes.py",
+    checked="2026-11-20",
+    note="measurements/passes.csv; check rows were not seen",
+)
+# Layer, collective, prompt and sequence times in microseconds. Steps before admission: half of the
+# running step, and one that is launched ahead.
+COMMON: Mapping[str, float] = {
+    "gemm_efficiency": 0.7,
+    "gemm_efficiency_fp8": 0.6,
+    "gemm_efficiency_fp4": 0.5,
+    "attention_efficiency": 0.4,
+    "state_efficiency": 0.0156,
+    "memory_efficiency": 0.88,
+    "kv_efficiency": 0.7,
+    "link_efficiency": 0.77,
+    "layer_overhead": 50.0,
+    "all_reduce_overhead": 4.0,
+    "prompt_overhead": 100.0,
+    "sequence_overhead": 8.0,
+    "admission_steps": 1.5,
+    "request_overhead": 1.0,
+    "expert_efficiency": 0.5,
+    "expert_efficiency_fp4": 0.5,
+    "expert_memory": 1.0,
+    "expert_tile": 64.0,
+    "expert_overhead": 0.6,
+    "expert_overhead_fp4": 0.6,
+    "attention_overhead": 0.6,
+    "unpacking": 0.8,
+    "exchange_overhead": 20.0,
+    "mixing": 1.0,
+    "hidden_bytes": 24.0,
+    "ffn_bytes": 3.0,
+    "pass_tokens": 8192,
+    "kv_share": 0.9,
+    "reserved_output": 1.0,
+}
+_STATED = {
+    "hidden_bytes": _COUNTED,
+    "ffn_bytes": _COUNTED,
+    "state_efficiency": STATES,
+    "pass_tokens": _DEFAULTS,
+    "kv_share": _DEFAULTS,
+    "reserved_output": _DEFAULTS,
+}
+
+
+def engine_row(
+    name: str,
+    engine: str,
+    runs: str,
+    stated: dict[str, tuple[float, Source]] | None = None,
+    fit: Source | None = None,
+    models: tuple[str, ...] = (),
+    formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4"),
+    **fitted: float,
+) -> ServingCalibration:
+    """Complete fitted constants with the common ones, and record the source of each."""
+    given = {field: value for field, (value, _) in (stated or {}).items()}
+    sources = _STATED | {field: source for field, (_, source) in (stated or {}).items()}
+    units = {field: unit for field, unit, plain in units_of(ServingCalibration) if not plain}
+    constants: dict[str, Any] = {
+        field: Q_(value, units[field]) if field in units else value
+        for field, value in ({**COMMON} | given | fitted).items()
+    }
+    fit = replace(fit or _RUNS, locator=f"calibrate rows of {runs}")
+    return ServingCalibration(
+        name=name,
+        engine=engine,
+        models=models,
+        formats=formats,
+        source=_COMMON,
+        field_sources=sources | dict.fromkeys(fitted, fit),
+        estimated=frozenset(COMMON) - frozenset(sources) - frozenset(fitted),
+        **constants,
+    )
+
+
+GROWING = {"reserved_output": (0.5, _PAGED)}
+ALTERNATING = GROWING | {
+    "mixing": (
+        0.0,
+        Source(
+            title="SGLang documentation, Server Arguments",
+            url="https://docs.sglang.ai/advanced_features/server_arguments.html",
+            locator="--enable-mixed-chunk, off by default",
+            checked="2026-11-22",
+        ),
+    )
+}

@@ -1,0 +1,509 @@
+"""How fast does a server answer whose prefills and decodes run on separate devices?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.fields import derived, number, quantity, record
+from mlsysim.core.inputs import default
+from mlsysim.core.numeric import Value, maximum
+from mlsysim.core.result import Result
+from mlsysim.core.types import (
+    Accelerator,
+    Fleet,
+    NetworkFabric,
+    Node,
+    ServingCalibration,
+    TransformerModel,
+)
+from mlsysim.core.types.fitted import traffic_in
+from mlsysim.core.units import Quantity, format_number
+from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.solvers.arguments import Factor, Noun, Portion, PrecisionName, Whole
+from mlsysim.solvers.base import Model, Rule, Solver
+from mlsysim.solvers.inference import inference_device
+from mlsysim.solvers.serving.cache import cache_parts
+from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.operators import (
+    decode_pass,
+    new_tokens,
+    pass_budget,
+    prefill_pass,
+    server_memory,
+)
+from mlsysim.solvers.work import sum_of
+
+__all__ = ["DisaggregatedResult", "DisaggregatedSolver"]
+
+_ROUNDS = 3
+"""Times that the load of the decode pool is worked out again from its own step time."""
+
+
+@record
+class DisaggregatedResult(Result):
+    """Answer of `DisaggregatedSolver`: a pool of devices for prefills, and one for decodes."""
+
+    ttft: Quantity = quantity("ms")
+    """Mean time to first token that clients see: queue, prefill and transfer."""
+    ttft_low: Quantity | None = quantity("ms")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    ttft_high: Quantity | None = quantity("ms")
+    """Upper edge of that band."""
+    itl: Quantity = quantity("ms")
+    """Mean time between tokens. No prefill delays it."""
+    itl_low: Quantity | None = quantity("ms")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    itl_high: Quantity | None = quantity("ms")
+    """Upper edge of that band."""
+    latency: Quantity = quantity("ms")
+    """Time from a request to the last token of its answer."""
+    prefill_latency: Quantity = quantity("ms")
+    """Prefill of one prompt that finds its worker idle."""
+    kv_transfer_time: Quantity = quantity("ms")
+    """Time in which the keys and values of a prompt move from one pool to the other."""
+    request_throughput: Quantity = quantity("1/s")
+    """Requests per second."""
+    output_throughput: Quantity = quantity("token/s")
+    """Generated tokens per second."""
+    throughput_per_device: Quantity = quantity("token/s")
+    """Tokens per second, of prompts and answers, over the devices of both pools."""
+    throughput_per_device_low: Quantity | None = quantity("token/s")
+    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    throughput_per_device_high: Quantity | None = quantity("token/s")
+    """Upper edge of that band."""
+    prefill_throughput_per_device: Quantity = quantity("token/s")
+    """Tokens of prompts per second over the devices of the prefill pool."""
+    decode_throughput_per_device: Quantity = quantity("token/s")
+    """Generated tokens per second over the devices of the decode pool."""
+    prefill_utilization: float = number()
+    """Share of the time that the prefill pool works."""
+    decode_batch_size: float = number()
+    """Sequences that a decode worker has on average."""
+    balanced_ratio: float = number()
+    """Prefill workers for each decode worker at which prefills just keep up with decodes of this
+    load."""
+    device_count: int = number(whole=True)
+    """Devices of both pools."""
+    bottleneck: str
+    """What limits throughput: ``"prefill"``, or ``"clients"`` where more of them would raise it."""
+    prefill_memory_required: Quantity = quantity("GB")
+    """Memory that each device of the prefill pool needs, with one prompt a rank."""
+    decode_memory_required: Quantity = quantity("GB")
+    """Memory that each device of the decode pool needs, with all sequences at full length."""
+    prefill_memory_capacity: Quantity = quantity("GB")
+    """Memory that each device of the prefill pool has."""
+    decode_memory_capacity: Quantity = quantity("GB")
+    """Memory that each device of the decode pool has."""
+    feasible: bool
+    """Whether both pools have the memory."""
+    reasons: tuple[str, ...]
+    """Why they do not; empty if they do."""
+    calibration: str
+    """The constants used for the decode pool."""
+
+
+class DisaggregatedInputs(ServingInputs):
+    """What such a server depends on. What `ServingInputs` has is the decode pool's."""
+
+    calibration: ServingCalibration = default(
+        lambda i: serving_calibration_for(i.device, pools=True)
+    )
+    prefill_hardware: Accelerator | Node | Fleet = default(lambda i: i.hardware)
+    prefill_calibration: ServingCalibration = default(
+        lambda i: (
+            i.calibration
+            if i.prefill_hardware is i.hardware
+            else serving_calibration_for(i.prefill_device, pools=True)
+        )
+    )
+    transfer_link: NetworkFabric = default(lambda i: i.fabric or i.links)
+    efficiency: Value = default(lambda i: math.nan)
+    max_sequences: Value = default(lambda i: math.nan)
+    arrivals: Value = default(lambda i: 1.0)
+    prefill_workers: Value
+    decode_workers: Value
+    prefill_tp_size: Value
+    prefill_pp_size: Value
+    prefill_attention_dp: Value
+    prefill_ep_size: Value
+
+    @property
+    def prefill_device(self) -> Accelerator:
+        """The device of the prefill pool."""
+        if isinstance(self.prefill_hardware, Accelerator):
+            return self.prefill_hardware
+        where_at = self.prefill_hardware
+        return (where_at.node if isinstance(where_at, Fleet) else where_at).accelerator
+
+    @derived
+    def prefill_peak_rate(self) -> Value:
+        """Dense peak rate of a device of the prefill pool, in the format of the products."""
+        return self.prefill_device.compute.rate(self.precision.name)
+
+    @derived
+    def prefill_wide_peak_rate(self) -> Value:
+        """The same in the format of attention and logits."""
+        return self.prefill_device.compute.rate(self.wide_precision.name)
+
+    @derived
+    def prefill_gemm_efficiency(self) -> Value:
+        """Share of the peak rate that products reach."""
+        return self.prefill_calibration.gemm(self.precision.name)
+
+    @derived
+    def prefill_wide_gemm_efficiency(self) -> Value:
+        """Share of the peak rate that products in the wide format reach."""
+        return self.prefill_calibration.gemm(self.wide_precision.name)
+
+    @derived
+    def prefill_expert_efficiency(self) -> Value:
+        """Rate of experts' products over that of plain ones."""
+        c = self.prefill_calibration
+        return c.expert_efficiency_fp4 if self.precision.bits == 4 else c.expert_efficiency
+
+    @derived
+    def prefill_expert_overhead(self) -> Value:
+        """Fixed time of experts over that of a plain layer."""
+        c = self.prefill_calibration
+        return c.expert_overhead_fp4 if self.precision.bits == 4 else c.expert_overhead
+
+    @derived
+    def prefill_hidden_bytes(self) -> Value:
+        """Memory traffic of element-wise operators per element of the residual stream."""
+        return traffic_in(self.precision.name, self.prefill_calibration.hidden_bytes)
+
+    @derived
+    def prefill_ffn_bytes(self) -> Value:
+        """Memory traffic of the same operators per element of the feed-forward block's width."""
+        return traffic_in(self.precision.name, self.prefill_calibration.ffn_bytes)
+
+    def prefill_pool(self) -> DisaggregatedInputs:
+        """Return the inputs of the prefill pool, in the form that these have."""
+        return self.but(
+            hardware=self.prefill_hardware,
+            calibration=self.prefill_calibration,
+            tp_size=self.prefill_tp_size,
+            pp_size=self.prefill_pp_size,
+            attention_dp=self.prefill_attention_dp,
+            ep_size=self.prefill_ep_size,
+            peak_rate=self.prefill_peak_rate,
+            wide_peak_rate=self.prefill_wide_peak_rate,
+            gemm_efficiency=self.prefill_gemm_efficiency,
+            wide_gemm_efficiency=self.prefill_wide_gemm_efficiency,
+            expert_efficiency=self.prefill_expert_efficiency,
+            expert_overhead=self.prefill_expert_overhead,
+            hidden_bytes=self.prefill_hidden_bytes,
+            ffn_bytes=self.prefill_ffn_bytes,
+        )
+
+
+def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
+    """Return a rule of servers for the prefill pool."""
+    return Rule(
+        f"prefill_{rule.argument}" if rule.argument != "acceptance_length" else rule.argument,
+        lambda i: rule.holds(i.prefill_pool()),
+        lambda i: f"the prefill pool: {rule.message(i.prefill_pool())}",
+        rule.error,
+    )
+
+
+RULES: tuple[Rule[Any], ...] = (
+    *SERVING_RULES,
+    *(_of_prefill(rule) for rule in SERVING_RULES if rule.argument != "acceptance_length"),
+)
+
+
+def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
+    """Prefill in one pool, move keys and values, decode in the other, at a steady load."""
+    pool = i.prefill_pool()
+    device = inference_device(i, i.model, i.weight_precision, i.precision.training_bytes)
+    reader = inference_device(pool, i.model, i.weight_precision, i.precision.training_bytes)
+
+    # Prefill: one prompt alone, and a full pass of every worker
+    alone = prefill_pass(pool, reader, 1)
+    waiting = maximum(1, i.batch_size / i.prefill_workers)
+    prompts = f.prompts_per_pass(pass_budget(pool) * pool.attention_dp, new_tokens(pool), waiting)
+    full = prefill_pass(pool, reader, prompts)
+    each = full.time / (prompts * pool.pp_size)
+    most = i.prefill_workers / each
+
+    # Transfer of what one prompt left behind, over the ports of the devices that have it
+    transfer = f.point_to_point_time(
+        maximum(_of_prompt(pool), _of_prompt(i)), i.transfer_link.bandwidth, i.transfer_link.latency
+    )
+
+    # Decode: how many sequences are in this pool follows from its own step time.
+    decodes = maximum(i.output_len - 1, 0)
+    context = f.mean_context(i.seq_len, i.output_len)
+    before = alone.time + transfer + i.calibration.request_overhead
+    sequences = i.batch_size / i.decode_workers
+    for _ in range(_ROUNDS):
+        step = decode_pass(i, device, maximum(1, sequences), context)
+        itl = step.time / i.accepted
+        rate = f.pool_request_rate(most, i.batch_size, before, decodes, itl)
+        sequences = f.pool_sequences(rate, decodes, itl, i.decode_workers)
+
+    # Little's law: what is not decoded waits for a prefill, or is in one.
+    steady = f.pool_first_token_time(i.batch_size, rate, decodes, itl)
+    burst = f.burst_prefill_time(each / i.prefill_workers, i.batch_size, i.prefill_workers)
+    first = maximum(steady, burst + transfer + i.calibration.request_overhead)
+    ttft = f.mean_over_waves(first, steady, i.waves)
+    latency = f.request_time(ttft, itl, i.output_len)
+    # Over a run of a few waves, the queue of the first one lowers the mean rate.
+    mean_rate = i.batch_size / latency
+    devices = (
+        i.prefill_workers * pool.replica_devices,
+        i.decode_workers * i.replica_devices,
+    )
+    total = devices[0] + devices[1]
+    per_device = (i.seq_len + i.output_len) * mean_rate / total
+    held = server_memory(pool, pool.attention_dp, i.seq_len)
+    keeps = server_memory(i, sequences, i.seq_len + i.output_len)
+    busy = rate / most
+    return {
+        "ttft": ttft,
+        "ttft_low": i.calibration.ttft_band_low * ttft,
+        "ttft_high": i.calibration.ttft_band_high * ttft,
+        "itl": itl,
+        "itl_low": i.calibration.itl_band_low * itl,
+        "itl_high": i.calibration.itl_band_high * itl,
+        "latency": latency,
+        "prefill_latency": alone.time,
+        "kv_transfer_time": transfer,
+        "request_throughput": mean_rate,
+        "output_throughput": i.output_len * mean_rate,
+        "throughput_per_device": per_device,
+        "throughput_per_device_low": i.calibration.throughput_band_low * per_device,
+        "throughput_per_device_high": i.calibration.throughput_band_high * per_device,
+        "prefill_throughput_per_device": i.seq_len * mean_rate / devices[0],
+        "decode_throughput_per_device": i.output_len * mean_rate / devices[1],
+        "prefill_utilization": busy,
+        "decode_batch_size": sequences,
+        "balanced_ratio": each * rate / i.decode_workers,
+        "device_count": total,
+        "prefill_memory_required": held.memory,
+        "decode_memory_required": keeps.memory,
+        "feasible": (held.memory <= held.capacity) & (keeps.memory <= keeps.capacity),
+        "prefill_memory_capacity": held.capacity,
+        "decode_memory_capacity": keeps.capacity,
+    }
+
+
+def _of_prompt(i: ServingInputs) -> Value:
+    """Return the keys and values of a prompt that one device holds."""
+    parts = cache_parts(i, 1, i.seq_len)
+    own = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
+    return own / i.pp_size
+
+
+class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
+    """How fast does a server answer whose prefills and decodes run on separate devices?
+
+    A worker of the prefill pool reads a prompt, its keys and values move over a link, and a worker
+    of the decode pool generates the answer, so prefills never hold up decodes. Each pool has its
+    own plan and may have its own devices. The slower pool limits throughput; a good ratio of
+    workers keeps both busy.
+    """
+
+    inputs = DisaggregatedInputs
+    rules = RULES
+    result = DisaggregatedResult
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        model: Annotated[TransformerModel, Noun(hint="Models.DeepSeek_V3")],
+        hardware: Annotated[
+            Accelerator | Node | Fleet, Noun(hint="the node Systems.Nodes.GB200_NVL72")
+        ],
+        seq_len: Annotated[int, Whole(unit="token")] = 2048,
+        output_len: Annotated[int, Whole(minimum=2, unit="token")] = 256,
+        images: Annotated[int, Whole(minimum=0)] = 0,
+        batch_size: Annotated[int, Whole()] = 64,
+        precision: Annotated[str, PrecisionName()] = "fp16",
+        weight_precision: Annotated[str | None, PrecisionName()] = None,
+        kv_precision: Annotated[str | None, PrecisionName()] = None,
+        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
+        prefill_workers: Annotated[int, Whole()] = 1,
+        decode_workers: Annotated[int, Whole()] = 1,
+        tp_size: Annotated[int, Whole()] = 1,
+        pp_size: Annotated[int, Whole()] = 1,
+        attention_dp: Annotated[int, Whole()] = 1,
+        ep_size: Annotated[int, Whole()] = 1,
+        prefill_tp_size: Annotated[int, Whole()] = 1,
+        prefill_pp_size: Annotated[int, Whole()] = 1,
+        prefill_attention_dp: Annotated[int, Whole()] = 1,
+        prefill_ep_size: Annotated[int, Whole()] = 1,
+        redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
+        expert_imbalance: Annotated[float, Factor()] = 1,
+        cached_share: Annotated[float, Portion()] = 0,
+        token_budget: Annotated[int | None, Whole(unit="token")] = None,
+        draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
+        acceptance_length: Annotated[float | None, Factor()] = None,
+        waves: Annotated[int | None, Whole()] = None,
+        prefill_hardware: Annotated[
+            Accelerator | Node | Fleet | None, Noun(hint="Systems.Nodes.DGX_H100")
+        ] = None,
+        transfer_link: Annotated[
+            NetworkFabric | None, Noun(hint="Systems.Fabrics.InfiniBand_NDR")
+        ] = None,
+        calibration: Annotated[
+            ServingCalibration | None, Noun(hint="ServingCalibrations.Blackwell_TensorRT")
+        ] = None,
+        prefill_calibration: Annotated[
+            ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_TensorRT")
+        ] = None,
+    ) -> DisaggregatedResult:
+        """Time prefills, transfers and decodes of the requests in flight.
+
+        Parameters
+        ----------
+        model
+            A transformer that generates text.
+        hardware
+            Device, node or fleet of the decode pool, large enough for one worker.
+        seq_len
+            Tokens of each prompt.
+        output_len
+            Tokens generated for each prompt, 2 or more.
+        images
+            Images in each prompt, whose tokens are among its `seq_len`.
+        batch_size
+            Requests in flight in both pools together.
+        precision
+            Number format of the arithmetic and the activations.
+        weight_precision
+            Format in which weights are stored; `None` takes `precision`.
+        kv_precision
+            Format in which keys and values are stored and sent; `None` takes `precision`.
+        dispatch_precision
+            Format of tokens on the way to experts; `None` takes 8 bits if `precision` has 8 or 4.
+        prefill_workers, decode_workers
+            Replicas of the model in each pool.
+        tp_size, pp_size, attention_dp, ep_size
+            Plan of a decode worker, as in `ServingSolver`.
+        prefill_tp_size, prefill_pp_size, prefill_attention_dp, prefill_ep_size
+            Plan of a prefill worker.
+        redundant_experts
+            Copies of busy experts that a layer holds in addition.
+        expert_imbalance
+            Rows of the busiest group's experts over the mean.
+        cached_share
+            Share of each prompt that the prefix cache of the prefill pool has.
+        token_budget
+            Tokens that a rank takes into one pass; `None` takes the calibration's.
+        draft_tokens
+            Tokens that a head for drafts proposes before each decode pass.
+        acceptance_length
+            Mean tokens that a decode pass then makes, from 1 to `draft_tokens` + 1.
+        waves
+            Requests that each client sends, one after the other; `None` is a run so long that the
+            start does not matter.
+        prefill_hardware
+            The same of the prefill pool; `None` takes `hardware`.
+        transfer_link
+            Link that carries keys and values between the pools, of which each device has a port.
+            `None` takes the network of a fleet, or the links of a node.
+        calibration
+            Constants of the decode pool; `None` takes those of its devices.
+        prefill_calibration
+            Constants of the prefill pool; `None` takes those of its devices, or `calibration` if
+            both pools have the same.
+
+        Returns
+        -------
+        DisaggregatedResult
+            Latencies, throughput of each pool and per device, and memory.
+
+        Raises
+        ------
+        ConfigError
+            If an argument is out of range, or no link between the pools is known.
+        ParallelismError
+            If a plan does not fit the model or the hardware.
+
+        Examples
+        --------
+        >>> from mlsysim import DisaggregatedSolver, Models, Systems
+        >>> r = DisaggregatedSolver.solve(
+        ...     model=Models.Llama3_70B,
+        ...     hardware=Systems.Nodes.DGX_H100,
+        ...     seq_len=4096,
+        ...     output_len=512,
+        ...     batch_size=32,
+        ...     precision="fp8",
+        ...     tp_size=4,
+        ...     prefill_tp_size=2,
+        ...     prefill_workers=2,
+        ... )
+        >>> r.bottleneck, r.device_count
+        ('clients', 8)
+
+        References
+        ----------
+        Zhong et al. (2024), DistServe, https://arxiv.org/abs/2401.09670; Patel et al. (2024),
+        Splitwise, https://arxiv.org/abs/2311.18677
+        """
+        return cls._answer(locals())
+
+    @classmethod
+    def check(cls, inputs: DisaggregatedInputs) -> None:
+        """Refuse formats in which a device cannot compute, and pools without a link."""
+        for device in (inputs.device, inputs.prefill_device):
+            device.compute.rate(inputs.precision.name)
+        if not inputs.model.causal:
+            raise ConfigError(
+                f"model = {inputs.model.name} encodes text but does not generate any; time its "
+                "forward pass with SingleNodeSolver",
+                argument="model",
+            )
+        if inputs.transfer_link is None:
+            raise ConfigError(
+                "transfer_link is missing: hardware is a single device, so no link between the "
+                "pools is known; pass one such as Systems.Fabrics.InfiniBand_NDR",
+                argument="transfer_link",
+            )
+
+    @classmethod
+    def admit(cls, given: Mapping[str, Any]) -> DisaggregatedInputs:
+        """Check every argument, and that the arguments agree with each other."""
+        inputs = super().admit(given)
+        constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
+        return inputs.but(calibration=constants)
+
+    @classmethod
+    def model(cls, inputs: DisaggregatedInputs) -> Model[DisaggregatedInputs]:
+        """Return the model."""
+        return serve_disaggregated
+
+    @classmethod
+    def rest(
+        cls, values: Mapping[str, Any], inputs: DisaggregatedInputs
+    ) -> dict[str, Callable[[], Any]]:
+        """Add the names and the reasons."""
+        return {
+            "calibration": lambda: inputs.calibration.name,
+            "bottleneck": lambda: (
+                "prefill" if values["prefill_utilization"] > 1 - 1e-9 else "clients"
+            ),
+            "reasons": lambda: _reasons(values),
+        }
+
+
+def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
+    found = []
+    for pool in ("prefill", "decode"):
+        need, have = values[f"{pool}_memory_required"], values[f"{pool}_memory_capacity"]
+        if need > have:
+            found.append(
+                f"memory: each device of the {pool} pool needs {format_number(need)} and has "
+                f"{format_number(have)}; store weights in a narrower format, or use more devices "
+                "per worker"
+            )
+    return tuple(found)

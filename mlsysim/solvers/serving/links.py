@@ -1,0 +1,110 @@
+"""Communication of a pass: sums over tensor-parallel ranks, exchanges with experts, stages."""
+
+from __future__ import annotations
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, minimum, where
+from mlsysim.core.types import NetworkFabric
+from mlsysim.core.types.layers import Experts
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.work import group_bandwidth, mean_over
+
+__all__ = ["communication", "near_ranks", "port_bandwidth", "stage_hops"]
+
+
+def near_ranks(i: ServingInputs, ranks: Value) -> Value:
+    """Return the devices of a group of neighbors that share a node: all, if they fit in one."""
+    if i.node is None or i.fabric is None:
+        return ranks
+    places = i.node.accelerators_per_node
+    return where(ranks <= places, ranks, f.local_ranks(ranks, places))
+
+
+def port_bandwidth(i: ServingInputs) -> Value:
+    """Return a device's share of its node's ports, which is unlimited where there is one node."""
+    if i.node is None or i.fabric is None:
+        return None
+    ports = i.node.nics_per_node / i.node.accelerators_per_node
+    return i.calibration.link_efficiency * i.fabric.bandwidth * ports
+
+
+def communication(i: ServingInputs, own: Value, every: Value) -> Value:
+    """Return the communication of a mean layer.
+
+    A device has `own` tokens, and all ranks of a stage together have `every` token.
+    """
+    if i.links is None:
+        return 0
+    reduced = _all_reduce(i, i.links, own)
+    per_layer = i.conventions.forward_all_reduces
+    parts = []
+    for group in i.model.groups:
+        usual = group.blocks / 2 * per_layer * reduced
+        block = group.feed_forward
+        if isinstance(block, Experts):
+            exchanged = usual - per_layer / 2 * reduced + _exchanges(i, i.links, block, every)
+            usual = where(i.attention_dp > 1, exchanged, usual)
+        parts.append(usual)
+    return mean_over(i.model, parts)
+
+
+def _all_reduce(i: ServingInputs, links: NetworkFabric, tokens: Value) -> Value:
+    """Return the time of a sum over the devices that share a layer."""
+    c = i.calibration
+    size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
+    near = near_ranks(i, i.tp_size)
+    bandwidth = group_bandwidth(links, c.link_efficiency * links.bandwidth, near)
+    overhead = c.all_reduce_overhead
+    if i.fabric is not None:
+        far = near < i.tp_size
+        across = f.group_ring_bandwidth(bandwidth, port_bandwidth(i), near)
+        bandwidth = where(far, across, bandwidth)
+        hops = 2 * (i.tp_size / near - 1) * i.fabric.latency
+        overhead = where(far, overhead + hops, overhead)
+    return f.one_shot_all_reduce_time(size, i.tp_size, bandwidth, overhead)
+
+
+def _exchanges(i: ServingInputs, links: NetworkFabric, block: Experts, tokens: Value) -> Value:
+    """Return the time in which tokens go to experts and their results come back.
+
+    What goes out may be in a narrower format; what comes back is summed and stays wide.
+    """
+    c, ranks = i.calibration, i.stage_devices
+    near = near_ranks(i, ranks)
+    copies = f.copies_by_rank(block.per_token, ranks, i.ep_size)
+    inside = copies * (near - 1) / (ranks - where(ranks > 1, 1, 0))
+    outside = where(near < ranks, copies - inside, 0)
+    local = group_bandwidth(links, c.link_efficiency * links.bandwidth, near)
+    latency = c.exchange_overhead
+    remote = local
+    if i.fabric is not None:
+        remote = port_bandwidth(i)
+        latency = where(near < ranks, latency + i.fabric.latency, latency)
+    width = block.token_width(i.model.hidden_dim)
+    times = [
+        f.expert_dispatch_time(
+            f.hidden_state_size(tokens / ranks, 1, width, each),
+            inside,
+            outside,
+            local,
+            remote,
+            latency,
+        )
+        for each in (i.dispatch_precision.bytes_per_element, i.precision.training_bytes)
+    ]
+    return times[0] + times[1]
+
+
+def stage_hops(i: ServingInputs, tokens: Value) -> Value:
+    """Return the time in which a token passes from stage to stage, and its successor back."""
+    if i.links is None:
+        return 0
+    c = i.calibration
+    size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
+    own = size / i.tp_size
+    near = f.point_to_point_time(own, c.link_efficiency * i.links.bandwidth, i.links.latency)
+    hop = near
+    if i.fabric is not None and i.node is not None:
+        far = f.point_to_point_time(own, port_bandwidth(i), i.fabric.latency)
+        hop = where(i.replica_devices <= i.node.accelerators_per_node, near, far)
+    return minimum(1, i.pp_size - 1) * i.pp_size * hop

@@ -1,0 +1,289 @@
+"""Serving on several devices: experts, data-parallel attention, stages, drafts, caches, pools."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsysim import (
+    ConfigError,
+    DisaggregatedSolver,
+    Fleet,
+    Hardware,
+    Models,
+    ParallelismError,
+    ServingCalibrations,
+    ServingSolver,
+    Systems,
+)
+from mlsysim.core.formulas import copies_by_rank, shared_pass_time
+from mlsysim.core.units import Q_
+
+MIXTURE, DENSE = Models.DeepSeek_V3, Models.Llama3_8B
+LOAD = {
+    "model": MIXTURE,
+    "hardware": Systems.Nodes.HGX_H200,
+    "precision": "fp8",
+    "seq_len": 1024,
+    "output_len": 512,
+    "batch_size": 64,
+    "tp_size": 8,
+}
+TWO_NODES = Fleet(
+    name="two", node=Systems.Nodes.HGX_H200, count=2, fabric=Systems.Fabrics.InfiniBand_NDR
+)
+TIMES = ("ttft", "itl", "latency", "prefill_latency", "decode_latency")
+
+
+def solve(**changes):
+    return ServingSolver.solve(**LOAD | changes)
+
+
+def seconds(result, field):
+    return result[field].to("s").magnitude
+
+
+# Limits: a plan that splits nothing is today's
+
+
+def test_plans_of_one_change_nothing():
+    usual = solve()
+    plain = {"pp_size": 1, "attention_dp": 1, "ep_size": 1, "redundant_experts": 0}
+    same = solve(**plain, expert_imbalance=1, cached_share=0, draft_tokens=0)
+    assert all(same[field] == usual[field] for field in TIMES)
+    # In a fleet of many nodes, a replica that fits in one uses its links alone.
+    fleet = solve(hardware=TWO_NODES)
+    assert all(seconds(fleet, f) == pytest.approx(seconds(usual, f)) for f in TIMES)
+
+
+def test_ranks_of_a_dense_model_are_replicas():
+    one = ServingSolver.solve(model=DENSE, hardware=Systems.Nodes.HGX_H200, batch_size=8)
+    four = ServingSolver.solve(
+        model=DENSE, hardware=Systems.Nodes.HGX_H200, batch_size=32, attention_dp=4
+    )
+    assert seconds(four, "decode_latency") == pytest.approx(seconds(one, "decode_latency"))
+    assert four.decode_throughput.magnitude == pytest.approx(4 * one.decode_throughput.magnitude)
+    assert four.total_memory_required.magnitude == pytest.approx(
+        one.total_memory_required.magnitude
+    )
+    assert four.replica_devices == 4
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"ep_size": 8},
+        {"tp_size": 1, "attention_dp": 8, "ep_size": 8},
+        {"tp_size": 2, "attention_dp": 4},
+        {"tp_size": 4, "pp_size": 2},
+        {"hardware": TWO_NODES, "tp_size": 1, "attention_dp": 16, "ep_size": 16},
+        {"draft_tokens": 2, "acceptance_length": 2.1},
+        {"cached_share": 0.5},
+        {"token_budget": 512},
+    ],
+)
+@pytest.mark.parametrize("output_len", [0, 1, 2, 512])
+def test_clients_are_in_flight_or_nowhere(plan, output_len):
+    """Little's law: clients = rate x latency, with every plan and any length of the output."""
+    r = solve(**plan, output_len=output_len)
+    held = r.request_throughput.to("1/s").magnitude * seconds(r, "latency")
+    assert held == pytest.approx(64)
+
+
+# By hand
+
+
+def test_what_a_device_holds():
+    """Ranks share experts and have copies of everything else; stages share layers."""
+    block = 3 * MIXTURE.hidden_dim * MIXTURE.expert_ffn_dim
+    experts = MIXTURE.moe_layers * MIXTURE.experts * block
+    whole = solve().model_weights_size.to("byte").magnitude
+    plans = {
+        (8, 1, 1): whole / 8,
+        (1, 8, 1): (whole - experts) + experts / 8,
+        (2, 4, 1): (whole - experts) / 2 + experts / 8,
+        (4, 1, 2): whole / 8,
+    }
+    idle = solve(tp_size=8).total_memory_required.to("byte").magnitude
+    held = {}
+    for (tp, dp, pp), weights in plans.items():
+        r = solve(tp_size=tp, attention_dp=dp, pp_size=pp, calibration=NO_WORKSPACE)
+        cache = r.kv_cache_size.to("byte").magnitude / (dp * pp) / NO_WORKSPACE.kv_share
+        held[tp, dp, pp] = r.total_memory_required.to("byte").magnitude
+        assert held[tp, dp, pp] == pytest.approx(weights + cache, rel=1e-4)
+    assert held[1, 8, 1] > held[8, 1, 1]
+    assert idle > 0
+
+
+# A pass of one token has hardly any activations.
+NO_WORKSPACE = replace(ServingCalibrations.Hopper_TensorRT, pass_tokens=1)
+
+
+def test_copies_that_leave_a_device():
+    assert copies_by_rank(8, 1, 1) == 0
+    assert copies_by_rank(8, 8, 1) == 7  # every expert is split over all: all get all tokens
+    assert copies_by_rank(1, 8, 8) == pytest.approx(7 / 8)
+    assert copies_by_rank(8, 256, 256) == pytest.approx(255 * (1 - (255 / 256) ** 8))
+
+
+def test_a_pipeline_decodes_one_group_behind_the_other():
+    """Two stages pass two groups of half of the sequences, and the step is that of a half."""
+    small = {"model": Models.Qwen3_30B_A3B, "tp_size": 4, "calibration": FREE}
+    one = solve(**small, batch_size=32)
+    two = solve(**small, pp_size=2, batch_size=64)
+    hops = 2 * (32 * 2048 * 2 / 4 / (0.77 * 450e9) + 0.6e-6)
+    assert seconds(two, "decode_latency") == pytest.approx(
+        seconds(one, "decode_latency") + hops, rel=1e-3
+    )
+
+
+FREE = replace(ServingCalibrations.Hopper_TensorRT, sequence_overhead=Q_(0, "us"))
+
+
+def test_drafts_cost_passes_and_make_tokens():
+    plain, drafted = solve(), solve(draft_tokens=1, acceptance_length=1)
+    assert drafted.decode_latency > plain.decode_latency
+    better = solve(draft_tokens=1, acceptance_length=1.8)
+    assert seconds(better, "decode_latency") == pytest.approx(
+        seconds(drafted, "decode_latency") / 1.8
+    )
+    assert better.output_throughput > plain.output_throughput
+
+
+def test_what_is_cached_is_not_read_again():
+    """A prompt of which half is cached: half of the products, three quarters of the scores."""
+    times = [seconds(solve(cached_share=share), "prefill_latency") for share in (0, 0.5, 1)]
+    assert times[0] > times[1] > times[2]
+    assert times[1] > 0.5 * (times[0] - times[2])
+
+
+def test_small_chunks_read_weights_more_often():
+    times = [seconds(solve(token_budget=tokens), "prefill_latency") for tokens in (64, 256, 2048)]
+    assert times == sorted(times, reverse=True)
+    assert shared_pass_time(2.0, 3, 7) == 6
+    assert shared_pass_time(2.0, 9, 7) == 14
+
+
+def test_a_limit_on_sequences_is_one_on_memory():
+    few = solve(max_sequences=16)
+    assert few.running_batch_size == 16
+    assert few.itl < solve().itl
+    assert few.ttft > solve().ttft
+
+
+# Directions
+
+
+@pytest.mark.parametrize(
+    ("changes", "grows"),
+    [
+        ({"expert_imbalance": 2.0}, True),
+        ({"redundant_experts": 16}, True),
+        ({"dispatch_precision": "bf16"}, True),
+    ],
+)
+def test_direction_of_a_prefill(changes, grows):
+    plan = {"tp_size": 1, "attention_dp": 8, "ep_size": 8}
+    before, after = (solve(**plan, **more) for more in ({}, changes))
+    field = "total_memory_required" if "redundant_experts" in changes else "prefill_latency"
+    assert (after[field] > before[field]) is grows
+
+
+def test_an_exchange_between_nodes_passes_the_ports():
+    inside = solve(tp_size=1, attention_dp=8, ep_size=8, batch_size=512)
+    across = solve(hardware=TWO_NODES, tp_size=1, attention_dp=16, ep_size=16, batch_size=1024)
+    slower = replace(TWO_NODES, fabric=replace(TWO_NODES.fabric, bandwidth=Q_(5, "GB/s")))
+    slow = solve(hardware=slower, tp_size=1, attention_dp=16, ep_size=16, batch_size=1024)
+    assert slow.decode_latency > across.decode_latency
+    assert across.decode_throughput > inside.decode_throughput
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument"),
+    [
+        ({"ep_size": 3}, "ep_size"),
+        ({"attention_dp": 2}, "attention_dp"),
+        ({"model": DENSE, "ep_size": 2}, "ep_size"),
+        ({"redundant_experts": 1, "ep_size": 8}, "ep_size"),
+        ({"tp_size": 1, "pp_size": 99, "hardware": TWO_NODES}, "attention_dp"),
+        ({"draft_tokens": 1}, "acceptance_length"),
+        ({"acceptance_length": 2.0}, "acceptance_length"),
+        ({"draft_tokens": 1, "acceptance_length": 2.5}, "acceptance_length"),
+        ({"efficiency": 0.5, "ep_size": 8}, "attention_dp"),
+    ],
+)
+def test_contradictions_are_refused(changes, argument):
+    with pytest.raises((ConfigError, ParallelismError)) as caught:
+        solve(**changes)
+    assert caught.value.argument == argument
+
+
+# Two pools
+
+POOLS = {
+    "model": Models.Llama3_70B,
+    "hardware": Systems.Nodes.DGX_H100,
+    "precision": "fp8",
+    "seq_len": 4096,
+    "output_len": 512,
+    "tp_size": 4,
+    "prefill_tp_size": 2,
+}
+
+
+def pools(**changes):
+    return DisaggregatedSolver.solve(**POOLS | changes)
+
+
+@pytest.mark.parametrize("clients", [1, 16, 64, 2000])
+def test_pools_obey_littles_law(clients):
+    r = pools(batch_size=clients)
+    rate = r.request_throughput.to("1/s").magnitude
+    assert rate * seconds(r, "latency") == pytest.approx(clients)
+    assert r.decode_batch_size == pytest.approx(rate * 511 * seconds(r, "itl"))
+    assert rate <= 1.0001 * 1 / seconds(r, "prefill_latency") or clients > 16
+
+
+def test_more_prefill_workers_help_until_decodes_are_the_limit():
+    one, two, many = (pools(batch_size=64, prefill_workers=n) for n in (1, 2, 50))
+    assert (one.bottleneck, many.bottleneck) == ("prefill", "clients")
+    assert two.request_throughput.magnitude == pytest.approx(2 * one.request_throughput.magnitude)
+    assert one.prefill_utilization == pytest.approx(1)
+    assert many.throughput_per_device < two.throughput_per_device
+    assert many.device_count == 2 * 50 + 4
+
+
+def test_one_client_waits_for_a_prefill_and_a_transfer():
+    r = pools(batch_size=1)
+    constants = ServingCalibrations.Hopper_TensorRT_Pools
+    plan = {k: v for k, v in POOLS.items() if k != "prefill_tp_size"}
+    alone = ServingSolver.solve(**plan, batch_size=1, calibration=constants)
+    assert r.itl == alone.decode_latency
+    overhead = constants.request_overhead.to("s").magnitude
+    first = seconds(r, "prefill_latency") + seconds(r, "kv_transfer_time") + overhead
+    assert seconds(r, "ttft") == pytest.approx(first)
+    # 80 layers of 8 heads of 128, keys and values in a byte each, from two devices of the pool
+    size = 2 * 80 * 8 * 128 * 4096 / 2
+    link = Systems.Nodes.DGX_H100.scale_up
+    moved = size / link.bandwidth.to("byte/s").magnitude + link.latency.to("s").magnitude
+    assert seconds(r, "kv_transfer_time") == pytest.approx(moved)
+
+
+def test_pools_of_different_devices():
+    slow = pools(prefill_hardware=Systems.Nodes.DGX_A100, precision="bf16", prefill_tp_size=4)
+    same = pools(precision="bf16", prefill_tp_size=4)
+    assert slow.prefill_latency > 2 * same.prefill_latency
+    assert slow.itl <= same.itl
+    with pytest.raises(ConfigError, match="fp8"):
+        pools(prefill_hardware=Systems.Nodes.DGX_A100)
+    with pytest.raises(ConfigError) as caught:
+        pools(hardware=Hardware.H100, tp_size=1, prefill_tp_size=1)
+    assert caught.value.argument == "transfer_link"
+
+
+def test_pools_derive_their_numbers():
+    r = pools(batch_size=16)
+    assert "batch_size" in str(r.explain("request_throughput"))
+    assert not pools(model=Models.Llama3_405B).feasible
+    assert pools(model=Models.Llama3_405B).reasons
