@@ -98,6 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
         end = "solution.ipynb" if options.solution else "ipynb"
         path = options.folder / f"{student}.{end}"
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(notebook(student, solution=options.solution), indent=1))
         except (OSError, ValueError, ConfigError) as fault:
             sys.stderr.write(f"{path} cannot be written: {fault}\n")

@@ -158,7 +158,7 @@ def answer(name: str, value: Any = None, /, **parts: Any) -> str:
         raise UnknownEntryError.build(name, "problem", PROBLEMS)
     given = {part: each for part, each in parts.items() if each is not None}
     # The kind of an answer does not depend on the student.
-    admitted = _task(PROBLEMS[name], "any student").admit(given if value is None else value)
+    admitted = _task(PROBLEMS[name], "student").admit(given if value is None else value)
     return f"{name}: {', '.join(admitted) or 'nothing'} recorded"
 
 

@@ -124,10 +124,11 @@ def test_broken_files_are_marks_with_a_note(tmp_path, text):
 
 
 def test_the_command_writes_a_table(tmp_path, capsys):
-    assert assign.main(["ana", "ben", "--folder", str(tmp_path)]) == 0
-    assert assign.main(["ana", "--folder", str(tmp_path), "--solution"]) == 0
+    handed_in = tmp_path / "course" / "handed-in"
+    assert assign.main(["ana", "ben", "--folder", str(handed_in)]) == 0
+    assert assign.main(["ana", "--folder", str(handed_in), "--solution"]) == 0
     capsys.readouterr()
-    assert grade.main([str(tmp_path)]) == 0
+    assert grade.main([str(handed_in)]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert {row["student"] for row in rows} == {"ana", "ben"}
     assert [row["points"] for row in rows if row["item"] == "total"] == ["0", "0"]
