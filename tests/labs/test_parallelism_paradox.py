@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from mlsysim import ConfigError
-from mlsysim.labs.parallelism_paradox import change, view
+from mlsysim.labs.parallelism_paradox import LAB, change, view
 from mlsysim.labs.parallelism_paradox.state import (
-    CONTROLS,
     DESIGN,
     EXPLORER,
     PREDICTION_1,
@@ -346,4 +345,4 @@ def test_no_control_is_forgotten():
         for one in blocks(RIGHT)
         for item in (one["items"] if one["type"] == "controls" else [one])
     }
-    assert set(CONTROLS.by_id) <= shown
+    assert set(LAB.controls.by_id) <= shown
