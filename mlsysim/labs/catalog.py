@@ -9,7 +9,7 @@ from mlsysim.labs.lab import Lab
 
 __all__ = ["LABS", "find"]
 
-LABS = ("roofline", "parallelism_paradox", "checkpointing")
+LABS = ("roofline", "pipeline_builder", "parallelism_paradox", "checkpointing")
 """Names of the labs, in the order in which a course would take them."""
 
 
