@@ -16,8 +16,8 @@ from mlsysim.labs.catalog import LABS
 APP = Path(__file__).parent / "apps" / "lab.py"
 
 
-@click.command()
-@click.argument("lab", type=click.Choice(LABS), default=LABS[0])
+@click.command(epilog=f"LAB is one of {', '.join(LABS)}; without it, {LABS[0]}.")
+@click.argument("lab", type=click.Choice(LABS), default=LABS[0], metavar="[LAB]")
 @click.option(
     "--ledger",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -9,8 +9,8 @@ from mlsysim.labs.lab import Lab
 
 __all__ = ["LABS", "find"]
 
-LABS = ("roofline", "pipeline_builder", "parallelism_paradox", "checkpointing")
-"""Names of the labs, in the order in which a course would take them."""
+LABS = ("parallelism_paradox", "roofline", "pipeline_builder", "checkpointing")
+"""Names of the labs; the first one opens if no name is given."""
 
 
 def find(name: str) -> Lab:
