@@ -10,7 +10,7 @@ import pytest
 
 from mlsysim.labs.catalog import LABS, find
 from mlsysim.labs.controls import Estimate, Selector, Slider
-from tests.docs.browser import tab
+from tests.docs.browser import tab, violations
 from tests.docs.player import Player
 
 pytestmark = [
@@ -27,13 +27,16 @@ def runtime(built_site: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LABS)
-def test_a_lab_is_played_in_the_page(name: str, browser: Any, site: str, runtime: None) -> None:
+def test_a_lab_is_played_in_the_page(
+    name: str, browser: Any, site: str, runtime: None, axe: str
+) -> None:
     lab = find(name)
     for visitor in tab(browser, site):
         player = Player(visitor, name)
         player.open()
         player.start()
         player.compare()
+        assert violations(player.page, axe, "[data-lab]") == []
         for act in lab.acts:
             asked = act.prediction
             if isinstance(asked, Estimate):
@@ -53,4 +56,5 @@ def test_a_lab_is_played_in_the_page(name: str, browser: Any, site: str, runtime
             player.answer(act.reflection.id, act.reflection.right)
         end = player.compare()
         assert player.ledger() == end["ledger"]
+        assert violations(player.page, axe, "[data-lab]") == []
         assert visitor.troubles == []
