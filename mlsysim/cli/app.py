@@ -131,6 +131,21 @@ def support(
     show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
 
 
+@app.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@formatted
+def grade(folder: Path, form: str) -> None:
+    """Grade the ledgers of labs in FOLDER: one row for each file, computed again.
+
+    The state in a ledger says what a student answered; everything else is computed from it. A file
+    that claims something else is marked "differs". `--format csv` is for a spreadsheet.
+    """
+    from mlsysim.labs.grading import grade as graded  # labs are not loaded for other commands
+
+    table = graded(folder)
+    show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
+
+
 def _show_catalog(form: str, parts: dict[str, Table]) -> None:
     show(
         form,

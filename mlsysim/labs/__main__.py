@@ -11,12 +11,13 @@ from typing import NoReturn
 
 import click
 
-APPS = Path(__file__).parent / "apps"
-LABS = sorted(path.stem for path in APPS.glob("[!_]*.py"))
+from mlsysim.labs.catalog import LABS
+
+APP = Path(__file__).parent / "apps" / "lab.py"
 
 
-@click.command()
-@click.argument("lab", type=click.Choice(LABS), default=LABS[0])
+@click.command(epilog=f"LAB is one of {', '.join(LABS)}; without it, {LABS[0]}.")
+@click.argument("lab", type=click.Choice(LABS), default=LABS[0], metavar="[LAB]")
 @click.option(
     "--ledger",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -32,8 +33,8 @@ def main(lab: str, ledger: Path | None, port: int | None, headless: bool) -> Non
         )
     kept = (ledger or Path(f"{lab}_ledger.json")).absolute()
     options = [*(["--port", str(port)] if port else []), *(["--headless"] if headless else [])]
-    command = [sys.executable, "-m", "marimo", "run", *options, str(APPS / f"{lab}.py")]
-    _become([*command, "--", "--ledger", str(kept)])
+    command = [sys.executable, "-m", "marimo", "run", *options, str(APP)]
+    _become([*command, "--", "--lab", lab, "--ledger", str(kept)])
 
 
 def _become(command: list[str]) -> NoReturn:

@@ -14,6 +14,9 @@ question
     `locked` (it has been given), `verdict` ("right", "wrong" or None), `explanation` of the answer
     given or None. Once locked, `right` is the value of the right answer; if the answer given was
     wrong, `correction` explains the right one. Both are None otherwise.
+estimate
+    A question for a number, which locks: `prompt`, `tolerance` in words, `unit`, `low`, `high`, and
+    `selected`, `locked`, `verdict` and `explanation` as in a question.
 locked
     `text`: more blocks follow once a question is answered.
 controls
@@ -39,7 +42,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mlsysim.core.derivation import Derivation
-from mlsysim.labs.controls import Control, Question, Selector, Slider, Toggle
+from mlsysim.labs.controls import Control, Estimate, Question, Selector, Slider, Toggle
 
 __all__ = [
     "Block",
@@ -47,6 +50,7 @@ __all__ = [
     "chart",
     "controls",
     "derivation",
+    "estimate",
     "heading",
     "locked",
     "message",
@@ -107,6 +111,33 @@ def question(asked: Question, answer: str | None, explain: Callable[[str], str])
         "explanation": None if answer is None else explain(answer),
         "right": asked.right if locked else None,
         "correction": explain(asked.right) if locked and verdict == "wrong" else None,
+    }
+
+
+def estimate(asked: Estimate, answer: float | None, explain: Callable[[float], str]) -> Block:
+    """Return a question for a number, and once it is answered, the explanation of the answer.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    answer
+        The answer given, or None.
+    explain
+        Returns the explanation of an answer.
+    """
+    return {
+        "type": "estimate",
+        "id": asked.id,
+        "prompt": asked.label,
+        "tolerance": asked.tolerance,
+        "unit": asked.unit,
+        "low": asked.low,
+        "high": asked.high,
+        "selected": answer,
+        "locked": answer is not None,
+        "verdict": asked.verdict(answer),
+        "explanation": None if answer is None else explain(answer),
     }
 
 

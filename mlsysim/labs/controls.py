@@ -6,13 +6,14 @@ student did; `Controls.complete` fills in the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 
-__all__ = ["Controls", "Paste", "Question", "Selector", "Slider", "Toggle"]
+__all__ = ["Controls", "Estimate", "Paste", "Question", "Selector", "Slider", "Toggle"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class Control:
     def start(self) -> Any:
         """Value before the student touches it."""
         raise NotImplementedError
+
+    @property
+    def locks(self) -> bool:
+        """Whether its first value is final."""
+        return False
 
     @property
     def wanted(self) -> str:
@@ -147,6 +153,60 @@ class Question(Control):
         return "right" if answer == self.right else "wrong"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Estimate(Control):
+    """A number to predict. The first answer is final.
+
+    Attributes
+    ----------
+    truth : Callable
+        Computes the number with the package.
+    unit : str
+        Its unit as a student sees it.
+    low, high : float
+        The smallest and the largest number that it takes; `low` is positive.
+    factor : float
+        An answer is right within this factor of the truth.
+    """
+
+    truth: Callable[[], float]
+    unit: str
+    low: float
+    high: float
+    factor: float
+
+    @property
+    def start(self) -> None:
+        """No answer yet."""
+        return
+
+    @property
+    def locks(self) -> bool:
+        """Whether its first value is final."""
+        return True
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"a number from {self.low:g} to {self.high:,g}, or None for no answer"
+
+    @property
+    def tolerance(self) -> str:
+        """How close an answer has to be, in words."""
+        return f"Your answer counts as right within a factor of {self.factor:g}."
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether it is a number in the range, or no answer."""
+        return value is None or (type(value) in (int, float) and self.low <= value <= self.high)
+
+    def verdict(self, answer: float | None) -> str | None:
+        """Tell ``"right"`` from ``"wrong"``; `None` without an answer."""
+        if answer is None:
+            return None
+        near = abs(math.log(answer / self.truth())) <= math.log(self.factor)
+        return "right" if near else "wrong"
+
+
 @dataclass(frozen=True)
 class Toggle(Control):
     """Something to open or close."""
@@ -206,7 +266,7 @@ class Controls:
         """
         changed = self.check({**self.check(state), name: value})
         control, before = self.by_id[name], state.get(name)
-        if isinstance(control, Question) and control.locks and before not in (None, value):
+        if control.locks and before not in (None, value):
             raise ConfigError(
                 f"{name} is locked: it was answered with {before!r} before the instruments "
                 "were shown. Restart the lab to answer it again",

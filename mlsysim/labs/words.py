@@ -7,7 +7,18 @@ from collections.abc import Callable
 from mlsysim.core.units import Quantity, ureg
 from mlsysim.solvers import DistributedResult
 
-__all__ = ["band", "count", "gigabytes", "milliseconds", "percent", "ratio", "seconds"]
+__all__ = [
+    "band",
+    "count",
+    "gigabytes",
+    "hours",
+    "millions",
+    "milliseconds",
+    "minutes",
+    "percent",
+    "ratio",
+    "seconds",
+]
 
 # Results are in base units: these conversions cost nothing, and no name has to be parsed.
 _S, _B, _ONE = ureg.Unit("s"), ureg.Unit("byte"), ureg.Unit("")
@@ -36,6 +47,21 @@ def milliseconds(time: Quantity, digits: int = 0) -> str:
 def seconds(time: Quantity) -> str:
     """Print a time in seconds."""
     return f"{time.m_as(_S):,.2f} s"
+
+
+def minutes(time: Quantity) -> str:
+    """Print a time in minutes."""
+    return f"{time.m_as(_S) / 60:,.1f} minutes"
+
+
+def hours(time: Quantity) -> str:
+    """Print a time in hours."""
+    return f"{time.m_as(_S) / 3600:,.3g} hours"
+
+
+def millions(dollars: float) -> str:
+    """Print an amount of money in millions of dollars."""
+    return f"${dollars / 1e6:,.2f} million"
 
 
 def gigabytes(size: Quantity) -> str:

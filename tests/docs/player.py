@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsysim.labs.parallelism_paradox import restore, view
+from mlsysim.labs.catalog import find
 from tests.docs.browser import Visitor
 
-PATH = "docs/labs/parallelism-paradox.html"
-KEY = "mlsysim-lab-parallelism_paradox"
+LAB = "parallelism_paradox"
+PATH = f"docs/labs/{LAB.replace('_', '-')}.html"
+KEY = f"mlsysim-lab-{LAB}"
 # Compiling Python takes a browser seconds, and much longer on a machine that is busy.
 PATIENCE = 180_000
 # What is not read as words, or is checked in another way.
@@ -25,6 +26,7 @@ class Player:
     """A lab page in a tab, and what was done there."""
 
     visitor: Visitor
+    name: str = LAB
     asked: list[str] = field(default_factory=list)
     # Of a lab that was watched while it started: its words before, and those while it loaded.
     offer: str = ""
@@ -34,10 +36,11 @@ class Player:
 
     def __post_init__(self) -> None:
         self.page = self.visitor.page
+        self.lab = find(self.name)
         self.page.on("request", lambda request: self.asked.append(request.url))
 
     def open(self) -> None:
-        self.visitor.open(PATH)
+        self.visitor.open(f"docs/labs/{self.name.replace('_', '-')}.html")
         self.page.wait_for_selector("[data-lab] button")
 
     def start(self) -> None:
@@ -54,17 +57,21 @@ class Player:
         )
 
     def ledger(self) -> Any:
-        return json.loads(self.page.evaluate(f"localStorage.getItem({KEY!r})") or '{"state": {}}')
+        key = f"mlsysim-lab-{self.name}"
+        return json.loads(self.page.evaluate(f"localStorage.getItem({key!r})") or '{"state": {}}')
 
     def block(self, name: str) -> Any:
         return self.page.locator(f"[data-block={name}]")
 
-    def answer(self, name: str, value: str) -> None:
-        options = next(
-            b["options"] for b in view(self.ledger()["state"])["blocks"] if b["id"] == name
-        )
-        label = next(option["label"] for option in options if option["value"] == value)
-        self.block(name).get_by_label(label).check()
+    def answer(self, name: str, value: str | float) -> None:
+        blocks = self.lab.view(self.ledger()["state"])["blocks"]
+        asked = next(block for block in blocks if block["id"] == name)
+        if asked["type"] == "estimate":
+            self.block(name).get_by_role("spinbutton").fill(str(value))
+        else:
+            options = asked["options"]
+            label = next(option["label"] for option in options if option["value"] == value)
+            self.block(name).get_by_label(label).check()
         self.block(name).get_by_role("button").click()
         self.rest()
 
@@ -83,14 +90,15 @@ class Player:
 
     def item(self, name: str) -> Any:
         """What the package says of a control."""
-        blocks = view(self.ledger()["state"])["blocks"]
+        blocks = self.lab.view(self.ledger()["state"])["blocks"]
         items = (item for block in blocks for item in block.get("items", ()))
         return next(item for item in items if item.get("id") == name)
 
     def compare(self) -> dict[str, Any]:
         """Compare the page with what the package returns here; return that."""
         kept = self.ledger()
-        expected = view(restore(json.dumps(kept)) if kept["state"] else {})
+        state = self.lab.restore(json.dumps(kept)) if kept["state"] else {}
+        expected = self.lab.view(state)
         shown = self.page.locator("[data-block]")
         names = shown.evaluate_all("all => all.map(one => one.dataset.block)")
         assert names == [block["id"] for block in expected["blocks"]]

@@ -105,7 +105,7 @@ def desk():
 @pytest.mark.parametrize("state", [{}, RIGHT, RIGHT | {"tp": 16, "pp": 3, "gpus": 1024}])
 def test_every_block_is_drawn(desk, state):
     answer = lab.view(state)
-    elements = desk.elements(lab.CONTROLS, state, lambda name, value: None)
+    elements = desk.elements(lab.LAB.controls, state, lambda name, value: None)
     drawn = desk.draw(answer, elements).text
     assert answer["title"] in drawn
     for block in answer["blocks"]:
@@ -130,8 +130,8 @@ def test_text_is_never_taken_for_code(desk):
 
 def test_elements_report_their_control(desk):
     changes = []
-    elements = desk.elements(lab.CONTROLS, {"gpus": 64}, lambda *change: changes.append(change))
-    assert set(elements) == set(lab.CONTROLS.by_id)
+    elements = desk.elements(lab.LAB.controls, {"gpus": 64}, lambda *change: changes.append(change))
+    assert set(elements) == set(lab.LAB.controls.by_id)
     assert elements["gpus"].value == 64
     assert elements["model"].value == "7b"
     for name, value in (("gpus", 512), ("model", "13b"), ("show_derivation_1", True)):

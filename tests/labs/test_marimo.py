@@ -17,7 +17,6 @@ from playwright import sync_api
 
 from mlsysim.labs import parallelism_paradox as lab
 from mlsysim.labs.parallelism_paradox.state import (
-    CONTROLS,
     PREDICTION_1,
     PREDICTION_2,
     REFLECTION_1,
@@ -120,7 +119,7 @@ class Student:
         self.settled(question.id, value)
 
     def slide(self, name: str, value: int) -> None:
-        control = CONTROLS.by_id[name]
+        control = lab.LAB.controls.by_id[name]
         handle = self.page.locator(f'marimo-slider[data-label*="{control.label}"]').get_by_role(
             "slider"
         )
@@ -131,7 +130,7 @@ class Student:
         self.settled(name, value)
 
     def choose(self, name: str, value: str) -> None:
-        control = CONTROLS.by_id[name]
+        control = lab.LAB.controls.by_id[name]
         box = self.page.locator(f'marimo-dropdown[data-label*="{control.label}"] select')
         box.select_option(label=control.options[value])
         self.settled(name, value)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from mlsysim import ConfigError
-from mlsysim.labs.parallelism_paradox import change, view
+from mlsysim.labs.parallelism_paradox import LAB, change, view
 from mlsysim.labs.parallelism_paradox.state import (
-    CONTROLS,
     DESIGN,
     EXPLORER,
     PREDICTION_1,
@@ -22,7 +18,6 @@ from mlsysim.labs.parallelism_paradox.state import (
     REFLECTION_2,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = (PREDICTION_1, REFLECTION_1, PREDICTION_2, REFLECTION_2)
 ANSWERED = {"act1_prediction": "ratio", "act2_prediction": "balanced"}
 RIGHT = ANSWERED | {"tp": 8, "pp": 4, "microbatches": 48, "zero": "sharded"}
@@ -318,32 +313,10 @@ def test_only_the_batch_that_counts_can_be_set():
     assert disabled({"held": "each"}) == {"global_batch"}
 
 
-# Weight
-
-
-def test_the_lab_needs_no_numpy():
-    code = (
-        "import sys\n"
-        "class Blocked:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        heavy = {'numpy', 'matplotlib', 'pandas', 'yaml', 'marimo'}\n"
-        "        if name.split('.')[0] in heavy:\n"
-        "            raise ModuleNotFoundError(f'{name} is blocked')\n"
-        "sys.meta_path.insert(0, Blocked())\n"
-        "sys.modules['dask'] = None\n"  # Pint loads it where there is one
-        "from mlsysim.labs.parallelism_paradox import view\n"
-        f"view({RIGHT | {'show_derivation_1': True, 'show_derivation_2': True}!r})\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_no_control_is_forgotten():
     shown = {
         item["id"]
         for one in blocks(RIGHT)
         for item in (one["items"] if one["type"] == "controls" else [one])
     }
-    assert set(CONTROLS.by_id) <= shown
+    assert set(LAB.controls.by_id) <= shown

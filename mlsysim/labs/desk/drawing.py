@@ -72,16 +72,34 @@ def _locked(block: Block, _: Elements) -> Any:
 
 
 def _question(block: Block, elements: Elements) -> Any:
+    asked = _answered(block) if block["locked"] else elements[block["id"]]
+    return _judged(asked, block, block["correction"])
+
+
+def _estimate(block: Block, elements: Elements) -> Any:
     import marimo as mo
 
-    asked = _answered(block) if block["locked"] else elements[block["id"]]
+    if block["locked"]:
+        given = f"{block['selected']:,g} {block['unit']}"
+        asked = html(
+            f"<p>{escape(block['prompt'])}</p>"
+            f"<p>{escape(given)} <strong>(your answer, locked)</strong></p>"
+        )
+    else:
+        asked = elements[block["id"]]
+    return _judged(mo.vstack([asked, html(_paragraphs([block["tolerance"]]))]), block, None)
+
+
+def _judged(asked: Any, block: Block, correction: str | None) -> Any:
+    import marimo as mo
+
     if block["verdict"] is None:
         return asked
     right = block["verdict"] == "right"
     said = f"<p><strong>{'✓ Right.' if right else '✗ Not quite.'}</strong></p>"
     said += _paragraphs([block["explanation"]])
-    if block["correction"] is not None:
-        said += "<p><strong>✓ The right answer:</strong></p>" + _paragraphs([block["correction"]])
+    if correction is not None:
+        said += "<p><strong>✓ The right answer:</strong></p>" + _paragraphs([correction])
     return mo.vstack([asked, mo.callout(html(said), kind="success" if right else "warn")])
 
 
@@ -183,6 +201,7 @@ _KIND: dict[str, Callable[[Block, Elements], Any]] = {
     "message": _message,
     "locked": _locked,
     "question": _question,
+    "estimate": _estimate,
     "controls": _controls,
     "readouts": _readouts,
     "alert": _alert,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from mlsysim.labs.controls import Control, Controls, Question, Selector, Slider, Toggle
+from mlsysim.labs.controls import Control, Controls, Estimate, Question, Selector, Slider, Toggle
 
 __all__ = ["elements"]
 
@@ -37,6 +37,8 @@ def _element(control: Control, value: Any, change: Callable[[Any], None]) -> Any
 
     if isinstance(control, Question):
         return _question(control, value, change)
+    if isinstance(control, Estimate):
+        return _estimate(control, value, change)
     if isinstance(control, Slider):
         label = f"{control.label} ({control.unit})" if control.unit else control.label
         return mo.ui.slider(
@@ -68,6 +70,18 @@ def _question(control: Question, value: str | None, change: Callable[[Any], None
             change(answer)
 
     asked = mo.ui.radio(options=options, value=chosen, label=control.label)
+    return asked.form(submit_button_label="Lock in my answer", on_change=lock)
+
+
+def _estimate(control: Estimate, value: float | None, change: Callable[[Any], None]) -> Any:
+    import marimo as mo
+
+    def lock(answer: float | None) -> None:
+        if answer is not None:
+            change(answer)
+
+    label = f"{control.label} ({control.unit})"
+    asked = mo.ui.number(start=control.low, stop=control.high, value=value, label=label)
     return asked.form(submit_button_label="Lock in my answer", on_change=lock)
 
 

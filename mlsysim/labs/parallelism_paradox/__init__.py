@@ -11,92 +11,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.units import Quantity
+from mlsysim.labs.lab import Lab
 from mlsysim.labs.parallelism_paradox import act_one, act_two, closing, configurator, explorer
-from mlsysim.labs.parallelism_paradox.ledger import ledger, restore
+from mlsysim.labs.parallelism_paradox.design import BUBBLE_CEILING, TARGET_MFU
 from mlsysim.labs.parallelism_paradox.scaling import solve
-from mlsysim.labs.parallelism_paradox.state import CONTROLS, PREDICTION_1, PREDICTION_2
-from mlsysim.labs.parallelism_paradox.tier import tier
+from mlsysim.labs.parallelism_paradox.state import PREDICTION_1
 from mlsysim.labs.words import gigabytes, percent
 
-__all__ = ["CONTROLS", "MINUTES", "TITLE", "change", "ledger", "restore", "view"]
-
-TITLE = "The parallelism paradox"
-MINUTES = 40
+__all__ = ["LAB", "change", "ledger", "restore", "view"]
 
 
-def view(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return everything that the lab shows for a state.
-
-    Parameters
-    ----------
-    state
-        What the student has set: a mapping from the name of a control to its value. ``{}`` is the
-        start.
-
-    Returns
-    -------
-    dict
-        ``title``, ``minutes``, ``blocks`` in reading order, ``act`` (the heading where a student
-        continues), ``status`` and ``ledger``, all as plain data. `mlsysim.labs.blocks` describes
-        the blocks.
-
-    Raises
-    ------
-    ConfigError
-        If the state has an unknown key or a value out of range; the message names it.
-
-    Examples
-    --------
-    >>> from mlsysim.labs.parallelism_paradox import view
-    >>> [block["type"] for block in view({})["blocks"]]
-    ['heading', 'message', 'text', 'question', 'locked']
-    """
-    full = CONTROLS.complete(state)
-    blocks = act_one.blocks(full)
-    if full[PREDICTION_1.id] is not None:
-        blocks += act_two.blocks(full)
-    if full[PREDICTION_2.id] is not None:
-        blocks += closing.blocks(full)
-    return {
-        "title": TITLE,
-        "minutes": MINUTES,
-        "blocks": blocks,
-        "act": "a2_heading" if _act(full) == "II" else "a1_heading",
-        "status": _status(full),
-        "ledger": ledger(state),
-    }
-
-
-def change(state: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
-    """Return the state with one control changed.
-
-    Parameters
-    ----------
-    state
-        What the student has set so far.
-    name, value
-        The control and its new value.
-
-    Raises
-    ------
-    ConfigError
-        If the state or the value is out of range, or if `name` is a prediction that has already
-        been answered.
-    """
-    return CONTROLS.change(state, name, value)
-
-
-def _status(full: Mapping[str, Any]) -> list[dict[str, str]]:
-    act = _act(full)
-    items = {"Lab": TITLE, "Act": act, **(_second(full) if act == "II" else _first(full))}
-    for number, question in (("I", PREDICTION_1), ("II", PREDICTION_2)):
-        items[f"Prediction {number}"] = question.verdict(full[question.id]) or "open"
-    items["Tier"] = tier(full)
-    return [{"label": label, "value": value} for label, value in items.items()]
-
-
-def _act(full: Mapping[str, Any]) -> str:
-    return "II" if full[PREDICTION_1.id] and full[PREDICTION_2.id] else "I"
+def _status(full: Mapping[str, Any], second: bool) -> dict[str, str]:
+    return _second(full) if second else _first(full)
 
 
 def _first(full: Mapping[str, Any]) -> dict[str, str]:
@@ -125,3 +51,42 @@ def _second(full: Mapping[str, Any]) -> dict[str, str]:
 
 def _memory(need: Quantity, fits: bool) -> str:
     return gigabytes(need) + ("" if fits else ", too much")
+
+
+def _design(full: Mapping[str, Any]) -> dict[str, Any]:
+    found = configurator.outcome(full)
+    return {
+        "tp": found.design.tp,
+        "pp": found.design.pp,
+        "dp": None if found.result is None else found.result.dp_size,
+        "microbatches": found.design.microbatches,
+        "zero": int(found.design.sharded),
+    }
+
+
+def _result(full: Mapping[str, Any]) -> dict[str, Any]:
+    found = configurator.outcome(full)
+    result = found.result
+    return {
+        "mfu": None if result is None else result.mfu,
+        "memory_gb": None if result is None else result.memory.to("GB").magnitude,
+        "bubble": None if result is None else result.bubble_fraction,
+        "feasible": result is not None and result.feasible,
+        "failures": list(found.failures),
+        "accepted": found.accepted,
+    }
+
+
+LAB = Lab(
+    name="parallelism_paradox",
+    title="The parallelism paradox",
+    minutes=40,
+    acts=(act_one.ACT, act_two.ACT),
+    lessons=closing.lessons,
+    requirements="runs, keeps tensor parallelism within a server, idles for at most "
+    f"{percent(BUBBLE_CEILING, 0)} of its time and reaches an MFU of {percent(TARGET_MFU, 0)}",
+    design=_design,
+    result=_result,
+    status=_status,
+)
+view, change, ledger, restore = LAB.view, LAB.change, LAB.ledger, LAB.restore

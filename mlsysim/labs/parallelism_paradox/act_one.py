@@ -6,7 +6,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.labs.blocks import Block, heading, locked, message, question, text
+from mlsysim.labs.blocks import Block, message, text
+from mlsysim.labs.lab import Act
 from mlsysim.labs.parallelism_paradox import explorer
 from mlsysim.labs.parallelism_paradox import reveals_one as reveals
 from mlsysim.labs.parallelism_paradox.scaling import (
@@ -19,26 +20,22 @@ from mlsysim.labs.parallelism_paradox.scaling import (
     solve,
 )
 from mlsysim.labs.parallelism_paradox.state import (
+    DERIVATION_1,
+    EXPLORER,
     PREDICTION_1,
     REFLECTION_1,
 )
 from mlsysim.labs.words import percent
 
-__all__ = ["blocks"]
+__all__ = ["ACT"]
 
 
-def blocks(state: Mapping[str, Any]) -> list[Block]:
-    """Return the blocks of Act I."""
-    answer = state[PREDICTION_1.id]
-    found = [
-        heading("a1_heading", 2, "Act I: the data-parallel wall"),
-        _mail(),
-        _framing(),
-        question(PREDICTION_1, answer, reveals.prediction),
-    ]
-    if answer is None:
-        return [*found, locked("a1_locked", "Answer the question to unlock the instruments.")]
-    return [*found, reveals.causes(), *explorer.instruments(state), *_reflection(state)]
+def _opening() -> list[Block]:
+    return [_mail(), _framing()]
+
+
+def _instruments(state: Mapping[str, Any]) -> list[Block]:
+    return [reveals.causes(), *explorer.instruments(state)]
 
 
 def _mail() -> Block:
@@ -81,5 +78,14 @@ def _framing() -> Block:
     )
 
 
-def _reflection(state: Mapping[str, Any]) -> list[Block]:
-    return [question(REFLECTION_1, state[REFLECTION_1.id], reveals.reflection)]
+ACT = Act(
+    id="a1",
+    title="Act I: the data-parallel wall",
+    opening=_opening,
+    prediction=PREDICTION_1,
+    explain=reveals.prediction,
+    controls=(*EXPLORER, DERIVATION_1),
+    instruments=_instruments,
+    reflection=REFLECTION_1,
+    reflect=reveals.reflection,
+)

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.labs.blocks import Block, heading, locked, message, question, text
+from mlsysim.labs.blocks import Block, message, text
+from mlsysim.labs.lab import Act
 from mlsysim.labs.parallelism_paradox import configurator
 from mlsysim.labs.parallelism_paradox import reveals_two as reveals
 from mlsysim.labs.parallelism_paradox.design import (
@@ -19,33 +20,19 @@ from mlsysim.labs.parallelism_paradox.design import (
     solve,
     states,
 )
-from mlsysim.labs.parallelism_paradox.state import (
-    PREDICTION_2,
-    REFLECTION_2,
-)
+from mlsysim.labs.parallelism_paradox.state import DERIVATION_2, DESIGN, PREDICTION_2, REFLECTION_2
 from mlsysim.labs.words import gigabytes, percent
 from mlsysim.registry.conventions import CONVENTIONS
 
-__all__ = ["blocks"]
+__all__ = ["ACT"]
 
 
-def blocks(state: Mapping[str, Any]) -> list[Block]:
-    """Return the blocks of Act II."""
-    answer = state[PREDICTION_2.id]
-    found = [
-        heading("a2_heading", 2, "Act II: split three ways"),
-        _mail(),
-        _framing(),
-        question(PREDICTION_2, answer, reveals.prediction),
-    ]
-    if answer is None:
-        return [*found, locked("a2_locked", "Answer the question to unlock the instruments.")]
-    return [
-        *found,
-        reveals.options(),
-        *configurator.instruments(state),
-        question(REFLECTION_2, state[REFLECTION_2.id], reveals.reflection),
-    ]
+def _opening() -> list[Block]:
+    return [_mail(), _framing()]
+
+
+def _instruments(state: Mapping[str, Any]) -> list[Block]:
+    return [reveals.options(), *configurator.instruments(state)]
 
 
 def _mail() -> Block:
@@ -99,3 +86,16 @@ def _framing() -> Block:
 def _state_bytes() -> float:
     size: float = (CONVENTIONS.moment_bytes + CONVENTIONS.master_bytes).to("byte").magnitude
     return size
+
+
+ACT = Act(
+    id="a2",
+    title="Act II: split three ways",
+    opening=_opening,
+    prediction=PREDICTION_2,
+    explain=reveals.prediction,
+    controls=(*DESIGN, DERIVATION_2),
+    instruments=_instruments,
+    reflection=REFLECTION_2,
+    reflect=reveals.reflection,
+)

@@ -1,31 +1,19 @@
-"""The lessons of the lab, and the tier reached."""
+"""The lessons of the lab."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any
 
-from mlsysim.labs.blocks import Block, heading, text
 from mlsysim.labs.parallelism_paradox.design import OPTIONS, best
 from mlsysim.labs.parallelism_paradox.scaling import MAIL, STORY, solve
-from mlsysim.labs.parallelism_paradox.tier import TIER_RULE, tier
 from mlsysim.labs.words import milliseconds, percent
 
-__all__ = ["blocks"]
-
-
-def blocks(state: Mapping[str, Any]) -> list[Block]:
-    """Return the blocks that end the lab."""
-    return [
-        heading("end_heading", 2, "What to remember"),
-        text("end_text", *_lessons()),
-        text("end_tier", f"Your tier is {tier(state)}. {TIER_RULE}"),
-    ]
+__all__ = ["lessons"]
 
 
 @functools.cache
-def _lessons() -> tuple[str, ...]:
+def lessons() -> tuple[str, ...]:
+    """Return the paragraphs that end the lab."""
     few, many = solve(MAIL.on(STORY[1])), solve(MAIL)
     wide, right = best("wide").result, best("balanced").result
     lost = (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from mlsysim.labs.controls import Controls, Question, Selector, Slider, Toggle
+from mlsysim.labs.controls import Question, Selector, Slider, Toggle
 from mlsysim.labs.parallelism_paradox import design, scaling
 
 __all__ = [
-    "CONTROLS",
     "DERIVATION_1",
     "DERIVATION_2",
     "DESIGN",
@@ -147,17 +146,4 @@ DESIGN = (
         },
         first="replicated",
     ),
-)
-
-CONTROLS = Controls(
-    (
-        PREDICTION_1,
-        *EXPLORER,
-        DERIVATION_1,
-        REFLECTION_1,
-        PREDICTION_2,
-        *DESIGN,
-        DERIVATION_2,
-        REFLECTION_2,
-    )
 )

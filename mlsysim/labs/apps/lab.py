@@ -1,9 +1,9 @@
-"""The parallelism paradox, as a marimo app: `python -m mlsysim.labs` opens it."""
+"""A lab, as a marimo app: `python -m mlsysim.labs` opens it."""
 
 import marimo
 
 __generated_with = "0.25.2"
-app = marimo.App(width="medium", app_title="The parallelism paradox")
+app = marimo.App(width="medium", app_title="A lab of mlsysim")
 
 
 @app.cell
@@ -12,19 +12,20 @@ def _():
 
     import marimo as mo
 
-    from mlsysim.labs import desk
-    from mlsysim.labs import parallelism_paradox as lab
+    from mlsysim.labs import catalog, desk
 
-    return Path, desk, lab, mo
+    return Path, catalog, desk, mo
 
 
 @app.cell
-def _(Path, desk, lab, mo):
-    given = mo.cli_args().get("ledger") or "parallelism_paradox_ledger.json"
+def _(Path, catalog, desk, mo):
+    name = str(mo.cli_args().get("lab") or catalog.LABS[0])
+    lab = catalog.find(name)
+    given = mo.cli_args().get("ledger") or f"{name}_ledger.json"
     keeper = desk.Keeper(Path(str(given)).absolute(), lab.restore)
     done, set_done = mo.state(keeper.load())
     start, set_start = mo.state(0)
-    return done, keeper, set_done, set_start, start
+    return done, keeper, lab, set_done, set_start, start
 
 
 @app.cell
@@ -32,7 +33,7 @@ def _(desk, keeper, lab, set_done, start):
     # Made again when the lab starts again, and then only: an element keeps the focus.
     begin = keeper.load() if start() == 0 else {}
     elements = desk.elements(
-        lab.CONTROLS,
+        lab.controls,
         begin,
         lambda name, value: set_done(lambda state: lab.change(state, name, value)),
     )
