@@ -3,7 +3,7 @@
 Reads the measured runs in ``measurements/serving.csv`` and ``measurements/serving_2.csv``. Only
 rows marked ``calibrate`` are fitted; rows marked ``check`` are reported on and never seen by the
 fit. The solver's own kernel is evaluated, on arrays of all runs at once. Prints the constants of
-every engine, as they stand in ``mlsysim/registry/calibration/serving.py``, and the errors.
+every engine, as written in ``mlsysim/registry/calibration/serving.py``, and the errors.
 
 Each engine starts from the common constants, and is pulled towards them, so a constant stays there
 as far as its runs cannot tell. Those about which they tell less than the pull does are not printed:

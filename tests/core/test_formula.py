@@ -38,7 +38,7 @@ def test_names_are_unique():
 def test_data_sheet_of_a_formula():
     manual = FORMULAS["all_gather_time"].documentation
     assert manual.summary.startswith("Time of a ring all-gather")
-    assert manual.equation == r"t = \frac{n-1}{n}\,\frac{m}{B} + (n-1)\,\alpha"
+    assert manual.equation == r"t = \frac{n-1}{n}\,\frac{S}{B} + (n-1)\,\alpha"
     assert manual.parameters["bandwidth"].latex == "B"
     assert manual.parameters["bandwidth"].unit == "byte/s"
     assert manual.parameters["bandwidth"].text.startswith("bandwidth of a rank")

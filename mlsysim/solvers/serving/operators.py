@@ -173,8 +173,7 @@ def _own_weights(i: ServingInputs, weights: Value) -> Value:
     experts = expert_parameters(model) * each
     experts = experts * (1 + i.redundant_experts / model.experts)
     common = weights - expert_parameters(model) * each
-    split = common / i.tp_size + experts / i.stage_devices
-    return where(i.replica_devices == i.tp_size, weights / i.tp_size, split / i.pp_size)
+    return (common / i.tp_size + experts / i.stage_devices) / i.pp_size
 
 
 def new_tokens(i: ServingInputs) -> Value:
@@ -329,7 +328,7 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
         time=on_device + stage_hops(i, tokens) + own * i.pp_size * c.sequence_overhead,
         traffic=d.memory * streamed + layers * cache_bandwidth * cache,
         bottleneck=where(arithmetic >= layer.products.memory + cache, "compute", "memory"),
-        shared=layers * (maximum(0, waiting) + fixed),
+        shared=layers * (maximum(0 * waiting, waiting) + fixed),
     )
 
 

@@ -40,7 +40,7 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
         "places": engine.places,
         "prefill_latency": engine.prefill,
         "output_throughput": served * i.output_len,
-        "fits": engine.fits,
+        "max_batch_size": engine.fits,
         "feasible": where(engine.fits >= 1, stable, False),
     }
 
@@ -100,7 +100,8 @@ def queue_at(
     mean_pass = f.pass_with_prompts(step, arrivals, prefill)
     # A prompt longer than a pass takes several, each with a decode step.
     chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
-    held = running + arrivals * chunks * mean_pass
+    # An engine without any request has no waits to take the logarithm of.
+    held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
     busy = f.busy_share(held)
     part = engine.seq_len / engine.pass_tokens * mean_pass
     budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
@@ -152,7 +153,8 @@ def queue_at(
     }
     alone_deviation = f.lognormal_deviation(alone, alone_variance)
     among_deviation = f.lognormal_deviation(among, among_variance)
-    token_deviation = f.lognormal_deviation(token, token_variance)
+    # Without decode a token takes no time, whose logarithm has no deviation.
+    token_deviation = f.lognormal_deviation(where(output_len > 1, token, prefill), token_variance)
     whole_deviation = f.lognormal_deviation(whole, whole_variance)
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(place_wait, waiting, beyond)

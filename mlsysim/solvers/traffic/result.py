@@ -58,6 +58,8 @@ class OpenLoopResult(Result):
     """Time that one prompt adds to a pass."""
     places: int = number(whole=True)
     """Sequences that the engine runs at most, by its limit or by memory."""
+    max_batch_size: int = number(whole=True)
+    """Most sequences of full length that fit in memory."""
     device_power: Quantity | None = quantity("W")
     """Mean power of one device while the mean requests in flight run; `None` without a design
     power."""

@@ -186,7 +186,7 @@ def _of_serving(own: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
     found = []
-    if values["fits"] < 1:
+    if values["max_batch_size"] < 1:
         found.append(
             "memory: not one sequence of full length fits: store weights in a narrower format, "
             "shorten the context, or raise tp_size"
