@@ -16,7 +16,7 @@ question
     wrong, `correction` explains the right one. Both are None otherwise.
 estimate
     A question for a number, which locks: `prompt`, `tolerance` in words, `unit`, `low`, `high`, and
-    `selected`, `locked`, `verdict` and `explanation` as in a question.
+    `selected`, `locks`, `locked`, `verdict` and `explanation` as in a question.
 locked
     `text`: more blocks follow once a question is answered.
 controls
@@ -135,6 +135,7 @@ def estimate(asked: Estimate, answer: float | None, explain: Callable[[float], s
         "low": asked.low,
         "high": asked.high,
         "selected": answer,
+        "locks": asked.locks,
         "locked": answer is not None,
         "verdict": asked.verdict(answer),
         "explanation": None if answer is None else explain(answer),

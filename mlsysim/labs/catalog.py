@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
-from mlsysim.core.errors import UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.labs.lab import Lab
 
-__all__ = ["LABS", "find"]
+__all__ = ["LABS", "find", "lab_of"]
 
 LABS = ("parallelism_paradox", "roofline", "pipeline_builder", "checkpointing")
 """Names of the labs; the first one opens if no name is given."""
@@ -25,3 +26,17 @@ def find(name: str) -> Lab:
         raise UnknownEntryError.build(name, "lab", LABS)
     lab: Lab = import_module(f"mlsysim.labs.{name}").LAB
     return lab
+
+
+def lab_of(ledger: Any) -> Lab:
+    """Return the lab that a ledger, read from JSON, belongs to.
+
+    Raises
+    ------
+    ConfigError
+        If it is not a ledger of a lab.
+    """
+    name = ledger.get("lab") if isinstance(ledger, dict) else None
+    if not isinstance(name, str):
+        raise ConfigError("this is not a ledger of a lab: it names no lab", argument="lab")
+    return find(name)

@@ -20,8 +20,8 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.files import inert, read_bytes
-from mlsysim.labs.parallelism_paradox.ledger import LAB, restore
-from mlsysim.labs.parallelism_paradox.ledger import ledger as record
+from mlsysim.labs.catalog import lab_of
+from mlsysim.labs.lab import read_ledger
 from mlsysim.labs.problems import PROBLEMS, problem_set
 
 __all__ = ["Mark", "grade", "main"]
@@ -84,8 +84,10 @@ def _marks(student: str, path: Path) -> Iterator[Mark]:
         text = read_bytes(path, MAX_BYTES).decode("utf-8")
         data = json.loads(text)
         if isinstance(data, dict) and "lab" in data:
-            tier = record(restore(text))["tier"]
-            yield Mark(student, LAB, TIERS[tier], max(TIERS.values()), tier)
+            found = read_ledger(text)
+            lab = lab_of(found)
+            tier = lab.ledger(lab.admit(found))["tier"]
+            yield Mark(student, lab.name, TIERS[tier], max(TIERS.values()), tier)
             return
         given = dict(_calls(data)) if path.suffix == ".ipynb" else data
         if not isinstance(given, dict):

@@ -14,7 +14,7 @@ from typing import Any
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.files import read_bytes
 from mlsysim.core.table import Column, Table
-from mlsysim.labs.catalog import find
+from mlsysim.labs.catalog import lab_of
 from mlsysim.labs.lab import Lab, read_ledger
 
 __all__ = ["COLUMNS", "STATUSES", "grade"]
@@ -91,20 +91,13 @@ def grade(folder: Path | str) -> Table:
 def _row(path: Path, name: str) -> dict[str, Any]:
     try:
         found = read_ledger(read_bytes(path, MAX_BYTES).decode("utf-8"))
-        lab = _lab_of(found)
+        lab = lab_of(found)
         state = lab.admit(found)
     except (OSError, UnicodeDecodeError) as error:
         return {"file": name, "status": "unreadable", "note": str(error)}
     except ConfigError as error:
         return {"file": name, "status": "unreadable", "note": error.message}
     return {"file": name, **_graded(lab, lab.ledger(state), found)}
-
-
-def _lab_of(found: Any) -> Lab:
-    name = found.get("lab") if isinstance(found, dict) else None
-    if not isinstance(name, str):
-        raise ConfigError("this is not a ledger: it names no lab", argument="lab")
-    return find(name)
 
 
 def _graded(lab: Lab, kept: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
