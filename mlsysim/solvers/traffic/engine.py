@@ -73,7 +73,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
     prefill = maximum(alike, beyond)
     return Engine(
-        empty=maximum(_reading(alone, fresh) - prefill, 0),
+        empty=maximum(_reading(alone, fresh) - prefill, 0 * prefill),
         prefill=prefill,
         sizes=tuple(sizes),
         decodes=tuple(each["decode_latency"] for each in served),
