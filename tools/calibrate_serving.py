@@ -323,6 +323,32 @@ def bands(found: Found, runs: Runs) -> dict[str, float]:
     return edges
 
 
+def population() -> dict[str, float]:
+    """Return bands for a device that no run was measured on, and that has the common constants.
+
+    They hold between engines as far as these differ, so each counts the same, however many runs it
+    has.
+    """
+    ratios: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in BANDED}
+    for name in FITTED:
+        runs = load(name, "calibrate")
+        if runs is None or name.endswith("_Pools"):
+            continue
+        ratio = np.exp(-runs.errors(_whole({})))
+        for field, same in BANDED.items():
+            own = ratio[np.isin(runs.field, same)]
+            if own.size:
+                ratios[field].append((own, np.full_like(own, 1 / own.size)))
+    edges: dict[str, float] = {}
+    for field, parts in ratios.items():
+        value, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(value)
+        share = np.cumsum(weight[order]) / weight.sum()
+        low, high = (value[order][np.searchsorted(share, at)] for at in (0.1, 0.9))
+        edges |= {f"{field}_band_low": min(1.0, low), f"{field}_band_high": max(1.0, high)}
+    return edges
+
+
 def _whole(constants: Mapping[str, float]) -> dict[str, float]:
     return {name: constants.get(name, in_si(name, COMMON[name])) for name in LIMITS}
 
@@ -370,6 +396,9 @@ def main() -> None:
                 chosen = errors[np.array(part.field) == field]
                 pooled.setdefault((split, field), []).append(chosen)
                 print(f"  {split:9s} {field:18s} {summary(chosen)}")
+    print("\nUncalibrated")
+    for edge, value in population().items():
+        print(f"        {edge}={value:.3f},")
     print("\nAll engines")
     for (split, field), parts in sorted(pooled.items()):
         print(f"  {split:9s} {field:18s} {summary(np.concatenate(parts))}")

@@ -282,7 +282,7 @@ def test_every_constant_is_sourced_or_marked_as_a_guess():
         (Hardware.H200, "Hopper, TensorRT-LLM"),
         (Hardware.B200, "Blackwell, TensorRT-LLM (no run to compare with)"),
         (Hardware.A100, "Ampere (no run to compare with)"),
-        (Hardware.MI300X, "Uncalibrated (no run to compare with)"),
+        (Hardware.MI300X, "Uncalibrated (the band is that of all engines)"),
     ],
 )
 def test_the_constants_of_a_device(device, name):

@@ -483,8 +483,19 @@ class ServingCalibrations(Catalog):
     )
     """H100 and H200, single passes: GPT-J 6B, Mistral 7B, Llama 7B in 8 bits. Too few
     for a band."""
-    Uncalibrated = engine_row("Uncalibrated", "any", "none")
-    """For devices without a published run in our table: no band, and a rough guess."""
+    Uncalibrated = engine_row(
+        "Uncalibrated (the band is that of all engines)",
+        "any",
+        "all engines",
+        itl_band_low=0.828,
+        itl_band_high=1.732,
+        ttft_band_low=0.929,
+        ttft_band_high=4.425,
+        throughput_band_low=0.702,
+        throughput_band_high=1.168,
+    )
+    """For devices without a published run in our table: the common constants. The bands are those of
+    all engines that have runs, each predicted by these constants instead of its own."""
 
 
 _Kind = str | None
