@@ -494,8 +494,8 @@ class ServingCalibrations(Catalog):
         throughput_band_low=0.702,
         throughput_band_high=1.168,
     )
-    """For devices without a published run in our table: the common constants. The bands are those of
-    all engines that have runs, each predicted by these constants instead of its own."""
+    """For devices without a published run in our table: the common constants. The bands are those
+    of all engines that have runs, each predicted by these constants instead of its own."""
 
 
 _Kind = str | None
