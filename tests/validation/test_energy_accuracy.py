@@ -89,7 +89,7 @@ def test_the_registry_is_what_the_fit_finds():
 def test_the_band_holds_most_measurements(check):
     """Four of five by construction on the rows of the fit; host-bound runs fall out of it."""
     assert check.groups["H100 serving: energy per token"].band_coverage >= 75
-    assert check.groups["B200 serving: energy per token"].band_coverage >= 65
+    assert check.groups["B200 serving: energy per token"].band_coverage >= 60
     assert check.groups["H100 training: energy per token"].band_coverage is None
 
 

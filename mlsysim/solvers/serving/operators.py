@@ -250,11 +250,12 @@ def _fixed(i: ServingInputs, layer: Value) -> Value:
     return by_blocks(i.model, layer) + more * layer
 
 
-def _parts(a: AttentionKind) -> int:
+def _parts(a: AttentionKind) -> Value:
     """Return the parts that attention has beyond plain attention."""
     if isinstance(a, LinearAttention):
         return 1
-    return isinstance(a, LatentAttention) + isinstance(a.reach, TopKeys)
+    indexer = where(a.reach.heads > 0, 1, 0) if isinstance(a.reach, TopKeys) else 0
+    return isinstance(a, LatentAttention) + indexer
 
 
 def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:

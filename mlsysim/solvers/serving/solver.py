@@ -184,7 +184,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         >>> r.itl_bottleneck
         'memory'
         >>> print(f"{r.itl.to('ms'):.2f}")
-        6.67 ms
+        6.73 ms
         >>> busy = ServingSolver.solve(
         ...     model=Models.Llama3_8B,
         ...     hardware=Hardware.H100,
@@ -193,7 +193,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         ...     batch_size=64,
         ... )
         >>> print(f"{busy.decode_latency.to('ms'):.1f}, with prefills {busy.itl.to('ms'):.1f}")
-        13.1 ms, with prefills 26.0 ms
+        13.0 ms, with prefills 24.6 ms
 
         References
         ----------
