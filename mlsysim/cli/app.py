@@ -95,9 +95,9 @@ class _File(Names):
 @click.argument("name", required=False, type=Names(_rows_named))
 @formatted
 def zoo(catalog: str | None, name: str | None, form: str) -> None:
-    """List the registries, one catalog of them, or one row with its sources.
+    """List the catalogs, the rows of one catalog, or one row with its sources.
 
-    CATALOG is one of hardware, models, systems, infra.
+    CATALOG is hardware, models, systems, or infra. NAME is a row of it, such as H100.
     """
     if catalog is None:
         table = overview()
@@ -109,11 +109,15 @@ def zoo(catalog: str | None, name: str | None, form: str) -> None:
 
 
 @app.command()
-@click.option("--model", type=Names(lambda _: entries(Workload)), help="Models; also a file.")
+@click.option(
+    "--model",
+    type=Names(lambda _: entries(Workload)),
+    help="Models, or files such as ./config.json.",
+)
 @click.option("--device", type=Names(lambda _: entries(Accelerator)), help="Devices.")
 @click.option("--precision", type=Names(lambda _: PRECISIONS), help="Number formats.")
-@click.option("--question", type=Names(lambda _: QUESTIONS), help=f"Of {', '.join(QUESTIONS)}.")
-@click.option("--status", type=Names(lambda _: STATUSES), help=f"Of {', '.join(STATUSES)}.")
+@click.option("--question", type=Names(lambda _: QUESTIONS), help=f"Any of {', '.join(QUESTIONS)}.")
+@click.option("--status", type=Names(lambda _: STATUSES), help=f"Any of {', '.join(STATUSES)}.")
 @formatted
 def support(
     model: str | None,
@@ -123,9 +127,9 @@ def support(
     status: str | None,
     form: str,
 ) -> None:
-    """Show which models run on which devices, and how well each answer is backed.
+    """Show which models run on which devices, and which answers have an error band.
 
-    Separate several names by commas. Give a model, a device, or both.
+    Give --model, --device, or both. Each option also takes several names, separated by commas.
     """
     table = supported(model, device, precision, question, status)
     show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)

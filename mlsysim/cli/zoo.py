@@ -99,8 +99,8 @@ def supported(
     """
     if models is None and devices is None:
         raise ConfigError(
-            "support needs --model or --device: all models on all devices are on the page "
-            '"What is supported"',
+            "support needs --model or --device; for all models on all devices, see the page "
+            '"What is supported" in the documentation',
             argument="model",
         )
     return support(

@@ -56,6 +56,18 @@ def refusal(config, **more):
     return caught.value
 
 
+def test_errors_say_what_to_correct_in_the_file():
+    lacking = refusal({**SMALL, "num_attention_heads": None, "num_key_value_heads": 8})
+    assert lacking.argument == "num_attention_heads"
+    uneven = refusal({**SMALL, "num_attention_heads": 32, "num_key_value_heads": 5})
+    assert str(uneven).startswith("config.json: kv_heads = 5 must divide heads = 32")
+    assert "correct num_attention_heads or num_key_value_heads" in str(uneven)
+    assert "did you mean llama" in str(refusal({"model_type": "lama"}))
+    assert "without quotes" in str(refusal({**SMALL, "hidden_size": "64"}))
+    assert "without quotes" in str(refusal({**SMALL, "tie_word_embeddings": "false"}))
+    assert "download the model's config.json first" in str(refusal("meta-llama/Llama-3.2-1B"))
+
+
 def test_fields_say_which_key_they_are_from():
     model = read("DeepSeek-V3")
     for field, key in {

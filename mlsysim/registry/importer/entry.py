@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.files import UNPRINTABLE
+from mlsysim.core.files import UNPRINTABLE, named
 from mlsysim.core.types import TransformerModel
 from mlsysim.registry.importer.documents import copied, decoded, read_json
 from mlsysim.registry.importer.model import model_of
@@ -39,6 +39,12 @@ def from_config(
         except (OSError, ValueError):  # a null character, or a name that is too long
             inside = False
         file = path / "config.json" if inside else path
+        if not _there(file):
+            raise ConfigError(
+                f"{named(file)} cannot be read: there is no such file; only local files are read, "
+                "so download the model's config.json first, and give its path",
+                argument="source",
+            )
         config = _with_quantization(read_json(file), path) if inside else read_json(file)
         label = file.resolve().parent.name if file.name == "config.json" else file.stem
     model = model_of(config, name=name or _name(config, label), seq_len=seq_len)
@@ -47,6 +53,13 @@ def from_config(
 
         check_weights(model, weights, config)
     return model
+
+
+def _there(file: Path) -> bool:
+    try:
+        return file.exists()
+    except (OSError, ValueError):  # let the reader say what is wrong with the path
+        return True
 
 
 def _with_quantization(config: dict[str, Any], directory: Path) -> dict[str, Any]:

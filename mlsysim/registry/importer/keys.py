@@ -187,7 +187,8 @@ class Keys:
             key = self.sources[field].locator
             raise ConfigError(
                 f"{self.title}: {key} = {shown(value)} must be a whole number from "
-                f"{0 if zero else 1} to {MOST:,}: correct it",
+                f"{0 if zero else 1} to {MOST:,}: correct it"
+                + (", without quotes" if isinstance(value, str) else ""),
                 argument=key,
             )
         return value
@@ -248,7 +249,8 @@ class Keys:
         if value is not None and not isinstance(value, bool):
             key = self.sources[field].locator
             raise ConfigError(
-                f"{self.title}: {key} = {shown(value)} must be true or false", argument=key
+                f"{self.title}: {key} = {shown(value)} must be true or false, without quotes",
+                argument=key,
             )
         return bool(value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
@@ -124,7 +125,8 @@ def model_of(
     inner, kind = _language_model(config, title)
     if kind in REFUSED:
         raise ConfigError(
-            f"{title}: model_type {shown(kind)} cannot be read: {REFUSED[kind]}",
+            f"{title}: model_type {shown(kind)} cannot be read: {REFUSED[kind]}; to time a forward "
+            "pass alone, describe the network as a FixedShapeModel",
             argument="model_type",
         )
     reader = READERS.get(kind, GENERIC)
@@ -141,7 +143,13 @@ def model_of(
     estimated = _check_unknown(keys, kind)
     if kind not in READERS:
         reader = _guessed(reader, inner)
-    found = parts(keys, reader)
+    try:
+        found = parts(keys, reader)
+    except ConfigError as fault:
+        if fault.message.startswith(title):
+            raise
+        keys.check(kind)  # a missing number was read as 1, which may not fit the others
+        raise _in_file(fault, keys) from None
     hidden, vocab = keys.needed("hidden_dim"), keys.needed("vocab_size")
     length = _length(keys, reader, seq_len)
     if length is None:
@@ -202,6 +210,15 @@ def model_of(
         raise ConfigError(f"{title}: {fault.message}", argument=fault.argument) from None  # type: ignore[attr-defined]
 
 
+def _in_file(fault: ConfigError, keys: Keys) -> ConfigError:
+    """Return an error about a field as one that names the file and the keys to correct."""
+    field = getattr(fault, "argument", "")
+    fields = ("heads", "kv_heads") if field == "kv_heads" else (field,)
+    read = [keys.sources[name].locator for name in fields if name in keys.sources]
+    advice = f"; correct {' or '.join(read)}" if read else ""
+    return ConfigError(f"{keys.title}: {fault.message}{advice}", argument=field)
+
+
 def _language_model(config: Mapping[str, Any], title: str) -> tuple[Mapping[str, Any], str]:
     """Return the part of a configuration that describes the language model, and its kind."""
     outer = config.get("model_type") or kind_without_name(config)
@@ -224,8 +241,10 @@ def _kind(kind: Any, title: str) -> str:
     return kind
 
 
-def _known() -> str:
-    return f"\nKinds that are read: {', '.join(sorted(READERS))}"
+def _known(kind: str = "") -> str:
+    near = get_close_matches(kind, READERS, 3)
+    hint = f"\nIf the model_type is misspelled, did you mean {' or '.join(near)}?" if near else ""
+    return f"{hint}\nKinds that are read: {', '.join(sorted(READERS))}"
 
 
 def _check_unknown(keys: Keys, kind: str) -> set[str]:
@@ -237,7 +256,7 @@ def _check_unknown(keys: Keys, kind: str) -> set[str]:
         raise ConfigError(
             f"{keys.title}: {', '.join(strange[:5])} of model_type {shown(kind)} change the layers "
             "in a way that is not known here: describe the network as a TransformerModel with a "
-            "stack, or state the model_type of a kind with the same layers" + _known(),
+            "stack, or state the model_type of a kind with the same layers" + _known(kind),
             argument=strange[0],
         )
     for field in ("layers", "hidden_dim", "heads", "kv_heads", "ffn_dim", "vocab_size", "seq_len"):
@@ -253,7 +272,7 @@ def _check_unknown(keys: Keys, kind: str) -> set[str]:
             "layer_types",
             f"{keys.sources['window'].locator} = None if there is no window",
         )
-    keys.check(kind, _known())
+    keys.check(kind, _known(kind))
     if isinstance(keys.value("gated_mlp"), bool):
         return {"parameters"}
     keys.sources["gated_mlp"] = keys.sources["hidden_act"]
