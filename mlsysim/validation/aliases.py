@@ -75,8 +75,11 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "RTX_3090": ("GeForce RTX 3090",),
     "RTX_4090": ("GeForce RTX 4090",),
     "RTX_5090": ("GeForce RTX 5090",),
+    "RTX_3060": ("GeForce RTX 3060",),
+    "RTX_3080": ("GeForce RTX 3080",),
     "DGX_Spark": ("NVIDIA GB10",),
     "M4_Max": ("Apple M4 Max", "Apple M4 M4 Max"),
+    "M5_Max": ("Apple M5 Max",),
     "M1_Max": ("Apple M1 Max", "Apple M1 M1 Max", "Apple M1 Max (400 GB/s)"),
     "M2_Max": ("Apple M2 Max", "Apple M2 Max 30-core (400 GB/s)"),
 }

@@ -17,11 +17,13 @@ TIERS = {
         "H20", "H800", "B200", "B200_Limited", "B300", "GB200", "GB300", "MI300X", "MI325X",
         "MI350X", "MI355X",
         "TPUv4", "TPUv5e", "TPUv5p", "TPUv6e", "TPUv7x", "L4", "L40S", "A10G", "RTX_PRO_6000",
-        "H100_NVL", "GH200", "Rubin", "Trainium2", "Trainium3", "Gaudi2", "Gaudi3",
+        "H100_NVL", "GH200", "Rubin", "Trainium2", "Trainium3", "Gaudi2", "Gaudi3", "MI250",
+        "Max_1550",
     },
     "Workstation": {
         "MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M4_Max", "M3_Ultra", "M5", "RTX_3090",
-        "RTX_4090", "RTX_5090", "DGX_Spark", "Strix_Halo",
+        "RTX_4090", "RTX_5090", "DGX_Spark", "Strix_Halo", "M5_Max", "GTX_1050_Ti", "RTX_2080",
+        "RTX_3060", "RTX_3080", "RTX_4070", "RTX_5070", "RX_7900_XT",
     },
     "Mobile": {"iPhone_15_Pro", "Pixel_8", "Snapdragon_8_Gen_3"},
     "Edge": {
@@ -41,6 +43,10 @@ UNUSUAL = {(key, narrow) for key in ("B300", "GB300") for narrow in ("int8", "fp
     ("Rubin", "fp8"), ("Rubin", "int8"),
     # Cards for games halve products with 32-bit sums, of 16 bits and of fp8, but not int8 and fp4.
     ("RTX_3090", "int8"), ("RTX_4090", "int8"), ("RTX_5090", "int8"), ("RTX_5090", "fp4"),
+    ("RTX_3060", "int8"), ("RTX_3080", "int8"), ("RTX_4070", "int8"), ("RTX_5070", "int8"),
+    ("RTX_5070", "fp4"),
+    # CDNA 2 computes int8 at the rate of fp16.
+    ("MI250", "int8"),
 }
 
 # fmt: on
@@ -169,7 +175,7 @@ GENERATION = {
     "TPUv6e": "tpu_v6e", "TPUv7x": "tpu_v7x", "TPUv5e": "tpu_v5e", "L4": "ada", "L40S": "ada",
     "A10G": "ga10x", "RTX_PRO_6000": "blackwell_rtx", "H100_NVL": "hopper", "GH200": "hopper",
     "Rubin": "rubin", "Trainium2": "trainium2", "Trainium3": "trainium3", "Gaudi2": "gaudi2",
-    "Gaudi3": "gaudi3",
+    "Gaudi3": "gaudi3", "MI250": "cdna2", "Max_1550": "xe_hpc",
 }  # fmt: skip
 
 

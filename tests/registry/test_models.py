@@ -22,6 +22,7 @@ DENSE = [
     if isinstance(row, TransformerModel)
     and name not in MIXTURES
     and name not in IMPORTED
+    and not row.stack
     and "parameters" not in row.estimated
 ]
 # Heads whose widths together are not that of the residual stream.
@@ -253,6 +254,14 @@ def test_shapes_hang_together(name):
     model = ROWS[name]
     assert (model.heads * model.head_dim == model.hidden_dim) == (name not in FREE_HEADS)
     assert model.gated_mlp or model.ffn_dim == 4 * model.hidden_dim
+
+
+def test_decilm_has_the_published_parameters_and_heads():
+    model = Models.DeciLM_7B
+    assert model.layers == 32
+    assert model.si("parameters") == pytest.approx(7.04e9, rel=1e-3)
+    # Keys and values of 67 heads of 128 elements, in two bytes each.
+    assert model.kv_cache_bytes("bf16", 1).to("byte").magnitude == 67 * 2 * 128 * 2
 
 
 def test_gpt4_matches_the_reported_totals():

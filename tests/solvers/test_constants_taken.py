@@ -25,8 +25,9 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
 from mlsysim.registry.calibration.training import calibration_for, calibration_of
 
-KNOWN = ("A100", "H20", "H100", "H200", "H800", "B200", "B300", "Gaudi2", "RTX_", "DGX_Spark")
-APPLE = ("MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M3_Ultra", "M4_Max", "M5")
+KNOWN = ("A100", "H20", "H100", "H200", "H800", "B200", "B300", "Gaudi2", "RTX_", "GTX_")
+KNOWN += ("DGX_Spark",)
+APPLE = ("MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M3_Ultra", "M4_Max", "M5", "M5_Max")
 
 
 def fleet_of(accelerator):

@@ -45,6 +45,32 @@ class OtherMakers(Catalog):
     """CDNA 3, eight compute dies on one package. Seven Infinity Fabric links of 64 GB/s each lead
     to seven peers, so the rate to a single peer is 64 GB/s. The power is the peak."""
 
+    MI250 = Accelerator(
+        name="AMD Instinct MI250",
+        release_year=2021,
+        generation="cdna2",
+        compute=Compute(
+            fp64=Q_(90.5, "TFLOP/s"),
+            fp32=Q_(90.5, "TFLOP/s"),
+            fp16=Q_(362.1, "TFLOP/s"),
+            bf16=Q_(362.1, "TFLOP/s"),
+            int8=Q_(362.1, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(3276.8, "GB/s")),
+        tdp=Q_(560, "W"),
+        interconnect_bandwidth=Q_(300, "GB/s"),
+        host_bandwidth=Q_(32, "GB/s"),
+        source=amd.MI250,
+        field_sources={
+            "release_year": amd.MI250_YEAR,
+            "interconnect_bandwidth": amd.MI250_LINKS,
+            "host_bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset({"host_bandwidth"}),
+    )
+    """CDNA 2. The row is the card: two dies with half of everything each, which programs see as two
+    devices. Six Infinity Fabric links of 50 GB/s each leave the card."""
+
     MI325X = Accelerator(
         name="AMD Instinct MI325X",
         release_year=2024,

@@ -72,6 +72,33 @@ class AmazonIntel(Catalog):
     """Eight cores on a chip. Its fp8 and fp4 are the block formats MXFP8 and MXFP4, at one rate.
     AWS publishes no power."""
 
+    Max_1550 = Accelerator(
+        name="Intel Data Center GPU Max 1550",
+        release_year=2023,
+        generation="xe_hpc",
+        compute=Compute(
+            fp64=Q_(52.4, "TFLOP/s"),
+            fp32=Q_(52.4, "TFLOP/s"),
+            tf32=Q_(419.4, "TFLOP/s"),
+            fp16=Q_(838.9, "TFLOP/s"),
+            bf16=Q_(838.9, "TFLOP/s"),
+            int8=Q_(1677.7, "TOPS"),
+        ),
+        memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(3276.8, "GB/s")),
+        tdp=Q_(600, "W"),
+        host_bandwidth=Q_(64, "GB/s"),
+        source=cards.MAX_1550,
+        field_sources={
+            "release_year": src.ASSUMPTION,
+            "compute": src.ASSUMPTION,
+            "host_bandwidth": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute", "host_bandwidth", "release_year"}),
+    )
+    """Ponte Vecchio. The row is the card of two stacks with 64 cores each. Rates are what the units
+    of 128 cores do at the highest clock, 1.6 GHz (in 16 bits, 4,096 operations per clock and core);
+    GEMMs that users measured reach a third of them."""
+
     Gaudi2 = Accelerator(
         name="Intel Gaudi 2",
         release_year=2022,

@@ -1,13 +1,13 @@
 """Workstation: machines for one developer."""
 
-from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.games import Games
 from mlsysim.registry.sources import apple, blackwell, cards
 from mlsysim.registry.sources import hardware as src
 
 
-class Workstation(Catalog):
+class Workstation(Games):
     """Machines for one developer."""
 
     MacBook_M3_Max = Accelerator(
@@ -241,3 +241,21 @@ class Workstation(Catalog):
     )
     """Ten GPU cores, each with a matrix unit. Apple prints no rate: four times that of the M4's ten
     cores is assumed in 16 bits."""
+
+    M5_Max = Accelerator(
+        name="Apple M5 Max 128GB",
+        release_year=2026,
+        compute=Compute(
+            fp32=Q_(22.8, "TFLOP/s"), fp16=Q_(68.8, "TFLOP/s"), bf16=Q_(68.8, "TFLOP/s")
+        ),
+        memory=Memory(capacity=Q_(128, "GB"), bandwidth=Q_(614, "GB/s")),
+        tdp=Q_(110, "W"),
+        source=apple.M5_MAX,
+        field_sources={
+            "compute": src.ASSUMPTION,
+            "compute.fp32": apple.M5_MAX_RATE,
+            "tdp": apple.M5_MAX_RATE,
+        },
+        estimated=frozenset({"compute.bf16", "compute.fp16"}),
+    )
+    """40 GPU cores, each with a matrix unit. Four times the M4 Max's rate is assumed in 16 bits."""

@@ -1,7 +1,9 @@
 """Other models with published weights."""
 
 from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Attention, FeedForward, Layers, TransformerModel
 from mlsysim.registry.models.published import published
+from mlsysim.registry.sources import models as src
 from mlsysim.registry.sources import moe
 
 __all__ = ["OpenModels"]
@@ -101,6 +103,53 @@ class OpenModels(Catalog):
 
     BLOOM_176B = published("bigscience/bloom", name="BLOOM 176B")
     """Dense, multilingual; positions are biases of the scores."""
+
+    BLOOM_7B1 = published("bigscience/bloom-7b1", name="BLOOM 7.1B")
+    """BLOOM's design at 7.1 billion parameters; half a billion of them are embeddings."""
+
+    OPT_6_7B = published("facebook/opt-6.7b", name="OPT 6.7B")
+    """Learned positions, no gate, and keys and values for all heads."""
+
+    Aquila_7B = TransformerModel(
+        name="Aquila-7B",
+        source=src.AQUILA,
+        layers=32,
+        hidden_dim=4_096,
+        heads=32,
+        kv_heads=32,
+        head_dim=128,
+        ffn_dim=11_008,
+        gated_mlp=True,
+        vocab_size=100_008,
+        seq_len=2_048,
+    )
+    """Llama's design with a vocabulary of 100,008."""
+
+    DeciLM_7B = TransformerModel(
+        name="DeciLM-7B",
+        source=src.DECILM,
+        hidden_dim=4_096,
+        vocab_size=32_000,
+        seq_len=8_192,
+        stack=(
+            Layers(
+                at=(0, 1, 2, 3, 4, 10, 31),
+                attention=Attention(heads=32, kv_heads=4, head_dim=128),
+                feed_forward=FeedForward(width=14_336, gated=True),
+            ),
+            Layers(
+                at=(5, 6, 7, 8, 9, *range(11, 20)),
+                attention=Attention(heads=32, kv_heads=2, head_dim=128),
+                feed_forward=FeedForward(width=14_336, gated=True),
+            ),
+            Layers(
+                at=range(20, 31),
+                attention=Attention(heads=32, kv_heads=1, head_dim=128),
+                feed_forward=FeedForward(width=14_336, gated=True),
+            ),
+        ),
+    )
+    """Four, two or one heads of keys and values, layer by layer, as a search chose them."""
 
     BERT_Large = published("google-bert/bert-large-uncased", name="BERT-Large")
     """BERT-Large, uncased: an encoder."""

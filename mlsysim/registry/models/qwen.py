@@ -16,6 +16,12 @@ class Qwen(Catalog):
     Qwen2_7B = published("Qwen/Qwen2-7B", name="Qwen2 7B", seq_len=4_096)
     """Heads of keys and values are a seventh of the others. Qwen2.5 7B has the same shape."""
 
+    Qwen2_72B = published("Qwen/Qwen2-72B", name="Qwen2 72B", seq_len=4_096)
+    """The shape of Qwen2.5 72B."""
+
+    Qwen1_5_7B = published("Qwen/Qwen1.5-7B", name="Qwen1.5 7B", seq_len=4_096)
+    """Keys and values for all heads, and a vocabulary of 151,936."""
+
     Qwen2_5_3B = published("Qwen/Qwen2.5-3B", name="Qwen2.5 3B", seq_len=4_096)
     """Dense, with biases on queries, keys and values."""
 

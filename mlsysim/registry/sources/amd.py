@@ -3,6 +3,27 @@
 from mlsysim.core.types import Source
 from mlsysim.registry.sources.repositories import BEKMAN_ACCELERATORS, BEKMAN_NETWORK
 
+MI250 = Source(
+    title="Zexron, AMD MI250(X) Aldebaran as MCM",
+    url="https://zexron.com/amd-mi250-x-aldebaran-as-mcm-with-up-to-479-teraflop-s-and-560-watt-tdp",
+    locator="table, row AMD Instinct MI250, and the text",
+    checked="2026-11-22",
+    note="peaks of the matrix units; 128 GiB in eight stacks at 1.6 GHz, 560 W",
+)
+MI250_YEAR = Source(
+    title="Yobitel, AMD MI250",
+    url="https://yobitel.com/knowledge-base/amd-mi250",
+    locator="TL;DR",
+    checked="2026-11-22",
+    note="November 2021; two dies, which programs see as two devices",
+)
+MI250_LINKS = Source(
+    title="AMD, Instinct MI250 microarchitecture",
+    url="https://rocm.docs.amd.com/en/docs-7.14.0/_sources/reference/gpu-arch/mi250.md",
+    locator="second paragraph",
+    checked="2026-11-22",
+    note="50 GB/s per link of 16 lanes; six links of the MI250 after Zexron's article",
+)
 MI325X = Source(
     title="Svet hardware, AMD presents the Instinct MI325X",
     url="https://www.svethardware.cz/amd-predstavilo-instinct-mi325x-s-256gb-pameti-hbm3e-slibuje-i-vykonnejsi-mi355x/61224",

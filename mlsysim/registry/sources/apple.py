@@ -63,3 +63,16 @@ M3_ULTRA_YEAR = Source(
     locator="date of the page, 2025-03-05",
     checked="2026-11-22",
 )
+M5_MAX = Source(
+    title="Awesome Agents, Apple M5 Max",
+    url="https://awesomeagents.ai/hardware/apple-m5-max",
+    locator="Overview, TL;DR",
+    checked="2026-11-22",
+    note="March 2026, 614 GB/s, up to 128 GB, 40 GPU cores; prompts four times as fast as M4 Max",
+)
+M5_MAX_RATE = Source(
+    title="Hugging Face, hardware page of the Apple M5 Max",
+    url="https://huggingface.co/hardware/apple-m5-max",
+    locator="TFLOPS, Power",
+    checked="2026-11-22",
+)

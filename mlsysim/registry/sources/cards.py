@@ -105,6 +105,14 @@ CLOUD_TPU_V5E = Source(
     note="the inter-chip rate of 400 GB/s is both directions together; 6.4 Tbit/s of the data "
     "center's network for a pod of 256 chips",
 )
+MAX_1550 = Source(
+    title="Glenn K. Lockwood, Ponte Vecchio",
+    url="https://glennklockwood.com/garden/processors/pvc",
+    locator="Specifications, Performance",
+    checked="2026-11-22",
+    note="128 cores at up to 1.6 GHz in two stacks, 128 GB at 3.2768 TB/s, 600 W; measured GEMMs: "
+    "263 TFLOP/s in fp16",
+)
 RTX_4090 = Source(
     title="HMC, NVIDIA GeForce RTX 4090",
     url="https://hmc-tech.com/gpus/nvidia-geforce-rtx-4090-vs-nvidia-rtx-pro-5000-blackwell",

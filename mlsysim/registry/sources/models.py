@@ -4,7 +4,9 @@ from mlsysim.core.types import Source
 
 __all__ = [
     "ALEXNET_DEFINITION",
+    "AQUILA",
     "BERT_CONFIG",
+    "DECILM",
     "DLRM_MLPERF",
     "GPT2_XL",
     "GPT3_PAPER",
@@ -260,4 +262,18 @@ DLRM_MLPERF = Source(
     checked=_CHECKED,
     note="Criteo Terabyte: 26 tables of 187,767,399 rows in all, as MLPerf submissions list "
     "them. Operations count each pair of the 27 vectors once.",
+)
+AQUILA = Source(
+    title="Ling, config_aquila.py",
+    url="https://github.com/inclusionAI/Ling/blob/main/mindie_config/atb_models/output/atb_models/atb_llm/models/aquila/config_aquila.py",
+    locator="AquilaConfig, defaults",
+    checked="2026-11-22",
+    note="LiBai's configuration of Aquila has the same sizes. Counted from the shape: 7.3 billion.",
+)
+DECILM = Source(
+    title="Deci/DeciLM-7B-instruct, config.json",
+    url="https://huggingface.co/Deci/DeciLM-7B-instruct/blob/b0b6c53729de7960a50ef5295b42eb1e6ee96f76/config.json",
+    locator="num_key_value_heads_per_layer and sizes",
+    checked="2026-11-22",
+    note="DeciLM-7B has the same shape.",
 )
