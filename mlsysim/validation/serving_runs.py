@@ -326,6 +326,8 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     result: Any = solver.solve(**given)
     if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
         raise Skip("the batch does not fit, and the source does not say how it was divided")
+    if row.text("load") in _SINGLE and not result.feasible:
+        raise Skip("the device cannot hold it, and the source does not say what the host held")
     found = []
     for figure in figures(row, given):
         low, high = (
