@@ -44,13 +44,13 @@ Floats = NDArray[np.float64]
 DATA = Path(__file__).parents[1] / "measurements"
 # What is physically possible, in the units of the registry.
 LIMITS: dict[str, tuple[float, float]] = {
-    "gemm_efficiency": (0.1, 0.85),
+    "gemm_efficiency": (0.02, 0.85),
     "gemm_efficiency_fp8": (0.1, 0.85),
     "gemm_efficiency_fp4": (0.1, 0.8),
     "attention_efficiency": (0.05, 0.75),
-    "memory_efficiency": (0.3, 0.95),
-    "kv_efficiency": (0.2, 0.95),
-    "layer_overhead": (1, 500),
+    "memory_efficiency": (0.03, 0.95),
+    "kv_efficiency": (0.03, 0.95),
+    "layer_overhead": (1, 5000),
     "all_reduce_overhead": (0.5, 60),
     "prompt_overhead": (1, 2000),
     "sequence_overhead": (0.5, 300),

@@ -28,8 +28,8 @@ SILICON = "silicon_dsr1_b200_trtllm_fp8_agg_1024x1024_c32_cfg75"
 
 
 def without_constants(name: str) -> bool:
-    """Return whether a row ran on an accelerator of a data center that has no run of the fit."""
-    return name in SERVING and SERVING[name].text("hardware") in ("mi250", "max1550")
+    """Return whether a row ran on the one accelerator with runs to which nothing was fitted."""
+    return name in SERVING and SERVING[name].text("hardware") == "max1550"
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +72,15 @@ def test_error_of_a_group(request, table, group, least, bound):
     assert found.mape <= bound
 
 
-# Their rows are far off, and the model is too fast: no engine's constants are fitted to them.
+# Its rows are far off, and the model is too fast. A fit leaves errors of 60 percent.
 @pytest.mark.parametrize(
     ("group", "least", "lowest", "highest"),
     [
-        ("llm_inference_bench: batch time", 150, -80, -60),
-        ("llm_inference_bench_llamacpp: batch time", 100, -95, -80),
+        ("llm_inference_bench: batch time", 70, -95, -75),
+        ("llm_inference_bench_llamacpp: batch time", 40, -99, -85),
     ],
 )
-def test_devices_without_constants_are_predicted_too_fast(serving, group, least, lowest, highest):
+def test_a_device_without_constants_is_predicted_too_fast(serving, group, least, lowest, highest):
     found = [row for row in serving.comparisons if without_constants(row.id)]
     errors = Report(found, []).groups[group]
     assert errors.n >= least

@@ -31,6 +31,8 @@ from mlsysim.registry.calibration.serving_rows import (
     HOPPER_LLAMACPP,
     HOPPER_SGLANG_POOLS,
     HOPPER_TENSORRT_POOLS,
+    MI250_LLAMACPP,
+    MI250_VLLM,
     SPARK_LLAMACPP,
 )
 
@@ -443,6 +445,8 @@ class ServingCalibrations(Catalog):
     GeForce_vLLM = GEFORCE_VLLM
     Apple_LlamaCpp = APPLE_LLAMACPP
     Spark_LlamaCpp = SPARK_LLAMACPP
+    MI250_LlamaCpp = MI250_LLAMACPP
+    MI250_vLLM = MI250_VLLM
     Ampere = engine_row(
         "Ampere",
         "gpt-fast, FasterTransformer",
@@ -488,7 +492,7 @@ class ServingCalibrations(Catalog):
         "any",
         "all engines",
         itl_band_low=0.828,
-        itl_band_high=1.732,
+        itl_band_high=2.381,
         ttft_band_low=0.929,
         ttft_band_high=4.425,
         throughput_band_low=0.702,
@@ -530,6 +534,8 @@ _ENGINES: Mapping[tuple[_Kind, str, bool], ServingCalibration] = {
     ("hopper", "tensorrt", True): ServingCalibrations.Hopper_TensorRT_2024,
     ("ampere", "llamacpp", True): ServingCalibrations.Ampere_LlamaCpp,
     ("hopper", "llamacpp", True): ServingCalibrations.Hopper_LlamaCpp,
+    ("cdna2", "vllm", True): ServingCalibrations.MI250_vLLM,
+    ("cdna2", "llamacpp", True): ServingCalibrations.MI250_LlamaCpp,
     ("geforce", "vllm", False): ServingCalibrations.GeForce_vLLM,
 }
 _NAMES = {"trtllm": "tensorrt", "ollama": "llamacpp", "lmstudio": "llamacpp"}
