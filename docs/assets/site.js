@@ -30,10 +30,23 @@
   // Quarto calls the headings that fold its sidebar landmarks; they are buttons.
   document.querySelectorAll("a[role=navigation]").forEach((link) => link.setAttribute("role", "button"));
 
+  // A link to something inside a folded callout opens it.
+  const reveal = () => {
+    const target = document.querySelector(":target");
+    target?.closest("details:not([open])")?.setAttribute("open", "");
+    const folded = target?.closest(".callout-collapse:not(.show)");
+    folded?.classList.add("show");
+    const header = folded?.previousElementSibling;
+    header?.classList.remove("collapsed");
+    header?.setAttribute("aria-expanded", "true");
+    target?.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+
   // Fonts and wrapped tables move the text after the browser has jumped to an anchor.
   addEventListener("load", async () => {
     await document.fonts.ready;
-    document.querySelector(":target")?.scrollIntoView();
+    reveal();
   });
 
   // Where the margin has no room for the table of contents, it is folded below the title.

@@ -221,6 +221,14 @@ def test_folded_answers_open(light: Visitor, built_site: Path) -> None:
     body.wait_for(state="visible")
 
 
+def test_a_link_into_a_folded_answer_opens_it(light: Visitor) -> None:
+    page = light.open("docs/tutorials/edge.html#fig-battery")
+    target = page.locator("#fig-battery")
+    target.wait_for(state="visible")
+    box = target.bounding_box()
+    assert box is not None and 0 < box["y"] < 200
+
+
 def test_code_is_copied(light: Visitor, built_site: Path) -> None:
     page = light.open(first_with(built_site, "sourceCode python"))
     # The first block may lie in a fold; the one that a reader sees is tried.
