@@ -226,7 +226,8 @@ def test_a_link_into_a_folded_answer_opens_it(light: Visitor) -> None:
     target = page.locator("#fig-battery")
     target.wait_for(state="visible")
     box = target.bounding_box()
-    assert box is not None and 0 < box["y"] < 200
+    assert box is not None
+    assert 0 < box["y"] < 200
 
 
 def test_code_is_copied(light: Visitor, built_site: Path) -> None:
