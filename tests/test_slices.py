@@ -319,6 +319,7 @@ def test_what_is_stopped_leaves_no_folder(tmp_path, monkeypatch):
 
 
 SWEPT = """
+import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -332,6 +333,8 @@ def wait(done, total):
 
 
 if __name__ == "__main__":
+    # A shell starts commands in the background with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sweep(
         DistributedSolver,
         model=Models.Llama3_70B,
