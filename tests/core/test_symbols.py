@@ -20,19 +20,19 @@ def units_and_names(letter: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("letter", "names"),
     [
-        ("m", {"microbatch_count"}),
-        ("S", {"message_size"}),
-        ("d", set()),
-        ("d_h", {"head_dim"}),
-        (r"\epsilon", set()),
-        (r"\mathrm{PUE}", {"pue"}),
-        (r"\mathrm{TP}", {"tp_size"}),
-        (r"\mathrm{DP}", {"dp_size", "replicas"}),
+        ("m", ["microbatch_count"]),
+        ("S", ["message_size"]),
+        ("d", []),
+        ("d_h", ["head_dim"]),
+        (r"\epsilon", []),
+        (r"\mathrm{PUE}", ["pue"]),
+        (r"\mathrm{TP}", ["tp_size"]),
+        (r"\mathrm{DP}", ["dp_size", "replicas"]),
     ],
     ids=str,
 )
 def test_a_letter_means_one_thing(letter, names):
-    assert {name for _, name in units_and_names(letter)} == names
+    assert sorted({name for _, name in units_and_names(letter)}) == names
 
 
 def test_t_is_a_time():
