@@ -235,23 +235,6 @@ def _solve_to_file(folder: str, model: _Model, inputs: Any, attempt: int) -> str
     return file.name
 
 
-@contextmanager
-def _held_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back while workers may start: they inherit that, and so never see it.
-
-    One that is interrupted before its first task may die with a lock of the pool, which then waits
-    forever.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _checked(outputs: Any, piece: _Slice, names: set[str]) -> dict[str, Any]:
     """Refuse anything but a model's outputs for these rows, with the same names as other slices."""
     if not isinstance(outputs, dict) or not outputs:
@@ -313,8 +296,7 @@ def _submitted(
             try:
                 for piece in left:
                     try:
-                        with _held_interrupts():
-                            future = executor.submit(task, model, piece.of(inputs), attempt)
+                        future = executor.submit(task, model, piece.of(inputs), attempt)
                         if not isinstance(future, Future) or future in futures:
                             raise TypeError(f"submit() returned no new Future: {shown(future)}")
                         # We would wait forever for a future that never reports its end.

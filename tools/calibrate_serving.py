@@ -79,9 +79,9 @@ BANDED = {
 ENOUGH = 20
 """Runs from which percentiles say something."""
 WEIGHTS = {"itl": (1.0, 0.1), "ttft": (0.5, 0.25), "request_throughput": (0.3, 0.1)}
-POOLS = {"ttft": (0.2, 0.25)}
-"""The same where pools are measured: their queues have waits that no load explains."""
 """Weight of a quantity, and the error from which it counts less than its square."""
+POOLS = {"ttft": (0.2, 0.25)}
+"""The same for pools, whose queues have waits that the load does not explain."""
 OTHERS = (1.0, 0.1)
 FIRST = "ttft"
 """Times to the first token have outliers of a factor of ten, of engines that compile while they

@@ -182,7 +182,7 @@ def log2(value: Any) -> Any:
 
 
 def erf(value: Any) -> Any:
-    """Error function, of which the normal distribution is made."""
+    """Error function, from which the normal distribution follows."""
     if _is_recorded(value):
         return applied(erf, value)
     return _one_by_one(value, math.erf)

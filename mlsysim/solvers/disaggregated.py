@@ -408,7 +408,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         prefill_hardware
             The same of the prefill pool; `None` takes `hardware`.
         transfer_link
-            Link that carries keys and values between the pools, of which each device has a port.
+            Link that carries keys and values between the pools; each device has a port.
             `None` takes the network of a fleet, or the links of a node.
         calibration
             Constants of the decode pool; `None` takes those of its devices.

@@ -299,28 +299,30 @@ def _spread(row: Row, model: TransformerModel, devices: int) -> int:
 _Switches: TypeAlias = tuple[str, str, str]
 _USUAL: Mapping[str, tuple[_Switches, _Switches]] = {
     "hopper": (("", "", "1"), ("", "node", "")),
-    "blackwell": (("attention", "node", ""), ("step", "node", "1")),
+    "blackwell": (("", "node", ""), ("step", "node", "1")),
 }
 """What most of Megatron-Bridge's recipes for experts switch on (graphs, dispatch, overlap of
-exchanges), by generation of the device: up to release 0.4, and in 0.5. Counted over the recipes
-that our table names."""
+exchanges), by generation of the device: up to release 0.4, and in 0.5. Each is the most frequent
+value among the recipes that our table names; a test counts them."""
+_WITH_STATES: _Switches = ("attention", "node", "")
+"""What its recipes for models with states switch on, in releases 0.4 and 0.5: scripts/performance/
+configs/nemotronh/nemotron_3_workload_base_configs.py."""
 
 
 def _recipe(row: Row, model: TransformerModel) -> Row:
     """Return a run with the switches of its framework's usual recipe where it names none.
 
-    Only the table of release 0.5 leaves the use of Megatron's FSDP open. In that release too, the
-    recipes of models with states launch layers, not whole steps.
+    Only the table of release 0.5 leaves the use of Megatron's FSDP open.
     """
     if model.moe_layers == 0 or row.text("recipe") or not row.group.startswith("megatron_bridge"):
         return row
     generation = accelerator_named(row.text("hardware")).generation
     if generation is None or generation not in _USUAL:
         return row
+    latest = re.search(r"FSDP\s*;", row.text("note")) is not None
     kinds = [a for group in model.groups for a in group.attentions]
-    plain = not any(isinstance(a, LinearAttention) for a in kinds)
-    latest = plain and re.search(r"FSDP\s*;", row.text("note")) is not None
-    usual = _USUAL[generation][latest]
+    states = any(isinstance(a, LinearAttention) for a in kinds)
+    usual = _WITH_STATES if states else _USUAL[generation][latest]
     switches = zip(("graphs", "dispatch", "exchange_overlap"), usual, strict=True)
     return replace(row, cells={**row.cells, **dict(switches)})
 

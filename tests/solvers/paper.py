@@ -12,6 +12,7 @@ CONSTANTS = Calibrations.H100_Megatron.but(
     gemm_efficiency=0.8,
     gemm_efficiency_fp8=0.7,
     attention_efficiency=0.45,
+    state_efficiency=0.02,
     attention_half=700,
     attention_backward=0.78,
     memory_efficiency=0.75,

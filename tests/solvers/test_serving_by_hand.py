@@ -15,6 +15,7 @@ CONSTANTS = replace(
     ServingCalibrations.Hopper_vLLM,
     gemm_efficiency=0.8,
     attention_efficiency=0.45,
+    state_efficiency=0.02,
     memory_efficiency=0.75,
     kv_efficiency=0.6,
     link_efficiency=0.7,

@@ -120,7 +120,7 @@ def test_the_framework_of_a_run(run, software):
         # Up to release 0.4 of Megatron-Bridge, a recipe's table says whether FSDP was used.
         ({"note": "EP 8; FSDP 0; "}, False, False, True, 0),
         ({"note": "EP 8; FSDP ; "}, False, False, False, 1),
-        ({"hardware": "B200-SXM", "note": "EP 8; FSDP 0; "}, True, False, False, 1),
+        ({"hardware": "B200-SXM", "note": "EP 8; FSDP 0; "}, False, False, False, 1),
         ({"hardware": "B200-SXM", "note": "EP 8; FSDP ; "}, True, True, True, 1),
         ({"hardware": "B200-SXM", "recipe": "Megatron-Bridge v0.3.0"}, False, False, False, 0),
         ({"hardware": "B200-SXM", "group": "nemo_2407"}, False, False, False, 0),
@@ -133,6 +133,31 @@ def test_a_run_without_a_recipe_has_the_usual_one(change, layer, expert, overlap
     assert (software.expert_launch.magnitude == 0) == expert
     assert (software.exchange_overlap > 0) == overlaps
     assert software.copies_per_node == by_node
+
+
+@pytest.mark.parametrize(
+    ("hardware", "devices"),
+    [("H100-SXM", ("DGX-H100",)), ("B200-SXM", ("DGX-B200", "DGX-B300", "DGX-GB200", "DGX-GB300"))],
+)
+@pytest.mark.parametrize("latest", [False, True])
+def test_the_usual_recipe_is_the_most_frequent(rows, hardware, devices, latest):
+    named = [
+        row
+        for row in rows
+        if row.group == "megatron_bridge_moe"
+        and row.text("recipe").startswith("Megatron-Bridge v0.5") == latest
+        and row.text("recipe")
+        and row.text("hardware") in devices
+    ]
+    usual = {
+        name: Counter(row.text(name) for row in named).most_common(1)[0][0]
+        for name in ("graphs", "dispatch", "exchange_overlap")
+    }
+    run = RUN | {"model": "Qwen3_30B_a3B", "group": "megatron_bridge_moe", "n_gpus": "8"}
+    run |= {"hardware": hardware, "note": "EP 8; FSDP ; " if latest else "EP 8; FSDP 0; "}
+    stated = run | usual | {"recipe": "Megatron-Bridge"}
+    blank, told = (training.arguments(Row(item))["calibration"] for item in (run, stated))
+    assert blank == told
 
 
 def test_nearly_every_run_has_a_framework(rows):

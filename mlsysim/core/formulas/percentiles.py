@@ -1,4 +1,4 @@
-"""Percentiles of times of which the mean and the variance are known."""
+"""Percentiles of times, from their mean and their variance."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, exp, log, sqrt

@@ -349,7 +349,7 @@ def pool_first_token_time(requests: Value, rate: Value, decodes: Value, step: Va
 def pool_request_rate(
     most: Value, requests: Value, before: Value, decodes: Value, step: Value
 ) -> Value:
-    r"""Requests per second of two pools in a row, of which the first may be the slower one.
+    r"""Requests per second of two pools in a row, where the first may be the slower one.
 
     $$ X = \min\left(X_p,\; \frac{c}{t_b + n\,t_i}\right) $$
 

@@ -66,7 +66,7 @@ class Rates(Entry):
     gemm_efficiency: float = number(most=1)
     gemm_efficiency_fp8: float = number(most=1)
     gemm_efficiency_fp4: float = number(most=1)
-    state_efficiency: float = number(default=0.0156, most=1)
+    state_efficiency: float = number(most=1)
 
     def gemm(self, precision: str) -> Value:
         """Share of the peak rate that large matrix products reach in a number format."""

@@ -249,8 +249,8 @@ def _alerts(design: Pipeline, result: DistributedResult | str) -> list[Block]:
                 "bad",
                 "Out of memory",
                 f"Each GPU has {gigabytes(result.memory_capacity)} and needs "
-                f"{gigabytes(result.memory)}, of which {gigabytes(result.activation_memory)} are "
-                "activations.",
+                f"{gigabytes(result.memory)}. Activations take "
+                f"{gigabytes(result.activation_memory)} of that.",
             )
         )
     if not result.whole_microbatches:

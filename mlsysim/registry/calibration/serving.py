@@ -488,7 +488,7 @@ class ServingCalibrations(Catalog):
     """H100 and H200, single passes: GPT-J 6B, Mistral 7B, Llama 7B in 8 bits. Too few
     for a band."""
     Uncalibrated = engine_row(
-        "Uncalibrated (the band is that of all engines)",
+        "Uncalibrated",
         "any",
         "all engines",
         itl_band_low=0.828,

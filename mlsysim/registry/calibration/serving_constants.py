@@ -7,7 +7,7 @@ from typing import Any
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import ServingCalibration, Source
 from mlsysim.core.units import Q_
-from mlsysim.registry.calibration.machines import STATES
+from mlsysim.registry.calibration.machines import STATE_EFFICIENCY, STATES
 
 __all__ = ["ALTERNATING", "COMMON", "GROWING", "PASSES", "engine_row"]
 
@@ -55,7 +55,7 @@ COMMON: Mapping[str, float] = {
     "gemm_efficiency_fp8": 0.6,
     "gemm_efficiency_fp4": 0.5,
     "attention_efficiency": 0.4,
-    "state_efficiency": 0.0156,
+    "state_efficiency": STATE_EFFICIENCY,
     "memory_efficiency": 0.88,
     "kv_efficiency": 0.7,
     "link_efficiency": 0.77,

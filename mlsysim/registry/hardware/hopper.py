@@ -245,7 +245,7 @@ class Hopper(Catalog):
         },
         estimated=frozenset({"compute", "interconnect_bandwidth", "host_bandwidth"}),
     )
-    """The H200 as a card, up to four of which share a bridge of NVLink 4. We have read no rates of
+    """The H200 as a card; up to four cards share a bridge of NVLink 4. We have read no rates of
     it: five sixths of the H200's are assumed, links as fast as the H200's, and PCIe 5.0 x16."""
 
     H20 = Accelerator(

@@ -15,6 +15,7 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.core.units import format_number
+from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers.arguments import Factor, Noun, Portion, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.inputs import RULES, ServingInputs
@@ -256,7 +257,11 @@ def _basis(values: Mapping[str, Any], inputs: ServingInputs) -> str:
     if inputs.efficiency is not None:
         return "textbook: one efficiency"
     name = inputs.calibration.name
-    return name if values["itl_low"] is not None else f"{name} (no run to compare with)"
+    if values["itl_low"] is None:
+        return f"{name} (no run to compare with)"
+    if name == ServingCalibrations.Uncalibrated.name:
+        return f"{name} (the band is that of all engines)"
+    return name
 
 
 def _check_rate(inputs: ServingInputs) -> None:
