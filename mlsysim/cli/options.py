@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
 from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
+from mlsysim.config.faults import refusal
+from mlsysim.config.reading import read_file
 from mlsysim.core.types import PRECISIONS, Calibration, Node, TransformerModel
 from mlsysim.scenario.names import entries
 from mlsysim.solvers.arguments import (
@@ -65,7 +70,24 @@ class Asking(click.Command):
             multiple=True,
             help="Any argument, by its name in Python; may be repeated.",
         )
-        super().__init__(params=[*arguments, setting, *params], **kwargs)
+        file = click.Option(
+            ["--file", "argument_file"],
+            type=click.Path(),
+            is_eager=True,
+            expose_value=False,
+            callback=_take_from_file,
+            help="A YAML or JSON file with any of these arguments and options; those on the "
+            "command line replace its values.",
+        )
+        super().__init__(params=[*arguments, setting, file, *params], **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, where `--set` also replaces a value of the file."""
+        for setting in ctx.params["settings"]:
+            name = setting.partition("=")[0].strip().replace("-", "_")
+            if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+                ctx.params[name] = ()
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the function's arguments first, and then the other options."""
@@ -78,6 +100,48 @@ class Asking(click.Command):
             ]
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _take_from_file(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
+    """Give the command the arguments and options that a file has."""
+    if path is None or ctx.resilient_parsing:
+        return
+    document = read_file(path)
+    if not isinstance(document.data, dict):
+        raise document.stop("write one argument per line, such as model: Llama3_8B")
+    known = {
+        word.lstrip("-").replace("-", "_"): item
+        for item in ctx.command.params
+        if isinstance(item, click.Option) and item.expose_value and item.name != "settings"
+        for word in item.opts
+    }
+    found: dict[str | None, Any] = {}
+    for key, value in document.data.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
+            document.fault((key,), f"{ctx.command.name} has no argument {key}; {hint}")
+            continue
+        parts = value if isinstance(value, list) else [value]
+        if not parts or any(isinstance(part, (dict, list)) for part in parts):
+            document.fault((key,), "write a name, a number or text, or a list of them")
+            continue
+        option, words = known[name], [_word(part) for part in parts]
+        if option.name in found:
+            document.fault((key,), "the argument has a value already, under another name")
+        elif not option.multiple:
+            found[option.name] = ",".join(words)
+        else:
+            found[option.name] = [",".join(words)] if isinstance(option, _Option) else words
+    if document.faults:
+        raise refusal(document.faults)
+    ctx.default_map = {name: value for name, value in found.items() if name}
+
+
+def _word(value: Any) -> str:
+    """Write a value of a file as it is written on the command line."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def _option(name: str, signature: Signature) -> _Option:

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from mlsysim.config.checking import KEYS, checked
 from mlsysim.config.document import Document, document_of
-from mlsysim.config.faults import Fault, refusal
-from mlsysim.config.json_reader import read_json
+from mlsysim.config.reading import read_file, read_text
 from mlsysim.config.schema import json_schema
-from mlsysim.config.yaml_reader import read_yaml
 from mlsysim.config.yaml_writer import write_yaml
-from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, plain_data, read_only, record
-from mlsysim.core.files import named, read_bytes
 from mlsysim.scenario.scenario import Scenario
 
-__all__ = ["MAX_BYTES", "SimulationConfig"]
-
-MAX_BYTES = 64 * 1024
-"""Larger files are refused. A configuration takes one or two thousand bytes."""
-
-_READERS = {"yaml": read_yaml, "json": read_json}
-_FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+__all__ = ["SimulationConfig"]
 
 
 @record
@@ -111,15 +100,7 @@ class SimulationConfig(Record):
         ConfigError
             If the file cannot be read, or its contents are invalid.
         """
-        if not isinstance(path, (str, PathLike)):
-            raise ConfigError(
-                f"path = {shown(path)} is not a path: give one such as 'run.yaml'", argument="path"
-            )
-        place = Path(path)
-        kind = _FORMATS.get(place.suffix.lower())
-        if kind is None:
-            raise _refused(place.name, f"has no suffix of {', '.join(_FORMATS)}")
-        return cls._from(_READERS[kind](_decoded(_bytes_of(place), place.name), place.name))
+        return cls._from(read_file(path))
 
     @classmethod
     def from_text(cls, text: str, *, kind: str = "yaml") -> SimulationConfig:
@@ -137,15 +118,7 @@ class SimulationConfig(Record):
         ConfigError
             If the text is not a valid configuration.
         """
-        if not isinstance(kind, str) or kind not in _READERS:
-            raise ConfigError(
-                f"kind = {shown(kind)} is unknown: choose one of {', '.join(_READERS)}",
-                argument="kind",
-            )
-        if not isinstance(text, str):
-            raise ConfigError(f"text must be a str, not {type(text).__name__}", argument="text")
-        _check_size(len(text), "")
-        return cls._from(_READERS[kind](_printable(text, "")))
+        return cls._from(read_text(text, kind))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SimulationConfig:
@@ -182,36 +155,3 @@ class SimulationConfig(Record):
     def json_schema() -> dict[str, Any]:
         """Return the JSON Schema of configurations, for editors that complete and check."""
         return json_schema()
-
-
-def _refused(file: str, message: str) -> ConfigError:
-    return refusal([Fault(named(file), None, "", message)])
-
-
-def _check_size(size: int, file: str) -> None:
-    if size > MAX_BYTES:
-        raise _refused(file, f"is larger than {MAX_BYTES // 1024} KiB: configurations are smaller")
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return read_bytes(path, MAX_BYTES)
-    except ConfigError as fault:
-        raise _refused(str(path), fault.message.removeprefix(f"{named(path)} ")) from None
-
-
-def _decoded(content: bytes, file: str) -> str:
-    try:
-        return _printable(content.decode("utf-8-sig"), file)
-    except UnicodeDecodeError as fault:
-        line = content.count(b"\n", 0, fault.start) + 1
-        message = f"is not UTF-8 text (byte {fault.start + 1})"
-        raise refusal([Fault(file, line, "", message)]) from None
-
-
-def _printable(text: str, file: str) -> str:
-    if "\0" in text:
-        raise _refused(file, "is binary, not text")
-    if not text.strip():
-        raise _refused(file, "is empty")
-    return text
