@@ -169,6 +169,7 @@ def test_a_shared_link_opens_as_it_was_sent(shared: Visitor) -> None:
 
 def test_code_runs_and_answers_are_checked(shared: Visitor, axe: str) -> None:
     page = shared.open(ROOFLINE)
+    page.locator(".callout-header[data-bs-toggle=collapse]").first.click()
     place = page.locator(".cell", has_text="images per second").first
     printed = place.locator(".cell-output-stdout pre").inner_text()
     place.get_by_role("button", name="Run here").click()
