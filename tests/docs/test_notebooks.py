@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,9 +18,15 @@ import matplotlib.pyplot as plt
 from IPython.core.inputtransformer2 import TransformerManager
 
 from tests.conftest import ROOT
-from tools.pages.notebooks import notebook
-from tools.pages.pages import read_page
+from tools.pages.notebooks import notebook, with_numbers
+from tools.pages.pages import read_page, split_page
+from tools.pages.students import for_students
 
+TUTORIALS = [
+    path.relative_to(ROOT)
+    for path in sorted((ROOT / "docs/tutorials").glob("*.qmd"))
+    if path.stem != "index"
+]
 WHEEL = "mlsysim-9.8.7-py3-none-any.whl"
 PAGE = """\
 ---
@@ -31,6 +38,59 @@ the same folder, [the package](/dist/{{< var wheel >}}).
 
 See [two](two.qmd#there), [`three`](../api/three.qmd), [here](#below), [four](/docs/four.qmd) and
 [a paper](https://example.org/paper).
+"""
+QUESTIONS = """\
+# One
+
+::: {.callout-important}
+## Predict
+How long?
+:::
+
+::: {.callout-tip collapse="true"}
+## Compare with your prediction
+
+```{python}
+total = 6 * 7
+print(total)
+```
+
+```{python}
+#| echo: false
+seen = total
+assert seen == 42
+```
+
+It takes `{python} seen` seconds.
+
+::: {.other}
+```{python}
+"::: not the end"
+```
+:::
+:::
+
+**1.** Twice as long?
+
+::: {.callout-tip collapse="true"}
+## Answer to 1
+
+```{python}
+answer = 2 * total
+```
+
+It is `{python} answer`.
+:::
+
+```{python}
+#| echo: false
+again = seen
+assert again
+```
+
+```{python}
+print(again)
+```
 """
 WITHIN = re.compile(r"\]\((?!https://)[^)]*\)")
 
@@ -105,3 +165,45 @@ def test_every_tutorial_offers_both_files() -> None:
             text = path.read_text(encoding="utf-8")
             assert f"]({path.stem}.ipynb)" in text, path
             assert "](/dist/{{< var wheel >}})" in text, path
+
+
+def test_students_get_predictions_and_cells_but_no_answers() -> None:
+    page = for_students(split_page(Path("one.qmd"), QUESTIONS))
+    # The hidden cells stay because what is shown needs them.
+    assert [cell.code for cell in page.cells] == [
+        "total = 6 * 7\nprint(total)",
+        "seen = total\nassert seen == 42",
+        '"::: not the end"',
+        "again = seen\nassert again",
+        "print(again)",
+    ]
+    words = "".join(text.text for text in page.texts)
+    assert "How long?" in words
+    assert "**1.** Twice as long?" in words
+    assert "{python}" not in words
+    opened = re.findall(r"^:::.+", words, flags=re.MULTILINE)
+    assert len(opened) == 2 == len(re.findall(r"^:::$", words, flags=re.MULTILINE))
+
+
+def test_a_hidden_check_that_nothing_needs_is_left_out() -> None:
+    alone = QUESTIONS.partition("**1.**")[0]
+    page = for_students(split_page(Path("one.qmd"), alone))
+    assert len(page.cells) == 2
+
+
+def test_a_page_keeps_its_lines_when_it_gets_its_numbers(tmp_path: Path) -> None:
+    text = QUESTIONS.replace("`{python} seen`", "42").replace("`{python} answer`", "84")
+    assert with_numbers(split_page(Path("one.qmd"), QUESTIONS), tmp_path).source == text
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_no_cell_for_students_needs_an_answer(path: Path, tmp_path: Path) -> None:
+    page = for_students(read_page(path, ROOT))
+    assert not any("assert check(" in cell.code for cell in page.cells)
+    assert len(page.cells) < len(read_page(path, ROOT).cells)
+    code = "\n\n".join(cell.code for cell in page.cells if cell.language == "python")
+    script = tmp_path / "cells.py"
+    script.write_text(code, encoding="utf-8")
+    words = ["ruff", "check", "--isolated", "--no-cache", "--select=F821", script]
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode()

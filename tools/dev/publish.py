@@ -225,11 +225,13 @@ def api() -> int:
 
 
 def notebooks() -> None:
-    """Write each tutorial as a notebook next to its page; its sentences hold computed numbers."""
+    """Write each tutorial as two notebooks next to its page; their sentences hold numbers."""
     pages = [page for page in TUTORIALS.glob("*.qmd") if page.stem != "index"]
     others = [ROOT / name for name in (*RESTS_ON, "tools/pages", "_quarto.yml")]
     stamp, current = Stamp("notebooks"), fingerprint([*pages, *others, VARIABLES])
-    if all(page.with_suffix(".ipynb").is_file() for page in pages) and stamp.matches(current):
+    ends = (".ipynb", ".student.ipynb")
+    there = all(page.with_suffix(end).is_file() for page in pages for end in ends)
+    if there and stamp.matches(current):
         return
     stamp.forget()
     with step("writing the tutorials as notebooks"):

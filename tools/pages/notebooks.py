@@ -1,4 +1,6 @@
-"""``python -m tools.pages.notebooks``: each tutorial as a notebook to download.
+"""``python -m tools.pages.notebooks``: each tutorial as two notebooks to download.
+
+``NAME.ipynb`` has everything that the page has, ``NAME.student.ipynb`` no answers.
 
 A downloaded notebook knows the address of its site only where ``MLSYSIM_SITE_URL`` or ``site-url``
 says it. It then links to the site and installs the package from there. Without it, links within
@@ -24,10 +26,12 @@ from tools.pages.cache import run
 from tools.pages.faults import Fault
 from tools.pages.links import html_path
 from tools.pages.lint import insert
-from tools.pages.pages import INLINE, Cell, Page
+from tools.pages.pages import INLINE, Cell, Page, split_page
 from tools.pages.project import Project, load
+from tools.pages.students import for_students
 
 FOLDER = Path("docs/tutorials")
+SUFFIX, STUDENT_SUFFIX = ".ipynb", ".student.ipynb"
 WORKERS = 2
 KINDS = {"fig": "Figure", "tbl": "Table", "eq": "Equation"}
 LABEL = re.compile(r"(?:label: |\{#)((fig|tbl|eq)-[\w-]+)")
@@ -46,8 +50,10 @@ DIAGRAM = re.compile(
 INSTALL = """\
 %pip install --quiet {site}dist/{wheel}
 import matplotlib.pyplot as plt
+import mlsysim
 
-plt.style.use("mlsysim.viz.figures")"""
+plt.style.use("mlsysim.viz.figures")
+print("mlsysim", mlsysim.__version__)"""
 INSTALL_FILE = """\
 from pathlib import Path
 
@@ -65,32 +71,45 @@ import matplotlib.pyplot as plt
 
 plt.style.use("mlsysim.viz.figures")
 print("mlsysim", mlsysim.__version__)"""
+COMPUTED = "*The numbers in the text were computed by mlsysim {version}.*"
 UNLINKED = (
     "*This copy does not know the address of its site: links to its other pages are left out.*"
 )
 
 
+def with_numbers(page: Page, root: Path) -> Page:
+    """Return the page with the numbers of its own run in its sentences."""
+    results = run(page, root)
+    lines, pieces, at = page.source.split("\n"), list[str](), 0
+    for i, part in enumerate(page.parts):
+        if isinstance(part, Cell):
+            continue
+        *before, last = INLINE.split(part.text)
+        values = results.get(str(i), [])
+        text = "".join(a + b for a, b in zip(before[::2], values, strict=True)) + last
+        pieces += [*lines[at : part.line - 1], text]
+        at = part.line - 1 + part.text.count("\n") + 1
+    return split_page(page.path, "\n".join(pieces))
+
+
 def notebook(page: Page, project: Project) -> Any:
-    """Return the page as a notebook; its sentences keep the numbers of the page's own run."""
+    """Return a page that has its numbers as a notebook."""
     address = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url")
     site = f"{address.rstrip('/')}/" if address else ""
     numbers = _numbers(page)
-    results = run(page, project.root)
     install = (INSTALL if site else INSTALL_FILE).format(site=site, **project.variables)
     about = [f"# {page.meta.get('title', '')}", page.meta.get("subtitle", "")]
+    about += [COMPUTED.format(**project.variables)]
     about += [] if site else [UNLINKED]
     sources = [("code", install), ("markdown", "\n\n".join(filter(None, about)))]
-    for i, part in enumerate(page.parts):
+    for part in page.parts:
         if isinstance(part, Cell):
             sources.append(("code", part.code))
             if caption := part.options.get("fig-cap"):
                 number = numbers.get(part.options.get("label", ""), "")
                 sources.append(("markdown", f"*{number}: {caption}*"))
         else:
-            *pieces, last = INLINE.split(part.text)
-            values = results.get(str(i), [])
-            text = "".join(a + b for a, b in zip(pieces[::2], values, strict=True)) + last
-            text = insert(project.variables, text)
+            text = insert(project.variables, part.text)
             sources.append(("markdown", _markdown(text, numbers, page.path, site)))
     return _notebook([(kind, text.strip("\n")) for kind, text in sources if text.strip()])
 
@@ -157,10 +176,12 @@ def faults(project: Project) -> list[Fault]:
 
     def one(page: Page) -> Fault | None:
         try:
-            found = notebook(page, project)
+            whole = with_numbers(page, project.root)
         except Fault as fault:
             return fault
-        write(found, (project.root / page.path).with_suffix(".ipynb"))  # type: ignore[no-untyped-call]
+        for end, form in ((SUFFIX, whole), (STUDENT_SUFFIX, for_students(whole))):
+            path = (project.root / page.path).with_suffix(end)
+            write(notebook(form, project), path)  # type: ignore[no-untyped-call]
         return None
 
     pages = [page for page in project.pages.values() if page.path.parent == FOLDER]

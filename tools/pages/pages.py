@@ -70,7 +70,11 @@ class Page:
 
 def read_page(path: Path, root: Path = Path()) -> Page:
     """Read and split ``root / path``."""
-    source = (root / path).read_text(encoding="utf-8")
+    return split_page(path, (root / path).read_text(encoding="utf-8"))
+
+
+def split_page(path: Path, source: str) -> Page:
+    """Split the text of a page."""
     lines, start = source.split("\n"), 0
     if lines[0] == "---" and "---" in lines[1:]:
         start = lines.index("---", 1) + 1
