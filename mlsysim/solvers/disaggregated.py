@@ -344,6 +344,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         expert_imbalance: Annotated[float, Factor()] = 1,
         cached_share: Annotated[float, Portion()] = 0,
         token_budget: Annotated[int | None, Whole(unit="token")] = None,
+        block_size: Annotated[int, Whole(unit="token")] = 1,
         draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
         acceptance_length: Annotated[float | None, Factor()] = None,
         waves: Annotated[int | None, Whole()] = None,
@@ -398,6 +399,8 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
             Share of each prompt that the prefix cache of the prefill pool has.
         token_budget
             Tokens that a rank takes into one pass; `None` takes the calibration's.
+        block_size
+            Tokens of a block in which the engine sets memory aside, such as 16.
         draft_tokens
             Tokens that a head for drafts proposes before each decode pass.
         acceptance_length

@@ -1,9 +1,11 @@
 """Memory of serving: keys and values, and the sequences that fit in addition to the weights."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, floor, maximum, minimum
+from mlsysim.core.numeric import Value, erf, floor, maximum, minimum, sqrt, where
 
 __all__ = [
+    "block_padding",
+    "cache_full_probability",
     "kv_cache_size",
     "kv_per_device",
     "largest_batch",
@@ -11,6 +13,73 @@ __all__ = [
     "pass_workspace",
     "stored_weights",
 ]
+
+
+@formula
+def block_padding(block_size: Value) -> Value:
+    r"""Tokens that a sequence's last block of keys and values has room for, but does not hold.
+
+    Engines set memory aside in blocks. If lengths end anywhere in a block equally often, half a
+    block is empty on average, less half a token.
+
+    $$ w = \frac{B - 1}{2} $$
+
+    Parameters
+    ----------
+    block_size : [token]
+        $B$, tokens of a block.
+
+    Returns
+    -------
+    tokens : [token]
+        $w$, mean of the tokens that are left over.
+
+    References
+    ----------
+    Counting: the mean of 0, 1, ..., B - 1; blocks as in Kwon et al. (2023), Efficient Memory
+    Management for Large Language Model Serving with PagedAttention, section 4.1,
+    https://arxiv.org/abs/2309.06180
+    """
+    return (block_size - 1) / 2
+
+
+@formula
+def cache_full_probability(sequences: Value, room: Value, prompt: Value, whole: Value) -> Value:
+    r"""Share of the time in which growing sequences have no room for another token.
+
+    Each sequence is anywhere between its prompt and its full length with the same probability,
+    independently of the others. The sum of many has a normal distribution. If all of them fit at
+    full length, the cache is never full.
+
+    $$ P = \begin{cases} 0 & b\,M_w \le M_0 \\ \Phi\left(\dfrac{b\,(M_p + M_w)/2 - M_0}
+    {(M_w - M_p)\sqrt{b/12}}\right) & \text{else} \end{cases} $$
+
+    Parameters
+    ----------
+    sequences : [1]
+        $b$, sequences that were admitted.
+    room : [byte]
+        $M_0$, memory for keys and values.
+    prompt : [byte]
+        $M_p$, keys and values of one sequence when it is admitted.
+    whole : [byte]
+        $M_w$, the same at its full length.
+
+    Returns
+    -------
+    probability : [1]
+        $P$, share of the time.
+
+    References
+    ----------
+    Central limit theorem, for independent lengths with the variance of a uniform distribution; that
+    engines then drop sequences and read them again: Kwon et al. (2023), Efficient Memory Management
+    for Large Language Model Serving with PagedAttention, section 4.5,
+    https://arxiv.org/abs/2309.06180
+    """
+    deviation = maximum(whole - prompt, 1e-9 * whole) * sqrt(sequences / 12)
+    score = (sequences * (prompt + whole) / 2 - room) / deviation
+    return where(sequences * whole <= room, 0, (1 + erf(score / 1.4142135623730951)) / 2)
 
 
 @formula

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, floor, where
+from mlsysim.core.numeric import Value, floor, maximum, where
 from mlsysim.core.types.attention import AttentionKind, LinearAttention
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import Cache, attentions, cache_of, longest_context, sum_of
 
-__all__ = ["cache_parts", "cache_read", "cache_size", "longest", "own_cache"]
+__all__ = ["cache_parts", "cache_read", "cache_size", "longest", "own_blocks", "own_cache"]
 
 
 def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cache]:
@@ -39,6 +39,11 @@ def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     return kept / i.copies
 
 
+def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
+    """Return the memory that one device sets aside for that, in whole blocks."""
+    return own_cache(i, sequences, context + f.block_padding(i.block_size))
+
+
 def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
     """Return what one device reads and writes of a layer's cache to decode a token of each."""
     parts = _parts(i, a, 1, sequences, context)
@@ -54,9 +59,11 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
         not isinstance(a, LinearAttention) and (a.reach is None or a.reach.cached_whole)
         for _, a in attentions(i.model)
     ]
+    padding = f.block_padding(i.block_size)
     if all(grows):
-        return f.longest_context(capacity, held, own_cache(i, 1, 1) / share, i.batch_size)
+        found = f.longest_context(capacity, held, own_cache(i, 1, 1) / share, i.batch_size)
+        return maximum(0, floor(found - padding))
     room = share * (capacity - held) * i.copies
     kv_bytes, state_bytes = i.kv_precision.bytes_per_element, i.precision.training_bytes
     found = longest_context(i.model, room, i.batch_size, i.tp_size, kv_bytes, state_bytes)
-    return where(found == found, floor(found), found)
+    return where(found == found, maximum(0, floor(found - padding)), found)

@@ -49,6 +49,9 @@ class ServingInputs(InferenceInputs):
     cached_share: Value = default(lambda i: 0.0)
     token_budget: Value = default(lambda i: math.nan)
     """NaN where the calibration's applies."""
+    block_size: Value = default(lambda i: 1.0)
+    reserved_output: Value = default(lambda i: math.nan)
+    """NaN where the calibration's applies, whose times contain what is read again."""
     max_sequences: Value = default(lambda i: math.nan)
     """NaN where only memory limits the sequences that run."""
     draft_tokens: Value = default(lambda i: 0.0)

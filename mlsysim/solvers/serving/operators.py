@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
 from mlsysim.core.types.attention import (
     Attention,
     AttentionKind,
@@ -17,7 +17,7 @@ from mlsysim.core.types.attention import (
 from mlsysim.solvers.inference import ExpertPlan, inference_device, inference_layer
 from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
-from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_cache
+from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_blocks
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.links import communication, stage_hops
 from mlsysim.solvers.serving.power import served_power
@@ -58,11 +58,14 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     needed = server_memory(i, i.batch_size, context)
     capacity, held, memory = needed.capacity, needed.held, needed.memory
     weights = stored_weights(model, i.weight_precision)
-    reserved = own_cache(i, 1, i.seq_len + c.reserved_output * i.output_len) / c.kv_share
+    aside = first_known(i.reserved_output, c.reserved_output)
+    reserved = own_blocks(i, 1, i.seq_len + aside * i.output_len) / c.kv_share
     fitting = minimum(
         first_known(i.max_sequences, i.batch_size), f.largest_batch(capacity, held, reserved)
     )
-    running = maximum(1, minimum(i.batch_size, fitting))
+    admitted = maximum(1, minimum(i.batch_size, fitting))
+    growth = _growth(i, capacity - held, admitted, own_blocks(i, 1, context) / c.kv_share)
+    running = growth.running
 
     # One prompt and one decode step, each alone on the devices
     alone = prefill_pass(i, d, 1)
@@ -90,16 +93,18 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     passes = running * maximum(1 / prompts, new / budget)
     others = 1 - 1 / running
     saved = others * c.mixing * f.shared_pass_time(step.shared, passes, decodes / i.accepted)
+    # What is read again delays all decodes, as prompts do.
+    again = where(i.output_len > 1, prefills * growth.charged / new, 0 * prefill)
     interference = where(
         i.output_len > 1,
         f.interference_time(prefill, running, read, i.output_len) - saved / maximum(decodes, 1),
         0 * prefill,
     )
-    itl = decode + interference
+    itl = decode + interference + again / maximum(decodes, 1)
     admission = f.admission_wait(decode, running, c.admission_steps, i.output_len)
     # The last stage reads a prompt after all others have.
     filling = (1 - 1 / i.pp_size) * alone.time
-    once = admission + prefills - saved + filling + c.request_overhead
+    once = admission + prefills + again - saved + filling + c.request_overhead
     cycle = decodes * decode + once
     wait = f.place_wait(i.batch_size, running, cycle, i.waves)
     ttft = admission + read + wait + filling + c.request_overhead
@@ -109,7 +114,9 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         running,
         mean_context,
         cycle,
-        decodes / i.accepted * step.traffic + running / prompts * reading.traffic,
+        decodes / i.accepted * step.traffic
+        + (1 + growth.charged / new) * running / prompts * reading.traffic,
+        growth.charged,
     )
     return {
         "ttft": ttft,
@@ -132,16 +139,49 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "energy_per_token_low": i.power_calibration.energy_band_low * energy["energy_per_token"],
         "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
         "running_batch_size": running,
+        "recomputed_tokens": growth.recomputed,
         "replica_devices": i.replica_devices,
         "model_weights_size": weights,
         "kv_cache_size": cache_size(i, i.batch_size, context),
         "total_memory_required": memory,
         "memory_capacity": capacity,
         "memory_utilization": memory / capacity,
-        "max_batch_size": f.largest_batch(capacity, held, own_cache(i, 1, context) / c.kv_share),
+        "max_batch_size": f.largest_batch(capacity, held, growth.whole),
         "max_seq_len": longest(i, capacity, held, c.kv_share),
         "feasible": memory <= capacity,
     }
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """Sequences that grow until the cache is full, so that some are dropped and read again."""
+
+    running: Value
+    whole: Value
+    """Memory of one sequence at its full length."""
+    recomputed: Value
+    """Tokens of each request that are read again."""
+    charged: Value
+    """The same, where the times include them: measured constants contain their engine's own."""
+
+
+def _growth(i: ServingInputs, room: Value, admitted: Value, whole: Value) -> _Growth:
+    """Return what becomes of admitted sequences that may outgrow the cache.
+
+    While the cache is full, each new token takes the place of another sequence's, which is read
+    again: so many tokens as are made in that time, however many sequences it takes.
+    """
+    prompt = own_blocks(i, 1, i.seq_len) / i.calibration.kv_share
+    full = f.cache_full_probability(admitted, room, prompt, whole)
+    recomputed = full * i.output_len
+    chosen = i.reserved_output == i.reserved_output
+    held = maximum(1, minimum(admitted, floor(2 * room / (prompt + whole))))
+    return _Growth(
+        running=where(chosen, held, admitted),
+        whole=whole,
+        recomputed=recomputed,
+        charged=where(chosen, recomputed, 0 * recomputed),
+    )
 
 
 @dataclass(frozen=True)
@@ -162,7 +202,7 @@ def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
     return Memory(
         capacity=first_known(chip.reported, chip.capacity),
         held=held,
-        memory=held + own_cache(i, sequences, context) / i.calibration.kv_share,
+        memory=held + own_blocks(i, sequences, context) / i.calibration.kv_share,
     )
 
 
@@ -334,13 +374,18 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
 
 
 def _power(
-    i: ServingInputs, sequences: Value, context: Value, cycle: Value, traffic: Value
+    i: ServingInputs,
+    sequences: Value,
+    context: Value,
+    cycle: Value,
+    traffic: Value,
+    recomputed: Value,
 ) -> dict[str, Value]:
     """Return power and energy from the work and the time of one batch, including prompts."""
     c = i.conventions.flops_per_mac
     prompt = token_flops(i.model, i.seq_len, c)
     score = decode_score_flops(i.model, context, c)
-    tokens = sequences * new_tokens(i)
+    tokens = sequences * (new_tokens(i) + recomputed)
     decodes = maximum(i.output_len - 1, 0) * i.step_tokens / i.accepted
 
     tower = tower_of(i)

@@ -70,6 +70,9 @@ class ServingResult(Result):
     """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows."""
     running_batch_size: int = number(whole=True)
     """Sequences that decode together; the other requests in flight wait for memory."""
+    recomputed_tokens: float | None = number(unit="token")
+    """Tokens that a request reads again on average, because it was preempted while the cache was
+    full; 0 if the sequences that run fit at full length. `None` with `efficiency`."""
     replica_devices: int = number(whole=True)
     """Devices that serve these requests together; `output_throughput` over it is per device."""
     model_weights_size: Quantity = quantity("GB")

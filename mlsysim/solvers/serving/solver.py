@@ -68,6 +68,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         cached_share: Annotated[float, Portion()] = 0,
         token_budget: Annotated[int | None, Whole(unit="token")] = None,
         max_sequences: Annotated[int | None, Whole()] = None,
+        block_size: Annotated[int, Whole(unit="token")] = 1,
+        reserved_output: Annotated[float | None, Portion()] = None,
         draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
         acceptance_length: Annotated[float | None, Factor()] = None,
         waves: Annotated[int | None, Whole()] = None,
@@ -138,6 +140,15 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             takes the calibration's.
         max_sequences
             Most requests that decode together; `None` leaves the limit to memory.
+        block_size
+            Tokens of a block in which the engine sets memory aside: 16 in vLLM, 32 or 64 in
+            TensorRT-LLM. Half of each sequence's last block is empty on average. The default counts
+            every token by itself, as the constants were fitted.
+        reserved_output
+            Share of the output for which memory is set aside when a request is admitted. With 1,
+            nothing is ever preempted. With less, more requests run, and while the cache is full,
+            each new token takes the place of another one, which is read again. `None` takes the
+            calibration's share, whose fitted times contain what its engine reads again.
         draft_tokens
             Tokens that a head for drafts (MTP, EAGLE) proposes before each pass. Each costs a layer
             like the model's mean one and the output projection, and the pass checks them all.
@@ -247,6 +258,12 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
     )
     if (running := int(values["running_batch_size"])) < inputs.batch_size:
         advice += f"; {running} requests run at a time, and the others wait"
+    again = values.get("recomputed_tokens") or 0
+    if again >= 1 and values["max_batch_size"] >= 1:
+        advice += (
+            f"; those that run outgrow the cache, so that {again:,.0f} tokens per request are read "
+            "again"
+        )
     return (
         f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
         f"{format_number(need - have)} too little; {advice}",

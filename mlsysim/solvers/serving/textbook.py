@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
-from mlsysim.solvers.serving.cache import cache_parts, cache_size, longest, own_cache
+from mlsysim.solvers.serving.cache import cache_parts, cache_size, longest, own_blocks, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_traffic
@@ -34,7 +34,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
     weights = stored_weights(model, i.weight_precision)
     own_weights = weights / i.tp_size
     context = i.seq_len + i.output_len
-    memory = own_weights + own_cache(i, i.batch_size, context)
+    memory = own_weights + own_blocks(i, i.batch_size, context)
 
     # Prefill: all prompts at once
     prompt_tokens = i.batch_size * i.seq_len
@@ -79,7 +79,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         "total_memory_required": memory,
         "memory_capacity": capacity,
         "memory_utilization": memory / capacity,
-        "max_batch_size": f.largest_batch(capacity, own_weights, own_cache(i, 1, context)),
+        "max_batch_size": f.largest_batch(capacity, own_weights, own_blocks(i, 1, context)),
         "max_seq_len": longest(i, capacity, own_weights, 1),
         "feasible": memory <= capacity,
     }

@@ -148,7 +148,7 @@ def queue_at(
     )
     times = {
         "ttft_mean": first + waiting * place_wait,
-        "tpot_mean": where(output_len > 1, token, math.nan),
+        "tpot_mean": where(output_len > 1, token, math.nan * token),
         "e2e_mean": whole + waiting * place_wait,
     }
     alone_deviation = f.lognormal_deviation(alone, alone_variance)
@@ -165,7 +165,7 @@ def queue_at(
             f.lognormal_quantile(among, among_deviation, late),
         )
         slow = f.lognormal_quantile(token, token_deviation, score)
-        times[f"tpot_{name}"] = where(output_len > 1, minimum(slow, slowest), math.nan)
+        times[f"tpot_{name}"] = where(output_len > 1, minimum(slow, slowest), math.nan * slow)
         times[f"e2e_{name}"] = f.lognormal_quantile(whole, whole_deviation, score) + queued
     warmer = (high_power - low_power) / maximum(high - low, 1)
     drawn = low_power + warmer * (maximum(here, low) - low)
@@ -176,7 +176,7 @@ def queue_at(
         "decode_latency": step,
     }
     return {
-        **{name: where(stable, value, math.nan) for name, value in found.items()},
+        **{name: where(stable, value, math.nan * value) for name, value in found.items()},
         "device_power": where(stable, drawn, engine.powers[-1]),
         "request_capacity": capacity,
         "utilization": utilization,

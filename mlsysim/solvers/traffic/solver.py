@@ -55,6 +55,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         output_variation: Annotated[float, Ratio()] = 0,
         cached_share: Annotated[float, Portion()] = 0,
         batch_limit: Annotated[int, Whole()] = 256,
+        block_size: Annotated[int, Whole(unit="token")] = 1,
         precision: Annotated[str, PrecisionName()] = "fp16",
         weight_precision: Annotated[str | None, PrecisionName()] = None,
         kv_precision: Annotated[str | None, PrecisionName()] = None,
@@ -93,6 +94,8 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         batch_limit
             Sequences that the engine runs at once at most, such as vLLM's `max_num_seqs`. Memory
             may allow fewer.
+        block_size
+            Tokens of a block in which the engine sets memory aside, such as 16.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
