@@ -136,13 +136,31 @@ def support(
 
 
 @app.command()
+@click.argument("students", nargs=-1, required=True, metavar="STUDENT...")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="Where to write; by default here.",
+)
+@click.option("--solution", is_flag=True, help="Fill in the answers.")
+def assign(students: tuple[str, ...], folder: Path, solution: bool) -> None:
+    """Write a notebook with the problem set for each STUDENT, whose name decides the numbers."""
+    from mlsysim.labs.assign import assign as assigned
+
+    for path in assigned(students, folder, solution=solution):
+        click.echo(path)
+
+
+@app.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @formatted
 def grade(folder: Path, form: str) -> None:
-    """Grade the ledgers of labs in FOLDER: one row for each file, computed again.
+    """Grade what students handed in: the problem set and the ledgers of labs in FOLDER.
 
-    The state in a ledger says what a student answered; everything else is computed from it. A file
-    that claims something else is marked "differs". `--format csv` is for a spreadsheet.
+    A file is named by its student up to the first dot, or is in a folder with that name. There is
+    one row for each problem and each lab, and a total. Answers are read, everything else is
+    computed again, and no notebook is run. `--format csv` is for a spreadsheet.
     """
     from mlsysim.labs.grading import grade as graded  # labs are not loaded for other commands
 

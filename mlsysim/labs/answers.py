@@ -216,7 +216,44 @@ class ChoiceAsked(Asked):
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise of a tutorial: its name, and the parts of its answer by their names."""
+    """An exercise: its name, and the parts of its answer by their names."""
 
     name: str
     parts: Mapping[str, Asked]
+
+    def given(self, answer: Any, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answers by part, whether given alone or by name.
+
+        Raises
+        ------
+        ConfigError
+            If a part is unknown, or there are several and the answer names none.
+        """
+        wanted = "; ".join(f"{part}= ({asked.asks})" for part, asked in self.parts.items())
+        for part in parts:
+            if part not in self.parts:
+                raise ConfigError(f"{self.name} has no part {shown(part)}: {wanted}", argument=part)
+        if answer is None:
+            return dict(parts)
+        if parts or len(self.parts) > 1:
+            raise ConfigError(
+                f"{self.name} has several parts; give each by its name: {wanted}",
+                argument="answer",
+            )
+        return {next(iter(self.parts)): answer}
+
+    def hint(self, part: str, answer: Any) -> str:
+        """Return a hint for the answer to a part, or nothing for a right one.
+
+        Raises
+        ------
+        ConfigError
+            If the answer is of the wrong kind.
+        """
+        asked = self.parts[part]
+        return asked.missing(answer) or asked.judge(asked.admit(part, answer))
+
+    def joined(self, hints: Mapping[str, str]) -> list[str]:
+        """Return the hints that are not empty, each with the name of its part if there are more."""
+        alone = len(self.parts) == 1
+        return [hint if alone else f"{part}: {hint}" for part, hint in hints.items() if hint]

@@ -1,21 +1,52 @@
-"""``python -m mlsysim.labs.assign STUDENT``: write a student's notebook, or its solution."""
+"""`mlsysim assign STUDENT`: a student's notebook with the problem set, or its solution."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import mlsysim
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import write_text
 from mlsysim.core.units import dress, has_dimension
 from mlsysim.labs.answers import AmountAsked, Asked
 from mlsysim.labs.problems import Task, problem_set
 
-__all__ = ["main", "notebook"]
+__all__ = ["assign", "notebook"]
+
+
+def assign(students: Sequence[str], folder: Path, *, solution: bool = False) -> list[Path]:
+    """Write the notebooks of students, each named by its student.
+
+    Parameters
+    ----------
+    students
+        Their names or numbers.
+    folder
+        Where to write; it is made if it does not exist.
+    solution
+        Whether the answers are filled in. Such files end in ``.solution.ipynb``.
+
+    Raises
+    ------
+    ConfigError
+        If a name cannot begin a file's name, or holds a dot.
+    """
+    for student in students:
+        if not student.strip() or any(mark in student for mark in "./\\"):
+            raise ConfigError(
+                f"student = {shown(student)} must be a name without dots and slashes: the grader "
+                "takes the name of a file up to its first dot",
+                argument="student",
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    end = "solution.ipynb" if solution else "ipynb"
+    paths = [folder / f"{student}.{end}" for student in students]
+    for student, path in zip(students, paths, strict=True):
+        write_text(path, json.dumps(notebook(student, solution=solution), indent=1))
+    return paths
 
 
 def notebook(student: str, *, solution: bool = False) -> dict[str, Any]:
@@ -85,27 +116,3 @@ def _shown(asked: Asked) -> Any:
     if isinstance(asked, AmountAsked) and has_dimension(asked.unit):
         return f"{dress(truth, asked.unit).magnitude:.4g} {asked.unit}"
     return truth
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m mlsysim.labs.assign", description=__doc__)
-    parser.add_argument("students", nargs="+", metavar="STUDENT", help="name or number")
-    parser.add_argument("--folder", type=Path, default=Path(), help="where to write")
-    parser.add_argument("--solution", action="store_true", help="fill in the answers")
-    options = parser.parse_args(arguments)
-    for student in options.students:
-        end = "solution.ipynb" if options.solution else "ipynb"
-        path = options.folder / f"{student}.{end}"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, json.dumps(notebook(student, solution=options.solution), indent=1))
-        except (OSError, ValueError, ConfigError) as fault:
-            sys.stderr.write(f"{path} cannot be written: {fault}\n")
-            return 1
-        sys.stdout.write(f"{path}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim.labs.answers import Exercise, Verdict
+from mlsysim.core.errors import UnknownEntryError
+from mlsysim.labs.answers import Verdict
 from mlsysim.labs.exercises import EXERCISES
 
 __all__ = ["check"]
@@ -46,36 +46,11 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
     if not isinstance(name, str) or name not in EXERCISES:
         raise UnknownEntryError.build(name, "exercise", EXERCISES)
     exercise = EXERCISES[name]
-    given = _given(exercise, answer, parts)
-    hints = {part: exercise.parts[part].missing(value) for part, value in given.items()}
-    admitted = {
-        part: exercise.parts[part].admit(part, value)
-        for part, value in given.items()
-        if not hints[part]
-    }
-    hints |= {part: exercise.parts[part].judge(value) for part, value in admitted.items()}
-    alone = len(exercise.parts) == 1
-    said = [hint if alone else f"{part}: {hint}" for part, hint in hints.items() if hint]
+    given = exercise.given(answer, parts)
+    said = exercise.joined({part: exercise.hint(part, value) for part, value in given.items()})
     said += [
-        f"Give `{part}=`: {exercise.parts[part].asks}."
-        for part in exercise.parts
+        f"Give `{part}=`: {asked.asks}."
+        for part, asked in exercise.parts.items()
         if part not in given
     ]
     return Verdict(not said, "\n".join(said))
-
-
-def _given(exercise: Exercise, answer: Any, parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the answers by part, whichever way they were given."""
-    known = list(exercise.parts)
-    wanted = "; ".join(f"{part}= ({exercise.parts[part].asks})" for part in known)
-    for part in parts:
-        if part not in known:
-            raise ConfigError(f"{exercise.name} has no part {shown(part)}: {wanted}", argument=part)
-    if answer is None:
-        return parts
-    if parts or len(known) > 1:
-        raise ConfigError(
-            f"{exercise.name} has several parts; give each by its name: {wanted}",
-            argument="answer",
-        )
-    return {known[0]: answer}

@@ -1,11 +1,13 @@
-"""Grades a folder of ledgers: reads each, computes it again, and reports what it is worth.
+"""Grades a folder of what students handed in: ledgers of labs, and notebooks with the problem set.
 
-A ledger is a file on a student's machine, so nothing that it claims is believed. Its state says
-what the student answered and designed, and everything else is computed from that.
+All of it are files from students' machines, so nothing that they claim is believed. They say what a
+student answered and designed, and everything else is computed from that. No notebook is run.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,50 +18,46 @@ from mlsysim.core.files import read_bytes
 from mlsysim.core.table import Column, Table
 from mlsysim.labs.catalog import lab_of
 from mlsysim.labs.lab import Lab, read_ledger
+from mlsysim.labs.problems import Task, problem_set
 
 __all__ = ["COLUMNS", "STATUSES", "grade"]
 
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 16 * 1024**2
 CLOSE = 1e-9
 """Relative difference between two machines' results of the same computation."""
 
-COLUMNS = (
-    "file",
-    "lab",
-    "status",
-    "prediction_1",
-    "verdict_1",
-    "prediction_2",
-    "verdict_2",
-    "reflections_right",
-    "accepted",
-    "tier",
-    "version",
-    "note",
-)
+COLUMNS = ("student", "item", "points", "of", "status", "answer", "note", "file")
 STATUSES = {
-    "complete": "Both predictions are locked, and all that the file claims can be computed again.",
-    "incomplete": "A prediction is missing, so the design does not count yet.",
-    "differs": "The file claims something that does not follow from the answers in it.",
-    "unreadable": "The file is not a ledger of a lab, or is damaged.",
+    "complete": "All that the item asks for is answered.",
+    "incomplete": "An answer is missing, or cannot be read.",
+    "differs": "The ledger claims something that does not follow from the answers in it.",
+    "unreadable": "The file is neither a notebook nor a ledger of a lab, or is damaged.",
 }
 """What a row's status means."""
 
+Call = tuple[Any, Mapping[str, Any]]
+"""What a call of `answer` states: the answer alone, or the answers by part."""
+NONE: Call = (None, {})
+
 
 def grade(folder: Path | str) -> Table:
-    """Grade all ledgers in a folder and in the folders within it.
+    """Grade all notebooks and ledgers in a folder and in the folders within it.
+
+    A file is named by its student, up to the first dot: ``ana.ipynb``, ``ana.roofline.json``.
+    A file in a subfolder belongs to the student by whom that folder is named.
 
     Parameters
     ----------
     folder
-        Where the files are. All files that end in ``.json`` are read.
+        Where the files are. Files that end in ``.json`` are ledgers. In those that end in
+        ``.ipynb``, the calls of `answer` count.
 
     Returns
     -------
     Table
-        One row for each file: what was predicted, and the verdicts, the tier and whether the design
-        was accepted, all computed again by this version of the package. `STATUSES` says what a
-        status means, and the note says what differs or why a file cannot be read.
+        One row for each student and problem or lab, and a total, in which the best row of an item
+        counts. A lab has a point for each right prediction and one for a design that meets the
+        requirements. `STATUSES` says what a status means, and the note says what is wrong.
 
     Raises
     ------
@@ -68,69 +66,151 @@ def grade(folder: Path | str) -> Table:
 
     Notes
     -----
-    A ledger shows that its numbers follow from its answers. It cannot show who gave them, or how
+    A file shows that its numbers follow from its answers. It cannot show who gave them, or how
     often a student started again.
     """
     place = Path(folder)
     if not place.is_dir():
         raise ConfigError(
-            f"folder = {str(place)!r} is not a folder: give one that holds the ledgers",
+            f"folder = {str(place)!r} is not a folder: give one that holds what students handed in",
             argument="folder",
         )
-    files = sorted(path for path in place.rglob("*.json") if path.is_file())
-    if not files:
+    students: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(place.rglob("*")):
+        first, *rest = path.relative_to(place).parts
+        hidden = any(part.startswith(".") for part in (first, *rest))
+        wanted = path.suffix in (".json", ".ipynb") and not path.name.endswith(".solution.ipynb")
+        if wanted and not hidden and path.is_file():
+            student = first if rest else first.partition(".")[0]
+            found = {"student": student, "file": "/".join((first, *rest))}
+            students.setdefault(student, []).extend(found | row for row in _rows(student, path))
+    if not students:
         raise ConfigError(
-            f"folder = {str(place)!r} holds no ledger: a lab exports them as files that end in "
-            ".json",
+            f"folder = {str(place)!r} holds nothing to grade: notebooks end in .ipynb, and labs "
+            "export ledgers that end in .json",
             argument="folder",
         )
-    rows = [_row(path, path.relative_to(place).as_posix()) for path in files]
-    return Table({name: Column([row.get(name) for row in rows]) for name in COLUMNS})
+    rows = [row for name, found in students.items() for row in (*found, _total(name, found))]
+    return Table({name: Column([row.get(name) for row in rows]) for name in COLUMNS}, limit=None)
 
 
-def _row(path: Path, name: str) -> dict[str, Any]:
+def _total(student: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    best = {row["item"]: row for row in sorted(rows, key=lambda row: row["points"])}.values()
+    sums = {name: sum(row[name] for row in best) for name in ("points", "of")}
+    return {"student": student, "item": "total", **sums}
+
+
+def _rows(student: str, path: Path) -> list[dict[str, Any]]:
     try:
-        found = read_ledger(read_bytes(path, MAX_BYTES).decode("utf-8"))
-        lab = lab_of(found)
-        state = lab.admit(found)
-    except (OSError, UnicodeDecodeError) as error:
-        return {"file": name, "status": "unreadable", "note": str(error)}
-    except ConfigError as error:
-        return {"file": name, "status": "unreadable", "note": error.message}
-    return {"file": name, **_graded(lab, lab.ledger(state), found)}
+        content = read_bytes(path, MAX_BYTES).decode("utf-8")
+        if path.suffix == ".ipynb":
+            calls = dict(_calls(json.loads(content)))
+        else:
+            found = read_ledger(content)
+            lab = lab_of(found)
+            kept = lab.ledger(lab.admit(found))
+    except (ConfigError, ValueError, RecursionError) as fault:
+        return [_row(path.name, 0, 0, "unreadable", getattr(fault, "message", str(fault)))]
+    if path.suffix == ".json":
+        return [_of_lab(lab, kept, found)]
+    tasks = problem_set(student)
+    return [_of_problem(task, calls.get(name, NONE)) for name, task in tasks.items()]
 
 
-def _graded(lab: Lab, kept: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    first, second = kept["predictions"].values()
+def _row(
+    item: str, points: float, of: int, status: str, note: str, answers: Mapping[str, Any] = NONE[1]
+) -> dict[str, Any]:
+    given = "; ".join(f"{part} = {str(answer)[:40]}" for part, answer in answers.items())
+    cells = (item, float(points), of, status, given, note)
+    return dict(zip(COLUMNS[1:-1], cells, strict=True))
+
+
+def _of_problem(task: Task, call: Call | None) -> dict[str, Any]:
+    if call is None:
+        note = "write the number itself, not a variable"
+        return _row(task.name, 0, task.points, "incomplete", note)
+    try:
+        answers = task.given(*call)
+    except ConfigError as fault:
+        return _row(task.name, 0, task.points, "incomplete", fault.message)
+    hints = {part: _hint(task, part, answers.get(part)) for part in task.parts}
+    points = task.points * list(hints.values()).count("") / len(hints)
+    status = "complete" if answers.keys() == hints.keys() else "incomplete"
+    return _row(task.name, points, task.points, status, " ".join(task.joined(hints)), answers)
+
+
+def _hint(task: Task, part: str, answer: Any) -> str:
+    try:
+        return "no answer" if answer is None else task.hint(part, answer)
+    except ConfigError as fault:
+        return fault.message
+
+
+def _calls(data: Any) -> Iterator[tuple[str, Call | None]]:
+    """Yield the calls of `answer` in a notebook, in order."""
+    cells = data.get("cells") if isinstance(data, dict) else None
+    if not isinstance(cells, list):
+        raise ConfigError("it is not a notebook")
+    for cell in cells:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            source = cell.get("source", "")
+            for node in _nodes("".join(source) if isinstance(source, list) else str(source)):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "answer":
+                    yield from _call(node)
+
+
+def _nodes(code: str) -> Iterator[ast.AST]:
+    """Parse a cell; lines for the notebook itself, such as ``%pip``, are left out."""
+    lines = code.split("\n")
+    plain = ["" if line.lstrip().startswith(("%", "!", "?")) else line for line in lines]
+    try:
+        return ast.walk(ast.parse("\n".join(plain)))
+    except (SyntaxError, ValueError, RecursionError):
+        return iter(())  # what does not run answers nothing
+
+
+def _call(node: ast.Call) -> Iterator[tuple[str, Call | None]]:
+    if not node.args or not isinstance(node.args[0], ast.Constant):
+        return
+    name = str(node.args[0].value)
+    try:
+        first, *_ = [*map(ast.literal_eval, node.args[1:]), None]
+        parts = {str(part.arg): ast.literal_eval(part.value) for part in node.keywords}
+    except (ValueError, TypeError, RecursionError):
+        yield name, None
+        return
+    given = {part: answer for part, answer in parts.items() if answer is not None}
+    yield name, (first, given)
+
+
+def _of_lab(lab: Lab, kept: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    answers = {name: one["answer"] for name, one in kept["predictions"].items()}
+    verdicts = {name: one["verdict"] or "open" for name, one in kept["predictions"].items()}
+    locked = "open" not in verdicts.values()
+    accepted = locked and kept["result"]["accepted"]
     wrong = [name for name in _claims(kept) if not _same(found.get(name), kept[name])]
-    locked = first["answer"] is not None and second["answer"] is not None
-    notes = [f"{', '.join(wrong)} not as computed"] if wrong else []
+    notes = [
+        *(f"{name} {verdict}" for name, verdict in verdicts.items()),
+        f"design {'accepted' if accepted else 'not accepted'}",
+        f"tier {kept['tier']}",
+    ]
+    if wrong:
+        notes.append(f"{', '.join(wrong)} not as computed")
     if found.get("version") != kept["version"]:
         notes.append(f"graded by version {kept['version']}")
-    verdicts = [one["verdict"] for one in kept["reflections"].values()]
-    return {
-        "lab": lab.name,
-        "status": "differs" if wrong else "complete" if locked else "incomplete",
-        "prediction_1": _text(first["answer"]),
-        "verdict_1": first["verdict"],
-        "prediction_2": _text(second["answer"]),
-        "verdict_2": second["verdict"],
-        "reflections_right": verdicts.count("right"),
-        "accepted": bool(locked and kept["result"]["accepted"]),
-        "tier": kept["tier"],
-        "version": _text(found.get("version")),
-        "note": "; ".join(notes),
-    }
+    return _row(
+        lab.name,
+        list(verdicts.values()).count("right") + bool(accepted),
+        len(verdicts) + 1,
+        "differs" if wrong else "complete" if locked else "incomplete",
+        "; ".join(notes),
+        {name: answer for name, answer in answers.items() if answer is not None},
+    )
 
 
 def _claims(kept: Mapping[str, Any]) -> Iterator[str]:
     """Yield the parts of a ledger that follow from its state."""
     yield from (name for name in kept if name not in ("lab", "format", "version", "state"))
-
-
-def _text(answer: Any) -> str | None:
-    """Return an answer in the form of a column in which others are numbers or words."""
-    return None if answer is None else str(answer)[:40]
 
 
 def _same(claimed: Any, computed: Any) -> bool:

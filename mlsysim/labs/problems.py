@@ -1,7 +1,7 @@
 """Problem sets whose numbers differ from student to student, computed by the package.
 
-``python -m mlsysim.labs.assign STUDENT`` writes a student's notebook, and
-``python -m mlsysim.labs.grade FOLDER`` judges what comes back.
+`mlsysim assign STUDENT` writes a student's notebook, and `mlsysim grade FOLDER` judges what comes
+back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.units import Q_
-from mlsysim.labs.answers import AmountAsked, Asked, Mistake
+from mlsysim.labs.answers import AmountAsked, Asked, Exercise, Mistake
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import ReliabilitySolver, ServingSolver, SustainabilitySolver
 
@@ -50,58 +50,12 @@ class Problem:
     parts: Callable[..., Mapping[str, Asked]]
 
 
-@dataclass(frozen=True)
-class Task:
+@dataclass(frozen=True, kw_only=True)
+class Task(Exercise):
     """A problem with one student's numbers."""
 
-    name: str
     points: int
     text: str
-    parts: Mapping[str, Asked]
-
-    def admit(self, given: Any) -> dict[str, Any]:
-        """Return a student's answers by part, in the form for comparison.
-
-        Raises
-        ------
-        ConfigError
-            If a part is unknown, or an answer is of the wrong kind.
-        """
-        if not isinstance(given, Mapping):
-            if len(self.parts) > 1:
-                raise ConfigError(
-                    f"{self.name} has several parts; give each by its name: {self._names()}",
-                    argument=self.name,
-                )
-            given = {next(iter(self.parts)): given}
-        for part in given:
-            if part not in self.parts:
-                raise ConfigError(
-                    f"{self.name} has no part {shown(part)}: {self._names()}", argument=self.name
-                )
-        return {part: self.parts[part].admit(part, value) for part, value in given.items()}
-
-    def _names(self) -> str:
-        return "; ".join(f"{name} ({asked.asks})" for name, asked in self.parts.items())
-
-    def grade(self, given: Any) -> tuple[float, str]:
-        """Return the points for an answer, and what to look at.
-
-        An answer that cannot be read gets no points, and the note says why.
-        """
-        try:
-            admitted = self.admit(given)
-        except ConfigError as fault:
-            return 0.0, fault.message
-        each = self.points / len(self.parts)
-        points, notes = 0.0, []
-        for name, asked in self.parts.items():
-            note = asked.judge(admitted[name]) if name in admitted else "no answer"
-            if note:
-                notes.append(f"{name}: {note}")
-            else:
-                points += each
-        return points, " ".join(notes)
 
 
 def draw(problem: Problem, student: str) -> dict[str, Any]:
@@ -118,7 +72,12 @@ def draw(problem: Problem, student: str) -> dict[str, Any]:
 def _task(problem: Problem, student: str) -> Task:
     values = draw(problem, student)
     words = {key: getattr(value, "name", value) for key, value in values.items()}
-    return Task(problem.name, problem.points, problem.text.format(**words), problem.parts(**values))
+    return Task(
+        name=problem.name,
+        parts=problem.parts(**values),
+        points=problem.points,
+        text=problem.text.format(**words),
+    )
 
 
 def problem_set(student: str) -> dict[str, Task]:
@@ -156,10 +115,11 @@ def answer(name: str, value: Any = None, /, **parts: Any) -> str:
     """
     if not isinstance(name, str) or name not in PROBLEMS:
         raise UnknownEntryError.build(name, "problem", PROBLEMS)
-    given = {part: each for part, each in parts.items() if each is not None}
-    # The kind of an answer does not depend on the student.
-    admitted = _task(PROBLEMS[name], "student").admit(given if value is None else value)
-    return f"{name}: {', '.join(admitted) or 'nothing'} recorded"
+    task = _task(PROBLEMS[name], "student")  # the kind of an answer is the same for all
+    given = task.given(value, {part: each for part, each in parts.items() if each is not None})
+    for part, each in given.items():
+        task.parts[part].admit(part, each)
+    return f"{name}: {', '.join(given) or 'nothing'} recorded"
 
 
 def _cache(model: Any, tokens: int, precision: str) -> dict[str, Asked]:

@@ -1,4 +1,4 @@
-"""Grading a folder of ledgers: honest ones, forged ones, and files that are none."""
+"""Grading a folder: honest files, forged ones, and files that are neither notebook nor ledger."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from mlsysim import ConfigError, __version__
+from mlsysim import ConfigError, UnknownEntryError, __version__
 from mlsysim.cli.app import app
+from mlsysim.labs.answers import AmountAsked
+from mlsysim.labs.assign import assign, notebook
 from mlsysim.labs.catalog import LABS, find
 from mlsysim.labs.controls import Estimate
 from mlsysim.labs.grading import COLUMNS, STATUSES, grade
+from mlsysim.labs.problems import PROBLEMS, answer, draw, problem_set
 
+STUDENTS = [f"s{number}" for number in range(60)]
+POINTS = sum(problem.points for problem in PROBLEMS.values())
 RIGHT = {
     "act1_prediction": 20,
     "act1_reflection": "root",
@@ -31,13 +36,16 @@ def write(path, kept):
 
 
 def rows(folder):
-    table = grade(folder)
+    return {(row["student"], row["item"]): row for row in grade(folder)}
+
+
+def row(folder, item="checkpointing", student="ada"):
+    return rows(folder)[student, item]
+
+
+def points(folder):
     return {
-        row["file"]: row
-        for row in (
-            dict(zip(COLUMNS, values, strict=True))
-            for values in zip(*(table[name] for name in COLUMNS), strict=True)
-        )
+        student: row["points"] for (student, item), row in rows(folder).items() if item == "total"
     }
 
 
@@ -45,22 +53,102 @@ def ledger(**changes):
     return find("checkpointing").ledger(RIGHT | changes)
 
 
+def cells(*sources):
+    return {"cells": [{"cell_type": "code", "source": source} for source in sources]}
+
+
+def solution(student, name):
+    """Return the cell with the right call for a problem."""
+    found = notebook(student, solution=True)["cells"]
+    return next(cell["source"] for cell in found if f'answer("{name}"' in cell["source"])
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=list(PROBLEMS))
+def test_values_are_a_students_own_and_stay_so(problem):
+    drawn = [tuple(map(str, draw(problem, student).values())) for student in STUDENTS]
+    assert drawn == [tuple(map(str, draw(problem, s).values())) for s in STUDENTS]
+    assert len(set(drawn)) >= 0.25 * len(STUDENTS)
+    for position, options in enumerate(problem.choices.values()):
+        assert {one[position] for one in drawn} == set(map(str, options))
+
+
+def test_every_combination_has_an_answer():
+    for student in STUDENTS:
+        for task in problem_set(student).values():
+            for asked in task.parts.values():
+                assert isinstance(asked, AmountAsked)
+                assert asked.truth() > 0
+
+
+def test_the_solution_gets_every_point(tmp_path):
+    assign(STUDENTS[:12], tmp_path)
+    for student in STUDENTS[:12]:
+        write(tmp_path / f"{student}.ipynb", notebook(student, solution=True))
+    assert points(tmp_path) == dict.fromkeys(STUDENTS[:12], POINTS)
+
+
+def test_a_neighbors_answers_are_worth_little(tmp_path):
+    write(tmp_path / "s1.ipynb", notebook("s2", solution=True))
+    assert points(tmp_path)["s1"] < POINTS / 2
+
+
+def test_parts_share_the_points(tmp_path):
+    right = solution("s3", "failures")
+    write(tmp_path / "s3.ipynb", cells(right, "answer('cache', cache='2 s')"))
+    write(tmp_path / "s4.ipynb", cells(solution("s4", "failures").replace("interval=", "other=")))
+    write(tmp_path / "s5.ipynb", cells("answer('failures', interval=3, between='1 s')"))
+    assert row(tmp_path, "failures", "s3")["points"] == PROBLEMS["failures"].points
+    assert row(tmp_path, "failures", "s3")["status"] == "complete"
+    assert row(tmp_path, "cache", "s3")["points"] == 0
+    assert "dimension" in row(tmp_path, "cache", "s3")["note"]
+    assert row(tmp_path, "failures", "s4")["status"] == "incomplete"
+    assert "no part" in row(tmp_path, "failures", "s4")["note"]
+    assert "between: Too small" in row(tmp_path, "failures", "s5")["note"]
+    assert "interval: Add the unit" in row(tmp_path, "failures", "s5")["note"]
+
+
+def test_half_of_an_answer_is_half_of_the_points(tmp_path):
+    half = solution("s3", "failures").partition("interval=")[0] + ")"
+    write(tmp_path / "s3.ipynb", cells(half))
+    found = row(tmp_path, "failures", "s3")
+    assert found["points"] == PROBLEMS["failures"].points / 2
+    assert found["status"] == "incomplete"
+    assert found["answer"].startswith("between = ")
+    assert found["note"] == "interval: no answer"
+
+
+def test_notebooks_are_read_and_not_run(tmp_path):
+    touched = tmp_path / "touched"
+    write(
+        tmp_path / "s4.ipynb",
+        cells(
+            f"open({str(touched)!r}, 'w')\nanswer('cache', '1 GB')",
+            f"%matplotlib inline\n{solution('s4', 'cache')}",
+            "this is not Python (",
+            "size = '2 GB'\nanswer('states', plain=size)",
+            "answer('decode', time=None)\nanswer()\nanswer(size)\nanswer([], 3)",
+        ),
+    )
+    found = {item: row for (_, item), row in rows(tmp_path).items()}
+    assert set(found) == {*PROBLEMS, "total"}
+    assert found["cache"]["points"] == PROBLEMS["cache"].points
+    assert found["states"]["points"] == 0
+    assert "variable" in found["states"]["note"]
+    assert found["decode"]["note"] == "no answer"
+    assert not touched.exists()
+
+
 def test_a_right_play_through_is_graded_as_one(tmp_path):
-    write(tmp_path / "ada/ledger.json", ledger())
-    (row,) = rows(tmp_path).values()
-    assert row == {
-        "file": "ada/ledger.json",
-        "lab": "checkpointing",
+    write(tmp_path / "ada/checkpointing-ledger.json", ledger())
+    assert row(tmp_path) == {
+        "student": "ada",
+        "item": "checkpointing",
+        "points": 3,
+        "of": 3,
         "status": "complete",
-        "prediction_1": "20",
-        "verdict_1": "right",
-        "prediction_2": "lifetime",
-        "verdict_2": "right",
-        "reflections_right": 1,
-        "accepted": True,
-        "tier": "optimal",
-        "version": __version__,
-        "note": "",
+        "answer": "act1_prediction = 20; act2_prediction = lifetime",
+        "note": "act1_prediction right; act2_prediction right; design accepted; tier optimal",
+        "file": "ada/checkpointing-ledger.json",
     }
 
 
@@ -75,12 +163,26 @@ def test_every_lab_can_be_graded(name, tmp_path):
     }
     write(tmp_path / "start.json", lab.ledger({}))
     write(tmp_path / "played.json", lab.ledger(answers))
-    found = rows(tmp_path)
-    assert found["start.json"]["status"] == "incomplete"
-    assert found["start.json"]["tier"] == "developing"
-    assert found["played.json"]["status"] == "complete"
-    assert found["played.json"]["verdict_1"] == found["played.json"]["verdict_2"] == "right"
-    assert not found["played.json"]["accepted"]
+    start, played = row(tmp_path, name, "start"), row(tmp_path, name, "played")
+    assert (start["status"], start["points"]) == ("incomplete", 0)
+    assert (played["status"], played["points"]) == ("complete", 2)
+
+
+def test_a_student_is_a_file_or_a_folder_and_an_item_counts_once(tmp_path):
+    write(tmp_path / "ada.first.json", ledger(plan_interval=48))
+    write(tmp_path / "ada.second.json", ledger())
+    write(tmp_path / "ada/third.json", ledger(act1_prediction=120))
+    write(tmp_path / "ada/.ipynb_checkpoints/old.ipynb", notebook("ada", solution=True))
+    write(tmp_path / "ben.solution.ipynb", notebook("ben", solution=True))
+    found = list(grade(tmp_path))
+    assert [row["points"] for row in found] == [2, 2, 3, 3]
+    assert {row["student"] for row in found} == {"ada"}
+    assert found[-1] == dict.fromkeys(COLUMNS) | {
+        "student": "ada",
+        "item": "total",
+        "points": 3,
+        "of": 3,
+    }
 
 
 def test_numbers_of_another_machine_may_differ_in_the_last_digits_only(tmp_path):
@@ -89,10 +191,9 @@ def test_numbers_of_another_machine_may_differ_in_the_last_digits_only(tmp_path)
     far["result"]["goodput"] *= 1 + 1e-6
     write(tmp_path / "near.json", near)
     write(tmp_path / "far.json", far)
-    found = rows(tmp_path)
-    assert found["near.json"]["status"] == "complete"
-    assert found["far.json"]["status"] == "differs"
-    assert "result" in found["far.json"]["note"]
+    assert row(tmp_path, student="near")["status"] == "complete"
+    assert row(tmp_path, student="far")["status"] == "differs"
+    assert "result not as computed" in row(tmp_path, student="far")["note"]
 
 
 @pytest.mark.parametrize(
@@ -107,22 +208,20 @@ def test_numbers_of_another_machine_may_differ_in_the_last_digits_only(tmp_path)
     ],
 )
 def test_a_forged_ledger_earns_what_its_answers_earn(part, value, tmp_path):
-    write(tmp_path / "forged.json", ledger(plan_interval=48) | {part: value})
-    row = rows(tmp_path)["forged.json"]
-    assert row["status"] == "differs"
-    assert row["note"] == f"{part} not as computed"
-    assert row["tier"] == "partial"
-    assert row["accepted"] is False
+    write(tmp_path / "ada.json", ledger(plan_interval=48) | {part: value})
+    found = row(tmp_path)
+    assert (found["status"], found["points"]) == ("differs", 2)
+    assert found["note"].endswith(f"design not accepted; tier partial; {part} not as computed")
 
 
 def test_another_version_is_noted_and_its_answers_still_count(tmp_path):
-    write(tmp_path / "old.json", ledger() | {"version": "0.0.1"})
-    row = rows(tmp_path)["old.json"]
-    assert row["status"] == "complete"
-    assert row["version"] == "0.0.1"
-    assert __version__ in row["note"]
+    write(tmp_path / "ada.json", ledger() | {"version": "0.0.1"})
+    found = row(tmp_path)
+    assert (found["status"], found["points"]) == ("complete", 3)
+    assert found["note"].endswith(f"graded by version {__version__}")
 
 
+@pytest.mark.parametrize("end", ["json", "ipynb"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -139,40 +238,68 @@ def test_another_version_is_noted_and_its_answers_still_count(tmp_path):
         "[" * 100_000,
     ],
 )
-def test_files_that_are_no_ledgers_get_a_row_with_the_reason(text, tmp_path):
-    write(tmp_path / "bad.json", text)
-    write(tmp_path / "good.json", ledger())
-    found = rows(tmp_path)
-    assert found["bad.json"]["status"] == "unreadable"
-    assert found["bad.json"]["note"]
-    assert found["bad.json"]["tier"] is None
-    assert found["good.json"]["status"] == "complete"
+def test_files_that_are_neither_get_a_row_with_the_reason(text, end, tmp_path):
+    write(tmp_path / f"bad.{end}", text)
+    write(tmp_path / "ada.json", ledger())
+    found = row(tmp_path, f"bad.{end}", "bad")
+    assert (found["status"], found["points"], found["of"]) == ("unreadable", 0, 0)
+    assert found["note"]
+    assert row(tmp_path)["status"] == "complete"
 
 
 def test_bytes_that_are_no_text_are_unreadable(tmp_path):
     (tmp_path / "bad.json").write_bytes(b"\xff\xfe")
-    assert rows(tmp_path)["bad.json"]["status"] == "unreadable"
+    assert row(tmp_path, "bad.json", "bad")["status"] == "unreadable"
 
 
-def test_a_folder_without_ledgers_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="holds no ledger"):
+def test_a_folder_with_nothing_to_grade_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="nothing to grade"):
         grade(tmp_path)
     with pytest.raises(ConfigError, match="is not a folder"):
         grade(tmp_path / "missing")
 
 
-def test_the_command_prints_csv_that_a_spreadsheet_reads_as_text(tmp_path):
-    write(tmp_path / "=1+1.json", ledger())
-    write(tmp_path / "bob.json", "{}")
-    done = CliRunner().invoke(app, ["grade", str(tmp_path), "--format", "csv"])
+def test_the_commands_go_from_handouts_to_a_table_that_a_spreadsheet_reads_as_text(tmp_path):
+    folder = str(tmp_path / "course" / "handed-in")
+    call = CliRunner().invoke
+    done = call(app, ["assign", "ana", "=1+1", "--folder", folder])
+    assert done.exit_code == 0, done.output
+    assert [line[-6:] for line in done.stdout.split()] == [".ipynb", ".ipynb"]
+    assert call(app, ["assign", "ana", "--folder", folder, "--solution"]).exit_code == 0
+    write(tmp_path / "course/handed-in/bob.json", "{}")
+    done = call(app, ["grade", folder, "--format", "csv"])
     assert done.exit_code == 0, done.output
     printed = list(csv.DictReader(io.StringIO(done.stdout)))
     assert list(printed[0]) == list(COLUMNS)
-    assert {row["status"] for row in printed} == {"complete", "unreadable"} <= set(STATUSES)
-    assert not any(row["file"].startswith("=") for row in printed)
+    assert {row["status"] for row in printed} == {"incomplete", "unreadable", ""}
+    assert {row["status"] for row in printed} <= {*STATUSES, ""}
+    assert {row["student"] for row in printed} == {"ana", "bob", "'=1+1"}
+    assert {row["points"] for row in printed if row["item"] == "total"} == {"0.0"}
+
+
+@pytest.mark.parametrize("student", ["", " ", "j.doe", "../ana", "a\\b"])
+def test_a_name_that_no_file_would_give_back_is_refused(student, tmp_path):
+    with pytest.raises(ConfigError, match="dots"):
+        assign(["ana", student], tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_command_refuses_a_missing_folder(tmp_path):
     done = CliRunner().invoke(app, ["grade", str(tmp_path / "missing")])
     assert done.exit_code == 2
     assert "not a folder" in done.output
+
+
+def test_answers_of_the_wrong_kind_are_refused_in_the_notebook():
+    assert answer("cache", "2 GB") == "cache: cache recorded"
+    assert answer("failures", between=None, interval=None).endswith("nothing recorded")
+    with pytest.raises(ConfigError, match="dimension"):
+        answer("cache", "2 s")
+    with pytest.raises(ConfigError, match="several parts"):
+        answer("failures", "2 h")
+    with pytest.raises(ConfigError, match="no part"):
+        answer("failures", carbon="2 kg")
+    with pytest.raises(UnknownEntryError):
+        answer("cash", "2 GB")
+    with pytest.raises(ConfigError, match="name"):
+        draw(PROBLEMS["cache"], " ")
