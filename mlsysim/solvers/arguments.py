@@ -1,9 +1,9 @@
-"""Arguments of solvers: the values that each accepts, and the error for all others.
+"""Arguments of solvers: the values each one accepts, and the error for any other value.
 
 The signature of a solver's `solve` states the kind of each argument, as in
-``tp_size: Annotated[int, Whole()]``. The same declaration admits a number in `solve` and an array
-in `sweep`, so both refuse the same values with the same message. Commands, configurations and
-the advisor read it too.
+``tp_size: Annotated[int, Whole()]``. The same declaration validates a number in `solve` and an
+array in `sweep`, so both reject the same values with the same message. Commands, configurations and
+the advisor use it too.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class Argument:
         return replace(self, optional=NoneType in types)
 
     def admit(self, name: str, value: Any) -> Any:
-        """Return the value in the form that the solver uses.
+        """Validate a value and return it in the form that the solver uses.
 
         Raises
         ------
         ConfigError
-            If the value is not acceptable. The message names the argument, the limit and the way
-            out.
+            If the value is not acceptable. The message names the argument, the limit and what to
+            do.
         """
         if value is None:
             if self.optional:
@@ -95,7 +95,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Noun(Argument):
-    """A catalog entry or an object like one, of the argument's types unless `kinds` is given."""
+    """A catalog entry or a similar object, of the argument's own types unless `kinds` is given."""
 
     kinds: tuple[type, ...] = ()
     hint: str = ""
@@ -145,12 +145,12 @@ class Number(Argument):
         return self._convert(value)
 
     def admit_array(self, values: Any) -> tuple[Any, Any]:
-        """Admit an array of numbers, or a quantity of one.
+        """Validate an array of numbers, or a quantity that holds one.
 
         Returns
         -------
         numbers, good : array
-            The numbers as `admit` returns them, as floats, and which of them `admit` accepts.
+            The numbers as `admit` returns them, as floats, and a mask of those that it accepts.
         """
         numbers = self._as_floats(values)
         return numbers, self._accepts(numbers)
@@ -166,7 +166,7 @@ class Number(Argument):
         return values.astype(float)
 
     def _accepts(self, value: Any) -> Any:
-        """Tell whether a number is in range, or which numbers of an array are."""
+        """Return whether a number is in range, for each number of an array."""
         raise NotImplementedError
 
     def _convert(self, value: Any) -> Any:
@@ -180,7 +180,7 @@ class Number(Argument):
 
 @dataclass(frozen=True)
 class Whole(Number):
-    """A count: a whole number from `minimum` to `maximum`, which floats represent exactly."""
+    """A count: a whole number from `minimum` to `maximum`, all exact as floats."""
 
     minimum: int = 1
     maximum: float = _MOST
@@ -219,7 +219,7 @@ class Stage(Whole):
 
 @dataclass(frozen=True)
 class Share(Number):
-    """A share: above zero, and at most one."""
+    """A share above zero and at most one."""
 
     def _accepts(self, value: Any) -> Any:
         return (value > 0) & (value <= 1)
@@ -275,11 +275,11 @@ class PrecisionName(Argument):
 
 @dataclass(frozen=True)
 class Amount(Number):
-    """A quantity; the solver gets it in SI base units.
+    """A quantity, which the solver receives in SI base units.
 
-    With `plain`, a plain number counts in `unit`. That is for arguments with the unit in their name
-    (`duration_days`), or with only one unit in use (`unit_price`). All others refuse a number
-    without a unit.
+    With `plain`, a plain number is taken in `unit`. This is for arguments whose name contains the
+    unit (`duration_days`) or that have only one unit in use (`unit_price`). All others reject a
+    number without a unit.
     """
 
     unit: str = ""  # type: ignore[misc]

@@ -1,9 +1,9 @@
-"""What all solvers share: checked arguments, one run of the model, and a result with units.
+"""The base class of the solvers: checked arguments, one run of the model, a result with units.
 
-A solver is a declaration. The signature of `solve` says what each argument may be; `inputs` is the
-record that the model reads; `rules` exclude contradictory combinations; `result` is the record
-that is returned. Everything else happens here, once, for every solver: `solve` puts plain SI
-numbers through the model, `sweep` arrays, `explain` numbers that record themselves.
+A solver is a declaration. The signature of `solve` declares what each argument may be; `inputs` is
+the record that the model reads; `rules` exclude contradictory combinations; `result` is the record
+that is returned. This class does everything else for every solver: `solve` runs the model on plain
+SI numbers, `sweep` on arrays, and `explain` on numbers that record their arithmetic.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = ["Model", "Rule", "Solver"]
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - models call their inputs `i`
 R = TypeVar("R", bound=Result)
 Model: TypeAlias = Callable[[I], dict[str, Any]]
-"""What computes the fields of an answer from the inputs of a question."""
+"""A function that computes the fields of a result from the inputs."""
 
 
 @dataclass(frozen=True)
 class Rule(Generic[I]):
-    """A condition that the inputs must meet, or there is no answer at all.
+    """A condition that the inputs must meet for the model to apply.
 
-    `holds` gets the inputs with plain numbers or arrays. `message` gets the inputs as admitted and
-    describes the fault of one case.
+    `holds` receives the inputs with plain numbers or arrays. `message` receives the validated
+    inputs of one case and describes what is wrong.
     """
 
     argument: str
@@ -48,7 +48,7 @@ class Rule(Generic[I]):
 
 
 class Solver(Generic[I, R]):
-    """Base of the solvers. Solvers hold no state: their methods belong to the class.
+    """Base of the solvers. Solvers hold no state: call their methods on the class.
 
     Attributes
     ----------
@@ -74,21 +74,21 @@ class Solver(Generic[I, R]):
 
     @classmethod
     def model(cls, inputs: I) -> Model[I]:
-        """Choose the model for admitted inputs."""
+        """Choose the model for validated inputs."""
         raise NotImplementedError
 
     @classmethod
     def rest(cls, values: Mapping[str, Any], inputs: I) -> dict[str, Callable[[], Any]]:
-        """Return functions that make the fields of the result that the model does not compute."""
+        """Return functions for the fields of the result that the model does not compute."""
         return {}
 
     @classmethod
     def check(cls, inputs: I) -> None:
-        """Refuse arguments that contradict each other, regardless of their numbers."""
+        """Reject arguments that contradict each other, regardless of their numbers."""
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> I:
-        """Check every argument, and that the arguments agree with each other."""
+        """Check every argument, and that the arguments are consistent."""
         inputs: I = cls.inputs(
             {name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()},
             cls.units,
@@ -98,13 +98,13 @@ class Solver(Generic[I, R]):
 
     @classmethod
     def faults(cls, inputs: I) -> Iterator[ConfigError]:
-        """Yield a fault for each rule that admitted inputs break."""
+        """Yield an error for each rule that validated inputs break."""
         plain = inputs.plain()
         return (rule.fault(inputs) for rule in cls.rules if not rule.holds(plain))
 
     @classmethod
     def _answer(cls, given: dict[str, Any]) -> R:
-        """Answer for the arguments of `solve`, as `locals()` holds them."""
+        """Return the result for the arguments of `solve`, given as `locals()`."""
         del given["cls"]
         for name, value in given.items():
             if is_axis(value):
@@ -127,7 +127,7 @@ class Solver(Generic[I, R]):
 
     @classmethod
     def derive(cls, given: Mapping[str, Any]) -> Derivation:
-        """Run the model on recorded numbers and return how its outputs were made."""
+        """Run the model on recorded numbers and return the derivation of its outputs."""
         inputs = cls.admit(given)
         model = cls.model(inputs)
         with watching(__package__, model.__module__):
@@ -136,7 +136,7 @@ class Solver(Generic[I, R]):
 
 
 class _Dressed(Mapping[str, Any]):
-    """A model's plain numbers, in the units that the result declares once they are read."""
+    """A model's plain numbers, converted to the units of the result when they are read."""
 
     def __init__(self, outputs: Mapping[str, Any], result: type[Any]) -> None:
         self._outputs = outputs

@@ -1,4 +1,4 @@
-"""What questions about working devices depend on: number formats and rates."""
+"""Inputs shared by all questions about computing devices: number formats and rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DeviceInputs"]
 
 
 class DeviceInputs(Inputs):
-    """Inputs of a question whose devices compute and draw power."""
+    """Inputs of a question about devices that compute and draw power."""
 
     precision: Precision
     power_calibration: PowerCalibration = default(lambda i: power_calibration_for(i.device))
@@ -23,7 +23,7 @@ class DeviceInputs(Inputs):
     wide_precision: Precision = default(
         lambda i: find_precision(i.device.compute.wide_precision(i.precision.name))
     )
-    """Format of what narrow products leave wide: attention and logits."""
+    """Format of attention and logits, which stay wide when products are narrow."""
 
     @property
     def device(self) -> Accelerator:

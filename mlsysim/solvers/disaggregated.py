@@ -1,4 +1,4 @@
-"""How fast does a server answer whose prefills and decodes run on separate devices?"""
+"""How fast is a server that runs prefill and decode on separate devices?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from mlsysim.solvers.work import sum_of
 __all__ = ["DisaggregatedResult", "DisaggregatedSolver"]
 
 _ROUNDS = 3
-"""Times that the load of the decode pool is worked out again from its own step time."""
+"""Number of iterations for the load of the decode pool, which depends on its own step time."""
 
 
 @record
@@ -51,48 +51,50 @@ class DisaggregatedResult(Result):
     ttft: Quantity = quantity("ms")
     """Mean time to first token that clients see: queue, prefill and transfer."""
     ttft_low: Quantity | None = quantity("ms")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower bound of the band around `ttft` that covers four of five comparable runs; `None` if
+    there is no band."""
     ttft_high: Quantity | None = quantity("ms")
-    """Upper edge of that band."""
+    """Upper bound of the band around `ttft`."""
     itl: Quantity = quantity("ms")
     """Mean time between tokens. No prefill delays it."""
     itl_low: Quantity | None = quantity("ms")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower bound of the band around `itl` that covers four of five comparable runs; `None` if
+    there is no band."""
     itl_high: Quantity | None = quantity("ms")
-    """Upper edge of that band."""
+    """Upper bound of the band around `itl`."""
     latency: Quantity = quantity("ms")
     """Time from a request to the last token of its answer."""
     prefill_latency: Quantity = quantity("ms")
-    """Prefill of one prompt that finds its worker idle."""
+    """Time to prefill one prompt on an idle worker."""
     kv_transfer_time: Quantity = quantity("ms")
-    """Time in which the keys and values of a prompt move from one pool to the other."""
+    """Time to move the keys and values of a prompt from one pool to the other."""
     request_throughput: Quantity = quantity("1/s")
     """Requests per second."""
     output_throughput: Quantity = quantity("token/s")
     """Generated tokens per second."""
     throughput_per_device: Quantity = quantity("token/s")
-    """Tokens per second, of prompts and answers, over the devices of both pools."""
+    """Tokens per second, of prompts and answers, divided by the devices of both pools."""
     throughput_per_device_low: Quantity | None = quantity("token/s")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower bound of the band around `throughput_per_device` that covers four of five comparable
+    runs; `None` if there is no band."""
     throughput_per_device_high: Quantity | None = quantity("token/s")
-    """Upper edge of that band."""
+    """Upper bound of the band around `throughput_per_device`."""
     prefill_throughput_per_device: Quantity = quantity("token/s")
-    """Tokens of prompts per second over the devices of the prefill pool."""
+    """Prompt tokens per second, divided by the devices of the prefill pool."""
     decode_throughput_per_device: Quantity = quantity("token/s")
-    """Generated tokens per second over the devices of the decode pool."""
+    """Generated tokens per second, divided by the devices of the decode pool."""
     prefill_utilization: float = number()
-    """Share of the time that the prefill pool works."""
+    """Share of the time that the prefill pool is busy."""
     decode_batch_size: float = number()
-    """Sequences that a decode worker has on average."""
+    """Average number of sequences on a decode worker."""
     balanced_ratio: float = number()
-    """Prefill workers for each decode worker at which prefills just keep up with decodes of this
-    load."""
+    """Prefill workers per decode worker at which prefill just keeps up with decode at this load."""
     device_count: int = number(whole=True)
-    """Devices of both pools."""
+    """Devices in both pools."""
     bottleneck: str
-    """What limits throughput: ``"prefill"``, or ``"clients"`` where more of them would raise it."""
+    """What limits throughput: ``"prefill"``, or ``"clients"`` if more clients would raise it."""
     prefill_memory_required: Quantity = quantity("GB")
-    """Memory that each device of the prefill pool needs, with one prompt a rank."""
+    """Memory that each device of the prefill pool needs, with one prompt per rank."""
     decode_memory_required: Quantity = quantity("GB")
     """Memory that each device of the decode pool needs, with all sequences at full length."""
     prefill_memory_capacity: Quantity = quantity("GB")
@@ -100,15 +102,15 @@ class DisaggregatedResult(Result):
     decode_memory_capacity: Quantity = quantity("GB")
     """Memory that each device of the decode pool has."""
     feasible: bool
-    """Whether both pools have the memory."""
+    """Whether both pools have enough memory."""
     reasons: tuple[str, ...]
-    """Why they do not; empty if they do."""
+    """Why it does not fit; empty if it does."""
     calibration: str
     """The constants used for the decode pool."""
 
 
 class DisaggregatedInputs(ServingInputs):
-    """What such a server depends on. What `ServingInputs` has is the decode pool's."""
+    """Inputs of a disaggregated server. Fields of `ServingInputs` describe the decode pool."""
 
     calibration: ServingCalibration = default(
         lambda i: serving_calibration_for(i.device, pools=True)
@@ -147,28 +149,28 @@ class DisaggregatedInputs(ServingInputs):
 
     @derived
     def prefill_wide_peak_rate(self) -> Value:
-        """The same in the format of attention and logits."""
+        """Peak rate of a device of the prefill pool, in the format of attention and logits."""
         return self.prefill_device.compute.rate(self.wide_precision.name)
 
     @derived
     def prefill_gemm_efficiency(self) -> Value:
-        """Share of the peak rate that products reach."""
+        """Share of the peak rate that matrix products reach."""
         return self.prefill_calibration.gemm(self.precision.name)
 
     @derived
     def prefill_wide_gemm_efficiency(self) -> Value:
-        """Share of the peak rate that products in the wide format reach."""
+        """Share of the peak rate that matrix products in the wide format reach."""
         return self.prefill_calibration.gemm(self.wide_precision.name)
 
     @derived
     def prefill_expert_efficiency(self) -> Value:
-        """Rate of experts' products over that of plain ones."""
+        """Rate of the experts' matrix products, relative to ordinary ones."""
         c = self.prefill_calibration
         return c.expert_efficiency_fp4 if self.precision.bits == 4 else c.expert_efficiency
 
     @derived
     def prefill_expert_overhead(self) -> Value:
-        """Fixed time of experts over that of a plain layer."""
+        """Fixed time of a layer with experts, relative to a plain layer."""
         c = self.prefill_calibration
         return c.expert_overhead_fp4 if self.precision.bits == 4 else c.expert_overhead
 
@@ -183,7 +185,7 @@ class DisaggregatedInputs(ServingInputs):
         return traffic_in(self.precision.name, self.prefill_calibration.ffn_bytes)
 
     def prefill_pool(self) -> DisaggregatedInputs:
-        """Return the inputs of the prefill pool, in the form that these have."""
+        """Return the inputs of the prefill pool, in the same form as those of the decode pool."""
         return self.but(
             hardware=self.prefill_hardware,
             calibration=self.prefill_calibration,
@@ -203,7 +205,7 @@ class DisaggregatedInputs(ServingInputs):
 
 
 def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
-    """Return a rule of servers for the prefill pool."""
+    """Return a serving rule applied to the prefill pool."""
     return Rule(
         f"prefill_{rule.argument}" if rule.argument != "acceptance_length" else rule.argument,
         lambda i: rule.holds(i.prefill_pool()),
@@ -219,12 +221,12 @@ RULES: tuple[Rule[Any], ...] = (
 
 
 def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
-    """Prefill in one pool, move keys and values, decode in the other, at a steady load."""
+    """Model prefill in one pool, the transfer of the cache, and decode in the other pool."""
     pool = i.prefill_pool()
     device = inference_device(i, i.model, i.weight_precision, i.precision.training_bytes)
     reader = inference_device(pool, i.model, i.weight_precision, i.precision.training_bytes)
 
-    # Prefill: one prompt alone, and a full pass of every worker
+    # Prefill: a single prompt, and a full pass on every worker
     alone = prefill_pass(pool, reader, 1)
     waiting = maximum(1, i.batch_size / i.prefill_workers)
     prompts = f.prompts_per_pass(pass_budget(pool) * pool.attention_dp, new_tokens(pool), waiting)
@@ -232,12 +234,12 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     each = full.time / (prompts * pool.pp_size)
     most = i.prefill_workers / each
 
-    # Transfer of what one prompt left behind, over the ports of the devices that have it
+    # Transfer of one prompt's cache, over the ports of the devices that hold it
     transfer = f.point_to_point_time(
         maximum(_of_prompt(pool), _of_prompt(i)), i.transfer_link.bandwidth, i.transfer_link.latency
     )
 
-    # Decode: how many sequences are in this pool follows from its own step time.
+    # Decode: the number of sequences in this pool follows from its own step time.
     decodes = maximum(i.output_len - 1, 0)
     context = f.mean_context(i.seq_len, i.output_len)
     before = alone.time + transfer + i.calibration.request_overhead
@@ -248,13 +250,13 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
         rate = f.pool_request_rate(most, i.batch_size, before, decodes, itl)
         sequences = f.pool_sequences(rate, decodes, itl, i.decode_workers)
 
-    # Little's law: what is not decoded waits for a prefill, or is in one.
+    # Little's law: requests that are not in decode are waiting for prefill, or in it.
     steady = f.pool_first_token_time(i.batch_size, rate, decodes, itl)
     burst = f.burst_prefill_time(each / i.prefill_workers, i.batch_size, i.prefill_workers)
     first = maximum(steady, burst + transfer + i.calibration.request_overhead)
     ttft = f.mean_over_waves(first, steady, i.waves)
     latency = f.request_time(ttft, itl, i.output_len)
-    # Over a run of a few waves, the queue of the first one lowers the mean rate.
+    # In a run of a few waves, the queue of the first wave lowers the mean rate.
     mean_rate = i.batch_size / latency
     devices = (
         i.prefill_workers * pool.replica_devices,
@@ -302,11 +304,11 @@ def _of_prompt(i: ServingInputs) -> Value:
 
 
 class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
-    """How fast does a server answer whose prefills and decodes run on separate devices?
+    """How fast is a server that runs prefill and decode on separate devices?
 
-    A worker of the prefill pool reads a prompt, its keys and values move over a link, and a worker
-    of the decode pool generates the answer, so prefills never hold up decodes. Each pool has its
-    own plan and may have its own devices. The slower pool limits throughput; a good ratio of
+    A worker of the prefill pool processes a prompt, its keys and values move over a link, and a
+    worker of the decode pool generates the answer, so prefill never delays decode. Each pool has
+    its own plan and may have its own devices. The slower pool limits throughput; a good ratio of
     workers keeps both busy.
     """
 
@@ -374,9 +376,9 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         output_len
             Tokens generated for each prompt, 2 or more.
         images
-            Images in each prompt, whose tokens are among its `seq_len`.
+            Images in each prompt; their tokens count toward `seq_len`.
         batch_size
-            Requests in flight in both pools together.
+            Requests in flight, in both pools together.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
@@ -392,24 +394,24 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         prefill_tp_size, prefill_pp_size, prefill_attention_dp, prefill_ep_size
             Plan of a prefill worker.
         redundant_experts
-            Copies of busy experts that a layer holds in addition.
+            Additional copies of busy experts per layer.
         expert_imbalance
-            Rows of the busiest group's experts over the mean.
+            Load (rows) of the busiest group of experts, divided by the mean.
         cached_share
-            Share of each prompt that the prefix cache of the prefill pool has.
+            Share of each prompt that is already in the prefill pool's prefix cache.
         token_budget
-            Tokens that a rank takes into one pass; `None` takes the calibration's.
+            Most tokens per rank in one pass; `None` takes the calibration's.
         block_size
             Tokens of a block in which the engine sets memory aside, such as 16.
         draft_tokens
-            Tokens that a head for drafts proposes before each decode pass.
+            Tokens that a draft head proposes before each decode pass.
         acceptance_length
-            Mean tokens that a decode pass then makes, from 1 to `draft_tokens` + 1.
+            Mean tokens that a decode pass then yields, from 1 to `draft_tokens` + 1.
         waves
-            Requests that each client sends, one after the other; `None` is a run so long that the
-            start does not matter.
+            Requests that each client sends, one after the other; `None` means a run long enough
+            that its start does not matter.
         prefill_hardware
-            The same of the prefill pool; `None` takes `hardware`.
+            Device, node or fleet of the prefill pool; `None` takes `hardware`.
         transfer_link
             Link that carries keys and values between the pools; each device has a port.
             `None` takes the network of a fleet, or the links of a node.
@@ -422,7 +424,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         Returns
         -------
         DisaggregatedResult
-            Latencies, throughput of each pool and per device, and memory.
+            Latencies, throughput per pool and per device, and memory.
 
         Raises
         ------
@@ -457,7 +459,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
 
     @classmethod
     def check(cls, inputs: DisaggregatedInputs) -> None:
-        """Refuse formats in which a device cannot compute, and pools without a link."""
+        """Reject formats in which a device cannot compute, and pools without a link."""
         for device in (inputs.device, inputs.prefill_device):
             device.compute.rate(inputs.precision.name)
         if not inputs.model.causal:
@@ -475,7 +477,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> DisaggregatedInputs:
-        """Check every argument, and that the arguments agree with each other."""
+        """Check every argument, and that the arguments are consistent."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
         return inputs.but(calibration=constants)

@@ -1,4 +1,4 @@
-"""The transformer layer in forward passes, as libraries and servers run it."""
+"""The forward pass of a transformer layer, as libraries and servers run it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ __all__ = ["ExpertPlan", "InferenceInputs", "inference_device", "inference_layer
 
 @dataclass(frozen=True)
 class ExpertPlan:
-    """How a forward pass meets experts that lie on several devices."""
+    """How experts are placed on several devices in a forward pass."""
 
     tokens: Value
-    """Of all ranks that share the experts."""
+    """Tokens of all ranks that share the experts."""
     groups: Value
     """Groups of devices that hold different experts."""
     devices: Value
-    """Devices that hold the experts, each expert on as many as a group has."""
+    """Devices that hold the experts; each expert is split over the devices of one group."""
     imbalance: Value
     redundant: Value
-    """Copies of experts that a layer has in addition."""
+    """Additional copies of experts per layer."""
     efficiency: Value
-    """Rate of their products over that of plain ones."""
+    """Rate of the experts' matrix products, relative to ordinary ones."""
     memory: Value
-    """Bandwidth at which their weights stream over that of others."""
+    """Bandwidth at which experts' weights stream, relative to other weights."""
     tile: Value
-    """Rows by which their products are computed."""
+    """Rows per tile of the experts' products."""
 
 
 class InferenceInputs(DeviceInputs):
-    """Inputs of a question about forward passes."""
+    """Inputs shared by questions about forward passes."""
 
     calibration: ServingCalibration
 
@@ -67,7 +67,7 @@ class InferenceInputs(DeviceInputs):
 def inference_device(
     i: InferenceInputs, model: TransformerModel, stored: Precision, activation_bytes: Value
 ) -> Device:
-    """Return the rates that a device reaches in forward passes with a calibration."""
+    """Return the rates that a device reaches in forward passes, by a calibration."""
     c, each = i.calibration, stored_bytes(stored)
     stated = model.formats
     return Device(
@@ -113,7 +113,7 @@ def inference_layer(
 
 
 def _routed(d: Device, block: Experts, tokens: Value, tp: Value, plan: ExpertPlan | None) -> Routed:
-    """Return the work of a device's experts: where they differ, that of the busiest one."""
+    """Return the work of a device's experts: that of the busiest device if the load differs."""
     if plan is None:
         return Routed(
             rows=block.per_token * tokens,
@@ -124,7 +124,7 @@ def _routed(d: Device, block: Experts, tokens: Value, tp: Value, plan: ExpertPla
     held = block.count + plan.redundant
     visited = f.experts_visited(held, block.per_token, plan.tokens)
     rows = block.per_token * plan.tokens
-    # Of each expert's last tile, half is padding.
+    # On average, half of each expert's last tile is padding.
     filled = rows / (rows + visited * plan.tile / 2)
     return Routed(
         rows=where(plan.groups > 1, plan.imbalance, 1) * rows / plan.groups,

@@ -1,4 +1,4 @@
-"""One transformer layer: time of its operators on one device in training, prefill and decode."""
+"""One transformer layer: time of its operators on a device in training, prefill and decode."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Device:
     wide_rate: Value
     """Peak arithmetic rate in the wide format, in which attention runs."""
     attention_efficiency: Value
-    """Share of it that attention reaches."""
+    """Share of `wide_rate` that attention reaches."""
     state_efficiency: Value
-    """Share of it that linear attention reaches."""
+    """Share of `wide_rate` that linear attention reaches."""
     memory: Value
     """Bandwidth at which weights and activations stream."""
     weight_bytes: Value
@@ -57,24 +57,24 @@ class Device:
     routing_bytes: Value = None
     """Traffic per element that is routed to experts; `None` if it is not known."""
     bias_bytes: Value = 0
-    """Traffic per routed element, to add the biases of experts that have some."""
+    """Traffic per routed element to add experts' biases, if they have any."""
     product_overhead: Value = 0
     """Fixed time per product."""
     attention_bytes: Value = None
-    """Bytes of a weight of attention where they differ from `weight_bytes`."""
+    """Bytes per weight of attention, if different from `weight_bytes`."""
     expert_bytes: Value = None
-    """Bytes of a weight of an expert where they differ."""
+    """Bytes per weight of an expert, if different from `weight_bytes`."""
     head_bytes: Value = None
-    """Bytes of a weight of the output projection where they differ from `activation_bytes`."""
+    """Bytes per weight of the output projection, if different from `activation_bytes`."""
     arithmetic_bytes: Value = 0
     """Bytes of a weight in the format of the arithmetic; narrower ones are converted."""
     unpacking: Value = None
-    """Bandwidth at which those stream over that of others; `None` makes no difference."""
+    """Bandwidth at which converted weights stream, relative to others; `None` means the same."""
 
 
 @dataclass(frozen=True)
 class Products:
-    """Matrix products, one after the other."""
+    """Matrix products that run one after the other."""
 
     time: Value
     compute: Value
@@ -91,7 +91,7 @@ class Products:
 def product(
     d: Device, rows: Value, inner: Value, columns: Value, matrices: Value, rate: Value
 ) -> Products:
-    """Return a matrix product, or those of several matrices that share the rows."""
+    """Return a matrix product, or the products of several matrices with the same rows."""
     compute = f.gemm_compute_time(rows, inner, columns, rate, d.flops_per_mac)
     bandwidth = d.memory
     if d.unpacking is not None:
@@ -114,7 +114,7 @@ def block(
 ) -> Products:
     """Return the products of a feed-forward block, into it (with its gate) and out of it.
 
-    The block has `matrices` of 2 or 3, and `held` blocks share the rows.
+    The block has 2 or 3 `matrices`, and `held` blocks share the rows.
     """
     columns = width / shards
     into = product(d, rows, hidden, (matrices - 1) * columns, held, rate)
@@ -124,7 +124,7 @@ def block(
 def projections(
     d: Device, model: TransformerModel, a: AttentionKind, rows: Value, tp: Value
 ) -> Products:
-    """Return the products that make queries, keys and values, and project attention's output."""
+    """Return the products for queries, keys, values and the output projection of attention."""
     if isinstance(a, LatentAttention):
         into = latent_projections(d, model, a, rows, tp)
     elif isinstance(a, LinearAttention):
@@ -158,7 +158,7 @@ def index_projections(
     rows: Value,
     tp: Value,
 ) -> Products:
-    """Return the products that make the queries, the key and the weights of an indexer."""
+    """Return the products for the queries, the key and the weights of an indexer."""
     hidden = model.hidden_dim
     queries = indexer.heads * indexer.head_dim / tp
     key_and_weights = (indexer.head_dim + indexer.heads) / tp
@@ -170,7 +170,7 @@ def index_projections(
 def latent_projections(
     d: Device, model: TransformerModel, a: LatentAttention, rows: Value, tp: Value
 ) -> Products:
-    """Return the products that make a token's short vectors, and those that make heads of them."""
+    """Return the products that compress tokens to latent vectors, and those that expand them."""
     short = a.query_vector + a.latent_width
     down = product(d, rows, model.hidden_dim, short / tp, 1, d.product)
     return down + up_projections(d, model, a, rows, tp)
@@ -179,7 +179,7 @@ def latent_projections(
 def up_projections(
     d: Device, model: TransformerModel, a: LatentAttention, rows: Value, tp: Value
 ) -> Products:
-    """Return the products that make queries, keys and values of the short vectors."""
+    """Return the products that expand latent vectors to queries, keys and values."""
     own_heads = a.heads / tp
     inner = a.query_inner(model.hidden_dim)
     queries = product(d, rows, inner, own_heads * a.key_dim, 1, d.product)
@@ -192,15 +192,15 @@ class Routed:
     """The work of a layer's experts on one device."""
 
     rows: Value
-    """Rows of their products: a copy of each token for each expert that it visits."""
+    """Rows of the experts' products: one copy of each token per expert that it visits."""
     matrices: Value
-    """Routed that are visited, so their weights are read."""
+    """Routed experts that are visited, so that their weights are read."""
     shards: Value
     """Devices that share one expert."""
     rate: Value
-    """Arithmetic rate of their products."""
+    """Arithmetic rate of the experts' products."""
     memory: Value = None
-    """Bandwidth at which their weights stream, where it differs from that of other weights."""
+    """Bandwidth at which experts' weights stream, if different from that of other weights."""
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,11 @@ def attention_time(
     tp: Value,
     decode: bool = False,
 ) -> Value:
-    """Return the time of the arithmetic in one layer's scores and values, or in its states.
+    """Return the compute time of one layer's attention scores and values, or of its states.
 
-    Each token has a sequence of `context` tokens. In decode it is their last one. Elsewhere it is
-    any of them, and a kernel that `skips` (1, else 0) leaves out what the token does not attend to.
+    Each token is in a sequence of `context` tokens. In decode it is the last one. Otherwise it can
+    be any of them, and a kernel with `skips` = 1 leaves out positions that the token does not
+    attend to.
     """
     c = d.flops_per_mac
     if isinstance(a, LinearAttention):
@@ -262,9 +263,9 @@ def forward(
 ) -> Forward:
     """Return the forward pass of a mean layer over a number of tokens.
 
-    `context` is the length of their sequences, `skips` 1 where attention leaves out what tokens do
-    not attend to; `routed` says, per position of a group among the model's groups, how its experts
-    are met. A layer in decode has one token of each sequence.
+    `context` is the length of the sequences; `skips` is 1 if attention leaves out positions that
+    tokens do not attend to; `routed` maps the index of each layer group to the work of its experts.
+    In decode, a layer has one token of each sequence.
     """
     blocks = [
         None
@@ -330,7 +331,7 @@ def _traffic(
         (matrices - 1) * inner_width(b),
         tp,
         sequence_shards,
-        # A layer that is one block alone has half of the norms and residuals.
+        # A layer with only one block has half of the norms and residuals.
         d.hidden_bytes if group.blocks == 2 else d.hidden_bytes / 2,
         d.ffn_bytes,
         d.cast_bytes,
@@ -345,15 +346,15 @@ def _traffic(
         )
     for a in group.attentions:
         if isinstance(a, LinearAttention):
-            # The convolution reads and writes its channels; a gated norm reads what comes from the
-            # states and the gate, and writes the output.
+            # The convolution reads and writes its channels; a gated norm reads the states' output
+            # and the gate, and writes its own output.
             conv = where(a.conv_width > 1, 2 * a.conv_channels, 0)
             traffic = traffic + tokens * d.activation_bytes * (conv + 3 * a.width) / tp
     return traffic
 
 
 def _storing(d: Device, weight_bytes: Value) -> Device:
-    """Return a device with weights in another format; `None` leaves it as it is."""
+    """Return a device with weights in another format; `None` changes nothing."""
     return d if weight_bytes is None else dataclasses.replace(d, weight_bytes=weight_bytes)
 
 

@@ -1,4 +1,4 @@
-"""Power and energy of devices, from the time that a model predicts and the work done in it."""
+"""Power and energy of devices, from the predicted time and the work done in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["drawn_power", "flops_share"]
 def flops_share(
     i: DeviceInputs, flops: Value, wide_flops: Value, time: Value, devices: Value
 ) -> Value:
-    """Return MFU or HFU; if one format computes everything, by the usual definition."""
+    """Return MFU or HFU, by the usual definition if all work is in one format."""
     return where(
         i.wide_peak_rate == i.peak_rate,
         f.flops_utilization(flops, time, i.peak_rate, devices),

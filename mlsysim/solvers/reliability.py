@@ -35,7 +35,7 @@ class ReliabilityResult(Result):
     expected_failures: float = number()
     """Failures to expect during the job."""
     optimal_checkpoint_interval: Quantity = quantity("minute")
-    """Working time between checkpoints that loses the least: Young's formula."""
+    """Working time between checkpoints that loses the least time, by Young's formula."""
     checkpoint_interval: Quantity = quantity("minute")
     """The interval used for the other fields: the optimal one, or the one given."""
     checkpoint_size: Quantity | None = quantity("GB")
@@ -45,13 +45,13 @@ class ReliabilityResult(Result):
     restart_time: Quantity = quantity("minute")
     """Time from a failure until training resumes."""
     goodput: float = number()
-    """Share of the job's time that makes progress."""
+    """Share of the job's time spent making progress."""
     lost_time: Quantity = quantity("h")
-    """Time of the job without progress: checkpoints, repeated work, restarts."""
+    """Time of the job without progress: checkpoints, repeated work and restarts."""
     checkpoint_overhead: Quantity = quantity("h")
-    """Part of it for checkpoints."""
+    """Part of the lost time due to checkpoints."""
     failure_loss: Quantity = quantity("h")
-    """Part of it for failures."""
+    """Part of the lost time due to failures."""
     feasible: bool
     """Whether the time between failures is longer than the interval, and than a checkpoint and a
     restart together."""
@@ -60,7 +60,7 @@ class ReliabilityResult(Result):
 
 
 class ReliabilityInputs(Inputs):
-    """What failures and checkpoints of a job depend on. NaN means that a value was not given."""
+    """Inputs of failures and checkpoints of a job. NaN means that a value was not given."""
 
     fleet: Fleet
     job_duration_hours: Value
@@ -89,12 +89,12 @@ class ReliabilityInputs(Inputs):
 
 
 def checkpointed_job(i: ReliabilityInputs) -> dict[str, Any]:
-    """Return failures, checkpoints and goodput of a job that any device can stop."""
+    """Return failures, checkpoints and goodput of a job that stops if any device fails."""
     # How often it fails
     duration, devices = i.job_duration_hours, i.fleet.count * i.fleet.node.accelerators_per_node
     mtbf = f.fleet_mtbf(i.device_mtbf, devices)
 
-    # What a checkpoint holds: weights and optimizer state
+    # Contents of a checkpoint: weights and optimizer state
     each, rules = i.precision.bytes_per_element, i.conventions
     checkpoint_size = i.parameters * each + f.optimizer_state_size(
         i.parameters, each, rules.moment_bytes, rules.master_bytes
@@ -103,7 +103,7 @@ def checkpointed_job(i: ReliabilityInputs) -> dict[str, Any]:
     optimum = f.optimal_checkpoint_interval(checkpoint_time, mtbf)
     interval = first_known(i.checkpoint_interval, optimum)
 
-    # Time that is left for progress
+    # Time left for progress
     goodput = f.checkpoint_goodput(interval, checkpoint_time, i.restart_time, mtbf)
     lost_time = (1 - goodput) * duration
     # One checkpoint for every interval of useful work
@@ -172,7 +172,7 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
         checkpoint_interval
             Working time between checkpoints; `None` takes the optimal one.
         model
-            The model that is trained, for the size of its checkpoint.
+            The model being trained, for the size of its checkpoint.
         precision
             Number format of its weights.
         storage_bandwidth
@@ -191,8 +191,9 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
 
         Notes
         -----
-        The time between failures falls as 1/n with the number of devices. That holds for large
-        jobs, which mostly stop because of hardware. Small jobs stop more often, for other reasons.
+        The time between failures falls as 1/n with the number of devices. This fits large jobs,
+        which stop mostly because of hardware. Small jobs stop more often than that, for other
+        reasons.
 
         Examples
         --------
@@ -221,7 +222,7 @@ class ReliabilitySolver(Solver[ReliabilityInputs, ReliabilityResult]):
 
     @classmethod
     def model(cls, inputs: ReliabilityInputs) -> Model[ReliabilityInputs]:
-        """Return the only model."""
+        """Return the model."""
         return checkpointed_job
 
     @classmethod

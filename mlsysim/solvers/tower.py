@@ -1,7 +1,7 @@
 """The vision tower in front of a transformer: its pass over the images of a batch.
 
-Only totals of the tower are known, so its pass is one roofline, in the wide format, in which
-servers and training frameworks leave it.
+Only the tower's totals are known, so its pass is one roofline. Its format is the wide one, in which
+servers and training frameworks keep it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _tower(model: Any) -> VisionTower | None:
 
 
 def tower_of(i: _Sees) -> VisionTower | None:
-    """Return the tower, if there are images to see."""
+    """Return the tower, if there are images."""
     return None if is_zero(i.images) else _tower(i.model)
 
 

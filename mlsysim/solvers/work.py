@@ -77,7 +77,7 @@ class TokenFlops:
 
 
 def group_bandwidth(link: NetworkFabric, bandwidth: Value, ranks: Value) -> Value:
-    """Return what a group of a node's devices gets of each one's bandwidth over its links."""
+    """Return the bandwidth per device within a group of a node's devices."""
     peers: Value = link.peers
     return first_known(f.mesh_bandwidth(bandwidth, ranks, peers), bandwidth)
 
@@ -89,13 +89,13 @@ def attentions(model: TransformerModel) -> list[tuple[Value, AttentionKind]]:
         for attention in group.attentions:
             found.setdefault(id(attention), ([], attention))[0].append(group.count)
     everywhere = all(len(group.attentions) == 1 for group in model.groups)
-    if len(found) == 1 and everywhere:  # by far the most common case, which needs no sum
+    if len(found) == 1 and everywhere:  # by far the most common case; it needs no sum
         return [(model.layers, attention) for _, attention in found.values()]
     return [(sum_of(counts), attention) for counts, attention in found.values()]
 
 
 def mean_over_attention(model: TransformerModel, each: Callable[[AttentionKind], Value]) -> Value:
-    """Return the mean over all layers of a value that follows from their attention."""
+    """Return the mean over all layers of a value that depends on their attention."""
     parts = [(layers, each(attention)) for layers, attention in attentions(model)]
     if len(parts) == 1 and parts[0][0] is model.layers:
         return parts[0][1]
@@ -115,9 +115,9 @@ def mean_over(model: TransformerModel, parts: list[Value]) -> Value:
 
 
 def by_blocks(model: TransformerModel, layer: Value) -> Value:
-    """Return what a mean layer takes, given what a layer of two blocks does.
+    """Return the cost of a mean layer, given the cost of a layer with two blocks.
 
-    A layer that is attention alone, or a feed-forward block alone, takes half of it.
+    A layer with only attention or only a feed-forward block costs half as much.
     """
     if all(group.blocks == 2 for group in model.groups):
         return layer
@@ -178,7 +178,7 @@ def _score_flops(
 
 
 def decode_score_flops(model: TransformerModel, context: Value, flops_per_mac: Value) -> Value:
-    """Return the operations in scores and states that make one token after a context."""
+    """Return the operations in scores and states to decode one token after a context."""
     scores = []
     for layers, a in attentions(model):
         if isinstance(a, LinearAttention):
@@ -204,14 +204,14 @@ def attention_share(
 
 def state_flops(a: LinearAttention, chunk: Value, flops_per_mac: Value) -> Value:
     """Return the operations of a token in the states of one layer's linear attention."""
-    chunk = where(a.key_dim > 0, chunk, 0)  # without states, nothing is read in a chunk either
+    chunk = where(a.key_dim > 0, chunk, 0)  # without states, there is no chunk to read
     return f.linear_attention_flops(
         a.heads, a.key_dim, a.value_dim, a.state_reads, chunk, flops_per_mac
     )
 
 
 def _rating_flops(indexer: TopKeys, pairs: Value, flops_per_mac: Value) -> Value:
-    """Return the operations by which an indexer rates the keys that a token may attend to."""
+    """Return the operations of an indexer to score the keys that a token may attend to."""
     return flops_per_mac * indexer.heads * indexer.head_dim * pairs
 
 
@@ -251,7 +251,7 @@ def own_attention_matrices(model: TransformerModel, group: LayerGroup) -> list[M
 
 @dataclass(frozen=True)
 class Matrix:
-    """Equal matrices of a layer; both sides of those that a layer lacks are zero."""
+    """Equal matrices of a layer; if a layer has none, both sides are zero."""
 
     rows: Value
     columns: Value
@@ -259,14 +259,14 @@ class Matrix:
 
     @property
     def sides(self) -> Value:
-        """Both sides of all of them."""
+        """Total of both sides over all of the matrices."""
         return self.count * (self.rows + self.columns)
 
 
 def attention_matrices(model: TransformerModel, a: AttentionKind | None) -> list[Matrix]:
     """Return the matrices of one layer's attention.
 
-    Linear attention makes all it needs of a token in one product.
+    Linear attention computes everything that it needs from a token in one product.
     """
     h = model.hidden_dim
     if a is None:
@@ -304,7 +304,7 @@ def attention_matrices(model: TransformerModel, a: AttentionKind | None) -> list
 
 
 def common_matrices(model: TransformerModel, block: FeedForwardKind | None) -> list[Matrix]:
-    """Return the matrices of a feed-forward block that every token passes, but the router."""
+    """Return the matrices of a feed-forward block that every token uses, except the router."""
     h = model.hidden_dim
     if block is None:
         return []
@@ -324,7 +324,7 @@ def expert_matrices(model: TransformerModel, block: FeedForwardKind | None) -> l
 
 
 def inner_width(block: FeedForwardKind | None) -> Value:
-    """Return the inner elements of a feed-forward block that a token passes."""
+    """Return the inner width of a feed-forward block that a token uses."""
     if block is None:
         return 0
     if isinstance(block, FeedForward):
@@ -333,7 +333,7 @@ def inner_width(block: FeedForwardKind | None) -> Value:
 
 
 def latent_up_parameters(model: TransformerModel) -> Value:
-    """Return the parameters that make latent attention's heads of short vectors, in all layers."""
+    """Return the parameters that expand latent vectors to attention heads, in all layers."""
     parts = [0 * model.hidden_dim]
     for layers, a in attentions(model):
         if isinstance(a, LatentAttention):
@@ -394,7 +394,7 @@ def stored_bytes(stored: Precision) -> Value:
 
 
 def stated_bytes(stated: Precision | None, otherwise: Value) -> Value:
-    """Return the bytes of a weight in the format that the model states, else in another."""
+    """Return the bytes per weight in the format that the model states, else in a given one."""
     return otherwise if stated is None else stored_bytes(stated)
 
 
@@ -421,7 +421,7 @@ def stored_weights(model: TransformerModel, stored: Precision) -> Value:
 def _by_format(
     model: TransformerModel, formats: Formats, stored: Precision, embeddings: Value
 ) -> Value:
-    """Return the bytes of all weights where the model states formats of its own."""
+    """Return the bytes of all weights, for a model that states its own formats."""
     each = stored_bytes(stored)
     attention = sum_of([layers * attention_parameters(model, a) for layers, a in attentions(model)])
     experts = expert_parameters(model)
@@ -442,7 +442,7 @@ def tower_parameters(model: TransformerModel) -> Value:
 def weights_read(model: TransformerModel, stored: Precision, tokens: Value) -> Value:
     """Return the bytes of the weights that a pass over a number of tokens reads.
 
-    Those of a vision tower are read by its own pass.
+    The weights of a vision tower are read by its own pass.
     """
     read = stored_weights(model, stored)
     if model.vision is not None:
@@ -460,10 +460,10 @@ def weights_read(model: TransformerModel, stored: Precision, tokens: Value) -> V
 
 @dataclass(frozen=True)
 class Cache:
-    """What layers with one kind of attention keep of each sequence."""
+    """Cache of each sequence, in layers with one kind of attention."""
 
     size: Value
-    """Bytes of all these layers and of all sequences."""
+    """Bytes in all these layers, for all sequences."""
     heads: Value
     """Devices that can share it."""
     read: Value
@@ -479,9 +479,9 @@ def cache_of(
     kv_bytes: Value,
     state_bytes: Value,
 ) -> list[Cache]:
-    """Return what layers with one attention keep of sequences that are so long.
+    """Return the cache of layers with one kind of attention, for sequences of this length.
 
-    `kv_bytes` is the size of an element of keys and values, `state_bytes` that of a state's.
+    `kv_bytes` is the size of an element of keys and values, `state_bytes` of an element of a state.
     """
     if isinstance(a, LinearAttention):
         state = layers * sequences * state_size(model, a, state_bytes)
@@ -490,7 +490,7 @@ def cache_of(
     size = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, sequences * kept, kv_bytes)
     if not isinstance(a.reach, TopKeys):
         return [Cache(size, a.cached_heads, size)]
-    # Each device rates all keys, so it has all those of the indexer.
+    # Each device scores all keys, so it holds all keys of the indexer.
     attended = sequences * a.reach.attended(context)
     read = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, attended, kv_bytes)
     keys = layers * sequences * context * a.reach.head_dim * kv_bytes
@@ -498,7 +498,7 @@ def cache_of(
 
 
 def state_size(model: TransformerModel, a: LinearAttention, state_bytes: Value) -> Value:
-    """Return the bytes that one layer of linear attention keeps of a sequence."""
+    """Return the bytes that one layer of linear attention keeps per sequence."""
     stated = None if model.formats is None else model.formats.state
     each = state_bytes if stated is None else stated.bytes_per_element
     return each * a.state_elements + state_bytes * a.conv_elements
@@ -511,7 +511,7 @@ def kv_cache(
     kv_bytes: Value,
     state_bytes: Value,
 ) -> Value:
-    """Return what all layers keep of sequences that are so long."""
+    """Return the caches of all layers for sequences of this length."""
     return sum_of(
         [
             part.size
@@ -529,11 +529,12 @@ def longest_context(
     kv_bytes: Value,
     state_bytes: Value,
 ) -> Value:
-    """Return the tokens that each sequence may hold if all caches have so much memory.
+    """Return the tokens that each sequence may hold, given the memory for all caches.
 
-    NaN where no cache grows any further. Those with a limited reach are full once the context is
-    as long as that: for each such limit, we ask how long a context fits if those up to it are full.
-    The longest of these contexts is right, because each of the others counts too much as growing.
+    NaN if no cache grows any further. Caches with a limited reach are full once the context is that
+    long. For each such limit, we compute the context that fits if the caches up to that limit are
+    full. The longest of these contexts is correct, because each of the others counts some full
+    caches as growing.
     """
     fixed, growing, limited = [0 * room], [], []
     for layers, a in attentions(model):

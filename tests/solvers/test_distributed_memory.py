@@ -91,7 +91,7 @@ def test_a_model_that_does_not_fit_is_reported():
     lack = (r.memory - r.memory_capacity).to("TB").magnitude
     (reason,) = r.reasons
     assert reason.startswith("memory: ")
-    assert f"{lack:.4g} TB too little" in reason
+    assert f"{lack:.4g} TB short" in reason
     assert "tp_size x pp_size above" in reason
 
 

@@ -90,7 +90,7 @@ def test_accumulation_exchanges_once_for_all_microbatches():
 
 
 def test_nothing_overlaps_in_a_textbook():
-    with pytest.raises(ConfigError, match="where nothing overlaps") as fault:
+    with pytest.raises(ConfigError, match="because then nothing overlaps") as fault:
         DistributedSolver.solve(**JOB, efficiency=0.5, gradient_overlap=0.5)
     assert fault.value.argument == "gradient_overlap"
 

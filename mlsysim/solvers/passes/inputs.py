@@ -1,4 +1,4 @@
-"""What a forward pass on one device depends on."""
+"""Inputs of a forward pass on one device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["PassInputs"]
 
 
 class PassInputs(InferenceInputs):
-    """What a forward pass depends on: the arguments of `SingleNodeSolver.solve`, and constants."""
+    """Inputs of a forward pass: the arguments of `SingleNodeSolver.solve`, and constants."""
 
     model: TransformerModel | FixedShapeModel
     hardware: Accelerator
@@ -55,7 +55,7 @@ class PassInputs(InferenceInputs):
 
     @property
     def layers(self) -> NetworkCalibration:
-        """The constants of a network of fixed shape whose engine was measured."""
+        """The constants of a measured engine, for a network of fixed shape."""
         return cast(NetworkCalibration, self.network_calibration)
 
     @property
@@ -65,7 +65,7 @@ class PassInputs(InferenceInputs):
 
     @property
     def share(self) -> Value:
-        """Share of the peak rate that the textbook's arithmetic reaches."""
+        """Share of the peak rate that arithmetic reaches in the textbook model."""
         return first_known(self.efficiency, self.textbook.value)
 
     @property

@@ -1,4 +1,4 @@
-"""A transformer's forward pass from its operators, with a calibration's constants."""
+"""A transformer's forward pass, timed operator by operator with a calibration's constants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def operator_pass(i: PassInputs) -> dict[str, Any]:
     layer_time = layer.products.time + layer.attention + layer.elementwise + fixed
     latency = layers * layer_time + logits.time
 
-    # The same operators, by what limits them
+    # The same operators, grouped by their bottleneck
     arithmetic = layers * (layer.products.compute + layer.attention) + logits.compute
     traffic = layers * (layer.products.memory + layer.elementwise) + logits.memory
     overhead = layers * fixed

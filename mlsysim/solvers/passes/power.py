@@ -13,5 +13,5 @@ __all__ = ["pass_power"]
 def pass_power(i: PassInputs, time: Value, mfu: Value, bytes_moved: Value) -> dict[str, Value]:
     """Return power and energy of the device from the work and the time of one pass."""
     mbu = f.bandwidth_utilization(bytes_moved, time, i.hardware.memory.bandwidth)
-    drawn = drawn_power(i, mfu, mbu)  # a forward pass computes nothing twice: HFU is MFU
+    drawn = drawn_power(i, mfu, mbu)  # a forward pass recomputes nothing, so HFU equals MFU
     return {"mbu": mbu, **drawn, "energy": drawn["device_power"] * time}

@@ -17,9 +17,10 @@ class SingleNodeResult(Result):
     """Time of the pass. Operator-level model: the sum of all operators, each limited by arithmetic
     or memory. Textbook model: the longer of `compute_time` and `memory_time`."""
     latency_low: Quantity | None = quantity("ms")
-    """Lower edge of the band that holds four of five comparable passes; `None` if none is known."""
+    """Lower bound of the band around `latency` that covers four of five comparable passes;
+    `None` if there is no band."""
     latency_high: Quantity | None = quantity("ms")
-    """Upper edge of that band."""
+    """Upper bound of the band around `latency`."""
     calibration: str
     """The calibration used."""
     throughput: Quantity = quantity("sample/s")
@@ -32,9 +33,9 @@ class SingleNodeResult(Result):
     memory_time: Quantity = quantity("ms")
     """Time of the memory traffic alone."""
     overhead_time: Quantity | None = quantity("ms")
-    """Fixed time of the layers that neither operations nor bytes explain: kernel launches, partly
-    filled tiles; on a microcontroller, scaling of outputs and loading of weights. `None` in the
-    textbook model, which has none."""
+    """Fixed time of the layers, which neither operations nor bytes explain: kernel launches and
+    partly filled tiles, or, on a microcontroller, scaling outputs and loading weights. `None` in
+    the textbook model, which has no such time."""
     flops: Quantity = quantity("TFLOP")
     """Operations of the pass."""
     bytes_moved: Quantity = quantity("GB")
@@ -51,19 +52,20 @@ class SingleNodeResult(Result):
     mbu: float = number()
     """Model bandwidth utilization: `bytes_moved` divided by what the device's bandwidth allows."""
     device_power: Quantity | None = quantity("W")
-    """Mean power of the device during the pass, from its operations and its memory traffic,
-    with passes back to back; `None` without a design power."""
+    """Mean power of the device while passes run back to back, from its operations and its memory
+    traffic; `None` if the device has no design power."""
     power_utilization: float | None = number()
-    """Position of that power between idle (0) and design power (1)."""
+    """Where `device_power` lies between idle (0) and design power (1)."""
     power_calibration: str
     """The power calibration used, and whether any measurement supports it."""
     energy: Quantity | None = quantity("J")
-    """Energy of the pass: `device_power` times `latency`. `None` without a design power."""
+    """Energy of the pass: `device_power` times `latency`. `None` if the device has no design
+    power."""
     memory: Quantity = quantity("GB")
-    """Memory that weights (and, for a transformer, keys and values) take: a lower bound."""
+    """Memory for weights (and, for a transformer, keys and values): a lower bound."""
     memory_capacity: Quantity = quantity("GB")
     """Memory that the device has."""
     feasible: bool
     """Whether it fits in the device's memory."""
     reasons: tuple[str, ...]
-    """Why it is not feasible; empty if it is."""
+    """Why the pass is not feasible; empty if it is."""

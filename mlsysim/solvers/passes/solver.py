@@ -36,10 +36,10 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
 
     A transformer is timed operator by operator: matrix products by their shapes, attention,
     element-wise traffic, logits, and a fixed time per layer, with the constants of a calibration.
-    With `efficiency`, and for models of fixed shape, for which only totals are known, it is the
-    textbook roofline: arithmetic at that share of the peak rate, memory traffic at the datasheet's
-    bandwidth, fully overlapped. On microcontrollers whose engines were measured, the work around
-    the products adds to that, with the constants of an engine.
+    With `efficiency`, and for models of fixed shape, which have only totals, the model is the
+    textbook roofline: arithmetic at that share of the peak rate and memory traffic at the
+    datasheet's bandwidth, fully overlapped. On microcontrollers with a measured engine, the work
+    around the products is added, with the constants of that engine.
     """
 
     inputs = PassInputs
@@ -89,9 +89,9 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
         seq_len
             Tokens per sequence; `None` takes the model's training length. For transformers only.
         images
-            Images in each sequence, whose tokens are among its `seq_len`: each is a pass of the
-            model's vision tower, timed from its totals by one roofline. For models with a tower
-            that is known (`vision`); 0 is text alone.
+            Images in each sequence; their tokens count toward `seq_len`. Each image is a pass of
+            the model's vision tower, timed from its totals by one roofline. Only for models with a
+            known tower (`vision`); 0 means text only.
         calibration
             Constants for the operators; `None` takes those fitted for the device. For transformers
             only.
@@ -105,7 +105,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
         Returns
         -------
         SingleNodeResult
-            Times, traffic, power, energy, memory and what limits the pass.
+            Times, traffic, power, energy, memory and the bottleneck.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
 
     @classmethod
     def check(cls, inputs: PassInputs) -> None:
-        """Refuse formats in which the device cannot compute, and arguments for other models."""
+        """Reject formats the device cannot compute in, and arguments for other kinds of models."""
         inputs.hardware.compute.rate(inputs.precision.name)
         if inputs.gives("network_calibration"):
             _check_network_calibration(inputs)
@@ -149,7 +149,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
 
     @classmethod
     def model(cls, inputs: PassInputs) -> Model[PassInputs]:
-        """Choose operators, or the textbook's model for an efficiency or a fixed shape."""
+        """Choose the operator-level model, or the textbook for an efficiency or a fixed shape."""
         if isinstance(inputs.model, FixedShapeModel):
             plain = inputs.network_calibration is None or inputs.efficiency is not None
             return fixed_shape_pass if plain else microcontroller_pass
@@ -178,7 +178,7 @@ def _reasons(values: Mapping[str, Any], inputs: PassInputs) -> tuple[str, ...]:
 
 
 def _check_network_calibration(inputs: PassInputs) -> None:
-    """Refuse constants for other models and for other number formats."""
+    """Reject constants for other kinds of models and for other number formats."""
     constants = inputs.layers
     if isinstance(inputs.model, TransformerModel):
         raise ConfigError(

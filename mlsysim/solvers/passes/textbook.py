@@ -31,8 +31,8 @@ def fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
 def microcontroller_pass(i: PassInputs) -> dict[str, Any]:
     """Time a network of fixed shape on an in-order core, with the constants of an engine.
 
-    The roofline of its totals, and the work for each element written and each weight loaded, which
-    such a core does before or after its products but not meanwhile.
+    The time is the roofline of its totals plus the work for each element written and each weight
+    loaded, which such a core cannot overlap with its products.
     """
     network, each, c = i.network, i.precision.bytes_per_element, i.layers
     weights = first_known(network.dense_parameters, network.parameters)
@@ -80,7 +80,7 @@ def transformer_pass(i: PassInputs) -> dict[str, Any]:
 def _roofline(
     i: PassInputs, share: Value, flops: Value, traffic: Value, memory: Value, overhead: Value = None
 ) -> dict[str, Any]:
-    """Return the answer for the operations and the traffic of a pass, and what adds to them."""
+    """Return the result for the operations and the traffic of a pass, plus any additional time."""
     bandwidth, capacity = i.hardware.memory.bandwidth, i.hardware.memory.capacity
     compute_time = f.compute_time(flops, i.peak_rate, share)
     memory_time = f.memory_time(traffic, bandwidth)

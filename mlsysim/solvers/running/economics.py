@@ -27,8 +27,8 @@ __all__ = ["EconomicsResult", "EconomicsSolver"]
 class EconomicsResult(Result):
     """Answer of `EconomicsSolver`: what a fleet costs, bought or rented.
 
-    A field is `None` if a price, a power or a throughput that it needs is not known. A fleet that
-    is only rented needs no power.
+    A field is `None` if it needs a price, a power or a throughput that is not known. A fleet that
+    is only rented needs no power figure.
     """
 
     capex: Quantity | None = quantity("USD")
@@ -40,9 +40,9 @@ class EconomicsResult(Result):
     total_opex: Quantity | None = quantity("USD")
     """Electricity and maintenance."""
     tco: Quantity | None = quantity("USD")
-    """Total cost of ownership: the whole purchase price, and operation for this time."""
+    """Total cost of ownership: the whole purchase price plus operation for this time."""
     capex_share: Quantity | None = quantity("USD")
-    """Part of the purchase price for this time: time divided by service life."""
+    """Share of the purchase price for this time: time divided by service life."""
     period_cost: Quantity | None = quantity("USD")
     """Cost of this time: `capex_share` plus `total_opex`."""
     cost_per_device_hour: Quantity | None = quantity("USD/h")
@@ -64,7 +64,7 @@ class EconomicsResult(Result):
     it_energy: Quantity | None = quantity("kWh")
     """Energy of the servers."""
     total_energy: Quantity | None = quantity("kWh")
-    """Energy of the facility: the servers' times PUE."""
+    """Energy of the facility: the servers' energy times PUE."""
     it_power: Quantity | None = quantity("kW")
     """Mean power of all servers."""
     device_power: Quantity | None = quantity("W")
@@ -74,7 +74,7 @@ class EconomicsResult(Result):
     pue: float = number()
     """Power usage effectiveness: facility energy over IT energy."""
     offer_name: str | None
-    """The offer that sets the rent, with its date; `None` where a price was given or known."""
+    """The offer that sets the rent, with its date; `None` if a price was given or known."""
 
     capex_usd = InUnit("capex", "USD")
     """`capex` as a plain number."""
@@ -89,7 +89,7 @@ class EconomicsResult(Result):
 
 
 class EconomicsInputs(RunningInputs):
-    """What the cost of a fleet depends on. NaN means that a price or a rate was not given."""
+    """Inputs of the cost of a fleet. NaN means that a price or a rate was not given."""
 
     kwh_price: Value = default(
         lambda i: first_known(i.datacenter.grid.kwh_price, i.ownership.kwh_price)
@@ -99,7 +99,7 @@ class EconomicsInputs(RunningInputs):
     maintenance_rate: Value = default(lambda i: i.ownership.maintenance_rate)
     rental_offer: RentalOffer | None
     rental_price: Value = default(
-        # Not known, but a price per time, as that of a device's electricity is.
+        # NaN in the unit of a price per time, like the price of a device's electricity.
         lambda i: (
             math.nan * i.ownership.kwh_price * i.fleet.node.accelerator.tdp
             if i.rental_offer is None
@@ -196,8 +196,8 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         duration_days
             Time in days, or a quantity of time.
         kwh_price
-            Price of electricity in USD per kWh. `None` takes that of the grid for large industrial
-            consumers, and where none is known, that of the United States.
+            Price of electricity in USD per kWh. `None` takes the grid's price for large industrial
+            consumers or, if that is not known, the price in the United States.
         datacenter
             The facility, for its PUE.
         grid
@@ -207,8 +207,8 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
             Position of the devices' power between idle (0) and design power (1): a guess, or the
             `power_utilization` of a training step or a serving engine. `None` takes 1.
         host_power
-            Power of one server without its devices. `None` takes the measured share of the part of
-            the server's rated power that is not for devices.
+            Power of one server without its devices. `None` takes the server's rated power less that
+            of its devices, times the share that was measured.
         unit_price
             Price of one server with its devices, in USD; `None` takes that of `fleet.node`.
         maintenance_rate
@@ -219,7 +219,7 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
             Rent of one device, in USD per hour; `None` takes that of `rental_offer`.
         rental_offer
             A dated row of `Systems.Offers`, or one of your own. `None` takes the median of the
-            offers on demand for the device, if nothing else tells a price.
+            on-demand offers for the device, if no other price is given.
         token_throughput
             Tokens that the whole fleet processes, per second.
         training_tokens
@@ -238,9 +238,9 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
 
         Notes
         -----
-        `tco` holds the whole purchase price, however short the period. The cost of the period
-        itself, with its share of the price, is `period_cost`; costs per hour and per token are
-        shares of that.
+        `tco` includes the whole purchase price, however short the period. `period_cost` is the cost
+        of the period itself, with its share of the price; costs per hour and per token are based on
+        it.
 
         Examples
         --------
@@ -257,13 +257,13 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> EconomicsInputs:
-        """Check every argument, and that the prices are enough for an answer."""
+        """Check every argument, and that enough prices are known."""
         inputs = super().admit(given)
         place = inputs.datacenter or inputs.grid or Infra.Grids.US_Avg
         inputs = _priced(inputs)
         bought = inputs.gives("unit_price") or inputs.fleet.node.unit_price is not None
         if bought or not (inputs.gives("rental_price") or inputs.rental_offer):
-            check_power(inputs)  # a rent includes electricity
+            check_power(inputs)  # the rent includes electricity
         if inputs.training_tokens is not None and inputs.token_throughput is None:
             raise ConfigError(
                 "training_tokens needs the rate at which the fleet processes them: pass "
@@ -291,7 +291,7 @@ def _offer_name(inputs: EconomicsInputs) -> str | None:
 
 
 def _priced(inputs: EconomicsInputs) -> EconomicsInputs:
-    """Return the inputs with an offer, where no price is given and none is known."""
+    """Return the inputs with an offer if no price is given or known."""
     node, offer = inputs.fleet.node, inputs.rental_offer
     if offer is not None and offer.accelerator.name != node.accelerator.name:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What energy, carbon and cost share: the fleet's location, and the power that it draws."""
+"""Shared by energy, carbon and cost: the fleet's location, and the power that it draws."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Energy", "RunningInputs", "as_datacenter", "check_power", "energy_of
 
 
 class RunningInputs(Inputs):
-    """What the energy of a fleet depends on."""
+    """Inputs of the energy of a fleet."""
 
     fleet: Fleet
     duration_days: Value
@@ -23,7 +23,7 @@ class RunningInputs(Inputs):
     datacenter: Datacenter
     utilization: Value = default(lambda i: i.power_draw.utilization)
     host_power: Value
-    """NaN means that it follows from the server's rated power."""
+    """NaN means that it is computed from the server's rated power."""
     service_life: Value = default(lambda i: i.ownership.service_life)
     power_draw: PowerDraw = default(lambda i: power_draw_for(i.fleet.node.accelerator))
     ownership: Ownership = default(lambda i: OWNERSHIP)
@@ -95,13 +95,14 @@ def check_power(inputs: RunningInputs) -> None:
     node = inputs.fleet.node
     if node.accelerator.tdp is None:
         raise ConfigError(
-            f"fleet: the design power of {node.accelerator.name} is not known; pass a fleet whose "
-            'accelerator has one, made with dataclasses.replace(accelerator, tdp=Q_(..., "W"))',
+            f"fleet: the design power of {node.accelerator.name} is not known; pass a fleet "
+            "with an accelerator that has one, made with "
+            'dataclasses.replace(accelerator, tdp=Q_(..., "W"))',
             argument="fleet",
         )
     if node.power is None and inputs.host_power is None:
         raise ConfigError(
-            f"host_power is missing: the power of {node.name} is not known, and that of its host "
-            'follows from it; pass host_power=Q_(..., "W"), or Q_(0, "W") to count devices alone',
+            f"host_power is missing: the power of {node.name} is not known, so that of its host "
+            'cannot be computed; pass host_power=Q_(..., "W"), or Q_(0, "W") for devices only',
             argument="host_power",
         )

@@ -28,16 +28,17 @@ class SustainabilityResult(Result):
     it_energy: Quantity = quantity("kWh")
     """Energy of the servers."""
     total_energy: Quantity = quantity("kWh")
-    """Energy of the facility: the servers' times PUE."""
+    """Energy of the facility: the servers' energy times PUE."""
     carbon_footprint: Quantity = quantity("kg")
-    """Greenhouse gas of the electricity, as CO2 equivalent, without the hardware's share."""
+    """Greenhouse gas emissions of the electricity, as CO2 equivalent, without the hardware's
+    share."""
     embodied_carbon: Quantity | None = quantity("kg")
-    """Greenhouse gas of making the hardware, in proportion to this share of its service life;
-    `None` where no figure is known."""
+    """Greenhouse gas emissions of making the hardware, in proportion to the part of its service
+    life that is used; `None` if no figure is known."""
     total_carbon: Quantity | None = quantity("kg")
-    """Electricity and hardware together; `None` where the hardware's part is not known."""
+    """Electricity and hardware together; `None` if the hardware's part is not known."""
     water_usage: Quantity = quantity("L")
-    """Water consumed on site; power plants consume more, which is not counted."""
+    """Water consumed on site. Power plants consume more, which is not counted."""
     it_power: Quantity = quantity("kW")
     """Mean power of all servers."""
     device_power: Quantity = quantity("W")
@@ -62,7 +63,7 @@ class SustainabilityResult(Result):
 
 
 class SustainabilityInputs(RunningInputs):
-    """What energy, carbon and water of a fleet depend on."""
+    """Inputs of the energy, carbon and water of a fleet."""
 
     # A standalone device is not a server, so server figures do not apply, and it has no host.
     device_carbon: Value = default(
@@ -102,9 +103,10 @@ def fleet_footprint(i: SustainabilityInputs) -> dict[str, Any]:
 class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
     """How much energy, carbon and water does a fleet use?
 
-    Device power rises from idle to design power in proportion to utilization, and the rest of the
-    server adds to it. PUE covers the facility, the grid's carbon intensity the electricity, and
-    WUE the water on site. The hardware's embodied carbon counts in proportion to the time.
+    Device power rises from idle to design power in proportion to utilization, and the power of the
+    rest of the server is added. PUE accounts for the facility, the grid's carbon intensity for
+    emissions of the electricity, and WUE for water on site. The hardware's embodied carbon counts
+    in proportion to the time.
     """
 
     inputs = SustainabilityInputs
@@ -145,17 +147,17 @@ class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
             `power_utilization` of a training step or a serving engine, predicted from its work.
             `None` takes 1, as model cards do: an upper bound.
         host_power
-            Power of one server without its devices. `None` takes a share of what the server's
-            rated power leaves for it, as measured on one.
+            Power of one server without its devices. `None` takes the server's rated power less that
+            of its devices, times the share that was measured on one server.
         device_carbon
             CO2 equivalent of making one device, in kg. `None` takes the B200's for Blackwell and
             the H100's for all other devices of a server. For a standalone device, such as a laptop
             or a microcontroller, there is no figure, and neither `embodied_carbon` nor
             `total_carbon` is known.
         host_carbon
-            CO2 equivalent of making a server without its devices, in kg, or one of the trays that
-            a rack consists of. `None` takes that of a server for eight GPUs or of a tray for four,
-            and zero for a standalone device.
+            CO2 equivalent of making a server without its devices, or one tray of a rack, in kg.
+            `None` takes that of a server for eight GPUs or of a tray for four, and zero for a
+            standalone device.
         service_life
             Time over which the carbon of making the hardware is spread; `None` takes three years.
 
@@ -171,8 +173,8 @@ class SustainabilitySolver(Solver[SustainabilityInputs, SustainabilityResult]):
 
         Notes
         -----
-        Carbon is location-based, so contracts for green electricity do not change it. Water is
-        what the site consumes, without the power plants.
+        Carbon is location-based, so contracts for green electricity do not change it. Water is the
+        consumption on site, without that of power plants.
 
         Examples
         --------

@@ -1,1 +1,1 @@
-"""How fast does a device, or a node, answer prompts?"""
+"""How fast does a device or a node serve requests?"""

@@ -1,4 +1,4 @@
-"""Keys, values and states that a server keeps for its sequences."""
+"""Memory of the keys, values and states that a server keeps for its sequences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["cache_parts", "cache_read", "cache_size", "longest", "own_blocks", "
 
 
 def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cache]:
-    """Return what the layers keep of sequences that are so long, by kind of attention."""
+    """Return the cache of sequences of a given length, by kind of attention."""
     return [
         part
         for layers, a in attentions(i.model)
@@ -28,12 +28,12 @@ def _parts(
 
 
 def cache_size(i: ServingInputs, sequences: Value, context: Value) -> Value:
-    """Return what all devices keep together."""
+    """Return the size of the cache on all devices together."""
     return sum_of([part.size for part in cache_parts(i, sequences, context)])
 
 
 def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
-    """Return what one device keeps of sequences of all ranks and layers of all stages."""
+    """Return one device's part of the cache of all ranks' sequences and all stages' layers."""
     parts = cache_parts(i, sequences, context)
     kept = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
     return kept / i.copies
@@ -45,15 +45,15 @@ def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
 
 
 def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
-    """Return what one device reads and writes of a layer's cache to decode a token of each."""
+    """Return the bytes of a layer's cache that one device reads and writes per decode step."""
     parts = _parts(i, a, 1, sequences, context)
     return sum_of([f.kv_per_device(part.read, i.tp_size, part.heads) for part in parts])
 
 
 def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Value:
-    """Return the tokens that each sequence may hold, where caches may use a share of the memory.
+    """Return the tokens that each sequence may hold if caches may use a share of the memory.
 
-    NaN where no cache grows with the context.
+    NaN if no cache grows with the context.
     """
     grows = [
         not isinstance(a, LinearAttention) and (a.reach is None or a.reach.cached_whole)

@@ -1,4 +1,4 @@
-"""What serving depends on, and which sizes contradict each other."""
+"""Inputs of serving, and the rules for sizes that contradict each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["RULES", "ServingInputs"]
 
 
 class ServingInputs(InferenceInputs):
-    """What serving depends on: the arguments of `ServingSolver.solve`, and constants."""
+    """Inputs of serving: the arguments of `ServingSolver.solve`, and constants."""
 
     model: TransformerModel
     hardware: Accelerator | Node | Fleet
@@ -48,15 +48,15 @@ class ServingInputs(InferenceInputs):
     expert_imbalance: Value = default(lambda i: 1.0)
     cached_share: Value = default(lambda i: 0.0)
     token_budget: Value = default(lambda i: math.nan)
-    """NaN where the calibration's applies."""
+    """NaN if the calibration's applies."""
     block_size: Value = default(lambda i: 1.0)
     reserved_output: Value = default(lambda i: math.nan)
     """NaN where the calibration's applies, whose times contain what is read again."""
     max_sequences: Value = default(lambda i: math.nan)
-    """NaN where only memory limits the sequences that run."""
+    """NaN if only memory limits the number of running sequences."""
     draft_tokens: Value = default(lambda i: 0.0)
     acceptance_length: Value = default(lambda i: math.nan)
-    """NaN where each pass makes one token."""
+    """NaN if each pass yields one token."""
     waves: Value = default(lambda i: math.inf)
     arrivals: Value
     efficiency: Value
@@ -64,13 +64,13 @@ class ServingInputs(InferenceInputs):
 
     @derived
     def expert_efficiency(self) -> Value:
-        """Rate of experts' products over that of plain ones, in the format of the products."""
+        """Rate of the experts' matrix products, relative to ordinary ones in the same format."""
         c = self.calibration
         return c.expert_efficiency_fp4 if self.precision.bits == 4 else c.expert_efficiency
 
     @derived
     def expert_overhead(self) -> Value:
-        """Fixed time of experts over that of a plain layer, in the format of the products."""
+        """Fixed time of a layer with experts, relative to a plain layer, in this format."""
         c = self.calibration
         return c.expert_overhead_fp4 if self.precision.bits == 4 else c.expert_overhead
 
@@ -108,12 +108,12 @@ class ServingInputs(InferenceInputs):
 
     @property
     def copies(self) -> Value:
-        """Parts in which ranks and stages split what they keep of all sequences."""
+        """Number of parts into which ranks and stages split the cache of all sequences."""
         return self.attention_dp * self.pp_size
 
     @property
     def stage_devices(self) -> Value:
-        """Devices of a stage, which hold its experts between them."""
+        """Devices of a stage, which together hold its experts."""
         return self.tp_size * self.attention_dp
 
     @property
@@ -128,7 +128,7 @@ class ServingInputs(InferenceInputs):
 
     @property
     def accepted(self) -> Value:
-        """Tokens of a sequence that a decode step makes."""
+        """Tokens of a sequence that a decode step yields."""
         return first_known(self.acceptance_length, 1)
 
 
@@ -147,8 +147,8 @@ RULES: tuple[Rule[ServingInputs], ...] = (
             )
         ),
         lambda i: (
-            "efficiency is the textbook's one constant, and the textbook splits layers by tp_size "
-            "alone: leave efficiency out, or pp_size, attention_dp, ep_size, redundant_experts, "
+            "efficiency selects the textbook model, which splits layers by tp_size only: leave "
+            "out efficiency, or leave out pp_size, attention_dp, ep_size, redundant_experts, "
             "expert_imbalance, draft_tokens and cached_share"
         ),
         ParallelismError,
@@ -200,7 +200,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
             & (i.accepted <= i.step_tokens)
         ),
         lambda i: (
-            f"acceptance_length = {i.acceptance_length}: give the mean tokens that a step makes, "
+            f"acceptance_length = {i.acceptance_length}: give the mean tokens that a step yields, "
             f"from 1 to draft_tokens + 1 = {i.step_tokens}, if and only if draft_tokens is above 0"
         ),
     ),

@@ -1,4 +1,4 @@
-"""Communication of a pass: sums over tensor-parallel ranks, exchanges with experts, stages."""
+"""Communication of a pass: tensor-parallel all-reduces, expert exchanges, and pipeline stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["communication", "near_ranks", "port_bandwidth", "stage_hops"]
 
 
 def near_ranks(i: ServingInputs, ranks: Value) -> Value:
-    """Return the devices of a group of neighbors that share a node: all, if they fit in one."""
+    """Return how many devices of a group of neighbors share a node: all, if they fit in one."""
     if i.node is None or i.fabric is None:
         return ranks
     places = i.node.accelerators_per_node
@@ -21,7 +21,7 @@ def near_ranks(i: ServingInputs, ranks: Value) -> Value:
 
 
 def port_bandwidth(i: ServingInputs) -> Value:
-    """Return a device's share of its node's ports, which is unlimited where there is one node."""
+    """Return a device's share of its node's ports, which is unlimited if there is one node."""
     if i.node is None or i.fabric is None:
         return None
     ports = i.node.nics_per_node / i.node.accelerators_per_node
@@ -49,7 +49,7 @@ def communication(i: ServingInputs, own: Value, every: Value) -> Value:
 
 
 def _all_reduce(i: ServingInputs, links: NetworkFabric, tokens: Value) -> Value:
-    """Return the time of a sum over the devices that share a layer."""
+    """Return the time of an all-reduce over the devices that share a layer."""
     c = i.calibration
     size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
     near = near_ranks(i, i.tp_size)
@@ -65,9 +65,9 @@ def _all_reduce(i: ServingInputs, links: NetworkFabric, tokens: Value) -> Value:
 
 
 def _exchanges(i: ServingInputs, links: NetworkFabric, block: Experts, tokens: Value) -> Value:
-    """Return the time in which tokens go to experts and their results come back.
+    """Return the time to send tokens to experts and their results back.
 
-    What goes out may be in a narrower format; what comes back is summed and stays wide.
+    Dispatched tokens may be in a narrower format; results are summed, so they stay wide.
     """
     c, ranks = i.calibration, i.stage_devices
     near = near_ranks(i, ranks)
@@ -96,7 +96,7 @@ def _exchanges(i: ServingInputs, links: NetworkFabric, block: Experts, tokens: V
 
 
 def stage_hops(i: ServingInputs, tokens: Value) -> Value:
-    """Return the time in which a token passes from stage to stage, and its successor back."""
+    """Return the time of a token's transfers from stage to stage, and of the next token's back."""
     if i.links is None:
         return 0
     c = i.calibration

@@ -1,4 +1,4 @@
-"""Serving from its operators: requests batched continuously, with a calibration's constants."""
+"""Serving with continuous batching, timed operator by operator with a calibration's constants."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     c, model = i.calibration, i.model
     d = inference_device(i, model, i.weight_precision, i.precision.training_bytes)
 
-    # Memory, and the sequences that fit at once. Of what weights and workspace leave, the engine
-    # keeps a share free, so a byte of keys and values takes a little more than a byte.
+    # Memory, and the sequences that fit at once. The engine keeps a share of the memory that
+    # weights and workspace leave free, so a byte of keys and values takes a little more than a
+    # byte.
     context = i.seq_len + i.output_len
     needed = server_memory(i, i.batch_size, context)
     capacity, held, memory = needed.capacity, needed.held, needed.memory
@@ -67,13 +68,13 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     growth = _growth(i, capacity - held, admitted, own_blocks(i, 1, context) / c.kv_share)
     running = growth.running
 
-    # One prompt and one decode step, each alone on the devices
+    # One prompt and one decode step, each running by itself
     alone = prefill_pass(i, d, 1)
     mean_context = f.mean_context(i.seq_len, i.output_len)
     step = decode_pass(i, d, running, mean_context)
     decode = step.time / i.accepted
 
-    # Both together
+    # Both combined
     new = new_tokens(i)
     budget = pass_budget(i) * i.attention_dp
     together = f.arrivals_together(running, i.output_len, i.arrivals)
@@ -85,11 +86,11 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     prefills = running * prefill
     most = f.prompts_per_pass(budget, new, running)
     first = f.burst_prefill_time(prefill, running, most)
-    # Requests for one token never decode: each waits until all others are prefilled.
+    # Requests for one token never decode: each one waits until all others are prefilled.
     later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
     read = f.mean_over_waves(first, later, i.waves)
     decodes = maximum(i.output_len - 1, 0)
-    # A chunk of a prompt that shares a pass with a decode step saves what both would do.
+    # A chunk of a prompt that shares a pass with a decode step saves the work common to both.
     passes = running * maximum(1 / prompts, new / budget)
     others = 1 - 1 / running
     saved = others * c.mixing * f.shared_pass_time(step.shared, passes, decodes / i.accepted)
@@ -102,7 +103,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     )
     itl = decode + interference + again / maximum(decodes, 1)
     admission = f.admission_wait(decode, running, c.admission_steps, i.output_len)
-    # The last stage reads a prompt after all others have.
+    # The last stage processes a prompt after all others.
     filling = (1 - 1 / i.pp_size) * alone.time
     once = admission + prefills + again - saved + filling + c.request_overhead
     cycle = decodes * decode + once
@@ -190,13 +191,13 @@ class Memory:
 
     capacity: Value
     held: Value
-    """Weights, and the activations of the largest pass."""
+    """Memory of weights, and of the activations of the largest pass."""
     memory: Value
-    """Everything that it needs."""
+    """All memory that the device needs."""
 
 
 def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
-    """Return the memory that a device needs to hold a number of sequences, and what it has."""
+    """Return the memory that a device needs for a number of sequences, and its capacity."""
     chip = i.device.memory
     held = _own_weights(i, stored_weights(i.model, i.weight_precision)) + _workspace(i)
     return Memory(
@@ -207,7 +208,7 @@ def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
 
 
 def _own_weights(i: ServingInputs, weights: Value) -> Value:
-    """Return the weights of one device: each rank has all but experts, which the ranks share."""
+    """Return the weights on one device: ranks share the experts and replicate the rest."""
     model = i.model
     each = expert_bytes(model, i.weight_precision)
     experts = expert_parameters(model) * each
@@ -217,12 +218,12 @@ def _own_weights(i: ServingInputs, weights: Value) -> Value:
 
 
 def new_tokens(i: ServingInputs) -> Value:
-    """Return the tokens of a prompt that the prefix cache does not have: at least the last one."""
+    """Return the tokens of a prompt that are not in the prefix cache: at least the last one."""
     return maximum(1, (1 - i.cached_share) * i.seq_len)
 
 
 def pass_budget(i: ServingInputs) -> Value:
-    """Return the tokens that a rank takes into one pass."""
+    """Return the most tokens per rank in one pass."""
     return first_known(i.token_budget, i.calibration.pass_tokens)
 
 
@@ -247,7 +248,7 @@ def _workspace(i: ServingInputs) -> Value:
 
 
 def _attention_width(a: AttentionKind) -> Value:
-    """Return the width of all tensors inside of attention, of all heads together."""
+    """Return the total width of all tensors inside attention, over all heads."""
     if isinstance(a, LinearAttention):
         return a.in_width + a.width
     width = 2 * a.head_dim * (a.heads + a.kv_heads)
@@ -262,13 +263,13 @@ class Pass:
     traffic: Value
     """Bytes that a device moves through its memory."""
     bottleneck: Any
-    """What limits its products and its attention."""
+    """What limits the matrix products and attention."""
     shared: Value
-    """Time that it saves if its tokens join those of another pass."""
+    """Time saved if the tokens of this pass join those of another."""
 
 
 def _experts(i: ServingInputs, tokens: Value) -> ExpertPlan:
-    """Return how a pass over a number of tokens, of all ranks of a stage, meets the experts."""
+    """Return the expert plan of a pass over a number of tokens, on all ranks of a stage."""
     c = i.calibration
     return ExpertPlan(
         tokens=tokens,
@@ -291,7 +292,7 @@ def _fixed(i: ServingInputs, layer: Value) -> Value:
 
 
 def _parts(a: AttentionKind) -> Value:
-    """Return the parts that attention has beyond plain attention."""
+    """Return how many parts attention has beyond those of plain attention."""
     if isinstance(a, LinearAttention):
         return 1
     indexer = where(a.reach.heads > 0, 1, 0) if isinstance(a.reach, TopKeys) else 0
@@ -299,14 +300,14 @@ def _parts(a: AttentionKind) -> Value:
 
 
 def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
-    """Return the prefill of a number of prompts together, on as many ranks as there are."""
+    """Return the prefill of several prompts together, on all ranks."""
     model, layers = i.model, i.model.layers
     new = new_tokens(i)
     own = maximum(1, prompts / i.attention_dp)
-    # Longer prompts than a pass takes in are read in several passes.
+    # Prompts longer than the token budget take several passes.
     chunks = maximum(1, own * new / pass_budget(i))
     tokens, every = own * new / chunks, maximum(prompts, 1) * new / chunks
-    # Tokens after a cached prefix attend to it, and on average to half of what is new.
+    # Tokens after a cached prefix attend to it, and on average to half of the new tokens.
     context = i.seq_len + where(i.cached_share > 0, i.seq_len - new, 0)
     layer = inference_layer(d, model, tokens, context, i.tp_size, plan=_experts(i, every))
     logits = head(d, model, own, i.tp_size)
@@ -318,7 +319,7 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
         + _fixed(i, i.calibration.prompt_overhead)
     )
     arithmetic = layer.products.compute + layer.attention
-    # The product that makes keys and values also writes them to the cache, at no extra time.
+    # The product that computes keys and values also writes them to the cache, at no extra time.
     streamed = chunks * layers * (layer.products.memory + layer.elementwise) + logits.memory
     time = chunks * layers * layer_time + logits.time + stage_hops(i, tokens)
     if tower := tower_of(i):
@@ -333,10 +334,10 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
 
 
 def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -> Pass:
-    """Return the pass that gives each sequence a token, at an average context length.
+    """Return a decode pass, which yields a token per sequence, at an average context length.
 
-    Ranks decode different sequences, and stages different groups of them at a time. With drafts, a
-    pass checks several tokens of a sequence, and makes `accepted` ones of them.
+    Ranks decode different sequences, and stages work on different groups of them at a time. With
+    drafts, a pass verifies several tokens of each sequence and yields `accepted` of them.
     """
     c, model, layers = i.calibration, i.model, i.model.layers
     own = maximum(1, sequences / i.copies)
@@ -359,7 +360,7 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     attention = mean_over_attention(model, attending)
     exchanged = communication(i, tokens, every)
     layer_time = layer.products.time + attention + layer.elementwise + exchanged + fixed
-    # A draft is a layer and the output projection, for one token of each sequence at a time.
+    # A draft costs a layer and the output projection, for one token of each sequence at a time.
     drafts = i.draft_tokens * (layer_time + logits.time)
     on_device = layers * layer_time + logits.time + drafts
     streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
@@ -381,7 +382,7 @@ def _power(
     traffic: Value,
     recomputed: Value,
 ) -> dict[str, Value]:
-    """Return power and energy from the work and the time of one batch, including prompts."""
+    """Return power and energy from the work and the time of one batch, including prefill."""
     c = i.conventions.flops_per_mac
     prompt = token_flops(i.model, i.seq_len, c)
     score = decode_score_flops(i.model, context, c)

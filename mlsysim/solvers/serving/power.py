@@ -18,7 +18,7 @@ def served_power(
     drawn = drawn_power(i, hfu, mbu)
     energy = i.replica_devices * drawn["device_power"] * cycle
     return {
-        # A prefill makes a token even if no decode follows.
+        # A prefill yields a token even if no decode follows.
         "energy_per_token": energy / (sequences * maximum(i.output_len, 1)),
         **drawn,
         "hfu": hfu,

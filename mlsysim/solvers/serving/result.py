@@ -14,53 +14,58 @@ class ServingResult(Result):
     """Answer of `ServingSolver`: a language model on one device or one tensor-parallel group."""
 
     ttft: Quantity = quantity("ms")
-    """Mean time to first token that clients see, with `batch_size` requests in flight. With
-    `efficiency`: the prefill of all prompts of the batch at once, without a queue."""
+    """Mean time to first token that clients see with `batch_size` requests in flight. With
+    `efficiency`: the time to prefill all prompts of the batch together, without a queue."""
     ttft_low: Quantity | None = quantity("ms")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower bound of the band around `ttft` that covers four of five comparable runs; `None` if
+    there is no band."""
     ttft_high: Quantity | None = quantity("ms")
-    """Upper edge of that band."""
+    """Upper bound of the band around `ttft`."""
     itl: Quantity = quantity("ms")
-    """Mean inter-token latency that clients see: a decode step at its mean context, and the
-    prefills of other requests that delay it. With `efficiency`: the step alone."""
+    """Mean inter-token latency that clients see: a decode step at its mean context, plus the delay
+    from other requests' prefills. With `efficiency`: the step alone."""
     itl_low: Quantity | None = quantity("ms")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower bound of the band around `itl` that covers four of five comparable runs; `None` if
+    there is no band."""
     itl_high: Quantity | None = quantity("ms")
-    """Upper edge of that band."""
+    """Upper bound of the band around `itl`."""
     calibration: str
     """The calibration used."""
     latency: Quantity = quantity("ms")
     """Time from a request to the last token of its answer."""
     prefill_latency: Quantity = quantity("ms")
-    """Prefill of one prompt that has the device to itself; with `efficiency`, of the batch."""
+    """Time to prefill one prompt with nothing else running; with `efficiency`, to prefill the
+    batch."""
     decode_latency: Quantity = quantity("ms")
-    """One decode step, without a concurrent prefill."""
+    """Time of one decode step without a concurrent prefill."""
     ttft_bottleneck: str
     """What limits the prefill: ``"compute"`` or ``"memory"``."""
     itl_bottleneck: str
     """What limits a decode step: ``"compute"`` or ``"memory"``."""
     decode_throughput: Quantity = quantity("token/s")
-    """Tokens per second while all sequences decode and none is prefilled."""
+    """Generated tokens per second while all sequences decode and none is prefilled."""
     request_throughput: Quantity = quantity("1/s")
     """Requests per second under continuous batching, including prefills."""
     output_throughput: Quantity = quantity("token/s")
     """Generated tokens per second under continuous batching, including prefills."""
     output_throughput_low: Quantity | None = quantity("token/s")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower bound of the band around `output_throughput` that covers four of five comparable runs;
+    `None` if there is no band."""
     output_throughput_high: Quantity | None = quantity("token/s")
-    """Upper edge of that band."""
+    """Upper bound of the band around `output_throughput`."""
     energy_per_token: Quantity | None = quantity("J")
     """Energy of all devices per generated token, including prefills but not hosts; `None` without a
     design power."""
     energy_per_token_low: Quantity | None = quantity("J")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known."""
+    """Lower bound of the band around `energy_per_token` that covers four of five comparable runs;
+    `None` if there is no band."""
     energy_per_token_high: Quantity | None = quantity("J")
-    """Upper edge of that band."""
+    """Upper bound of the band around `energy_per_token`."""
     device_power: Quantity | None = quantity("W")
     """Mean power of one device under continuous batching, from its operations and its memory
     traffic."""
     power_utilization: float | None = number()
-    """Position of that power between idle (0) and design power (1)."""
+    """Where `device_power` lies between idle (0) and design power (1)."""
     power_calibration: str
     """The power calibration used, and whether any measurement supports it."""
     hfu: float = number()
@@ -69,12 +74,13 @@ class ServingResult(Result):
     mbu: float = number()
     """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows."""
     running_batch_size: int = number(whole=True)
-    """Sequences that decode together; the other requests in flight wait for memory."""
+    """Sequences that run together; the other requests in flight wait for memory."""
     recomputed_tokens: float | None = number(unit="token")
     """Tokens that a request reads again on average, because it was preempted while the cache was
     full; 0 if the sequences that run fit at full length. `None` with `efficiency`."""
     replica_devices: int = number(whole=True)
-    """Devices that serve these requests together; `output_throughput` over it is per device."""
+    """Devices that serve these requests together; divide `output_throughput` by it for the rate per
+    device."""
     model_weights_size: Quantity = quantity("GB")
     """Weights of the whole model."""
     kv_cache_size: Quantity = quantity("GB")
@@ -83,16 +89,16 @@ class ServingResult(Result):
     """Memory that each device needs: its share of weights, keys and values. Without `efficiency`,
     also the activations of the largest pass and the share that the engine keeps free."""
     memory_capacity: Quantity = quantity("GB")
-    """Memory that each device has: by its datasheet with `efficiency`, else what the driver
-    reports, where that is known."""
+    """Memory of each device: by its datasheet with `efficiency`, otherwise as the driver reports
+    it, if that is known."""
     memory_utilization: float = number()
     """Memory needed divided by memory capacity; above 1 it does not fit."""
     max_batch_size: int = number(whole=True)
     """Most sequences of this length that fit."""
     max_seq_len: int | None = number(whole=True)
-    """Most tokens, prompt and output together, that each sequence of this batch may hold; `None`
-    where no cache grows with the context, as with linear attention alone."""
+    """Most tokens, prompt and output together, that each sequence of this batch may have; `None` if
+    no cache grows with the context, as in models with only linear attention."""
     feasible: bool
-    """Whether all that the memory has to hold fits."""
+    """Whether weights, caches and workspace fit in memory."""
     reasons: tuple[str, ...]
-    """Why they do not; empty if they do."""
+    """Why they do not fit; empty if they do."""

@@ -29,13 +29,13 @@ __all__ = ["ServingSolver"]
 class ServingSolver(Solver[ServingInputs, ServingResult]):
     """How fast does a device or a node answer prompts, and how many requests fit at once?
 
-    Prefill reads a prompt in one pass, with many operations per byte. Each decode pass makes one
-    token per sequence and reads all keys and values and all weights (only the visited experts), so
-    it does few operations per byte. By default every operator is timed with the constants of a
-    serving engine, and requests are batched continuously: when one ends, the next is prefilled
-    while the others keep decoding. With `efficiency`, each pass is one roofline, with arithmetic at
-    that share of the peak rate and memory at the datasheet's bandwidth, and the batch is static:
-    all prompts are prefilled together, then decoded.
+    Prefill processes a prompt in one pass, with many operations per byte. Each decode pass yields
+    one token per sequence and reads all keys and values and all weights (of experts, only those
+    visited), so it does few operations per byte. By default every operator is timed with the
+    constants of a serving engine, and requests are batched continuously: when one ends, the next is
+    prefilled while the others keep decoding. With `efficiency`, each pass is one roofline, with
+    arithmetic at that share of the peak rate and memory at the datasheet's bandwidth, and the batch
+    is static: all prompts are prefilled together, then decoded.
     """
 
     inputs = ServingInputs
@@ -82,64 +82,64 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
         ] = None,
     ) -> ServingResult:
-        """Time prefill and decode of the requests in flight, and compute their memory.
+        """Predict latencies, throughput and memory of the requests in flight.
 
         Parameters
         ----------
         model
             A transformer that generates text.
         hardware
-            A device; a node, whose devices one replica may share; or a fleet of nodes.
+            A device; a node, if one replica uses several devices; or a fleet of nodes.
         seq_len
             Tokens of each prompt.
         images
-            Images in each prompt, whose tokens are among its `seq_len`: each is a pass of the
-            model's vision tower, timed from its totals by one roofline. For models with a tower
-            that is known (`vision`); 0 is text alone.
+            Images in each prompt; their tokens count toward `seq_len`. Each image is a pass of the
+            model's vision tower, timed from its totals by one roofline. Only for models with a
+            known tower (`vision`); 0 means text only.
         output_len
             Tokens generated for each prompt. The decode step is timed at the mean context,
             `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 or 1
             there is no decode, as in classification: each prompt waits for those before it.
         batch_size
-            Requests in flight: clients that send the next request as soon as the last one is
-            answered.
+            Requests in flight: the number of clients, each of which sends its next request as soon
+            as the last one is answered.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
-            Format in which weights are stored; `None` takes `precision`. Narrow formats hold the
-            layers' matrices and their scales, in ``"fp4"`` those of NVFP4, in ``"int4"`` of AWQ;
-            embeddings and output projection keep 16 bits. Parts for which the model states a
-            format (`formats`) keep that.
+            Format in which weights are stored; `None` takes `precision`. Narrow formats apply to
+            the layers' matrices and include their scales (those of NVFP4 for ``"fp4"``, of AWQ for
+            ``"int4"``); embeddings and output projection stay in 16 bits. Parts for which the model
+            states a format (`formats`) keep it.
         kv_precision
             Format in which keys and values are stored; `None` takes `precision`.
         tp_size
             Devices that share each layer.
         pp_size
-            Pipeline stages. As many groups of requests pass through them, one behind the other.
+            Pipeline stages. The same number of request groups pass through them, one after another.
         attention_dp
-            Ranks of data-parallel attention, each of `tp_size` devices with its own requests and
-            its own copy of all weights but those of experts, which all ranks share. Tokens are
-            sent to experts and back in an exchange between the ranks.
+            Ranks of data-parallel attention. Each has `tp_size` devices, its own requests, and its
+            own copy of all weights except the experts, which all ranks share. Tokens are sent to
+            experts and back in an exchange between the ranks.
         ep_size
             Groups into which the `tp_size` x `attention_dp` devices of a stage divide the experts;
-            the devices of a group split each of its experts. 1 splits every expert over all of
-            them, and the number of these devices gives each expert to one device.
+            the devices of a group split each of its experts. 1 splits every expert over all these
+            devices; their number places each expert whole on one device.
         redundant_experts
-            Copies of busy experts that a layer holds in addition.
+            Additional copies of busy experts per layer.
         expert_imbalance
-            Rows of the busiest group's experts over the mean, if there are many. With few tokens,
-            chance adds to it.
+            Load (rows) of the busiest group of experts divided by the mean, if there are many
+            tokens. With few tokens, chance adds to it.
         dispatch_precision
             Format of tokens on the way to experts; results come back in at least 16 bits. `None`
             takes 8 bits if `precision` has 8 or 4.
         cached_share
-            Share of each prompt that the prefix cache has. It is not read again, but attended to,
-            and every request is still counted with its whole cache.
+            Share of each prompt that is already in the prefix cache. It is not computed again, but
+            tokens still attend to it, and each request still counts with its whole cache in memory.
         token_budget
-            Tokens that a rank takes into one pass, which limits the chunks of a prefill; `None`
-            takes the calibration's.
+            Most tokens per rank in one pass, which limits the chunks of a prefill; `None` takes the
+            calibration's.
         max_sequences
-            Most requests that decode together; `None` leaves the limit to memory.
+            Most requests that run together; with `None`, only memory limits them.
         block_size
             Tokens of a block in which the engine sets memory aside: 16 in vLLM, 32 or 64 in
             TensorRT-LLM. Half of each sequence's last block is empty on average. The default counts
@@ -150,29 +150,30 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             each new token takes the place of another one, which is read again. `None` takes the
             calibration's share, whose fitted times contain what its engine reads again.
         draft_tokens
-            Tokens that a head for drafts (MTP, EAGLE) proposes before each pass. Each costs a layer
-            like the model's mean one and the output projection, and the pass checks them all.
+            Tokens that a draft head (MTP, EAGLE) proposes before each pass. Each costs one average
+            layer and the output projection, and the pass verifies all of them.
         acceptance_length
-            Mean tokens that a pass then makes, its own one included: from 1 to
-            `draft_tokens` + 1. It depends on the text, so it has no default.
+            Mean tokens that a pass then yields, including its own: from 1 to `draft_tokens` + 1. It
+            depends on the text, so it has no default.
         waves
             Requests that each client sends, one after the other. All clients start at once, so the
-            first requests queue; `None` is a run so long that the start does not matter. Only then
-            are requests in flight equal to rate times latency for every length of the output.
+            first requests queue. `None` means a run long enough that its start does not matter;
+            only then do requests in flight equal rate times latency for every output length.
         arrivals
             Requests that arrive together after the start: 1 if clients are independent.
         efficiency
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
-            Constants for the operators; `None` takes those of TensorRT-LLM, or what was fitted.
+            Constants for the operators; `None` takes those fitted for the device, which are
+            TensorRT-LLM's on recent NVIDIA GPUs.
         power_calibration
             Constants for power; `None` takes those fitted for the device's generation.
 
         Returns
         -------
         ServingResult
-            Latencies, throughput, power, energy, memory, and what fits.
+            Latencies, throughput, power, energy and memory.
 
         Raises
         ------
@@ -184,10 +185,10 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
 
         Notes
         -----
-        If the requests do not all fit, those that fit run and the others wait. The result still has
-        times, with `feasible` False and the `reasons`. With more memory more of them run: under a
-        steady load (`waves` is `None`), throughput rises, latency falls, and the time between
-        tokens grows; with a few `waves`, latency may rise as well.
+        If not all requests fit, those that fit run and the others wait. The result still has times,
+        with `feasible` False and the `reasons`. With more memory, more of them run: under a steady
+        load (`waves` is `None`), throughput rises, latency falls, and the time between tokens
+        grows; with a few `waves`, latency may rise too.
 
         Examples
         --------
@@ -215,7 +216,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
 
     @classmethod
     def check(cls, inputs: ServingInputs) -> None:
-        """Refuse formats in which the device cannot compute, and models that do not generate."""
+        """Reject formats in which the device cannot compute, and models that do not generate."""
         _check_rate(inputs)
         if not inputs.model.causal:
             raise ConfigError(
@@ -226,14 +227,14 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> ServingInputs:
-        """Check every argument, and that the arguments agree with each other."""
+        """Check every argument, and that the arguments are consistent."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
         return inputs.but(calibration=constants)
 
     @classmethod
     def model(cls, inputs: ServingInputs) -> Model[ServingInputs]:
-        """Choose the operators' model, or the textbook's where an efficiency is given."""
+        """Choose the operator-level model, or the textbook model if an efficiency is given."""
         return serve_operators if inputs.efficiency is None else serve_textbook
 
     @classmethod
@@ -266,7 +267,7 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
         )
     return (
         f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
-        f"{format_number(need - have)} too little; {advice}",
+        f"{format_number(need - have)} short; {advice}",
     )
 
 
@@ -282,7 +283,7 @@ def _basis(values: Mapping[str, Any], inputs: ServingInputs) -> str:
 
 
 def _check_rate(inputs: ServingInputs) -> None:
-    """Refuse a format that the device can only store, and name the arguments for that."""
+    """Reject a format that the device can only store, and name the arguments for storage."""
     try:
         inputs.device.compute.rate(inputs.precision.name)
     except ConfigError as fault:

@@ -1,4 +1,4 @@
-"""Serving by the textbook: a static batch, and one roofline for each pass."""
+"""The textbook model of serving: a static batch, and one roofline per pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
     model, per_mac = i.model, i.conventions.flops_per_mac
     prompt = token_flops(model, i.seq_len, per_mac)
 
-    # Memory when the last token is made: all weights, visited or not
+    # Memory at the last token: all weights, whether visited or not
     capacity = i.device.memory.capacity
     weights = stored_weights(model, i.weight_precision)
     own_weights = weights / i.tp_size
@@ -86,14 +86,14 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
 
 
 def _read(i: ServingInputs, context: Value) -> Value:
-    """Return what one device reads of its cache to decode a token of each sequence."""
+    """Return the bytes of cache that one device reads to decode a token of each sequence."""
     parts = cache_parts(i, i.batch_size, context)
     return sum_of([f.kv_per_device(part.read, i.tp_size, part.heads) for part in parts])
 
 
 @dataclass(frozen=True)
 class _Pass:
-    """A pass: its time, all its operations, a device's traffic, and its bottleneck."""
+    """A pass: its time, its total operations, the traffic of a device, and its bottleneck."""
 
     time: Value
     flops: Value
@@ -104,7 +104,7 @@ class _Pass:
 def _pass(i: ServingInputs, flops: Value, own_traffic: Value, tokens_each: Value) -> _Pass:
     """Return a pass with a number of tokens per sequence.
 
-    `own_traffic` is what one device moves next to the weights.
+    `own_traffic` is the traffic of one device besides its weights.
     """
     arithmetic = f.compute_time(flops / i.tp_size, i.peak_rate, i.efficiency)
     read = weights_read(i.model, i.weight_precision, i.batch_size * tokens_each)

@@ -1,1 +1,1 @@
-"""How long do requests wait that arrive at random?"""
+"""How long do requests wait if they arrive at random?"""

@@ -1,6 +1,6 @@
-"""The engine under random arrivals: how long its passes take, and how much it holds.
+"""The engine under random arrivals: how long its passes take, and how many sequences it holds.
 
-The times are those of the serving model, asked with other numbers of sequences in flight.
+The times come from the serving model, evaluated for several numbers of sequences in flight.
 """
 
 from __future__ import annotations
@@ -22,41 +22,43 @@ the decode step that shares a pass with the prompt."""
 
 
 _BESIDE = 32.0
-"""Running sequences next to which a prompt is read. Their number matters for short prompts only,
-whose products wait for weights that the pass reads anyway."""
+"""Running sequences in the pass that prefills a prompt. Their number matters only for short
+prompts, which wait for weights that the pass reads anyway."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine that works in passes, as the queue and the simulator see it."""
+    """An engine that works in passes, as the queueing model and the simulator represent it."""
 
     empty: Value
-    """Time of a pass that only reads prompts, besides what each of them adds."""
+    """Time of a pass with prompts only, excluding the time that each prompt adds."""
     prefill: Value
     """Time that a prompt adds to a pass."""
     sizes: tuple[Value, ...]
-    """Numbers of sequences, each twice the one before, but none above the places."""
+    """Numbers of sequences, each twice the one before, up to `places`."""
     decodes: tuple[Value, ...]
-    """Time of a decode step with so many sequences."""
+    """Time of a decode step with each number of sequences."""
     powers: tuple[Value, ...]
-    """Power of one device while so many sequences run, and others are read as they end."""
+    """Power of one device while that many sequences run, with a new prefill for each one that
+    ends."""
     places: Value
-    """Sequences that run at most."""
+    """Most sequences that run at once."""
     fits: Value
     """Sequences of full length that fit; below one, the engine cannot run at all."""
     seq_len: Value
     """Tokens of a prompt that are not in the cache."""
     pass_tokens: Value
-    """Prompt tokens that the engine takes into a pass."""
+    """Most prompt tokens in one pass."""
     delay_steps: Value
-    """Passes that are launched ahead, and that a request waits for besides the running one."""
+    """Passes launched ahead, for which a request waits in addition to the running one."""
 
 
 def engine_of(i: OpenLoopInputs) -> Engine:
     """Return the engine of these inputs."""
-    # Answers in flight are longer than answers: both context and memory are those of the former.
+    # Answers in flight are longer on average than all answers; context and memory depend on the
+    # former.
     length = f.length_in_flight(i.output_len, i.output_variation)
-    # What is cached is left out here, prompt by prompt.
+    # The cached share is subtracted below, for each prompt.
     running = i.but(output_len=length, cached_share=0.0)
     full = serve_operators(running.but(batch_size=i.batch_limit))
     places = full["running_batch_size"]
@@ -87,5 +89,5 @@ def engine_of(i: OpenLoopInputs) -> Engine:
 
 
 def _reading(alone: OpenLoopInputs, tokens: Value) -> Value:
-    """Return the time of a pass that reads one prompt."""
+    """Return the time of a pass that prefills one prompt."""
     return serve_operators(alone.but(seq_len=tokens))["prefill_latency"]

@@ -1,4 +1,4 @@
-"""What open-loop serving depends on."""
+"""Inputs of open-loop serving."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["RULES", "OpenLoopInputs"]
 
 
 class OpenLoopInputs(ServingInputs):
-    """What open-loop serving depends on: the arguments of `OpenLoopSolver.solve`, and constants."""
+    """Inputs of open-loop serving: the arguments of `OpenLoopSolver.solve`, and constants."""
 
     arrival_rate: Value
     burstiness: Value

@@ -1,4 +1,4 @@
-"""A queue in front of an engine whose passes take longer the more sequences run."""
+"""A queue in front of an engine with passes that take longer the more sequences run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def queue_at(
     # Requests for one token never decode.
     steps = [where(output_len > 1, step, engine.empty) for step in engine.decodes]
 
-    # The most that leaves: as many sequences as there are places for, or as passes take prompts.
+    # Capacity: limited by the places for sequences, or by the prompts that passes take.
     capacity = 0 * rate
     for size, step in zip(engine.sizes, steps, strict=True):
         leaving = f.place_rate(size, decodes, step, prefill)
@@ -67,7 +67,7 @@ def queue_at(
         capacity = maximum(capacity, minimum(leaving, reading))
     utilization = rate / capacity
     stable = utilization < 1
-    # Where there is no steady state, the times are those at half of the capacity, and are dropped.
+    # Without a steady state, times are computed at half of the capacity and then dropped.
     arrivals = where(stable, rate, capacity / 2)
 
     # Requests in flight. A stay is linear in them between two sizes.
@@ -92,15 +92,15 @@ def queue_at(
     running = f.mean_in_flight(balance, peakedness, load)
     variance = f.in_flight_variance(running, peakedness, load)
 
-    # The first token: the rest of a pass, those launched ahead, and the pass with the prompt
+    # The first token: the rest of a pass, passes launched ahead, and the pass with the prompt
     here = minimum(running, engine.places)
     step = still + growth * maximum(here, low)
     seen = f.pass_seen_on_arrival(step, arrivals, prefill, burstiness, input_variation)
     others = f.prompts_alongside(arrivals, seen, burstiness)
     mean_pass = f.pass_with_prompts(step, arrivals, prefill)
-    # A prompt longer than a pass takes several, each with a decode step.
+    # A prompt that exceeds one pass takes several, each with a decode step.
     chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
-    # An engine without any request has no waits to take the logarithm of.
+    # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
     busy = f.busy_share(held)
     part = engine.seq_len / engine.pass_tokens * mean_pass
@@ -127,12 +127,12 @@ def queue_at(
     # The root of a variance of zero would have no slope.
     alone_variance = maximum(prompt_variance, _SMALL * alone * alone)
 
-    # A place is also taken while the prompt is read.
+    # A request also occupies a place during its prefill.
     full = maximum(f.place_rate(engine.places, decodes, steps[-1], prefill), capacity)
     place_wait = f.place_queue_wait(arrivals, full, burstiness, output_variation)
     waiting = f.waiting_probability(engine.places, held, variance, arrivals, full, peakedness)
 
-    # The others: a request sees itself and those that it finds.
+    # Other requests: an arriving request sees itself and those already there.
     seat = minimum(running + peakedness, engine.places)
     token = f.pass_with_prompts(still + growth * maximum(seat, low), arrivals, prefill)
     slowest = f.pass_with_prompts(still + growth * engine.places, arrivals, prefill)
@@ -153,12 +153,12 @@ def queue_at(
     }
     alone_deviation = f.lognormal_deviation(alone, alone_variance)
     among_deviation = f.lognormal_deviation(among, among_variance)
-    # Without decode a token takes no time, whose logarithm has no deviation.
+    # Without decode, the time per token is zero, and its logarithm has no deviation.
     token_deviation = f.lognormal_deviation(where(output_len > 1, token, prefill), token_variance)
     whole_deviation = f.lognormal_deviation(whole, whole_variance)
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(place_wait, waiting, beyond)
-        # Of those that find others, the share that is as slow or slower is larger than of all.
+        # Among requests that find others, a larger share is this slow or slower than among all.
         late = f.normal_score(maximum(1 - beyond / busy, _SMALL))
         times[f"ttft_{name}"] = queued + maximum(
             f.lognormal_quantile(alone, alone_deviation, score),

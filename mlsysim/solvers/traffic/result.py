@@ -1,4 +1,4 @@
-"""Answer of the open-loop solver."""
+"""Result of the open-loop solver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OpenLoopResult(Result):
     """
 
     ttft_mean: Quantity | None = quantity("ms")
-    """Mean time to first token, with all waits in the server."""
+    """Mean time to first token, including all waits in the server."""
     ttft_p50: Quantity | None = quantity("ms")
     """Median of the time to first token."""
     ttft_p90: Quantity | None = quantity("ms")
@@ -29,40 +29,40 @@ class OpenLoopResult(Result):
     tpot_p50: Quantity | None = quantity("ms")
     """Median over requests of a request's mean time per output token."""
     tpot_p90: Quantity | None = quantity("ms")
-    """Time per output token that one request in ten exceeds on average."""
+    """Mean time per output token that one request in ten exceeds."""
     tpot_p99: Quantity | None = quantity("ms")
-    """Time per output token that one request in a hundred exceeds on average."""
+    """Mean time per output token that one request in a hundred exceeds."""
     e2e_mean: Quantity | None = quantity("ms")
     """Mean time from a request's arrival to its last token."""
     e2e_p50: Quantity | None = quantity("ms")
-    """Median of that time."""
+    """Median time from a request's arrival to its last token."""
     e2e_p90: Quantity | None = quantity("ms")
-    """Time that one request in ten exceeds."""
+    """Time from arrival to last token that one request in ten exceeds."""
     e2e_p99: Quantity | None = quantity("ms")
-    """Time that one request in a hundred exceeds."""
+    """Time from arrival to last token that one request in a hundred exceeds."""
     request_capacity: Quantity = quantity("1/s")
     """Requests per second that the engine can serve."""
     utilization: float = number()
-    """Arrival rate divided by capacity; from 1 on there is no steady state."""
+    """Arrival rate divided by capacity; at 1 or above there is no steady state."""
     output_throughput: Quantity = quantity("token/s")
-    """Generated tokens per second: as many as are asked for, or those at capacity."""
+    """Generated tokens per second: as many as requested, up to capacity."""
     requests_in_flight: float | None = number()
-    """Mean requests in the server: arrival rate times mean time."""
+    """Mean number of requests in the server: arrival rate times mean time."""
     waiting_probability: float | None = number()
     """Share of the requests that wait because every place of the engine is taken."""
     place_wait: Quantity | None = quantity("ms")
     """Mean wait for a place, over all requests."""
     decode_latency: Quantity | None = quantity("ms")
-    """Decode step with the mean requests in flight, without prompts."""
+    """Time of a decode step with the mean number of requests in flight, without prefill."""
     prefill_latency: Quantity = quantity("ms")
     """Time that one prompt adds to a pass."""
     places: int = number(whole=True)
-    """Sequences that the engine runs at most, by its limit or by memory."""
+    """Most sequences that the engine runs at once, by its limit or by memory."""
     max_batch_size: int = number(whole=True)
     """Most sequences of full length that fit in memory."""
     device_power: Quantity | None = quantity("W")
-    """Mean power of one device while the mean requests in flight run; `None` without a design
-    power."""
+    """Mean power of one device with the mean number of requests in flight; `None` if it has no
+    design power."""
     calibration: str
     """The calibration used."""
     feasible: bool

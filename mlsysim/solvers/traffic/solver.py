@@ -1,4 +1,4 @@
-"""How long do requests wait that arrive at random, rather than when others are answered?"""
+"""How long do requests wait if they arrive at random, not when others are answered?"""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ __all__ = ["OpenLoopSolver"]
 
 
 class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
-    """How long do requests wait that arrive from outside, at random or in bursts?
+    """How long do requests wait if they arrive at random or in bursts?
 
-    `ServingSolver` has clients that wait for an answer before they ask again. Here requests arrive
-    at a rate, whether or not earlier ones have been answered, so a queue can grow. The engine works
-    in passes: each reads the prompts that have arrived and gives every running sequence a token.
-    The times of passes are those of `ServingSolver`, at as many sequences as are in flight when as
-    many leave as arrive. Percentiles come from the mean and the variance of each time.
+    `ServingSolver` models clients that wait for an answer before they send the next request (closed
+    loop). Here requests arrive at a given rate whether or not earlier ones have been answered (open
+    loop), so a queue can grow. The engine works in passes: each one prefills the prompts that have
+    arrived and gives every running sequence a token. Pass times are those of `ServingSolver` at the
+    steady-state number of sequences in flight. Percentiles come from the mean and the variance of
+    each time.
     """
 
     inputs = OpenLoopInputs
@@ -67,14 +68,14 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
         ] = None,
     ) -> OpenLoopResult:
-        """Return means and percentiles of the time to first token, per token, and to the end.
+        """Return means and percentiles of time to first token, time per token, and total time.
 
         Parameters
         ----------
         model
             A transformer that generates text.
         hardware
-            A device; or a node, for tensor parallelism.
+            A device, or a node for tensor parallelism.
         arrival_rate
             Requests per second that arrive at this engine.
         seq_len
@@ -83,17 +84,17 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Mean tokens of an answer.
         burstiness
             Squared coefficient of variation of the times between arrivals: 0 if they are evenly
-            spaced, 1 for Poisson arrivals, more for bursts. It is one over the `--burstiness` of
-            vLLM's benchmark, which is the shape of a Gamma distribution.
+            spaced, 1 for Poisson arrivals, more for bursts. It is the reciprocal of `--burstiness`
+            in vLLM's benchmark, which is the shape of a Gamma distribution.
         input_variation
             Standard deviation of the lengths of prompts, divided by their mean.
         output_variation
             Standard deviation of the lengths of answers, divided by their mean.
         cached_share
-            Share of each prompt whose keys and values are in the cache already.
+            Share of each prompt that is already in the prefix cache.
         batch_limit
-            Sequences that the engine runs at once at most, such as vLLM's `max_num_seqs`. Memory
-            may allow fewer.
+            Most sequences that the engine runs at once, such as vLLM's `max_num_seqs`. Memory may
+            allow fewer.
         block_size
             Tokens of a block in which the engine sets memory aside, such as 16.
         precision
@@ -105,7 +106,8 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         tp_size
             Devices of the node that share each layer.
         calibration
-            Constants for the operators; `None` takes those of TensorRT-LLM, or what was fitted.
+            Constants for the operators; `None` takes those fitted for the device, which are
+            TensorRT-LLM's on recent NVIDIA GPUs.
         power_calibration
             Constants for power; `None` takes those fitted for the device's generation.
 
@@ -147,18 +149,18 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
 
     @classmethod
     def check(cls, inputs: OpenLoopInputs) -> None:
-        """Refuse formats in which the device cannot compute, and models that do not generate."""
+        """Reject formats in which the device cannot compute, and models that do not generate."""
         ServingSolver.check(inputs)
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> OpenLoopInputs:
-        """Check every argument, and that the arguments agree with each other."""
+        """Check every argument, and that the arguments are consistent."""
         inputs = super().admit(given).but(**_of_serving(cls.parameters))
         return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
 
     @classmethod
     def model(cls, inputs: OpenLoopInputs) -> Model[OpenLoopInputs]:
-        """Return the queue."""
+        """Return the queueing model."""
         return serve_open_loop
 
     @classmethod
@@ -173,9 +175,9 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
 
 
 def _of_serving(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults of the arguments that only `ServingSolver` has, such as `arrivals`.
+    """Return the defaults of arguments that only `ServingSolver` has, such as `arrivals`.
 
-    The model of passes reads them. A default of `None` is left to the inputs, which choose.
+    The model of passes needs them. Defaults of `None` are resolved by the inputs.
     """
     found = {}
     for name, item in signature(ServingSolver.solve).parameters.items():

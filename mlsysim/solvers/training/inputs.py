@@ -1,4 +1,4 @@
-"""What a training step depends on."""
+"""Inputs of a training step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["TrainingInputs"]
 
 
 class TrainingInputs(DeviceInputs):
-    """What a training step depends on: arguments of `DistributedSolver.solve`, and constants."""
+    """Inputs of a training step: the arguments of `DistributedSolver.solve`, and constants."""
 
     model: TransformerModel
     fleet: Fleet
@@ -36,7 +36,7 @@ class TrainingInputs(DeviceInputs):
     microbatch_count: Value
     virtual_stages: Value
     first_stage_layers: Value
-    """NaN where all stages share the layers."""
+    """NaN if all stages share the layers."""
     last_stage_layers: Value
     schedule: Schedule
     cp_size: Value
@@ -44,7 +44,7 @@ class TrainingInputs(DeviceInputs):
     ulysses_size: Value
     ep_size: Value
     expert_nodes: Value
-    """NaN where a token's experts may lie on any node."""
+    """NaN if a token's experts may be on any node."""
     capacity_factor: Value
     exchange_overlap: Value
     """NaN where the calibration's applies."""
@@ -52,24 +52,24 @@ class TrainingInputs(DeviceInputs):
     """NaN where the calibration's applies."""
     zero_stage: Value
     shard_size: Value
-    """NaN where all replicas share one set of shards."""
+    """NaN if all replicas share one set of shards."""
     reshard_after_forward: Value
     sequence_parallel: Value
     recompute: Recompute
     recompute_layers: Value
-    """NaN where all layers recompute."""
+    """NaN if all layers recompute."""
     optimizer: Optimizer
     lora_rank: Value
-    """NaN where all parameters are trained."""
+    """NaN if all parameters are trained."""
     attention: AttentionKernel
     loss: Loss
     usable_memory: Value
     gradient_precision: Precision = default(lambda i: i.precision)
     gradients_stated: Value = default(lambda i: float(i.gives("gradient_precision")))
-    """1 where the format of gradients is given, 0 where the software decides."""
+    """1 if the format of gradients is given, 0 if the software chooses it."""
     gradient_compression: Value
     gradient_overlap: Value
-    """NaN where the calibration's apply."""
+    """NaN if the calibration's apply."""
     seq_len: Value = default(lambda i: i.model.seq_len)
     images: Value
     efficiency: Value
@@ -78,7 +78,7 @@ class TrainingInputs(DeviceInputs):
 
     @property
     def device(self) -> Accelerator:
-        """The device that the fleet is made of."""
+        """The device of the fleet."""
         return self.fleet.node.accelerator
 
     @property
@@ -88,9 +88,9 @@ class TrainingInputs(DeviceInputs):
 
     @property
     def covered(self) -> Value:
-        """1 where the sizes are in the range of the runs of the constants' own cluster, else 0.
+        """1 if the sizes are within the range of runs on the constants' own cluster, else 0.
 
-        Constants that are not those of one cluster leave it at 1.
+        It is 1 for constants that do not belong to one cluster.
         """
         known, inside = self.calibration.covered, 1.0
         for name, least, most in known.ranges() if known is not None else ():
@@ -110,7 +110,7 @@ class TrainingInputs(DeviceInputs):
 
     @property
     def swap_size(self) -> Value:
-        """Devices that swap positions for heads: all that share a sequence, some, or one."""
+        """Devices that swap positions for heads: all or some that share a sequence, or one."""
         return where(self.cp_kind.by_heads > 0, self.cp_size, self.ulysses_size)
 
     @derived
@@ -127,7 +127,7 @@ class TrainingInputs(DeviceInputs):
 
     @derived
     def attention_backward(self) -> Value:
-        """Time of attention's backward pass over that of its forward pass."""
+        """Time of attention's backward pass, relative to its forward pass."""
         slower = where(self.attention.fused > 0, self.calibration.machine.attention_backward, 1)
         return self.attention.backward / slower
 
@@ -140,7 +140,7 @@ class TrainingInputs(DeviceInputs):
     def scatter_bytes(self) -> Value:
         """Bytes per gradient that is scattered layer by layer.
 
-        Where no format is stated, software may sum gradients of 16 bits in a wider one.
+        If no format is given, software may sum 16-bit gradients in a wider one.
         """
         own = self.gradient_precision.training_bytes
         wider = where(self.precision.bits <= 16, self.calibration.software.gradient_scatters, 1)

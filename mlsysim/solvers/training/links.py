@@ -47,7 +47,7 @@ class Link:
 
 @dataclass(frozen=True)
 class DeviceLinks:
-    """A device's links: to the others in its node, and its share of the network ports."""
+    """A device's links to the others in its node, and its share of the network ports."""
 
     local: Link
     remote: Link
@@ -81,7 +81,7 @@ def ring(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> 
 def all_reduce_time(
     i: TrainingInputs, links: DeviceLinks, size: Value, ranks: Value, stride: Value
 ) -> Value:
-    """Return the time of an all-reduce, by a ring or by a tree of nodes: NCCL takes the faster.
+    """Return the time of an all-reduce, by a ring or a tree of nodes: NCCL uses the faster one.
 
     There is no tree for gathers and scatters (NCCL's PAT serves one device per node only).
     """
@@ -99,9 +99,9 @@ def all_reduce_time(
 
 
 def tensor_all_reduce_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
-    """Return the time of one sum of a microbatch's activations over a tensor-parallel group.
+    """Return the time of one all-reduce of activations over a tensor-parallel group.
 
-    With sequence parallelism it is a scatter and a gather, for which there is no tree.
+    With sequence parallelism it is a reduce-scatter and an all-gather, which have no tree.
     """
     way = ring(i, links, i.tp_size, 1)
     return where(
@@ -114,8 +114,8 @@ def tensor_all_reduce_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Va
 def all_reduces(i: TrainingInputs, w: Work) -> Value:
     """Return the tensor-parallel all-reduces of a mean layer.
 
-    Half of them belong to attention, half to the feed-forward block. Where ranks hold different
-    whole experts, the latter half is not needed: tokens are exchanged instead.
+    Half of them belong to attention, half to the feed-forward block. If ranks hold different whole
+    experts, the latter half is not needed, because tokens are exchanged instead.
     """
     each = i.recompute.all_reduces_per_layer
     parts = []
@@ -135,7 +135,8 @@ def all_reduces(i: TrainingInputs, w: Work) -> Value:
 def neighbor_link(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
     """Return the slowest link from a rank of a group to the next.
 
-    What each sends to one other passes one port where the two sit on two nodes, and all wait.
+    If two neighbors are on different nodes, their transfer uses one port, and all ranks wait for
+    it.
     """
     inside = near_ranks(i, ranks, stride) >= ranks
     return Link(
@@ -147,10 +148,10 @@ def neighbor_link(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: V
 def context_times(
     i: TrainingInputs, w: Work, links: DeviceLinks, attention: Callable[[AttentionKind], Value]
 ) -> tuple[Value, Value]:
-    """Return what ranks that share sequences send, per layer and microbatch, and what is in sight.
+    """Return the context-parallel communication per layer and microbatch, and its exposed part.
 
-    `attention` gives the time of its forward pass, under which keys and values can travel.
-    Gathers and swaps of heads come before attention, so nothing covers them.
+    `attention` gives the time of its forward pass, during which keys and values can travel. Gathers
+    and swaps of heads come before attention, so they are not hidden.
     """
     times = {id(a): _context_times(i, w, links, a, attention(a)) for _, a in attentions(i.model)}
     sent = mean_over_attention(i.model, lambda a: times[id(a)][0])
@@ -159,7 +160,7 @@ def context_times(
 
 
 def context_memory(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
-    """Return the bytes that a rank contributes in one layer: keys and values, or a state.
+    """Return the bytes that a rank sends in one layer: keys and values, or a state.
 
     After a swap of heads a rank holds fewer heads of more tokens. Linear attention passes on the
     state after its own tokens, whatever their number.
@@ -175,13 +176,13 @@ def context_memory(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
 def _context_times(
     i: TrainingInputs, w: Work, links: DeviceLinks, a: AttentionKind, attention: Value
 ) -> tuple[Value, Value]:
-    """Return a layer's exchange, and what is in sight of it with so much attention to cover it."""
+    """Return the time of a layer's exchange, and the part that attention does not hide."""
     swap, again = i.swap_size, i.recompute.matrix_share
     ranks, stride = i.cp_size / swap, i.tp_size * swap
     own = context_memory(i, w, a)
     hop = neighbor_link(i, links, ranks, stride)
     once = f.context_exchange_time(own, ranks, hop.bandwidth, hop.latency)
-    # Under the last keys and values nothing travels.
+    # Nothing travels while the last keys and values are processed.
     covering = attention * (ranks - 1) / ranks
     wide = ring(i, links, ranks, stride)
     gathered = (3 + again) * f.all_gather_time(ranks * own, ranks, wide.bandwidth, wide.latency)
@@ -210,9 +211,10 @@ def _context_times(
 
 
 def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
-    """Return the time in which stages hand activations on and gradients back.
+    """Return the time to send activations to the next stage and gradients back.
 
-    With more than one node, some pair of neighboring stages sits on two; the slowest decides.
+    With several nodes, at least one pair of neighboring stages is on two nodes; the slowest
+    decides.
     """
     several = i.fleet.count > 1
     transfer = f.point_to_point_time(
@@ -226,18 +228,18 @@ def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value
 def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_node: Value) -> Value:
     """Return the time of the exchanges with experts, per mean layer and microbatch.
 
-    Tokens go out and come back, forward and backward, and again where layers are recomputed. What
-    goes out may be in a narrower format; what comes back is summed and stays as wide as it was.
+    Tokens go out and come back, forward and backward, and once more if layers are recomputed.
+    Dispatched tokens may be in a narrower format; results are summed and keep their width.
     """
     near = f.local_ranks(i.ep_size, i.fleet.node.accelerators_per_node)
     nodes = i.ep_size / near
-    # A limit on nodes says that a token is sent to each of them once.
+    # With a limit on nodes, a token is sent to each of them once.
     limited = i.expert_nodes == i.expert_nodes
     by_node = where(limited, 1, copies_per_node) > 0
     most = minimum(nodes, first_known(i.expert_nodes, nodes))
     back = i.capacity_factor * w.hidden_state / w.sequence_shards
     out = back * i.dispatch_precision.bytes_per_element / i.precision.training_bytes
-    # A device sends to all others, or to one in each of the other nodes, which passes tokens on.
+    # A device sends to all others, or to one in each other node, which forwards tokens.
     others = where(by_node, nodes - 1, i.ep_size - near)
     latency = (near - 1) * links.local.latency + others * links.remote.latency
     local = _among(i, links, near)
@@ -247,9 +249,9 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
         if not isinstance(block, Experts):
             continue
         visits = block.per_token
-        # Experts in a narrower space get and return tokens of its width.
+        # Experts in a narrower space receive and return tokens of that width.
         narrower = block.token_width(i.model.hidden_dim) / i.model.hidden_dim
-        # A copy that has come to a node is passed on to its devices over their links.
+        # A copy that arrives at a node is forwarded to its devices over their links.
         inside = f.local_copies(visits, where(by_node, near, i.ep_size), near)
         outside = where(
             by_node, f.copies_by_node(visits, nodes, most), f.copies_by_expert(visits, nodes)
@@ -271,7 +273,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
 
 @dataclass(frozen=True)
 class _Replicas:
-    """Devices with the same parameters, in groups that share out what is sharded."""
+    """Devices with the same parameters, in groups over which states are sharded."""
 
     parameters: Value
     trained: Value
@@ -281,7 +283,7 @@ class _Replicas:
 
 
 def _replicas(i: TrainingInputs, w: Work) -> tuple[_Replicas, _Replicas]:
-    """Return the replicas of what all tokens pass, and of experts: one where there are none."""
+    """Return the replicas of the common parameters and of experts: 1 if there are none."""
     some = mixed_layers(i.model) > 0
     return (
         _Replicas(w.own_common, w.trained_common, w.replicas, w.shards, i.tp_size),
@@ -302,7 +304,7 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
     forward pass, and again for the backward pass unless they are kept.
     """
     gathers = where(i.zero_stage >= 3, where(i.reshard_after_forward > 0, 2, 1), 0)
-    # A device may hold a stage and its mirror image; a microbatch passes through one of them.
+    # A device may hold a stage and its mirror image; a microbatch passes through only one.
     layers = (1 + i.schedule.bidirectional) * w.stage_layers
     parts = []
     for group in _replicas(i, w):
@@ -324,10 +326,10 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
 def step_exchanges(
     i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: Value
 ) -> tuple[Value, Value]:
-    """Return the times that gradients and weights take to be exchanged once per step.
+    """Return the times of the exchanges of gradients and weights that happen once per step.
 
-    What is not sharded layer by layer: gradients are scattered within a sharding group and summed
-    between such groups, and weights are gathered after the update.
+    For everything not sharded layer by layer, gradients are reduce-scattered within a sharding
+    group and summed between such groups, and weights are gathered after the update.
     """
     gradients, weights = [], []
     for group in _replicas(i, w):

@@ -29,7 +29,7 @@ __all__ = ["training_memory"]
 
 @dataclass(frozen=True)
 class _Layer:
-    """A layer of a group, on one device."""
+    """The part of a group's layer that is on one device."""
 
     common: Value
     """Parameters of its matrices, excluding experts."""
@@ -37,9 +37,9 @@ class _Layer:
     """Parameters of its experts."""
     group: LayerGroup
     buffered: Value
-    """Parameters of its feed-forward block that need their own gradient buffer: one per shape."""
+    """Parameters of its feed-forward block that need their own gradient buffer, one per shape."""
     attention_buffered: tuple[Value, ...]
-    """The same of each of its attentions."""
+    """Parameters of each of its attentions that need their own gradient buffer."""
     kept: Value
     """Activations that it keeps of one microbatch."""
     whole: Value
@@ -52,7 +52,7 @@ class _Layer:
 
 @dataclass(frozen=True)
 class _Stage:
-    """What one stage of the pipeline holds."""
+    """Contents of one pipeline stage."""
 
     layers: list[Value]
     """Layers of each group."""
@@ -61,16 +61,16 @@ class _Stage:
     tower: Value
     """Parameters of the vision tower."""
     images: Value
-    """Images of a microbatch that pass it."""
+    """Images of a microbatch that pass through the tower."""
     in_flight: Value
-    """Microbatches in flight, as a share of its layers."""
+    """Microbatches in flight, in units of the stage's layers."""
 
 
 def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
-    """Return what a device of the fuller stage holds: states, activations, working memory.
+    """Return the memory of a device in the fuller end stage: states, activations, working memory.
 
-    The first stage keeps the most microbatches; the last has the logits and, in models that begin
-    with dense layers, the most experts.
+    The first stage keeps the most microbatches; the last stage has the logits and, in models that
+    begin with dense layers, the most experts.
     """
     model = i.model
     layers = [_layer(i, w, group) for group in model.groups]
@@ -82,7 +82,7 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     outside = maximum(0 * model.parameters, model.parameters - stack - all_experts - tower)
     table = outside / model.embedding_tables
 
-    alone = where(i.pp_size > 1, 0, 1)  # the first stage is the last one too
+    alone = where(i.pp_size > 1, 0, 1)  # the first stage is also the last
     growth = where(i.virtual_stages > 1, f.interleaving_factor(i.pp_size, i.virtual_stages), 1)
     first_stage = _Stage(
         layers=[group.layers_before(w.layout.first) for group in model.groups],
@@ -130,9 +130,9 @@ def _at_the_end(i: TrainingInputs, group: LayerGroup, others: Value) -> Value:
 
 
 def _together(i: TrainingInputs, first: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
-    """Return what a device holds that has the first stage and the last, as in DualPipe.
+    """Return the contents of a device that has both end stages, as in DualPipe.
 
-    Two devices have each stage, so what replicas share is shared once more.
+    Each stage is on two devices, so sharded states are divided once more.
     """
     both = {
         name: (first[name] + last[name]) / where(i.zero_stage >= stage, 2, 1)
@@ -148,7 +148,7 @@ def _in_flight(i: TrainingInputs, microbatches: Value) -> Value:
 
 
 def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
-    """Return what a layer of a group has and keeps."""
+    """Return the parameters and activations of a group's layer."""
     width, block = i.model.hidden_dim, group.feed_forward
     parts = tuple(attention_parameters(i.model, a) for a in group.attentions)
     attention = own_attention_parameters(i.model, group)
@@ -159,7 +159,7 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         visits = i.capacity_factor * block.per_token
         sent = block.token_width(width)
         kept = f.kept_expert_width(visits, sent, block.width, block.shared_width, block.matrices)
-        # A token in a narrower space is kept before it is sent, and after it is summed.
+        # Tokens in a narrower space are kept before dispatch and after the sum.
         kept_width = where(block.latent_width > 0, kept + 2 * block.latent_width, kept)
         gradient_width = f.backward_width(visits, sent, block.width, block.matrices)
     elif block is not None:
@@ -201,7 +201,7 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
 def _activations(
     i: TrainingInputs, w: Work, group: LayerGroup, kept_width: Value, kept_scores: Value
 ) -> Value:
-    """Return what one layer keeps of one microbatch when nothing else is recomputed."""
+    """Return the activations that one layer keeps of one microbatch."""
     heads: Value = 0
     kept: Value = 0
     copied: Value = 0
@@ -212,7 +212,7 @@ def _activations(
     return f.activation_memory_per_layer(
         w.own_tokens,
         i.seq_len,
-        # A layer that is one block alone has half of the norms and residuals.
+        # A layer with only one block has half of the norms and residuals.
         i.model.hidden_dim if group.blocks == 2 else i.model.hidden_dim / 2,
         heads,
         kept,
@@ -230,14 +230,14 @@ def _activations(
 
 
 def _kept_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
-    """Return the elements per token that attention keeps, of which each tensor rank has a part."""
+    """Return the elements per token that attention keeps, split over tensor ranks."""
     if isinstance(a, LinearAttention):
-        # Queries, keys, values and gates before the convolution, a gate that is made of a short
-        # vector, what the states return, and the output. Kernels make what the convolution returns,
-        # and states at chunk boundaries, again.
+        # Queries, keys, values and gates before the convolution, a low-rank gate, the states'
+        # result, and the output. Kernels recompute the convolution's result and the states at chunk
+        # boundaries.
         return a.in_width + where(a.output_gate_vector > 0, 3, 2) * a.width
     if isinstance(a, LatentAttention):
-        # The short vectors before and after their norms, whole on each rank unless it splits norms.
+        # Latent vectors before and after their norms, whole on each rank unless ranks split norms.
         short = 2 * a.query_vector + a.latent_width + a.kv_rank
         heads = f.kept_latent_width(a.heads, a.key_dim, a.value_dim)
         kept = heads + short * i.tp_size / w.sequence_shards
@@ -252,7 +252,7 @@ def _kept_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Value
 
 
 def _dropped_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
-    """Return the elements per token of latent attention that are made again."""
+    """Return the elements per token of latent attention that are recomputed."""
     again = i.recompute
     if not isinstance(a, LatentAttention):
         return 0 * again.latent_share
@@ -264,7 +264,7 @@ def _dropped_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Va
 def _held(
     i: TrainingInputs, w: Work, table: Value, layers: list[_Layer], stage: _Stage
 ) -> dict[str, Any]:
-    """Return the memory of one device of a stage, by what it is for."""
+    """Return the memory of one device of a stage, by purpose."""
     held = list(zip(stage.layers, layers, strict=True))
     in_layers = sum_of([count * layer.common for count, layer in held])
     common = (in_layers + stage.tables * table + stage.tower) / i.tp_size
@@ -301,7 +301,7 @@ def _held(
         [count * (some * layer.kept + (1 - some) * layer.whole) for count, layer in held]
     )
     if tower := tower_of(i):
-        # Each layer of the tower keeps what it writes, unless nothing of it is trained.
+        # Each layer of the tower keeps its activations, unless the tower is frozen.
         elements = full * stage.images * tower.network.activations_per_sample / i.tp_size
         activations = activations + stage.in_flight * each * elements
     working = _working(i, w, table, stage, held, common + experts)
@@ -325,18 +325,18 @@ def _working(
 ) -> Value:
     """Return the temporary memory of the backward pass, at the higher of its two peaks.
 
-    It begins with the logits, and then goes through the layers. Gradients are accumulated in place,
-    but each product writes its own first, into buffers that are made once per shape
-    (github.com/NVIDIA/TransformerEngine, module/base.py, get_dummy_wgrad).
+    The backward pass begins with the logits and then goes through the layers. Gradients are
+    accumulated in place, but each product first writes its own to a buffer, allocated once per
+    shape (github.com/NVIDIA/TransformerEngine, module/base.py, get_dummy_wgrad).
     """
     each = i.precision.training_bytes
     buffers = (1 - i.frozen) * (_buffers(held) + stage.output_tables * table) / i.tp_size * each
-    # Sharded weights are there whole in the layer in use, and in the next, gathered meanwhile, or
-    # in all layers if they are kept from the forward pass to the backward pass.
+    # Sharded weights are whole in the layer in use and in the next one, which is gathered
+    # meanwhile, or in all layers if they are kept from the forward to the backward pass.
     layers = maximum(1, sum_of(stage.layers))
     whole = where(i.reshard_after_forward > 0, 2 / layers, 1)
     gathered = maximum(0, i.zero_stage - 2) * whole * parameters * each
-    # The layer whose pass is the peak is one with experts, if the stage has any.
+    # The peak is in a layer with experts, if the stage has any.
     layer_peak = _layer_peak(i, w, held[0][1])
     for count, layer in held[1:]:
         layer_peak = where(count > 0, _layer_peak(i, w, layer), layer_peak)
@@ -353,14 +353,14 @@ def _working(
 
 
 def _layer_peak(i: TrainingInputs, w: Work, layer: _Layer) -> Value:
-    """Return gradients of activations and recomputed activations in one layer's backward pass."""
+    """Return the gradients of activations and the recomputed activations of one layer."""
     widths = layer.gradient_width / i.tp_size + i.model.hidden_dim
     gradients = i.precision.training_bytes * w.own_tokens * widths
     return gradients + (layer.whole - layer.kept) + layer.visiting
 
 
 def _buffers(held: list[tuple[Value, _Layer]]) -> Value:
-    """Return the parameters of each shape of block that a stage has; groups may share one."""
+    """Return the parameters of each distinct block shape of a stage."""
     shapes: dict[int, list[tuple[Value, Value]]] = {}
     for count, layer in held:
         attention = zip(layer.group.attentions, layer.attention_buffered, strict=True)
@@ -376,6 +376,6 @@ def _buffers(held: list[tuple[Value, _Layer]]) -> Value:
 
 
 def _visiting(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
-    """Return keys and values of other devices, and their gradients, in one layer."""
+    """Return the memory of other devices' keys and values and their gradients, in one layer."""
     own = context_memory(i, w, a)
     return f.visiting_memory(own, i.cp_size / i.swap_size, i.cp_kind.gathers)

@@ -1,4 +1,4 @@
-"""A training step from its operators: every product, collective and launch, and their overlap."""
+"""A training step, operator by operator: products, collectives, launches and their overlap."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     given, i = i, in_mean_layer(i)
     d, links, s = _device(i), _links(i), i.calibration.software
     w = training_work(i)
-    # How much of the replicas' communication overlaps: the caller's choice, or the calibration's
+    # Overlap of the replicas' communication: the caller's choice or the calibration's
     gather_overlap, gradient_overlap, plain_overlap = (
         first_known(i.gradient_overlap, fitted)
         for fitted in (s.gather_overlap, s.gradient_overlap, s.plain_overlap)
@@ -78,9 +78,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     )
     experts_time = exchange_time(i, w, links, s.copies_per_node)
     context_time, context = context_times(i, w, links, layer.attention_of)
-    # Products hide a collective over a node's own links: no framework hides one that leaves the
-    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more is hidden than there is work,
-    # and what hides one communication hides no other.
+    # Products hide a collective over a node's own links; no framework hides one that leaves the
+    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more can be hidden than there is
+    # work, and work that hides one communication cannot hide another.
     inside = f.local_ranks(i.tp_size, i.fleet.node.accelerators_per_node) >= i.tp_size
     cover = layer.time - (context_time - context)
     tensor_overlap = first_known(i.tensor_overlap, where(inside, s.tensor_overlap, 0))
@@ -107,14 +107,17 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     loss = f.memory_time(
         f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, s.loss_bytes), d.memory
     )
-    head_time = (3 - i.frozen) * logits.time + loss  # a product has gradients of its own size
+    head_time = (
+        3 - i.frozen
+    ) * logits.time + loss  # each product has two gradients of the same size
     # Layers for multi-token prediction are on the last stage: a mean layer, the projection that
     # joins two hidden states, and the head once more.
     if not is_zero(i.model.mtp_layers):
         extra = per_layer + (3 - i.frozen) * _joined(d, i, w.own_tokens).time + head_time
         head_time = head_time + i.model.mtp_layers * extra
-    # The longest stage sets the pace, or the last one with the head, or the first with the tower.
-    both = i.schedule.bidirectional > 0  # a device has the first stage and the last, by halves
+    # The slowest stage sets the pace: the longest, the last with the head, or the first with the
+    # tower.
+    both = i.schedule.bidirectional > 0  # a device has half of the work of both end stages
     last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
     last_head = where(both, head_time / 2, head_time)
     last_time = last_layers * per_layer + last_head
@@ -140,7 +143,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         around = head_share * head_time + tower_share * tower
         busiest = layers * per_layer + around
     passes = count * busiest
-    # The busiest stage waits for the passes through the others.
+    # The busiest stage waits while the others process the first and last microbatches.
     others = maximum(1, i.pp_size - 1)
     layers_there, head_there = (i.model.layers - layers) / others, (1 - head_share) / others
     forward_there = layers_there * layer.forward + head_there * logits.time
@@ -158,8 +161,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     )
     transfer = stage_transfer_time(i, w, links)
 
-    # Once per step. The reduction follows the last microbatch's backward pass, the gathers the
-    # first's forward. What shards already hide under hides nothing else.
+    # Once per step. The reduction overlaps the last microbatch's backward pass, and the gathers
+    # overlap the first one's forward pass. Work that already hides shards' communication cannot
+    # hide this too.
     reduction, weights = step_exchanges(
         i, w, links, where(by_layer, i.scatter_bytes, i.gradient_precision.training_bytes)
     )
@@ -172,7 +176,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
     once = exposed_reduction + exposed_weights
     updated = w.trained_common / w.shards + w.trained_experts / w.expert_shards
-    # The two copies of a stage share the update where replicas do.
+    # The two copies of a stage share the update if replicas do.
     sharing = where(i.zero_stage >= 1, w.copies, 1)
     updated = updated / sharing
     # The constant was fitted to runs with Adam.
@@ -186,7 +190,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         for state in (i.optimizer.state_bytes, i.conventions.moment_bytes)
     )
     update_size = updated * s.optimizer_bytes * own_bytes / adam_bytes
-    # Newton-Schulz iterations stay in the wide format, whatever that of the products.
+    # Newton-Schulz iterations stay in the wide format, whatever the products' format.
     orthogonal = orthogonalization(i, w) / sharing / d.head
     update = f.memory_time(update_size, d.memory) + orthogonal
     step = passes + transfer + bubble + once + update + s.step_overhead
@@ -261,10 +265,10 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
 
 
 def _device(i: TrainingInputs) -> Device:
-    """Return what a device reaches with the calibration's constants."""
+    """Return the rates of a device, by the calibration's constants."""
     m, s = i.calibration.machine, i.calibration.software
     each = i.precision.training_bytes
-    # Devices that swap positions for heads attend to more of each sequence, with fewer heads.
+    # Devices that swap positions for heads cover more of each sequence, with fewer heads.
     length = i.seq_len * i.swap_size / i.cp_size
     return Device(
         product=i.gemm_efficiency * i.peak_rate,
@@ -290,7 +294,7 @@ def _device(i: TrainingInputs) -> Device:
 
 
 def _links(i: TrainingInputs) -> DeviceLinks:
-    """Return the links with the shares of their bandwidth that collectives reach."""
+    """Return the links at the share of their bandwidth that collectives reach."""
     node, fabric, m = i.fleet.node, i.fleet.fabric, i.calibration.machine
     port = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
     return DeviceLinks(
@@ -305,15 +309,15 @@ class _Layer:
 
     time: Value
     forward: Value
-    """The part of it that is the forward pass."""
+    """Time of the forward pass."""
     weights: Value
-    """The part of it for gradients of weights."""
+    """Time of the weights' gradients."""
     attention_of: Callable[[AttentionKind], Value]
-    """Arithmetic of attention of a kind, forward."""
+    """Compute time of attention, by kind, forward."""
     streamed: Value
-    """The part of its time that only streams through memory."""
+    """Time spent only streaming through memory."""
     products: Value
-    """The time in which the forward products would stream."""
+    """Time to stream the data of the forward products."""
 
 
 def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Layer:
@@ -368,7 +372,8 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
     return _Layer(
         time=layer_time,
         forward=forward_time,
-        weights=(1 - i.frozen) * one.products.time,  # as many operations as the forward pass
+        weights=(1 - i.frozen)
+        * one.products.time,  # the same number of operations as the forward pass
         attention_of=lambda a: attention_time(
             d, i.model, a, tokens, i.seq_len, i.attention.fused, i.tp_size
         ),
@@ -380,10 +385,10 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
 def _modules_again(
     i: TrainingInputs, d: Device, tokens: Value, sequence_shards: Value
 ) -> tuple[Value, Value]:
-    """Return the times in which a mean layer repeats norms and nonlinearities, and heads."""
+    """Return the times to recompute a mean layer's norms and nonlinearities, and its heads."""
     model, again = i.model, i.recompute
-    # Two norms read and write the residual stream. A nonlinearity reads what enters it, gate
-    # included, and writes as much as leaves it.
+    # Two norms read and write the residual stream. A nonlinearity reads its input, including the
+    # gate, and writes its output.
     norms = by_blocks(model, 4 * model.hidden_dim / sequence_shards)
     blocks = [group.feed_forward for group in model.groups]
     inner = mean_over(model, [0 if b is None else b.matrices * inner_width(b) for b in blocks])
@@ -399,7 +404,7 @@ def _modules_again(
 
 
 def _experts(i: TrainingInputs, d: Device, block: Experts, tokens: Value) -> Routed:
-    """Return how a layer's experts are met on the busiest device."""
+    """Return the work of a layer's experts on the busiest device."""
     # Devices of a tensor-parallel group that share one expert
     shards = f.expert_group_size(i.tp_size, i.ep_size) / i.ep_size
     return Routed(
@@ -413,7 +418,7 @@ def _experts(i: TrainingInputs, d: Device, block: Experts, tokens: Value) -> Rou
 def _alone(i: TrainingInputs, w: Work) -> Value:
     """Return the time of the whole step on one device with unlimited memory and no microbatches.
 
-    Every operator gets all its rows at once, so no fleet can beat the sum of its devices.
+    Every operator processes all its rows at once, so a fleet cannot beat the sum of its devices.
     """
     one = i.but(
         tp_size=1,
@@ -454,6 +459,6 @@ def _vision(i: TrainingInputs, d: Device, sequences: Value, tp: Value) -> Produc
 
 
 def _joined(d: Device, i: TrainingInputs, tokens: Value) -> Products:
-    """Return the product that joins two hidden states for multi-token prediction."""
+    """Return the product that combines two hidden states for multi-token prediction."""
     width = i.model.hidden_dim
     return product(d, tokens, 2 * width / i.tp_size, width, 1, d.product)

@@ -25,27 +25,27 @@ _NETWORKS = {"dense": "trained a dense model", "experts": "trained a mixture of 
 
 
 def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
-    """Return what a configuration lacks, by how much, and what to change."""
+    """Return why a configuration is not feasible, by how much, and what to change."""
     found = []
     if not values["fits_memory"]:
         need, have = values["memory"], values["memory_capacity"]
         found.append(
             f"memory: a device needs an estimated {format_number(need)} and has "
-            f"{format_number(have)}, "
-            f"{format_number(need - have)} too little; {_memory_advice(values, i)}"
+            f"{format_number(have)}, {format_number(need - have)} short; "
+            f"{_memory_advice(values, i)}"
         )
     if not values["whole_microbatches"]:
         replicas, count = values["dp_size"], i.microbatch_count
         found.append(
-            f"microbatches: batch_size = {i.batch_size} over {replicas} replicas and "
-            f"{count} microbatches leaves {format_number(values['microbatch_size'])} of a "
-            f"sequence each; make batch_size a multiple of {replicas * count}"
+            f"microbatches: batch_size = {i.batch_size} over {replicas} replicas and {count} "
+            f"microbatches leaves {format_number(values['microbatch_size'])} sequences in each; "
+            f"make batch_size a multiple of {replicas * count}"
         )
     return found
 
 
 def fitted_elsewhere(i: TrainingInputs) -> str:
-    """Return the device or the kind of devices that the constants belong to, if it is another."""
+    """Return the device or generation that the constants belong to, if it is a different one."""
     c, usual = i.calibration, machine_for(i.device.generation, i.device.name)
     if c.device:
         return "" if c.device == i.device.name else c.device
@@ -57,12 +57,12 @@ def _of_one_cluster(c: Calibration) -> bool:
 
 
 def unlike_own_runs(i: TrainingInputs) -> list[str]:
-    """Say what a plan has, besides sizes, that no run of the constants' own cluster had."""
+    """Return what a plan has, besides sizes, that no run of the constants' own cluster had."""
     c = i.calibration
     if not _of_one_cluster(c):
         return []
     if c.covered is None:
-        return [f"{c.name} does not state which plans its runs covered: calibrate again"]
+        return [f"{c.name} does not state which plans its runs covered; calibrate again"]
     found = []
     for name in c.covered.choices():
         own = choice_of(i, name)
@@ -74,7 +74,7 @@ def unlike_own_runs(i: TrainingInputs) -> list[str]:
 
 
 def choice_of(i: TrainingInputs, name: str) -> str:
-    """Return what a plan has of a choice that `Covered` lists."""
+    """Return a plan's value for a choice that `Covered` lists."""
     if name == "networks":
         return "experts" if i.model.moe_layers > 0 else "dense"
     own: str = getattr(i, name).name
@@ -82,7 +82,7 @@ def choice_of(i: TrainingInputs, name: str) -> str:
 
 
 def _outside_own_runs(i: TrainingInputs) -> list[str]:
-    """Say where a plan lies outside the runs of the constants' own cluster."""
+    """Return where a plan lies outside the runs of the constants' own cluster."""
     c, found = i.calibration, unlike_own_runs(i)
     for name, least, most in c.covered.ranges() if c.covered is not None else ():
         value = getattr(i, name)
@@ -100,9 +100,9 @@ def _of_another(device: str, i: TrainingInputs) -> str:
 
 
 def outside(i: TrainingInputs) -> list[str]:
-    """Say where a plan lies outside the runs that stand behind its band.
+    """Return where a plan lies outside the runs that support its band.
 
-    These are the runs of the constants' own cluster, or else everything that was measured.
+    These are the runs of the constants' own cluster, or else all measured runs.
     """
     if _of_one_cluster(i.calibration):
         return _outside_own_runs(i)
@@ -126,7 +126,7 @@ def outside(i: TrainingInputs) -> list[str]:
 
 
 def _memory_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
-    """Return what would make the step fit: less state per device, or fewer activations."""
+    """Return changes that would make the step fit: less state per device, or fewer activations."""
     capacity = values["memory_capacity"]
     states = values["weights_memory"] + values["gradient_memory"] + values["optimizer_memory"]
     if states <= capacity:
@@ -144,7 +144,7 @@ def _memory_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
 
 
 def _sharding(i: TrainingInputs) -> tuple[int | None, Any]:
-    """Return the first ZeRO stage at which the states fit, and what is left of them."""
+    """Return the first ZeRO stage at which the states fit, and their size per device."""
     for stage in range(i.zero_stage + 1, 4):
         plain = i.but(zero_stage=stage).plain()
         held = training_memory(plain, training_work(plain))

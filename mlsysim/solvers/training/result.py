@@ -18,7 +18,7 @@ class DeviceStep(Result):
     flops: Quantity = quantity("TFLOP")
     """Its operations, including recomputed ones."""
     memory: Quantity = quantity("GB")
-    """Memory it needs."""
+    """Memory that it needs."""
 
 
 @record
@@ -34,8 +34,8 @@ class Parallelism(Result):
     cp: int = 1
     """Devices that share each sequence."""
     ep: int = 1
-    """Devices over which experts are distributed. They are among the replicas' devices, so this is
-    not another factor."""
+    """Devices over which experts are distributed. They are devices of the replicas, so this is not
+    another factor of the fleet's size."""
 
 
 @record
@@ -46,22 +46,23 @@ class DistributedResult(Result):
     """Time of the step: compute, communication and bubble. The operator-level model adds the
     parameter update, waits for kernel launches, and a fixed time."""
     step_latency_low: Quantity | None = quantity("s")
-    """Lower edge of the band that holds four of five comparable runs; `None` if none is known.
-    `band` says which of the two bands below it is."""
+    """Lower bound of the band around `step_latency_total` that covers four of five comparable runs;
+    `None` if there is no band. `band` names which of the two bands below applies."""
     step_latency_high: Quantity | None = quantity("s")
-    """Upper edge of that band."""
+    """Upper bound of the band around `step_latency_total`."""
     band: str
-    """Which band applies: `"family"` where a calibration was named that was measured on such a
-    system, `"unseen"` where this system was not measured, or where the plan is unlike the runs of
-    your own cluster; empty without a band."""
+    """Which band applies: `"family"` if you named a calibration that was measured on such a system;
+    `"unseen"` if this system was not measured, or the plan is unlike your own cluster's runs; empty
+    without a band.
+    """
     step_latency_family_low: Quantity | None = quantity("s")
-    """Lower edge of the band of runs within the families that the constants were fitted to."""
+    """Lower bound of the band for families of runs to which the constants were fitted."""
     step_latency_family_high: Quantity | None = quantity("s")
-    """Upper edge of that band."""
+    """Upper bound of the same band."""
     step_latency_unseen_low: Quantity | None = quantity("s")
-    """Lower edge of the band of held-out systems, to which no constant was fitted."""
+    """Lower bound of the band for held-out systems, to which no constant was fitted."""
     step_latency_unseen_high: Quantity | None = quantity("s")
-    """Upper edge of that band."""
+    """Upper bound of the same band."""
     calibration: str
     """The calibration used, and whether any measured run supports the band."""
     effective_throughput: Quantity = quantity("sample/s")
@@ -69,8 +70,8 @@ class DistributedResult(Result):
     token_throughput: Quantity = quantity("token/s")
     """Tokens per second."""
     scaling_efficiency: float = number()
-    """Time that one device with unlimited memory would need without microbatches, divided by the
-    total device time spent; at most 1."""
+    """Time that one device with unlimited memory would need for the whole batch, divided by the
+    device time that the fleet spends; at most 1."""
     mfu: float = number()
     """Model FLOPs utilization: the model's own operations divided by what the devices could do.
     Each operation counts at the peak rate of its number format."""
@@ -90,31 +91,31 @@ class DistributedResult(Result):
     """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows.
     `None` with `efficiency`, which counts no traffic."""
     compute_latency: Quantity = quantity("s")
-    """Arithmetic of the busiest device."""
+    """Time of the arithmetic of the busiest device."""
     communication_latency: Quantity = quantity("s")
-    """All communication of a device that computation does not hide. It falls where there is more
+    """Communication of a device that computation does not hide. It falls if there is more
     computation to hide it, as with longer sequences."""
     hidden_communication_latency: Quantity = quantity("s")
-    """Communication that overlaps with computation; none with `efficiency`."""
+    """Communication that overlaps with computation; zero with `efficiency`."""
     dp_communication_latency: Quantity = quantity("s")
     """Exposed time to reduce gradients between replicas and to gather sharded weights."""
     tp_communication_latency: Quantity = quantity("s")
     """Exposed time of activation all-reduces within the tensor-parallel groups."""
     pp_communication_latency: Quantity = quantity("s")
-    """Activations and gradients handed between pipeline stages."""
+    """Time to send activations and gradients between pipeline stages."""
     cp_communication_latency: Quantity = quantity("s")
-    """Waiting for keys and values of the ranks that share a sequence."""
+    """Exposed time to exchange keys and values between the ranks that share a sequence."""
     ep_communication_latency: Quantity = quantity("s")
     """Exposed time to send tokens to their experts and back."""
     pipeline_bubble_latency: Quantity = quantity("s")
-    """Time that filling and draining the pipeline adds."""
+    """Time added by filling and draining the pipeline."""
     optimizer_latency: Quantity = quantity("s")
-    """Update of the parameters; none under an `efficiency`."""
+    """Time to update the parameters; zero with `efficiency`."""
     launch_latency: Quantity = quantity("s")
-    """Waits for the host that launches kernels, and the fixed time of a step; none under an
+    """Time spent waiting for the host to launch kernels, and the fixed time of a step; zero with
     `efficiency`."""
     bubble_fraction: float = number()
-    """Idle share of the pipeline's time. With 1F1B and GPipe, that of equal stages."""
+    """Idle share of the pipeline's time. For 1F1B and GPipe, this assumes equal stages."""
     model_flops: Quantity = quantity("TFLOP")
     """The model's operations per step, on all devices."""
     device_flops: Quantity = quantity("TFLOP")
@@ -122,34 +123,34 @@ class DistributedResult(Result):
     dp_size: int = number(whole=True)
     """Data-parallel replicas."""
     microbatch_size: float = number()
-    """Sequences in one microbatch; a schedule needs a whole number."""
+    """Sequences in one microbatch; the plan is feasible only if this is a whole number."""
     memory: Quantity = quantity("GB")
     """Memory that the fullest device needs."""
     weights_memory: Quantity = quantity("GB")
-    """Part of it for weights."""
+    """Part of `memory` for weights."""
     gradient_memory: Quantity = quantity("GB")
-    """Part of it for gradients."""
+    """Part of `memory` for gradients."""
     optimizer_memory: Quantity = quantity("GB")
-    """Part of it for the optimizer's state."""
+    """Part of `memory` for the optimizer's state."""
     activation_memory: Quantity = quantity("GB")
-    """Part of it for activations that are kept for the backward pass."""
+    """Part of `memory` for activations that are kept for the backward pass."""
     working_memory: Quantity = quantity("GB")
-    """Part of it for temporary data: logits, gradients of activations, buffers of weight gradients,
-    recomputed and gathered layers."""
+    """Part of `memory` for temporary data: logits, gradients of activations, buffers of weight
+    gradients, recomputed and gathered layers."""
     memory_capacity: Quantity = quantity("GB")
-    """Memory that a step may use: the `usable_memory` of what a device reports."""
+    """Memory that a step may use: the share `usable_memory` of what the device reports."""
     fits_memory: bool
     """Whether the step fits in memory."""
     whole_microbatches: bool
     """Whether the batch divides into whole microbatches."""
     feasible: bool
-    """Whether the step fits by the estimate of its memory, in whole microbatches."""
+    """Whether the step fits in the estimated memory and divides into whole microbatches."""
     reasons: tuple[str, ...]
-    """Why it cannot; empty if it can."""
+    """Why the step is not feasible; empty if it is."""
     outside: tuple[str, ...]
-    """Where the plan lies outside everything that was measured, or, with a calibration to your own
-    cluster, outside its runs: the band says less there."""
+    """Ways in which the plan lies outside all measured runs or, with a calibration of your own
+    cluster, outside that cluster's runs. The band is less reliable there."""
     parallelism: Parallelism
     """The sizes of the groups."""
     node_performance: DeviceStep
-    """The busiest device alone."""
+    """The busiest device by itself."""

@@ -1,4 +1,4 @@
-"""Arguments of a training step that contradict each other, or that have nothing to act on."""
+"""Rules for arguments of a training step that contradict each other or have no effect."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def _model_parallel(i: TrainingInputs) -> Value:
 
 
 def _stage_layers_given(i: TrainingInputs) -> Value:
-    """Return how many of the pipeline's ends have their layers stated."""
+    """Return how many of the two end stages have a stated number of layers."""
     ends = (i.first_stage_layers, i.last_stage_layers)
     return where(ends[0] == ends[0], 1, 0) + where(ends[1] == ends[1], 1, 0)
 
 
 def _layers_left(i: TrainingInputs) -> Value:
-    """Return the layers for the stages between."""
+    """Return the number of layers left for the stages between."""
     return (
         i.model.layers - first_known(i.first_stage_layers, 0) - first_known(i.last_stage_layers, 0)
     )
@@ -48,28 +48,28 @@ def _expert_nodes(i: TrainingInputs) -> Value:
 
 
 def _repeats(i: TrainingInputs) -> Value:
-    """Tell whether anything is repeated; fused attention never keeps its scores."""
+    """Return whether anything is recomputed; fused attention never keeps its scores."""
     again = i.recompute
     modules = again.matrix_share + again.norm_share + again.activation_share + again.latent_share
     return modules + (1 - i.attention.fused) * again.score_share > 0
 
 
 def _fullest(i: TrainingInputs) -> Value:
-    """Return the most layers of a stage, with those for multi-token prediction."""
+    """Return the layers of the longest stage, including those for multi-token prediction."""
     layout = stage_layout(i)
     return maximum(layout.longest, layout.last + i.model.mtp_layers)
 
 
 def _fits_a_stage(i: TrainingInputs) -> Value:
-    """Tell whether a stage has as many layers as are recomputed."""
+    """Return whether a stage has as many layers as are recomputed."""
     absent = i.recompute_layers != i.recompute_layers
     if absent is True:
-        return True  # nearly always, and then the stages need not be laid out
+        return True  # nearly always; then there is no need to lay out the stages
     return absent | (i.recompute_layers <= _fullest(i))
 
 
 def _whole_chunks(end: str) -> Rule[TrainingInputs]:
-    """Return the rule that each chunk of an end of the pipeline has equally many layers."""
+    """Return the rule that all chunks of an end stage have the same number of layers."""
     name = f"{end}_stage_layers"
 
     def holds(i: TrainingInputs) -> Value:
@@ -120,8 +120,8 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
             & ((i.cp_kind.by_heads == 0) | (i.ulysses_size == 1) | (i.ulysses_size == i.cp_size))
         ),
         lambda i: (
-            f"ulysses_size = {i.ulysses_size} does not go with cp_size = {i.cp_size} and cp_kind = "
-            f"{i.cp_kind.name!r}: choose a divisor of cp_size, and leave it at 1 where all devices "
+            f"ulysses_size = {i.ulysses_size} does not fit cp_size = {i.cp_size} and cp_kind = "
+            f"{i.cp_kind.name!r}: choose a divisor of cp_size, and leave it at 1 if all devices "
             "swap heads"
         ),
         ParallelismError,
@@ -155,7 +155,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "pp_size",
-        # The embedding and the output may be chunks of their own in an interleaved pipeline.
+        # In an interleaved pipeline, the embedding and the output may be chunks by themselves.
         lambda i: i.model.layers + 2 * (i.virtual_stages > 1) >= i.pp_size * i.virtual_stages,
         lambda i: (
             f"pp_size x virtual_stages = {i.pp_size} x {i.virtual_stages} is more than the "
@@ -165,7 +165,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "first_stage_layers",
-        # All layers are on a stage, and each stage between has one per chunk.
+        # Every layer is on a stage, and each stage in the middle has at least one per chunk.
         lambda i: (
             (_stage_layers_given(i) == 0)
             | where(

@@ -52,10 +52,10 @@ TRAINING_PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
     """How long does a training step take on a fleet, and where does the time go?
 
-    Tensor, context, expert, data and pipeline parallelism, placed in this order from the inside
-    out. By default every operator of a layer is timed: matrix products, attention, element-wise
-    traffic, launches, collectives and what they hide. With `efficiency` given, arithmetic runs at
-    that share of the peak rate and nothing overlaps, as in textbooks.
+    Models tensor, context, expert, data and pipeline parallelism, placed in this order from the
+    inside out. By default every operator of a layer is timed: matrix products, attention,
+    element-wise traffic, kernel launches, collectives and their overlap. With `efficiency`,
+    arithmetic runs at that share of the peak rate and nothing overlaps, as in textbooks.
     """
 
     inputs = TrainingInputs
@@ -130,16 +130,16 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         pp_size
             Pipeline stages.
         microbatch_count
-            Microbatches that each replica's share of the batch is cut into.
+            Microbatches into which each replica's share of the batch is divided.
         virtual_stages
             Model chunks per stage; above 1 the schedule is interleaved.
         first_stage_layers
-            Layers of the first pipeline stage; the stages whose layers are not stated share the
-            others. `None` shares all of them evenly. Where they do not divide, the last stage has
-            fewer, because it also has the output projection, and then the first. A stated number
+            Layers of the first pipeline stage; stages without a stated number share the rest.
+            `None` divides all layers evenly. If they do not divide, the last stage has fewer,
+            because it also has the output projection, and then the first stage. A stated number
             must be a multiple of `virtual_stages`.
         last_stage_layers
-            The same of the last stage.
+            Layers of the last pipeline stage, likewise.
         schedule
             ``"1f1b"``, ``"gpipe"`` (holds all microbatches' activations), ``"zb-h1"`` (gradients of
             weights fill the bubble) or ``"dualpipe"`` (microbatches enter at both ends, so each
@@ -147,42 +147,43 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         cp_size
             Devices that share each sequence (context parallelism).
         cp_kind
-            How these devices attend over whole sequences: ``"ring"`` (keys and values travel around
-            while attention works, each device sending to one other), ``"all_gather"`` (keys and
-            values are gathered first) or ``"ulysses"`` (positions are swapped for heads). Positions
-            are distributed so that causal attention is balanced (zigzag).
+            How these devices attend to whole sequences: ``"ring"`` (keys and values travel from
+            device to device during attention), ``"all_gather"`` (keys and values are gathered
+            first) or ``"ulysses"`` (positions are swapped for heads). Positions are distributed so
+            that causal attention is balanced (zigzag).
         ulysses_size
-            Devices among them, next to each other, that swap positions for heads before the others
-            exchange keys and values by `cp_kind`: 1 none.
+            Neighboring devices among the `cp_size` that swap positions for heads, before keys and
+            values are exchanged between such groups by `cp_kind`; 1 means none.
         ep_size
             Devices over which experts are distributed (expert parallelism).
         expert_nodes
-            Most nodes that a token is sent to, once each; devices there pass it on to its experts
-            (node-limited routing). `None` sets no limit, and copies are sent as the calibration's
-            software does. For models with experts only, as are the next three arguments.
+            Most nodes to which a token is sent, once each; devices there forward it to its experts
+            (node-limited routing). `None` sets no limit, and copies are sent as in the
+            calibration's software. This argument and the next three are only for models with
+            experts.
         dispatch_precision
             Format of tokens on the way to experts; results come back in at least 16 bits. `None`
             takes that of the residual stream.
         capacity_factor
-            Rows that each expert computes, over its even share of the tokens. In GShard and Switch
-            this is the capacity of an expert: it takes no more tokens and is padded to as many,
-            wherever it lies, so the factor also counts on a single device (`ep_size=1`). For
-            software that does not pad, give the load of the busiest expert device over the mean,
-            which is 1 with `ep_size=1`.
+            Rows that each expert computes, divided by its even share of the tokens. In GShard and
+            Switch this is the capacity of an expert: it accepts no more tokens and is padded to
+            that many, so the factor also applies on a single device (`ep_size=1`). For software
+            that does not pad, give the load of the busiest expert device divided by the mean, which
+            is 1 with `ep_size=1`.
         exchange_overlap
-            Share of the exchanges with experts that runs under computation, as far as there is
-            enough of it. `None` takes the calibration's.
+            Share of the expert exchanges that overlaps with computation, if there is enough
+            computation. `None` takes the calibration's.
         tensor_overlap
-            Share of a tensor-parallel group's collectives that runs under products, as far as there
-            are enough of them (asynchronous tensor parallelism). `None` takes the calibration's
-            within a node, and nothing in groups that leave it.
+            Share of a tensor-parallel group's collectives that overlaps with matrix products, if
+            there are enough of them (asynchronous tensor parallelism). `None` takes the
+            calibration's value within a node, and 0 for groups that span nodes.
         zero_stage
-            What the replicas share out among them instead of each holding it: 0 nothing, 1 the
-            optimizer's state, 2 gradients too, 3 weights too (ZeRO, FSDP).
+            What is sharded over the replicas (ZeRO, FSDP): 0 nothing, 1 the optimizer's state, 2
+            also gradients, 3 also weights.
         shard_size
-            Devices over which sharded states are spread, next to each other; gradients are summed
-            between such groups once per step (hybrid sharding, HSDP). `None` takes all devices
-            with the same parameters, those that share sequences among them.
+            Neighboring devices over which states are sharded; gradients are summed between such
+            groups once per step (hybrid sharding, HSDP). `None` takes all devices with the same
+            parameters, including those that share sequences.
         reshard_after_forward
             Whether layers with sharded weights drop them after the forward pass and gather them
             again for the backward pass, as FSDP does by default. False needs `zero_stage=3`.
@@ -191,20 +192,20 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         recompute
             Activations that are recomputed rather than kept: ``"none"``, ``"selective"``
             (attention scores, as fused attention does), ``"norms"``, ``"swiglu"`` (nonlinearities
-            of the feed-forward blocks), ``"mla_up"`` (heads of latent attention), any of these four
-            joined, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
+            of the feed-forward blocks), ``"mla_up"`` (heads of latent attention), any combination
+            of these four, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
         recompute_layers
-            Layers of each stage to which `recompute` applies; the others keep everything. At most
-            as many as the longest stage has; shorter stages apply it to all of theirs. `None`
+            Layers of each stage to which `recompute` applies; the others keep everything. It cannot
+            exceed the layers of the longest stage; shorter stages recompute all of theirs. `None`
             applies it to all layers.
         optimizer
             ``"adamw"``, ``"adamw_8bit"``, ``"muon"``, ``"adafactor"`` (without momentum) or
-            ``"sgd"`` (with momentum): what it keeps, moves and computes per parameter. Muon's
-            iterations are counted for each matrix of the layers, and shared by the devices that
-            share it; the exchange that brings its parts together is not counted.
+            ``"sgd"`` (with momentum). It sets the memory, traffic and operations per parameter.
+            Muon's iterations are counted for each matrix of the layers and divided among the
+            devices that share it; the exchange that gathers its parts is not counted.
         lora_rank
-            Rank of the adapters of all matrices in the layers, which alone are trained (LoRA);
-            `None` trains all parameters.
+            Rank of the adapters of all matrices in the layers (LoRA); only the adapters are
+            trained. `None` trains all parameters.
         attention
             ``"fused"`` (FlashAttention) or ``"unfused"``.
         loss
@@ -212,32 +213,33 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             frameworks do by default) or ``"fused"`` (one kernel, which writes the gradient over the
             logits: Liger Kernel, Transformer Engine).
         usable_memory
-            Share of a device's memory that a step may use. The driver's context, buffers of
-            collectives and of libraries, and what the allocator loses between blocks take the rest.
+            Share of a device's memory that a step may use. The rest is for the driver's context,
+            buffers of collectives and libraries, and fragmentation.
         gradient_precision
-            Format of the gradients; `None` takes `precision`, but scatters those that are sharded
-            layer by layer as the calibration's software does.
+            Format of the gradients. `None` takes `precision`, except that gradients sharded layer
+            by layer are scattered in the format of the calibration's software.
         gradient_compression
             Bytes of gradients divided by the bytes that replicas send for them, including indices
-            of selected values: 1 sends all, 4 a quarter. Compressed gradients can still be summed,
-            as in PowerSGD. Neither the time to compress nor the effect on convergence is counted.
+            of selected values: 1 sends everything, 4 a quarter. The model assumes that compressed
+            gradients can still be summed, as in PowerSGD. It counts neither the time to compress
+            nor the effect on convergence.
         gradient_overlap
             Share of the replicas' communication that can overlap with computation, if there is
             enough computation: 0 none, 1 all. `None` takes the calibration's value.
         seq_len
             Tokens per sequence; `None` takes the model's training length.
         images
-            Images in each sequence, whose tokens are among its `seq_len`: each is a pass of the
-            model's vision tower, timed from its totals by one roofline. The tower is on the first
-            stage, split as its layers are, and trained with them, or frozen with `lora_rank`. For
-            models with a tower that is known (`vision`); 0 is text alone.
+            Images in each sequence; their tokens count toward `seq_len`. Each image is a pass of
+            the model's vision tower, timed from its totals by one roofline. The tower is on the
+            first stage, split as its layers are, and trained with them, or frozen with `lora_rank`.
+            Only for models with a known tower (`vision`); 0 means text only.
         efficiency
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those fitted for the device and for the
-            software that the plan implies: sharded or not, in eight bits or more. Not with
-            `efficiency`.
+            software that the plan implies (sharded or not, in 8 bits or more). Cannot be combined
+            with `efficiency`.
         power_calibration
             Constants for the power that operations and memory traffic draw; `None` takes those
             fitted for the device's generation.
@@ -259,15 +261,14 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         A configuration that does not fit in memory, or a batch that does not divide into whole
         microbatches, still returns its times, with `feasible` False and the `reasons`.
 
-        Arguments that have nothing to act on are refused, such as `recompute_layers` without
-        recomputation. Sizes of 1 are groups of one device, in which nothing is exchanged, so
-        arguments that describe how a group works (`cp_kind`, `sequence_parallel`, `zero_stage`,
-        `schedule`, `tensor_overlap` and the like) are accepted with them: a sweep over a size may
-        begin at 1.
+        Arguments that cannot have an effect are rejected, such as `recompute_layers` without
+        recomputation. A size of 1 is a group of one device, which exchanges nothing. Arguments that
+        describe how a group works (`cp_kind`, `sequence_parallel`, `zero_stage`, `schedule`,
+        `tensor_overlap` and the like) are accepted with it, so a sweep over a size may begin at 1.
 
-        All layers take the time of the mean layer, so a stage of slow layers takes longer than is
-        computed here. For DeepSeek-V3, where 58 of 61 layers have experts, that is at most 61/58,
-        or 5%. Memory is that of the layers that a stage really has.
+        Every layer takes the time of the mean layer, so a stage of slow layers really takes longer
+        than computed. For DeepSeek-V3, in which 58 of 61 layers have experts, the factor is at most
+        61/58, or 5%. Memory is computed for the layers that a stage really has.
 
         Examples
         --------
@@ -290,7 +291,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
     @classmethod
     def check(cls, inputs: TrainingInputs) -> None:
-        """Refuse formats that cannot train, and arguments that have nothing to act on."""
+        """Reject formats that cannot train, and arguments that have no effect."""
         precision = inputs.precision.name
         if precision not in TRAINING_PRECISIONS:
             raise ConfigError(
@@ -301,14 +302,14 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         for name in ("gradient_overlap", "exchange_overlap", "tensor_overlap"):
             if inputs.efficiency is not None and getattr(inputs, name) is not None:
                 raise ConfigError(
-                    f"{name} has no meaning under an efficiency, where nothing overlaps: leave one "
-                    "of the two out",
+                    f"{name} cannot be combined with efficiency, because then nothing overlaps: "
+                    "leave one of the two out",
                     argument=name,
                 )
         if inputs.efficiency is not None and inputs.gives("calibration"):
             raise ConfigError(
-                f"calibration = {inputs.calibration.name} has no meaning under an efficiency, "
-                "which takes the place of its constants: leave one of the two out",
+                f"calibration = {inputs.calibration.name} cannot be combined with efficiency, "
+                "which replaces its constants: leave one of the two out",
                 argument="calibration",
             )
         for name in ("expert_nodes", "dispatch_precision", "exchange_overlap"):
@@ -322,8 +323,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
                 )
         if not inputs.reshard_after_forward and inputs.zero_stage < 3:
             raise ConfigError(
-                f"reshard_after_forward = False has no meaning at zero_stage = "
-                f"{inputs.zero_stage}, where weights are not sharded: choose zero_stage = 3, or "
+                "reshard_after_forward = False has no effect at zero_stage = "
+                f"{inputs.zero_stage}, because weights are not sharded: choose zero_stage = 3, or "
                 "leave it out",
                 argument="reshard_after_forward",
             )
@@ -331,10 +332,10 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> TrainingInputs:
-        """Check every argument, and that the arguments agree with each other."""
+        """Check every argument, and that the arguments are consistent."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
-        # No run with a limited reach or with states is in our table either.
+        # No measured run has attention with limited reach or with states, either.
         strange = fitted_elsewhere(inputs) or not inputs.model.plain_attention
         if strange or unlike_own_runs(inputs):
             constants = replace(constants, basis="unseen")
@@ -342,7 +343,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
 
     @classmethod
     def model(cls, inputs: TrainingInputs) -> Model[TrainingInputs]:
-        """Choose the operators' model, or the textbook's where an efficiency is given."""
+        """Choose the operator-level model, or the textbook model if an efficiency is given."""
         return operator_step if inputs.efficiency is None else textbook_step
 
     @classmethod

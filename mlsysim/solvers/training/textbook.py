@@ -1,4 +1,4 @@
-"""A training step at a constant efficiency without overlap: the textbook model."""
+"""The textbook model of a training step: constant efficiency, and no overlap."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     data = data + sum_of([*step_exchanges(i, w, links, gradient_bytes)])
 
     busy = compute + tensor + context + experts + pipeline
-    # A product has two gradients of its own size, so each pass is a third.
+    # Each product has two gradients of the same size, so each of the three parts is a third.
     third = busy / count / 3
     bubble = bubble_time(
         i,

@@ -1,4 +1,4 @@
-"""What a training step has to do, before it is known how fast: sizes, operations, parameters."""
+"""The work of a training step, independent of its speed: sizes, operations, parameters."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Layout:
 
 
 def stage_layout(i: TrainingInputs) -> Layout:
-    """Return the layers of the stages: as stated for the ends, and equal otherwise.
+    """Return the layers of the stages: as stated for the end stages, and equal otherwise.
 
-    Where layers do not divide, the last stage has fewer, and then the first.
+    If layers do not divide, the last stage has fewer, and then the first.
     """
     first, last, v = i.first_stage_layers, i.last_stage_layers, i.virtual_stages
     stated = where(first == first, 1, 0) + where(last == last, 1, 0)
@@ -80,7 +80,7 @@ def recomputed_share(i: TrainingInputs, layers: Value) -> Value:
 
 
 def in_mean_layer(i: TrainingInputs) -> TrainingInputs:
-    """Return inputs whose recomputation is the mean over the layers of the longest stage."""
+    """Return inputs with the mean recomputation over the layers of the longest stage."""
     again, share = i.recompute, recomputed_share(i, stage_layout(i).longest)
     forward = i.conventions.forward_all_reduces
     return i.but(
@@ -91,7 +91,7 @@ def in_mean_layer(i: TrainingInputs) -> TrainingInputs:
             norm_share=share * again.norm_share,
             activation_share=share * again.activation_share,
             latent_share=share * again.latent_share,
-            # Forward and backward, and forward again where all is repeated
+            # Forward and backward, and forward again under full recomputation
             all_reduces_per_layer=2 * forward + share * (again.all_reduces_per_layer - 2 * forward),
         )
     )
@@ -102,14 +102,14 @@ class Adapters:
     """Parameters of adapters, per layer of each group: (layers, parameters)."""
 
     common: list[tuple[Value, Value]]
-    """Experts apart."""
+    """Parameters of adapters other than those of experts."""
     experts: list[tuple[Value, Value]]
     visited: list[tuple[Value, Value]]
-    """Those that a token passes."""
+    """Parameters of adapters that a token passes through."""
 
 
 def adapters_of(i: TrainingInputs) -> Adapters:
-    """Return the adapters of a model's matrices; none where all parameters are trained."""
+    """Return the adapters of a model's matrices; none if all parameters are trained."""
     model, rank = i.model, i.adapter_rank
     found = Adapters([], [], [])
     for group in model.groups:
@@ -129,7 +129,7 @@ def adapters_of(i: TrainingInputs) -> Adapters:
 
 
 def orthogonalization(i: TrainingInputs, w: Work) -> Value:
-    """Return a device's operations that make the updates of the layers' matrices orthogonal.
+    """Return a device's operations to orthogonalize the updates of the layers' matrices.
 
     Devices that share a matrix share this work too. Embedding tables and routers are left out.
     """
@@ -166,7 +166,7 @@ def orthogonalization(i: TrainingInputs, w: Work) -> Value:
 
 @dataclass(frozen=True)
 class Work:
-    """What both models of a training step start from."""
+    """Quantities that both models of a training step start from."""
 
     dp_size: Value
     replicas: Value
@@ -174,7 +174,7 @@ class Work:
     sequences: Value
     """Sequences of a microbatch."""
     own_sequences: Value
-    """Those on one device, where sequences are shared."""
+    """Sequences of a microbatch on one device, if sequences are shared."""
     own_tokens: Value
     """Tokens of a microbatch on one device."""
     tokens: Value
@@ -183,13 +183,13 @@ class Work:
     stage_layers: Value
     """Layers of the longest stage."""
     imbalance: Value
-    """Layers of the longest stage over the mean."""
+    """Layers of the longest stage, divided by the mean."""
     copies: Value
-    """Stages that a device holds: 2 where microbatches enter at both ends, else 1."""
+    """Stages that a device holds: 2 if microbatches enter at both ends, else 1."""
     model_flops: Value
     hardware_flops: Value
     wide_model_flops: Value
-    """Those of attention and logits, which stay in a wider format than narrow products."""
+    """Operations of attention and logits, which stay in a wide format when products are narrow."""
     wide_hardware_flops: Value
     device_flops: Value
     """Operations of the busiest device."""
@@ -202,17 +202,17 @@ class Work:
     expert_replicas: Value
     """Devices that hold the same experts."""
     shards: Value
-    """Devices over which sharded states are spread; 1 where none is sharded."""
+    """Devices over which states are sharded; 1 if none are."""
     expert_shards: Value
-    """The same for those of experts."""
+    """Devices over which experts' states are sharded; 1 if none are."""
     own_common: Value
     """Parameters on one device, excluding experts."""
     own_experts: Value
     """Parameters of experts on one device."""
     trained_common: Value
-    """Those of them that are trained, experts apart."""
+    """Trained parameters on one device, excluding experts."""
     trained_experts: Value
-    """The same of experts."""
+    """Trained parameters of experts on one device."""
 
 
 def training_work(i: TrainingInputs) -> Work:
@@ -228,7 +228,7 @@ def training_work(i: TrainingInputs) -> Work:
     tokens = i.batch_size * i.seq_len
     each = _trained_flops(i)
     again = i.recompute
-    # A fused kernel never keeps the scores, so it does the same whatever is said of them.
+    # A fused kernel never keeps the scores, so recomputing them makes no difference.
     scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
     adapters = adapters_of(i)
@@ -257,7 +257,7 @@ def training_work(i: TrainingInputs) -> Work:
     shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
     own_common = copies * imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size)
     own_experts = copies * imbalance * experts / (i.pp_size * group)
-    # Adapters are spread as the matrices are that they belong to.
+    # Adapters are distributed in the same way as their matrices.
     own_adapters = [
         copies * imbalance * sum_of([count * part for count, part in parts]) / i.pp_size
         for parts in (adapters.common, adapters.experts)
@@ -295,7 +295,7 @@ def training_work(i: TrainingInputs) -> Work:
 
 
 def tower_passes(i: TrainingInputs) -> Value:
-    """Return the passes of the vision tower: forward, and backward with two unless it is frozen."""
+    """Return the number of tower passes: forward, plus two for backward unless it is frozen."""
     return 3 - 2 * i.frozen
 
 
@@ -328,11 +328,11 @@ def _expert_flops(i: TrainingInputs) -> Value:
 def bubble_time(
     i: TrainingInputs, filling: Value, busy: Value, forward: Value, weights: Value
 ) -> Value:
-    """Return the time in which stages idle.
+    """Return the idle time of the stages.
 
-    `filling` is the bubble where each pass waits for the stages before it. `busy` is the time of a
-    microbatch in a mean stage among those that the busiest one waits for, `forward` its forward
-    pass there and `weights` its gradients of weights.
+    `filling` is the bubble if each pass waits for the stages before it. `busy` is the mean time of
+    a microbatch in the stages that the busiest one waits for, `forward` its forward pass there and
+    `weights` the gradients of weights.
     """
     split = f.split_backward_bubble_time(
         forward, busy - forward - weights, weights, i.pp_size, i.microbatch_count
@@ -348,7 +348,7 @@ def bubble_time(
 
 @dataclass(frozen=True)
 class Times:
-    """Communication of a step, by what it is for."""
+    """Communication of a step, by purpose."""
 
     data: Value
     """Gradients and weights between replicas."""
@@ -387,9 +387,9 @@ def answer(
 ) -> dict[str, Any]:
     """Return the fields of the result from the times and the memory of a step.
 
-    `alone` is the time of the step on one device that holds it all, `exposed` the communication
-    that nothing hides, `every` all of it; `busy` is the time of all microbatches in a stage, and
-    `host` what devices wait for the host.
+    `alone` is the time of the step on one device that holds everything, `exposed` the communication
+    that is not hidden, `every` all communication; `busy` is the time of all microbatches in a
+    stage, and `host` the time devices wait for the host.
     """
     drawn = drawn_power(i, hfu, mbu)
     energy = i.devices * drawn["device_power"] * step
