@@ -25,7 +25,7 @@ from mlsysim.solvers import DistributedResult, ReliabilityResult
 __all__ = ["Advice", "Alternative", "alternatives"]
 
 _WORTH = 0.0005
-"""Gain below which plans are as fast as each other in print."""
+"""Gain below which plans are reported as equally fast."""
 
 
 @record
@@ -71,7 +71,8 @@ class Advice:
     plans : Plans
         All feasible plans, best first.
     front : Plans
-        Plans that no other beats in both: time and memory, or time and cost or carbon.
+        Plans that no other plan beats in both time and memory (or time and cost, or time and
+        carbon).
     alternatives : tuple of Alternative
         The best plan for every other value of every lever.
     diagnoses : tuple of Diagnosis
@@ -79,11 +80,11 @@ class Advice:
     searched : int
         Configurations that were evaluated.
     quarter : Alternative or None
-        The best plan on a quarter of the devices, where that is about as fast.
+        The best plan on a quarter of the devices, if that is about as fast.
     reliability : ReliabilityResult or None
-        What failures and checkpoints do to the run; `None` if they do not count.
+        Effect of failures and checkpoints on the run; `None` if they are not counted.
     tight : int
-        Plans that fit, but leave less memory free than the reserve: they are not advised.
+        Plans that fit but leave less memory free than the reserve; they are not advised.
     tight_gain : float or None
         Tokens per second that the fastest of them adds; negative if it is slower.
     """
@@ -103,7 +104,7 @@ class Advice:
 
     @property
     def why(self) -> str:
-        """Why the best plan wins: where its time goes, and what the nearest other choices lose."""
+        """Why the best plan wins: where its time goes, and the loss of the nearest alternatives."""
         parts = sorted(parts_of(self.best).items(), key=lambda item: -item[1])
         step = self.best.step_latency_total.to("s").magnitude
         lines = [
@@ -114,21 +115,22 @@ class Advice:
                 if value > 0.005 * step
             )
             + ".",
-            f"A device holds {format_number(self.best.memory)} of "
+            f"A device uses {format_number(self.best.memory)} of "
             f"{format_number(self.best.memory_capacity)}.",
             *self._remarks(),
-            "Held at another value, with all other levers chosen again, a lever loses at least:",
+            "The smallest loss from holding one lever at another value, with all other levers "
+            "chosen again:",
         ]
         for lever, nearest in self._nearest().items():
             odds = self.odds.get(lever)
-            # Without a band, they would only repeat the loss.
+            # Without a band, the odds would only repeat the loss.
             sure = f"; {odds}" if odds is not None and odds.probability is not None else ""
             lines.append(f"- {nearest} (best: {self._held(lever)}{sure})")
         return "\n".join(lines)
 
     @functools.cached_property
     def odds(self) -> Mapping[str, Odds]:
-        """How sure the choice of each lever is, compared with its nearest other value."""
+        """How certain the choice of each lever is, compared with its best other value."""
         return ReadOnlyMapping(
             {
                 lever: odds_between(self.configuration, nearest.configuration)
@@ -147,11 +149,11 @@ class Advice:
         return found
 
     def _remarks(self) -> list[str]:
-        """Say what memory, devices and failures have to do with the choice."""
+        """Return remarks on memory, devices and failures."""
         found = []
         if (gain := self.tight_gain or 0.0) > _WORTH:
             found.append(
-                f"{self.tight:,} more plans fit, but leave less memory free than the reserve; the "
+                f"{self.tight:,} more plans fit but leave less memory free than the reserve; the "
                 f"fastest of them is {gain:.1%} faster than the fastest here (memory_reserve)."
             )
         if self.quarter is not None:

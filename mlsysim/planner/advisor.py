@@ -1,4 +1,4 @@
-"""Which split of a training job is best, by exhaustive search?"""
+"""Which split of a training job is best? An exhaustive search."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["PARAMETERS", "advise"]
 _MOST_CHOICES = 10_000
 """Choices for one argument."""
 _MOST_SEARCHES = 1_000
-"""Most pairs of a fleet and a batch: each takes 10 to 100 ms."""
+"""Most pairs of a fleet and a batch; each takes 10 to 100 ms."""
 
 
 def advise(
@@ -102,12 +102,12 @@ def advise(
     fleet
         The nodes and the network between them, or several fleets to choose from.
     batch_size
-        Sequences in the global batch, or several sizes to choose from. A larger batch trains more
-        tokens per second but learns less from each; the model covers only the former.
+        Sequences in the global batch, or several sizes to choose from. With a larger batch, a fleet
+        trains more tokens per second but learns less from each; the model covers only throughput.
     goal
         ``"throughput"`` (tokens per second), ``"time"`` (of the training run), ``"cost"`` or
-        ``"carbon"`` (of the run, or of a million tokens), or ``"fewest_devices"``: the fewest
-        nodes of the fleet on which training is as fast as on all of them, but for `within`.
+        ``"carbon"`` (of the run, or of a million tokens), or ``"fewest_devices"``: the fewest nodes
+        of the fleet on which training is as fast as on all of them, up to a slowdown of `within`.
     precision
         Number format of arithmetic, weights, gradients and activations.
     seq_len
@@ -117,8 +117,8 @@ def advise(
     tp_size, pp_size, cp_size, ep_size
         Ranks that share a layer, stages, ranks that share a sequence, ranks that share experts.
     microbatch_count, virtual_stages, schedule
-        How the pipeline is run. Of schedules, ``"1f1b"`` and ``"gpipe"`` are searched, which most
-        frameworks run; others if they are given.
+        How the pipeline is run. The search covers the schedules ``"1f1b"`` and ``"gpipe"``, which
+        most frameworks have; others only if you list them.
     zero_stage
         What is sharded over the replicas, 0 to 3.
     sequence_parallel
@@ -126,10 +126,10 @@ def advise(
     recompute
         Activations that are recomputed: ``"none"``, ``"selective"`` or ``"full"``.
     cp_kind, ulysses_size, shard_size, reshard_after_forward
-        How context ranks exchange and how states are sharded, as in `DistributedSolver`: not
-        searched, and plans that do not go with them are left out.
+        How context ranks communicate and how states are sharded, as in `DistributedSolver`. These
+        are not searched; plans that are incompatible with them are left out.
     expert_nodes, dispatch_precision, capacity_factor, exchange_overlap, tensor_overlap
-        How tokens travel to experts, and what runs under computation, likewise.
+        How tokens travel to experts, and which communication overlaps, likewise.
     first_stage_layers, last_stage_layers, recompute_layers, optimizer, lora_rank, loss
         Uneven stages, and what is recomputed and trained, likewise.
     attention
@@ -148,30 +148,31 @@ def advise(
         Prices of electricity, of a server and of a device-hour, as in `EconomicsSolver`. With
         `rental_price`, the cost is the rent.
     memory_reserve
-        Memory of a device to leave free, for what the model does not count: the driver, buffers
-        of collectives, fragmentation. A share of the device's memory, or a quantity; `None` leaves
+        Memory of a device to leave free for what the model does not count: the driver, buffers of
+        collectives, fragmentation. A share of the device's memory, or a quantity; `None` reserves
         nothing. Plans that leave less are not advised.
     failures
-        Whether the time that failures and checkpoints take is part of training time, cost and
-        carbon, by `ReliabilitySolver` with its defaults.
+        Whether training time, cost and carbon include the time lost to failures and checkpoints, by
+        `ReliabilitySolver` with its defaults.
     within
-        How much slower than the best a plan with fewer devices may be: of
-        ``goal="fewest_devices"``, and for the advice to mention a quarter of the devices.
+        How much slower than the best a plan with fewer devices may be, for
+        ``goal="fewest_devices"`` and for the remark about a quarter of the devices.
     executor
         Where slices of the search are computed, as in `sweep`.
     progress
-        Whether to draw a bar, or a function of the configurations done and the total.
+        Whether to draw a progress bar, or a function that is called with the configurations done
+        and the total.
 
     Returns
     -------
     Advice
-        The best plan, all feasible plans in order, the Pareto front, and reasons.
+        The best plan, all feasible plans in order, the Pareto front, and the reasons.
 
     Raises
     ------
     ConfigError
-        If an argument is out of range or has too many choices, or the goal needs one that is
-        missing.
+        If an argument is out of range or has too many choices, or if the goal needs an argument
+        that is missing.
     ParallelismError
         If no sizes within the limits tile the fleet.
     OOMError
@@ -183,9 +184,9 @@ def advise(
     not tried: sequence parallelism without a tensor group, sharding without replicas, and
     recompute="none" with fused attention.
 
-    Of plans that are almost equal, the simpler one comes first. Context parallelism has to gain
-    more than 1 %, tensor groups across nodes more than 3 %. Of equal plans, the one with fewer
-    context ranks, a lower ZeRO stage, fewer chunks and less memory comes first.
+    Among almost equal plans, the simpler one comes first: context parallelism must gain more than
+    1%, and tensor groups across nodes more than 3%. Among equal plans, the one with fewer context
+    ranks, a lower ZeRO stage, fewer chunks and less memory comes first.
 
     Examples
     --------
@@ -222,14 +223,14 @@ def advise(
     for name, value in (fixed | economics).items():
         if is_axis(value):
             raise ConfigError(
-                f"{name} = {shown(value)} has several values: give one, since it is not searched",
+                f"{name} = {shown(value)} has several values: give one, because it is not searched",
                 argument=name,
             )
     for name, value in fixed.items():
         found = DistributedSolver.parameters[name].admit(name, value)
         if name in ("attention", "cp_kind", "loss", "optimizer"):
-            fixed[name] = found.name  # an option of the same name is the same
-    fixed["usable_memory"] = 1.0  # what is to stay free is `memory_reserve`
+            fixed[name] = found.name  # options with the same name are the same
+    fixed["usable_memory"] = 1.0  # the memory to leave free is `memory_reserve`
     admitted = {
         name: EconomicsSolver.parameters[name].admit(name, value)
         for name, value in economics.items()
@@ -291,8 +292,8 @@ def _fastest(plans: Plans) -> float:
 def _parts(fleet: Fleet, batches: Sequence[int]) -> list[Fleet]:
     """Return fleets of some of the nodes.
 
-    Groups and replicas share the devices and the batch evenly, so their numbers are made of the
-    prime factors of both; others are not tried.
+    Groups and replicas divide the devices and the batch evenly, so their sizes are products of the
+    prime factors of both; other sizes are not tried.
     """
     whole = fleet.count * math.prod(batches)
     return [
@@ -306,7 +307,7 @@ def _quarter(some: Search, plans: Plans, batches: Sequence[int]) -> Alternative 
     """Return the best plan on a quarter of the nodes, if it is about as fast as the best of all."""
     chosen, best = plans.configuration(0), plans.row(0)
     fleet, within = chosen["fleet"], some.goal.within
-    # Four times as well used, no device can be: then it is not worth searching.
+    # If devices cannot be used four times as well, there is nothing to search.
     if fleet.count % 4 or 4 * (1 - within) * best["mfu"] > 1:
         return None
     quarter = replace(fleet, name=f"a quarter of {fleet.name}", count=fleet.count // 4)
@@ -330,7 +331,7 @@ def _quarter(some: Search, plans: Plans, batches: Sequence[int]) -> Alternative 
 
 @dataclass(frozen=True)
 class Reserve(Amount):
-    """Memory to leave free: a quantity, or a share of what there is."""
+    """Memory to leave free: a quantity, or a share of the device's memory."""
 
     unit: str = "byte"  # type: ignore[misc]
     zero: bool = True
@@ -376,11 +377,11 @@ _KINDS: Mapping[str, Argument] = {
 PARAMETERS: Mapping[str, Argument] = {
     name: _KINDS[name] for name in inspect.signature(advise).parameters if name in _KINDS
 }
-"""What each argument of `advise` that describes the job may be, as `parameters` of a solver."""
+"""Kind of each argument of `advise` that describes the job, like `parameters` of a solver."""
 
 
 def _several(name: str, value: Any) -> list[Any]:
-    """Return the choices for an argument, each admitted by the solver's own rules."""
+    """Return the choices for an argument, each validated by the solver."""
     kind = DistributedSolver.parameters[name]
     if isinstance(value, (str, Mapping)) or not is_axis(value):
         values = [value]
@@ -393,7 +394,7 @@ def _several(name: str, value: Any) -> list[Any]:
             argument=name,
         )
     if not values:
-        raise ConfigError(f"{name} is empty: give a value, or several", argument=name)
+        raise ConfigError(f"{name} is empty: give one or more values", argument=name)
     found = [kind.admit(name, item) for item in values]
     if name in ("schedule", "recompute"):
         return [item.name for item in found]

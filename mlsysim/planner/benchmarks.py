@@ -1,4 +1,4 @@
-"""Results of load generators, next to a prediction: where the gap is, and what to look at next."""
+"""Results of load generators compared with a prediction: the gap, and where to look next."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["Benchmark", "Gap", "compare", "read_benchmark"]
 _MAX_BYTES = 64 * 1024**2
 _TIMES = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
 _RATES = ("request_throughput", "output_throughput")
-# Fields of a closed loop, which has means only.
+# Fields for a closed loop, which has only means.
 _CLOSED = {"ttft_mean": "ttft", "tpot_mean": "itl", "e2e_mean": "latency"}
 _CLOSE = 0.1
-"""Gap that is within what runs repeat."""
+"""Gap that is within run-to-run variation."""
 _OWN = ("hardware.", "calibration.")
-"""Inputs that a gap may be due to: the model and the load are what was measured."""
+"""Inputs that may explain a gap; the model and the load are those of the measurement."""
 _MILLISECONDS = {"ms": 1.0, "s": 1e3, "us": 1e-3, "ns": 1e-6, "sec": 1e3}
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a load generator measured."""
+    """The result of a load generator."""
 
     tool: str
     """The format of the file."""
@@ -50,14 +50,14 @@ class Gap:
     tool : str
         The load generator.
     table : Table
-        Measured and predicted, and predicted over measured less one.
+        Measured and predicted values, and the relative error of the prediction.
     parts : Mapping[str, float] or None
-        Share of the gap of the mean time to the end that the first token and the tokens after it
-        have; `None` where the file does not have all three means.
+        Shares of the first token and of the tokens after it in the gap of the mean end-to-end time;
+        `None` if the file lacks one of the three means.
     depends_on : str
-        The input on which the worst part depends most.
+        The input that the worst part depends on most.
     words : str
-        The same in words.
+        A summary in words.
     """
 
     tool: str
@@ -73,8 +73,8 @@ class Gap:
 def read_benchmark(path: str | Path) -> Benchmark:
     """Read the result of a load generator.
 
-    Known are the files of vLLM's `benchmark_serving` (``--save-result``), SGLang's `bench_serving`,
-    AIPerf, GenAI-Perf and llm-bench. Of a file with one result per line, the last counts.
+    Supports the files of vLLM's `benchmark_serving` (``--save-result``), SGLang's `bench_serving`,
+    AIPerf, GenAI-Perf and llm-bench. In a file with one result per line, the last line counts.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def read_benchmark(path: str | Path) -> Benchmark:
     Raises
     ------
     ConfigError
-        If the file cannot be read, or is not one of these.
+        If the file cannot be read, or has another format.
     """
     name = named(path)
     try:
@@ -107,8 +107,8 @@ def read_benchmark(path: str | Path) -> Benchmark:
                 if found:
                     return Benchmark(tool, found)
     raise ConfigError(
-        f"{name} has no times that are known: give the JSON of vLLM's or SGLang's serving "
-        "benchmark, AIPerf, GenAI-Perf or llm-bench",
+        f"{name} has no known times: give the JSON file of vLLM's or SGLang's serving benchmark, "
+        "AIPerf, GenAI-Perf or llm-bench",
         argument="benchmark",
     )
 
@@ -130,11 +130,11 @@ def _number(name: str, key: str, value: Any) -> float | None:
         raise ConfigError(f"{name}: {key} = {shown(value)} is not a number", argument="benchmark")
     if value < 0:
         raise ConfigError(f"{name}: {key} = {value:g} is below zero", argument="benchmark")
-    return float(value) or None  # a tool that did not measure writes zero
+    return float(value) or None  # a tool writes zero for what it did not measure
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the names of vLLM and SGLang, which differ in the time to the end."""
+    """Read the names of vLLM and SGLang, which differ for end-to-end time."""
     words = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99"}
     found: dict[str, Any] = {name: data.get(name) for name in _RATES}
     for part, word in words.items():
@@ -206,25 +206,25 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     Parameters
     ----------
     result
-        A result of `OpenLoopSolver.solve`; or of `ServingSolver.solve` for a closed loop, whose
-        means are compared.
+        A result of `OpenLoopSolver.solve`, or of `ServingSolver.solve` for a closed loop (only
+        means are compared).
     benchmark
-        The JSON file of a load generator, or what `read_benchmark` returned.
+        The JSON file of a load generator, or the result of `read_benchmark`.
 
     Returns
     -------
     Gap
-        Where the gap is, and on which input that part depends most.
+        Where the gap is, and the input that this part depends on most.
 
     Raises
     ------
     ConfigError
-        If the file is not one of a known tool, or has no time that the result has.
+        If the file is not from a supported tool, or has no time in common with the result.
     """
     measured = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
     if not isinstance(result, OpenLoopResult | ServingResult):
         raise ConfigError(
-            f"result = {shown(result)} is not one of OpenLoopSolver or ServingSolver",
+            f"result = {shown(result)} is not a result of OpenLoopSolver or ServingSolver",
             argument="result",
         )
     rows = []
@@ -234,7 +234,8 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
             rows.append((name, measured.values[name], said, said / measured.values[name] - 1))
     if not rows:
         raise ConfigError(
-            "benchmark has no time that the result has: a result without a steady state has none",
+            "benchmark has no time in common with the result; a result without a steady state has "
+            "no times",
             argument="benchmark",
         )
     heads = ("quantity", "measured", "predicted", "error")
@@ -258,7 +259,7 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
 def _predicted(result: Any, name: str) -> float | None:
     """Return a time in ms, or a rate per second."""
     if isinstance(result, OpenLoopResult):
-        if name == "request_throughput":  # it is the arrival rate, which was given
+        if name == "request_throughput":  # this is the arrival rate, which was given
             return None
         field = name
     else:
@@ -274,7 +275,7 @@ def _predicted(result: Any, name: str) -> float | None:
 def _parts(
     measured: Mapping[str, float], predicted: Mapping[str, float]
 ) -> dict[str, float] | None:
-    """Divide the gap of the mean time to the end between the first token and the others."""
+    """Divide the gap of the mean end-to-end time between the first token and the others."""
     if not {"ttft_mean", "e2e_mean"} <= measured.keys() & predicted.keys():
         return None
     whole = measured["e2e_mean"] - predicted["e2e_mean"]
@@ -285,7 +286,7 @@ def _parts(
 
 
 def _diagnosed(errors: Mapping[str, float], parts: Mapping[str, float] | None) -> tuple[str, str]:
-    """Return the field with the gap that matters, and what it says."""
+    """Return the field with the most important gap, and a diagnosis."""
     first = next((n for n in ("ttft_mean", "ttft_p50", "ttft_p99") if n in errors), None)
     later = next((n for n in ("tpot_mean", "tpot_p50", "tpot_p99") if n in errors), None)
     worst = max(errors, key=lambda name: abs(math.log1p(errors[name])))
@@ -293,37 +294,37 @@ def _diagnosed(errors: Mapping[str, float], parts: Mapping[str, float] | None) -
         return worst, f"All quantities agree within {_CLOSE:.0%}."
     share = ""
     if parts is not None and all(0 <= value <= 1 for value in parts.values()):
-        share = f" The first token has {parts['first token']:.0%} of the gap to the end."
+        share = f" The first token accounts for {parts['first token']:.0%} of the end-to-end gap."
     if later is not None and abs(errors[later]) > _CLOSE:
         slow = errors[later] < 0
         return later, (
-            f"Tokens come {'slower' if slow else 'faster'} than predicted "
-            f"({later} is off by {errors[later]:+.0%}): "
+            f"Tokens arrive {'more slowly' if slow else 'faster'} than predicted ({later} is off "
+            f"by {errors[later]:+.0%}): "
             + (
-                "look at the batch that runs, at launches between kernels, and at speculative "
-                "decoding or graphs that are switched off."
+                "check the size of the running batch, gaps between kernel launches, and whether "
+                "speculative decoding or CUDA graphs are off."
                 if slow
-                else "the engine may decode speculatively, store weights or the cache in a "
-                "narrower format, or answer with fewer tokens than were asked for."
+                else "the engine may use speculative decoding, store weights or the cache in a "
+                "narrower format, or generate fewer tokens than requested."
             )
             + share
         )
     if first is not None and abs(errors[first]) > _CLOSE:
         slow = errors[first] < 0
         return first, (
-            f"Decode agrees, but the first token comes {'later' if slow else 'earlier'} than "
+            f"Decode agrees, but the first token arrives {'later' if slow else 'earlier'} than "
             f"predicted ({first} is off by {errors[first]:+.0%}): "
             + (
-                "look for requests that queue in the client or the gateway, bursts, a cold start, "
-                "and prompts that are not in the cache."
+                "check for queueing in the client or the gateway, bursts, a cold start, and "
+                "prompts that miss the cache."
                 if slow
                 else "prompts may be in the cache (cached_share), or shorter than stated."
             )
             + share
         )
     return worst, (
-        f"Means agree, but {worst} is off by {errors[worst]:+.0%}: look at bursts, at the spread "
-        "of lengths, and at a cold start."
+        f"Means agree, but {worst} is off by {errors[worst]:+.0%}: check for bursts, a wider "
+        "spread of lengths, and a cold start."
     )
 
 

@@ -50,7 +50,7 @@ class Case:
         return float((rates[0] / rates[1]).to("").magnitude) - 1
 
     def changed(self, **changes: Any) -> Case | None:
-        """Solve the plan with changes; `None` if they contradict each other."""
+        """Solve the plan with changes; `None` if they are contradictory."""
         given = self.given | changes
         try:
             return Case(given, DistributedSolver.solve(**given))
@@ -81,7 +81,7 @@ class Case:
             and (case.result.feasible or not self.result.feasible)
             and case.gain(self) >= LEAST_GAIN
         ]
-        # A feasible plan beats any that is not.
+        # A feasible plan beats any infeasible one.
         return max(worth, key=lambda c: (c.result.feasible, c.gain(self)), default=None)
 
     def told(self, before: Case) -> str:

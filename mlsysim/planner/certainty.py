@@ -1,8 +1,9 @@
-"""How sure a choice between two plans is, and which number it hinges on.
+"""How certain a choice between two plans is, and which number it hinges on.
 
-The constants of a calibration are known only so well. To first order, the logarithm of a step time
-is linear in theirs, with the elasticities of `sensitivity`. So is the difference between two plans,
-in which everything that both share cancels; whether one beats the other is a normal probability.
+The constants of a calibration are uncertain. To first order, the logarithm of a step time is linear
+in the logarithms of the constants, with the elasticities of `sensitivity` as coefficients. The same
+holds for the difference between two plans, in which everything they share cancels, so the
+probability that one beats the other follows from a normal distribution.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _FIELD = "step_latency_total"
 _CONSTANTS, _HARDWARE = "calibration.", "fleet."
 _BANDS = ("band_low", "band_high")
 _SAME = 5e-4
-"""Margin below which two plans are equally fast in print."""
+"""Margin below which two plans are reported as equally fast."""
 _UNKNOWN = 0.1
-"""Doubt about constants without a known prior, such as the efficiency of memory."""
+"""Uncertainty of constants without a known prior, such as memory efficiency."""
 
 
 @record
@@ -44,13 +45,13 @@ class Odds:
     Attributes
     ----------
     probability : float or None
-        Probability that the first plan takes less time per token than the second, over what is not
-        known about the calibration's constants; `None` where the calibration has no band.
+        Probability that the first plan takes less time per token than the second, given the
+        uncertainty of the calibration's constants; `None` if the calibration has no band.
     margin : float
-        By how much it is faster as predicted: logarithm of the ratio of the times per token.
+        By how much it is predicted to be faster: the logarithm of the ratio of the times per token.
         Negative if it is slower.
     feasible : bool
-        Whether both plans can run. The other numbers are those of their times even if not.
+        Whether both plans can run. The other numbers compare their times even if not.
     notes : tuple of str
         Which plan cannot run and why, and why there is no probability.
     spread : float or None
@@ -58,8 +59,8 @@ class Odds:
     hinge : str
         The number on which the choice depends most: a constant, or a rate of the fleet.
     flips_at : object or None
-        Its value at which the two are equally fast; `None` if no number within a factor of three
-        makes them so.
+        The value of that number at which the two plans are equally fast; `None` if no change within
+        a factor of three makes them equal.
     words : str
         The same in words.
     """
@@ -78,7 +79,7 @@ class Odds:
 
 
 def odds(result: DistributedResult, against: DistributedResult) -> Odds:
-    """Say how sure it is that one plan is faster than another, and what could turn that around.
+    """Estimate how certain it is that one plan is faster, and what could reverse the order.
 
     Parameters
     ----------
@@ -99,11 +100,11 @@ def odds(result: DistributedResult, against: DistributedResult) -> Odds:
 
     Notes
     -----
-    The constants of the calibration vary independently, each by as much as machines or frameworks
-    differ in it, all scaled so that the first plan's own time varies as its band says. What both
-    plans share, such as most of the efficiency of matrix products, changes both and cancels. The
+    The constants of the calibration vary independently, each by as much as it differs between
+    machines or frameworks, all scaled so that the first plan's time varies as much as its band.
+    Influences that both plans share, such as most of the efficiency of matrix products, cancel. The
     probability is exact to first order; the value at which the choice flips is found by solving
-    both plans. What the model leaves out is not part of the probability.
+    both plans. The probability does not cover effects that the model leaves out.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def _elasticities(question: Question) -> dict[str, float]:
 
 
 def _doubt(name: str) -> float:
-    """Return by how much machines or frameworks differ in a constant: a share of it."""
+    """Return by how much a constant differs between machines or frameworks, as a share."""
     kind, _, constant = name.removeprefix(_CONSTANTS).partition(".")
     known = PRIORS.get(kind, {}).get(constant)
     return _UNKNOWN if known is None else known[1]
@@ -192,14 +193,14 @@ def _band(name: str) -> bool:
 
 
 def _band_width(question: Question) -> float | None:
-    """Return the standard deviation of the logarithm of a step time, as its band says."""
+    """Return the standard deviation of the logarithm of a step time, from its band."""
     out = question.outputs()
     low, high = (float(out.get(f"step_latency_{edge}", math.nan)) for edge in ("low", "high"))
     return math.log(high / low) / _BAND if 0 < low < high else None
 
 
 def _difference(ours: Question, theirs: Question) -> float | None:
-    """Return the logarithm of their time per token over ours."""
+    """Return the logarithm of the ratio of the second plan's time per token to the first's."""
     times = []
     for question in (ours, theirs):
         plain_inputs: Any = question.inputs.plain()
@@ -236,10 +237,10 @@ def _hinge(
 def _candidates(
     margin: float, changes: Mapping[str, float], same_fleet: bool
 ) -> Iterator[tuple[str, float]]:
-    """Yield the numbers that need the least unlikely change, to first order, and which way."""
+    """Yield numbers with the direction of their change, the most likely one first."""
     kinds = (_CONSTANTS, _HARDWARE) if same_fleet else (_CONSTANTS,)
     rates = [
-        # In units of what is not known of it; rates of the fleet are read off a datasheet.
+        # In units of its uncertainty; rates of the fleet come from a datasheet.
         (abs(margin / slope / _doubt(path)), path, -math.copysign(1.0, margin * slope))
         for path, slope in changes.items()
         if slope
@@ -253,19 +254,19 @@ def _candidates(
 
 
 def _counts(path: str) -> bool:
-    """Tell whether a path is the number of something, which is known exactly."""
+    """Return whether a path is a count, which is known exactly."""
     return path.endswith(("count", "_per_node"))
 
 
 def _share(probability: float) -> str:
-    """Write a probability in percent, and never as certain."""
+    """Format a probability in percent, but never as certain."""
     if probability > 0.99:
         return "over 99%"
     return "under 1%" if probability < 0.01 else f"{probability:.0%}"
 
 
 def _lacking(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say which of the plans cannot run, and why."""
+    """Return which of the plans cannot run, and why."""
     found = []
     for name, plan in (("first", first), ("second", second)):
         result = DistributedSolver.solve(**plan)

@@ -1,4 +1,4 @@
-"""Two plans compared: where one spends more time than the other."""
+"""Compare two plans: where one spends more time than the other."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PARTS = {
     "optimizer_latency": "update",
     "launch_latency": "waits for the host",
 }
-"""Fields that add to a step, next to arithmetic, and their names."""
+"""Fields that add to a step, besides arithmetic, and their names."""
 
-# Differences below this share of the step are not mentioned, and at most so many are.
+# Ignore differences below this share of the step, and mention at most this many.
 _WORTH = 0.005
 _TOLD = 4
 
@@ -38,11 +38,10 @@ class Contrast:
     Attributes
     ----------
     loss : float
-        How much longer a token takes: 0.1 means that the plan needs a tenth more time. Negative
-        if it is faster.
+        How much longer a token takes: 0.1 means 10% more time. Negative if the plan is faster.
     parts : Mapping[str, Quantity]
-        Additional time of each part of the step, negative if less; they add up to the difference
-        of the step times.
+        Additional time of each part of the step, negative if it is less. The parts add up to the
+        difference of the step times.
     extra_memory : Quantity
         Additional memory that a device needs.
     words : str
@@ -73,7 +72,7 @@ def parts_of(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def contrast(result: DistributedResult, against: DistributedResult) -> Contrast:
-    """Compare a plan with another: the difference in time, and where it comes from.
+    """Compare a plan with another: the difference in time, and its causes.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Anti-patterns: common mistakes in a plan, with the change that fixes each.
 
-A pattern looks at a solved plan, tries changes by solving them, and is reported only if a change is
-faster. So its evidence and its gain are the model's numbers, not rules of thumb.
+Each pattern examines a solved plan, solves possible changes, and is reported only if a change is
+faster. Its evidence and its gain are therefore the model's numbers, not rules of thumb.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Diagnosis:
     configuration : Mapping[str, object]
         Arguments of the improved plan, as `DistributedSolver.solve` takes them.
     gain : float
-        Relative gain in tokens per second: 0.1 is a tenth more.
+        Relative gain in tokens per second: 0.1 means 10% more.
     """
 
     name: str
@@ -71,10 +71,10 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
 
     Notes
     -----
-    The patterns: tensor parallelism over a slow link, groups that straddle nodes, tensor groups
-    wider than needed, a small batch on many replicas, few microbatches in a pipeline, accumulation
-    without need, and recomputation without need. A change keeps the plan feasible, and has to
-    gain at least one percent.
+    The patterns are tensor parallelism over a slow link, groups that straddle nodes, tensor groups
+    wider than needed, a small batch on many replicas, few microbatches in a pipeline, needless
+    accumulation, and needless recomputation. A change must keep the plan feasible and gain at least
+    one percent.
 
     Examples
     --------
@@ -96,7 +96,8 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
     if isinstance(plan, DistributedResult):
         if "_origin" not in plan.__dict__:
             raise ConfigError(
-                "plan was made by hand: give a result of DistributedSolver.solve, or its arguments",
+                "plan was not returned by DistributedSolver.solve: give its result, or its "
+                "arguments",
                 argument="plan",
             )
         case = Case(dict(plan.__dict__["_origin"][1]), plan)
@@ -105,7 +106,8 @@ def diagnose(plan: DistributedResult | Mapping[str, Any]) -> tuple[Diagnosis, ..
             signature(DistributedSolver.solve).bind(**plan)
         except TypeError as fault:
             raise ConfigError(
-                f"plan = {shown(plan)} is not the arguments of DistributedSolver.solve: {fault}",
+                f"plan = {shown(plan)} does not contain arguments of DistributedSolver.solve: "
+                f"{fault}",
                 argument="plan",
             ) from fault
         case = Case(dict(plan), DistributedSolver.solve(**plan))

@@ -1,4 +1,4 @@
-"""Goals of a search: rate, time, cost or carbon, each a column of numbers."""
+"""Goals of a search: throughput, time, cost or carbon, each a column of numbers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ GOALS = ("throughput", "time", "cost", "carbon", "fewest_devices")
 
 _MILLION = 1e6
 _UNKNOWN_RUN = 1.0
-"""Days of a run whose length is unknown; its share of lost time does not depend on them."""
+"""Assumed days of a run of unknown length; the share of lost time does not depend on it."""
 
 
 class Goal:
     """A goal, and the prices or the data center for it.
 
-    `column` is the name of what is counted; of everything but the throughput, less is better. Cost
-    and carbon are those of the whole training run, or of a million tokens where no run is given.
-    With `failures`, the time that a run loses to them and to checkpoints is part of all three.
+    `column` is the name of the quantity; for all but throughput, less is better. Cost and carbon
+    are those of the whole training run, or of a million tokens if no run is given. With `failures`,
+    time, cost and carbon include the time lost to failures and checkpoints.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Goal:
     def reliability(
         self, fleet: Fleet, model: TransformerModel, precision: Any, days: float | None = None
     ) -> ReliabilityResult | None:
-        """Return what failures and checkpoints do to a run; `None` if they do not count here.
+        """Return the effect of failures and checkpoints on a run; `None` if they are not counted.
 
         Each device brings its share of a large job's storage.
         """
@@ -128,16 +128,16 @@ class Goal:
         return columns
 
     def order(self, columns: Mapping[str, Column], factor: NDArray[Any]) -> tuple[Any, ...]:
-        """Return what plans are sorted by, the first of them first.
+        """Return the sort keys of plans, the most important first.
 
-        A plan counts as `factor` times as slow or as dear as it is.
+        For sorting, a plan counts as `factor` times as slow or as expensive as it is.
         """
         if self.name not in ("throughput", "fewest_devices"):
             return (_rounded(columns[self.column].values * factor),)
         rate = np.asarray(columns["token_throughput"].values) / factor
         if self.name == "throughput":
             return (-_rounded(rate),)
-        # Those that are fast enough, and then all others
+        # First those that are fast enough, then all others
         slow = rate < (1 - self.within) * rate.max()
         return (slow, np.where(slow, 0, columns["devices"].values), -_rounded(rate))
 

@@ -13,7 +13,7 @@ from mlsysim.planner.space import divisors
 
 __all__ = ["PATTERNS", "Finding"]
 
-# Shares of a step from which a pattern is examined. The changes decide whether it is one.
+# Smallest share of a step at which a pattern is examined. Solving the changes decides.
 _MUCH = 0.1
 
 
@@ -51,14 +51,14 @@ def slow_link(case: Case) -> Finding | None:
     near, _ = _near(case, tp, 1)
     return _found(
         case.best(_narrower(case)),
-        f"groups of {tp} span {tp // near} nodes, between which {near} devices have "
-        f"{format_number((near * _port(case)).to('GB/s'))} together, while links within a node "
-        f"give {format_number(node.scale_up.bandwidth.to('GB/s'))} to each; {_waiting(case)}",
+        f"groups of {tp} span {tp // near} nodes; between nodes, {near} devices share "
+        f"{format_number((near * _port(case)).to('GB/s'))}, while links within a node give "
+        f"{format_number(node.scale_up.bandwidth.to('GB/s'))} to each device; {_waiting(case)}",
     )
 
 
 def _leaves(case: Case) -> bool:
-    """Tell whether a group leaves its node for links of less than half the speed.
+    """Return whether a group leaves its node for links of less than half the speed.
 
     A ring through several nodes uses the ports of all its devices on a node.
     """
@@ -136,7 +136,7 @@ def small_batch(case: Case) -> Finding | None:
         for factor in (2, 4, 8, 16, 32, 64):
             more = case.changed(batch_size=batch * factor, microbatch_count=count * factor)
             if more is None or case.result.microbatch_size < 1:
-                # Where replicas lack sequences, they come before more microbatches.
+                # If replicas lack sequences, a larger batch is tried before more microbatches.
                 more = case.changed(batch_size=batch * factor)
             yield more
             if more is not None and more.share("dp_communication_latency") < _MUCH:
@@ -205,9 +205,9 @@ def needless_recomputation(case: Case) -> Finding | None:
     if better is None:
         return None
     return Finding(
-        f"{1 - case.result.mfu / case.result.hfu:.0%} of all operations are repeated to "
-        f"save memory, and without them a device would hold {format_number(better.result.memory)} "
-        f"of {format_number(better.result.memory_capacity)}",
+        f"{1 - case.result.mfu / case.result.hfu:.0%} of all operations are recomputation to save "
+        f"memory; without it a device would hold {format_number(better.result.memory)} of "
+        f"{format_number(better.result.memory_capacity)}",
         better,
     )
 

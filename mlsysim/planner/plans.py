@@ -1,4 +1,4 @@
-"""Ranked plans: a table of rows that can be solved again."""
+"""Ranked plans: a table with rows that can be solved again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Plans", "front"]
 
 
 class Plans(Table):
-    """Feasible configurations, best first: the levers, the goal, and parts of the answer."""
+    """Feasible configurations, best first: the levers, the goal, and parts of the result."""
 
     def __init__(
         self, columns: Mapping[str, Column], fixed: Mapping[str, Any], fleets: Mapping[str, Any]
@@ -60,7 +60,7 @@ class Plans(Table):
 
 
 def front(plans: Plans, first: str, second: str) -> Plans:
-    """Return the Pareto front: plans that no other beats in both columns, smallest first.
+    """Return the Pareto front: plans that no other plan beats in both columns, smallest first.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A question that was asked, and the same question with another number in one place."""
+"""A question, and the same question with one number changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Question", "question_of"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a number is: its path, its unit, and whether it counts something."""
+    """Location of a number: its path, its unit, and whether it is a count."""
 
     path: str
     unit: str
@@ -31,7 +31,7 @@ class Place:
     """In SI base units."""
 
     def dressed(self, value: float) -> Any:
-        """Return a value in SI base units as the place takes it: with its unit, or a number."""
+        """Return a value in SI base units in the form of the place: with its unit, or plain."""
         if self.whole:
             return int(value)
         if self.unit in ("", "1", "token"):
@@ -40,13 +40,13 @@ class Place:
 
     @property
     def step(self) -> float:
-        """One of its unit, in SI base units."""
+        """One unit of the number, in SI base units."""
         return si_factor(self.unit)
 
 
 @dataclass(frozen=True)
 class Question:
-    """Arguments of a solver, with everything that they leave to be chosen."""
+    """Arguments of a solver, with all defaults resolved."""
 
     solver: type[Solver[Any, Any]]
     given: Mapping[str, Any]
@@ -60,7 +60,7 @@ class Question:
         UnknownEntryError
             If there is no such number.
         ConfigError
-            If it follows from others and cannot be changed by itself.
+            If it is computed from others and cannot be changed by itself.
         """
         name, *below = path.split(".")
         if not hasattr(self.inputs, name) and name not in self.solver.parameters:
@@ -80,7 +80,7 @@ class Question:
         if below[-1] not in units:
             if hasattr(owner, below[-1]) and below[-1] not in owner.__dataclass_fields__:
                 raise ConfigError(
-                    f"by = {shown(path)} follows from other fields of {type(owner).__name__}: "
+                    f"by = {shown(path)} is computed from other fields of {type(owner).__name__}: "
                     "choose one of those",
                     argument="by",
                 )
@@ -138,12 +138,12 @@ class Question:
 
 
 def question_of(solver: type[Solver[Any, Any]], given: Mapping[str, Any]) -> Question:
-    """Admit the arguments of a solver, and choose what they leave open."""
+    """Validate the arguments of a solver, and resolve its defaults."""
     stated = signature(solver.solve).parameters
     known = {name: given.get(name, item.default) for name, item in stated.items()}
     inputs = solver.admit(known)
     for name in inputs._late:
-        # Constants that are chosen for a device stay the same while a number of it changes.
+        # Constants chosen for a device stay the same while one of its numbers changes.
         getattr(inputs, name)
     return Question(solver, known, inputs)
 
@@ -158,7 +158,7 @@ def _with(row: Any, below: list[str], value: Any) -> Any:
         made = (*items[: int(spot)], made, *items[int(spot) + 1 :])
     if not isinstance(row, TransformerModel) or name == "parameters":
         return dataclasses.replace(row, **{name: made})
-    # The parameters of another shape are counted, and keep their ratio to what was stated.
+    # Parameters are counted again for the new shape, with the same ratio to the stated number.
     counted = dataclasses.replace(row, parameters=None)
     change = {name: made, "layers": None} if name == "stack" else {name: made}
     other = dataclasses.replace(row, **change, parameters=None)

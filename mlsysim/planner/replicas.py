@@ -1,4 +1,4 @@
-"""How many replicas does a day take, and is it cheaper to rent, to reserve, to own, or to buy?"""
+"""How many replicas does a day take, and is it cheapest to rent, reserve, own, or use an API?"""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class CapacityPlan:
     rate_per_replica : Quantity
         Requests per second that one replica serves within every limit.
     slots : Table
-        Part by part of the day: arrivals, replicas, and how busy they are.
+        For each part of the day: arrivals, replicas, and their utilization.
     peak : int
         Most replicas at once.
     costs : Mapping[str, Quantity]
         Cost per day: ``on_demand`` with autoscaling, ``reserved`` for the peak, ``mixed`` with the
-        cheapest number of reserved replicas, ``owned`` for the peak. Those without a price are left
-        out.
+        cheapest number of reserved replicas, ``owned`` for the peak. Options without a price are
+        left out.
     reserved_replicas : int or None
         Replicas that ``mixed`` reserves.
     api_cost : Quantity or None
         Cost per day of the same tokens at the API's price.
     break_even : Quantity or None
-        Steady rate from which one replica on demand costs less than the API; `None` without a price
-        or if even a full replica costs more.
+        Steady rate above which one replica on demand costs less than the API; `None` without a
+        price or if even a full replica costs more.
     words : str
         The same in words.
     """
@@ -82,7 +82,7 @@ def capacity(
     api_output_price: Quantity | None = None,
     **engine: Any,
 ) -> CapacityPlan:
-    """Return the replicas that a day takes, and what they cost.
+    """Return the replicas needed over a day, and their cost.
 
     Parameters
     ----------
@@ -91,17 +91,17 @@ def capacity(
     hardware
         A device, or a node for tensor parallelism.
     traffic
-        Lengths and burstiness, and the rate where no day is given.
+        Lengths and burstiness, and the rate if no `day` is given.
     slo
         Limits, by the field of `OpenLoopResult`.
     day
-        Requests per second in each part of the day, or a trace to count them from; `None` is a
+        Requests per second in each part of the day, or a trace to count them from; `None` means a
         steady rate.
     slot
-        How long a part of the day is.
+        Length of a part of the day.
     start_up
-        Time from the decision to start a replica until it serves. It is paid, and the replica is
-        started that much earlier.
+        Time from the decision to start a replica until it serves. It is paid for, and the replica
+        is started that much earlier.
     rental_price
         Price per device and time on demand; `None` takes the median of the registry's offers.
     reserved_price
@@ -114,12 +114,13 @@ def capacity(
     Returns
     -------
     CapacityPlan
-        Replicas, costs, and the load from which an API costs more.
+        Replicas, costs, and the load above which an API costs more.
 
     Raises
     ------
     ConfigError
-        If an argument is out of range, an engine cannot run, or a limit is below what it can do.
+        If an argument is out of range, an engine cannot run, or a limit is below the physical
+        minimum.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def capacity(
     needed = np.ceil(np.round(rates / one, 9)).astype(int)
     running = _started(needed, starting / length)
     parts = _DAY / (length * len(rates))
-    # A replica that starts whole parts of the day ahead is paid as running in them.
+    # A replica that starts several parts of the day ahead is paid for in those parts.
     starting = starting if starting < length else 0.0
     paid = _paid(running, length, starting)
     rent = price_of(device, rental_price) * count
@@ -227,7 +228,7 @@ def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
     rates = np.asarray(day, float)
     if rates.ndim != 1 or not 1 <= len(rates) <= _MOST_SLOTS:
         raise ConfigError(
-            f"day = {shown(day)}: give 1 to {_MOST_SLOTS:,} rates in a row", argument="day"
+            f"day = {shown(day)}: give a list of 1 to {_MOST_SLOTS:,} rates", argument="day"
         )
     wrong = np.flatnonzero(~((rates >= 0) & (rates < math.inf)))
     if len(wrong):
@@ -242,7 +243,7 @@ def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
 
 
 def _rate_of_one(given: dict[str, Any], traffic: Traffic, limits: Mapping[str, float]) -> float:
-    """Return the highest rate at which one replica keeps every limit, by halving."""
+    """Return the highest rate at which one replica meets every limit, by bisection."""
     inputs: Any = question_of(OpenLoopSolver, given).inputs
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
@@ -267,13 +268,13 @@ def _rate_of_one(given: dict[str, Any], traffic: Traffic, limits: Mapping[str, f
 
 
 def _started(needed: Any, ahead: float) -> Any:
-    """Return the replicas that run or start: those of the coming slots start in time."""
+    """Return the replicas that run or start: those of the next slots start ahead of time."""
     slots = min(math.ceil(ahead), len(needed) - 1) if ahead >= 1 else 0
     return np.max([np.roll(needed, -shift) for shift in range(slots + 1)], axis=0)
 
 
 def _paid(running: Any, slot: float, starting: float) -> float:
-    """Return the time of all replicas, with that in which they start."""
+    """Return the time of all replicas, including their start-up."""
     starts = np.maximum(np.diff(running, prepend=running[-1:]), 0)
     return float((running * slot + starts * starting).sum())
 
@@ -281,7 +282,7 @@ def _paid(running: Any, slot: float, starting: float) -> float:
 def _mixed(
     running: Any, reserved: float, rent: float, slot: float, starting: float, parts: float
 ) -> tuple[int, float]:
-    """Return the number of reserved replicas that makes the day cheapest, and its cost."""
+    """Return the cheapest number of reserved replicas, and the cost of the day."""
     best = (0, math.inf)
     for kept in range(int(running.max()) + 1):
         above = np.maximum(running - kept, 0)
@@ -292,7 +293,7 @@ def _mixed(
 
 
 def _own_price(hardware: Accelerator | Node) -> float:
-    """Return what a device costs per second that is owned; NaN if its price is not known."""
+    """Return the cost per second of an owned device; NaN if its price is not known."""
     fleet = standalone_fleet(hardware)
     price = EconomicsSolver.solve(fleet=fleet, duration_days=365).cost_per_device_hour
     return math.nan if price is None else float(strip(price, "USD/s", "hardware"))
@@ -304,7 +305,7 @@ def _api(input_price: Quantity | None, output_price: Quantity | None, traffic: T
         return math.nan
     if input_price is None or output_price is None:
         missing = "api_input_price" if input_price is None else "api_output_price"
-        raise ConfigError(f"{missing} is missing: give the prices of both", argument=missing)
+        raise ConfigError(f"{missing} is missing: give both prices", argument=missing)
     read = _price("api_input_price", input_price, "USD/token") * traffic.seq_len
     return read + _price("api_output_price", output_price, "USD/token") * traffic.output_len
 
@@ -312,7 +313,7 @@ def _api(input_price: Quantity | None, output_price: Quantity | None, traffic: T
 def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) -> str:
     lines = [
         f"One replica of {devices} device(s) serves {format_number(plan['rate_per_replica'])} "
-        f"within every limit; the peak takes {plan['peak']}.",
+        f"within every limit; the peak needs {plan['peak']}.",
         *(f"{name}: {format_number(cost)} per day" for name, cost in plan["costs"].items()),
     ]
     if plan["reserved_replicas"] is not None:
@@ -321,8 +322,8 @@ def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) ->
         lines.append(f"The API costs {format_number(plan['api_cost'])} per day.")
         if plan["break_even"] is not None:
             lines.append(
-                "A replica costs less than the API from a steady "
-                f"{format_number(plan['break_even'])} on."
+                "A replica costs less than the API above a steady "
+                "{format_number(plan['break_even'])}."
             )
         elif not math.isnan(rent):
             full = rent / api / plan["rate_per_replica"].magnitude

@@ -1,4 +1,4 @@
-"""The search: every valid configuration through the solver's model, the feasible ones ranked."""
+"""The search: solve every valid configuration and rank the feasible ones."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mlsysim.sweeps import Sweep, sweep
 __all__ = ["Search", "crossing_nodes"]
 
 _RANKS = ("cp_size", "crosses", "zero_stage", "virtual_stages", "memory", "tp_size", "pp_size")
-"""Of plans that are equally good, the one with less of these comes first, in this order."""
+"""Among equally good plans, the one with less of these comes first, in this order."""
 _CONTEXT, _ACROSS = 1.01, 1.03
 """By how much a plan with context parallelism, or with tensor groups across nodes, must be better
-than one without: what the model says of it is less sure, and it is harder to run."""
+than one without: the model is less certain there, and such a plan is harder to run."""
 
 _ANSWERS = (
     "step_latency_total",
@@ -51,7 +51,7 @@ _SHOWN = ("fleet", "batch_size", "dp_size", *LEVERS, "microbatch_size")
 class Search:
     """Evaluates configurations and keeps those that are feasible.
 
-    For configurations that are not feasible, it keeps levers and memory, for the error message.
+    For infeasible configurations, it keeps levers and memory for the error message.
     """
 
     model: TransformerModel
@@ -63,7 +63,7 @@ class Search:
     executor: Executors | None = None
     report: Callable[[int, int], None] | None = None
     optional: frozenset[str] = frozenset()
-    """Names of fleets that need not have a plan."""
+    """Names of fleets that may have no plan."""
     searched: int = field(default=0, init=False)
     failed: list[tuple[dict[str, Any], Rows]] = field(default_factory=list, init=False)
     tight: int = field(default=0, init=False)
@@ -98,7 +98,7 @@ class Search:
         if not self._parts and not any(block["memory"].size for _, block in self.failed):
             shared, block = work[0]
             first: dict[str, Any] = {n: int(v[0]) for n, v in block.items() if n in LEVERS}
-            DistributedSolver.solve(**self.fixed, **shared, **first)  # says why none is valid
+            DistributedSolver.solve(**self.fixed, **shared, **first)  # explains why none is valid
         return self._ranked({fleet.name: fleet for fleet in fleets})
 
     def _evaluate(self, shared: dict[str, Any], block: Rows, total: int) -> None:
@@ -107,7 +107,7 @@ class Search:
         if self.report is not None:
             before, report = self.searched, self.report
             more["progress"] = lambda done, _: report(before + done, total)
-        # Levers that are not searched may not go with every layout.
+        # Levers that are not searched may be incompatible with some layouts.
         found = sweep(
             DistributedSolver,
             how="zip",
@@ -167,14 +167,14 @@ class Search:
         )
         best_first = self.goal.order(every, factor)
         plain = [every[name].values for name in _RANKS]
-        # The last of these is what counts most.
+        # The last of these keys counts most.
         order = np.lexsort((*reversed(plain), *reversed(best_first)))
         del every["crosses"]
         ranked = {n: Column(c.values[order], c.unit) for n, c in every.items()}
         return Plans(ranked, self.fixed, fleets)
 
     def _refusal(self) -> OOMError:
-        """Compose the error: by how much the configuration with the least memory does not fit."""
+        """Compose the error: by how much the smallest configuration exceeds the memory."""
         tried = [(s, m) for s, m in self.failed if m["memory"].size]
         shared, block = min(tried, key=lambda item: item[1]["memory"].min())
         row = int(block["memory"].argmin())
@@ -200,6 +200,6 @@ class Search:
 
 
 def crossing_nodes(tp_size: Any, fleet: Fleet) -> Any:
-    """Tell which tensor groups do not lie within one node."""
+    """Return which tensor groups span several nodes."""
     slots = f.node_slots(fleet.node.accelerators_per_node, 1)
     return f.local_ranks(np.asarray(tp_size, dtype=float), slots) < tp_size

@@ -1,4 +1,4 @@
-"""Which inputs an answer depends on, and how strongly: elasticities by exact derivative."""
+"""Which inputs a result depends on, and how strongly: elasticities by exact derivatives."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["Sensitivity", "recorded_field", "sensitivity"]
 class Sensitivity(Table):
     """Answer of `sensitivity`: one row per input, the strongest first.
 
-    Inputs that the answer follows in steps, such as the number of stages, come after all others.
-    The columns are `input` (its path, as `explain` prints it), `elasticity`, `value` in `unit`,
-    `source`, and `note` where the number needs a word: the answer follows the input in steps, or
-    the input is zero.
+    Inputs that the result follows only in steps, such as the number of stages, come last. The
+    columns are `input` (its path, as `explain` prints it), `elasticity`, `value` in `unit`,
+    `source`, and `note`, which marks special cases: the result follows the input in steps, or the
+    input is zero.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Sensitivity(Table):
     def __init__(self, field: str, answer: Quantity, rows: Sequence[Slope]) -> None:
         size = plain(answer)
         elasticities = {id(row): row.slope * row.value / size for row in rows}
-        # Between two steps a slope is exact, but it says little about the next step.
+        # Between two steps a slope is exact, but it does not predict the next step.
         ranked = sorted(
             rows, key=lambda row: (row.stepped, -abs(elasticities[id(row)]), row.input.origin)
         )
@@ -67,7 +67,7 @@ class Sensitivity(Table):
         self._by_path = dict(zip(self["input"], self["elasticity"], strict=True))
 
     def elasticity(self, path: str) -> float:
-        """Return the elasticity for one input; zero if it does not reach the answer.
+        """Return the elasticity for one input; zero if the result does not depend on it.
 
         Raises
         ------
@@ -86,39 +86,39 @@ class Sensitivity(Table):
 
 
 def sensitivity(result: Result | Derivation, field: str | None = None) -> Sensitivity:
-    """Say by how much each input moves a field of an answer.
+    """Compute how strongly a field of a result depends on each input.
 
-    An elasticity is the change of the answer in percent when one input changes by one percent, all
-    others held. -0.7 for a bandwidth means that one percent more of it saves 0.7 percent of the
-    time. Elasticities are exact derivatives through the arithmetic of the model, the same that
-    `explain` shows.
+    An elasticity is the change of the result in percent when one input changes by one percent and
+    all others stay the same. An elasticity of -0.7 for a bandwidth means that 1% more bandwidth
+    saves 0.7% of the time. Elasticities are exact derivatives through the arithmetic of the model,
+    the same arithmetic that `explain` shows.
 
     Parameters
     ----------
     result
-        What a solver returned, or what its `explain` did.
+        A result of a solver's `solve` or `explain`.
     field
-        A numeric field of it; `None` takes the only one of a derivation.
+        A numeric field of the result; `None` takes the only field of a derivation.
 
     Returns
     -------
     Sensitivity
-        A table, strongest input first, that can draw itself.
+        A table with the strongest input first, which can be plotted.
 
     Raises
     ------
     UnknownEntryError
-        If there is no such field, or it is not a number that the model computes.
+        If there is no such field, or it is not a computed number.
     ConfigError
-        If the field is zero or unknown here, so that no change is a share of it.
+        If the field is zero or unknown here, so that a relative change is undefined.
 
     Notes
     -----
-    Each input counts separately, also where one usually follows from another: the parameters of a
-    model are held while its layers change. Whole numbers count as if they had values in between.
-    At a maximum or a choice, the branch taken counts; where the answer follows an input only
-    through rounding, the elasticity is zero and the note says "in steps". How far a choice carries,
-    `required` finds by solving.
+    Each input counts separately, even if one usually follows from another: the parameters of a
+    model stay the same while its layers change. Whole numbers are treated as continuous. At a
+    maximum or a choice, the branch taken counts; if the result follows an input only through
+    rounding, the elasticity is zero and the note is "in steps". To find how far an input must move
+    to change the outcome, use `required`, which solves again.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def sensitivity(result: Result | Derivation, field: str | None = None) -> Sensit
     size = plain(number)
     if not math.isfinite(size) or size == 0:
         raise ConfigError(
-            f"{name} = {size:g} here, and no change is a share of that: choose a field that is "
+            f"{name} = {size:g} here, so a relative change is undefined: choose a field that is "
             "not zero",
             argument="field",
         )
@@ -148,7 +148,7 @@ def sensitivity(result: Result | Derivation, field: str | None = None) -> Sensit
 
 
 def recorded_field(result: Any, field: str | None) -> tuple[str, Recorded]:
-    """Return the name of a field, and the recorded number that it is."""
+    """Return the name of a field, and its recorded number."""
     if isinstance(result, Derivation):
         numbers = result.numbers
         if field is None and len(numbers) == 1:
@@ -158,8 +158,8 @@ def recorded_field(result: Any, field: str | None) -> tuple[str, Recorded]:
         field = result._derived(field) if isinstance(field, str) else field
     else:
         raise ConfigError(
-            f"result = {shown(result)} is not an answer: give what a solver's solve returns, or "
-            "what its explain does",
+            f"result = {shown(result)} is not a result: give what a solver's solve or explain "
+            "returns",
             argument="result",
         )
     if field is None or field not in numbers:

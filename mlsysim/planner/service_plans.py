@@ -1,4 +1,4 @@
-"""Plans of a service: a table of those that keep its limits, and the answer around it."""
+"""Plans of a service: the table of plans that meet its limits, and the result that contains it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
 __all__ = ["LEVERS", "SLO", "UNITS", "ServingPlan", "ServingTable"]
 
 SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
-"""Times that a service may promise."""
+"""Times that can be limited by an SLO."""
 LEVERS = ("hardware", "tp_size", "weight_precision", "kv_precision", "batch_limit")
 UNITS = {
     **dict.fromkeys(SLO, "ms"),
@@ -78,26 +78,26 @@ class ServingPlan:
     Attributes
     ----------
     goal : str
-        What was made small.
+        The quantity that was minimized.
     searched : int
         Plans that were tried.
     plans : ServingTable
-        Those that keep every limit, best first.
+        Plans that meet every limit, best first.
     front : ServingTable
-        Of these, the ones that no other beats both in tokens per second and user and in tokens per
-        second and device.
+        Plans among these that no other plan beats both in tokens per second per user and in tokens
+        per second per device.
     alternatives : Table
-        For each lever, the best plan with each other value, and how much worse the goal is.
+        For each other value of each lever, the best plan, and how much worse the goal is.
     headroom : Mapping[str, float]
-        By how much each time of the best plan may grow before it breaks its limit, and the rate
+        By how much each time of the best plan may grow before it exceeds its limit, and the rate
         before it reaches capacity, as shares.
     keeps_limits : float
-        Probability that the best plan keeps every limit, over the error of predictions.
+        Probability that the best plan meets every limit, given the error of predictions.
     stays_best : float or None
-        Probability that it beats the best plan on other devices; `None` if there is none, or the
-        goal counts devices.
+        Probability that it beats the best plan on other devices; `None` if there is no such plan,
+        or the goal counts devices.
     refused : Mapping[str, int]
-        Engines that cannot run, by the reason.
+        Number of engines that cannot run, by reason.
     """
 
     goal: str
@@ -127,8 +127,8 @@ class ServingPlan:
                 if name in best and best[name] is not None
             ),
             "headroom: " + ", ".join(f"{n} {share:.0%}" for n, share in self.headroom.items()),
-            f"keeps its limits with a probability of {self.keeps_limits:.0%}",
-            f"{len(self.plans):,} of {self.searched:,} plans keep every limit",
+            f"meets its limits with a probability of {self.keeps_limits:.0%}",
+            f"{len(self.plans):,} of {self.searched:,} plans meet every limit",
         ]
         if self.stays_best is not None:
             lines.insert(-1, f"beats other devices with a probability of {self.stays_best:.0%}")

@@ -1,4 +1,4 @@
-"""Which engines, how many, and on which devices: an exhaustive search for a service's limits."""
+"""Which engines on which devices, and how many, meet a service's limits? Exhaustive search."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ SERVING_GOALS = {
     "energy": "energy_per_token",
     "latency": "e2e_mean",
 }
-"""Goals, and the column that each makes small."""
+"""Goals, and the column that each one minimizes."""
 _LIMITS = tuple(2**power for power in range(3, 10))
 _UNKNOWN = 0.15
-"""Standard deviation of the logarithm of a time whose calibration has no band."""
+"""Standard deviation of the logarithm of a time, for calibrations without a band."""
 _BAND = 2 * 1.2816
 """Standard deviations of a normal distribution from its tenth to its ninetieth percentile."""
 _MOST_DEVICES = 100_000
@@ -80,7 +80,7 @@ def plan_serving(
     rental_price: Quantity | Mapping[str, Quantity] | None = None,
     calibration: ServingCalibration | None = None,
 ) -> ServingPlan:
-    """Find the best engines for a service: devices, tensor parallelism, formats, and replicas.
+    """Find the best engines for a service: devices, tensor parallelism, formats and replicas.
 
     All combinations are tried. Each replica gets an equal share of the requests.
 
@@ -89,7 +89,7 @@ def plan_serving(
     model
         A transformer that generates text.
     traffic
-        What arrives at the whole service.
+        Requests that arrive at the whole service.
     slo
         Limits of the service, by the field of `OpenLoopResult`: ``{"ttft_p99": Q_(500, "ms")}``.
     devices
@@ -101,13 +101,13 @@ def plan_serving(
     weight_precision, kv_precision
         Formats to choose from; `None` takes `precision`.
     tp_size
-        Sizes to choose from; `None` takes the powers of two that a node has devices for.
+        Sizes to choose from; `None` takes all powers of two up to the devices of a node.
     batch_limit
-        Sequences that an engine runs at once at most, to choose from.
+        Most sequences that an engine runs at once, to choose from.
     cached_share
-        Share of each prompt that is in the cache already.
+        Share of each prompt that is already in the prefix cache.
     most_devices
-        Devices that the service may have.
+        Most devices that the service may use.
     rental_price
         Price per device and time, or one for each device by its name; `None` takes the median of
         the registry's offers on demand.
@@ -117,14 +117,15 @@ def plan_serving(
     Returns
     -------
     ServingPlan
-        The plans that keep the limits, best first; the frontier; what every other choice costs.
+        The plans that meet the limits, best first; the Pareto front; the cost of every other
+        choice.
 
     Raises
     ------
     ConfigError
-        If an argument is out of range, or a limit is below what any engine can do.
+        If an argument is out of range, or a limit is below what any engine can reach.
     InfeasibleError
-        If no plan with so many devices keeps every limit. The message names the limits.
+        If no plan with at most `most_devices` meets every limit. The message names the limits.
 
     Examples
     --------
@@ -217,7 +218,7 @@ def limits_of(slo: Mapping[str, Quantity]) -> dict[str, float]:
     for name, limit in slo.items():
         if name not in SLO:
             raise ConfigError(
-                f"slo has {shown(name)}, which is unknown: choose among {', '.join(SLO)}",
+                f"slo has {shown(name)}, which is unknown: choose from {', '.join(SLO)}",
                 argument="slo",
             )
         seconds = float(strip(limit, "s", f"slo[{name!r}]"))
@@ -235,7 +236,7 @@ def _listed(name: str, value: Any, kinds: type | tuple[type, ...]) -> list[Any]:
     wrong = [item for item in found if not isinstance(item, kinds) or isinstance(item, bool)]
     if wrong or not found:
         raise ConfigError(
-            f"{name} = {shown(wrong[0] if wrong else value)} cannot be chosen: give one or several",
+            f"{name} = {shown(wrong[0] if wrong else value)} cannot be chosen: give one or more",
             argument=name,
         )
     return list(dict.fromkeys(found))
@@ -258,7 +259,7 @@ def _choices(
     limits: Sequence[int],
     prices: Any,
 ) -> tuple[list[_Choice], dict[str, int]]:
-    """Return every engine that can run, and how many cannot for which reason."""
+    """Return every engine that can run, and how many cannot, by reason."""
     found: list[_Choice] = []
     refused: dict[str, int] = {}
     for noun in nouns:
@@ -298,7 +299,7 @@ def _choices(
 
 
 def _limited(engine: Engine, limit: int) -> Engine:
-    """Return the engine with fewer places; its steps are interpolated where it needs one."""
+    """Return the engine with fewer places; its steps are interpolated where needed."""
     places = min(float(limit), engine.places)
     sizes = tuple(min(size, places) for size in engine.sizes)
     return replace(
@@ -335,7 +336,7 @@ def asked(engine: Engine, rate: Any, traffic: Traffic) -> dict[str, Any]:
 
 
 def _check_floor(limits: Mapping[str, float], choices: Sequence[_Choice], traffic: Traffic) -> None:
-    """Refuse a limit that no engine keeps even for a request that is alone."""
+    """Reject a limit that no engine meets even for a single request."""
     alone = asked(_stacked(choices), 1e-9, traffic)
     for name, limit in limits.items():
         times = alone[name][:, 0]
@@ -347,15 +348,15 @@ def _check_floor(limits: Mapping[str, float], choices: Sequence[_Choice], traffi
 
 
 def floor_of(name: str, limit: float, least: float, engine: str) -> ConfigError:
-    """Compose the error for a limit that an engine cannot keep even for one request."""
+    """Compose the error for a limit that an engine cannot meet even for one request."""
     part = {
         "ttft": "reading the prompt",
         "tpot": "a decode step",
         "e2e": "reading the prompt and all decode steps",
     }[name.split("_")[0]]
     return ConfigError(
-        f"slo: {name} = {format_number(Q_(limit, 's'))} is below the physical limit: with a "
-        f"request alone, {part} takes {format_number(Q_(least, 's'))} on {engine}; raise the "
+        f"slo: {name} = {format_number(Q_(limit, 's'))} is below the physical limit: even for a "
+        f"single request, {part} takes {format_number(Q_(least, 's'))} on {engine}; raise the "
         "limit, or choose faster devices, narrower formats or a larger tp_size",
         argument="slo",
     )
@@ -367,7 +368,7 @@ Columns = dict[str, NDArray[Any]]
 def _searched(
     choices: Sequence[_Choice], traffic: Traffic, limits: Mapping[str, float], most: int
 ) -> tuple[Columns, NDArray[Any], int]:
-    """Try every engine with every number of replicas, and return those that keep the limits."""
+    """Try every engine with every number of replicas, and return plans that meet the limits."""
     rate, tried, parts, doubts = traffic.si("arrival_rate"), 0, [], []
     for size, some in _groups(choices, most):
         counts = np.arange(1, most // size + 1, dtype=float)
@@ -407,7 +408,7 @@ def _searched(
 
 
 def _groups(choices: Sequence[_Choice], most: int) -> Iterator[tuple[int, list[_Choice]]]:
-    """Yield engines of as many devices each, few enough at a time for the processor's cache."""
+    """Yield groups of engines with equally many devices, small enough for the processor's cache."""
     for size in sorted({item.levers[1] for item in choices}):
         own = [item for item in choices if item.levers[1] == size]
         if size > most:
@@ -420,7 +421,7 @@ def _groups(choices: Sequence[_Choice], most: int) -> Iterator[tuple[int, list[_
 def _read_share(
     choices: Sequence[_Choice], found: Mapping[str, Any], traffic: Traffic
 ) -> NDArray[Any]:
-    """Return the share of an engine's work that reading prompts is; the rest is decoding."""
+    """Return the share of an engine's work that is prefill; the rest is decode."""
     read = np.array([item.engine.prefill for item in choices])[:, None]
     together = np.maximum(found["requests_in_flight"], 1)
     made = max(traffic.output_len - 1, 0) * found["decode_latency"] / together
@@ -444,7 +445,7 @@ def _stacked(choices: Sequence[_Choice]) -> Engine:
 
 
 def _order(columns: Columns, goal: str) -> NDArray[Any]:
-    """Sort by the goal, and plans that are equal by devices and then by the time to the end."""
+    """Sort by the goal, and equal plans by devices and then by end-to-end time."""
     keys = [columns["e2e_mean"], columns["devices"], columns[SERVING_GOALS[goal]]]
     return np.lexsort([np.round(np.log(key), 9) for key in keys])
 
@@ -463,7 +464,7 @@ def _numbers(table: Table, name: str) -> NDArray[Any]:
 
 
 def _alternatives(table: ServingTable, goal: str) -> Table:
-    """Return the best plan for each other value of a lever; plans are sorted, so the first."""
+    """Return the first (best) of the sorted plans for each other value of a lever."""
     column, best = SERVING_GOALS[goal], table.row(0)
     value, rows = _numbers(table, column), []
     for name in LEVERS:
@@ -487,7 +488,7 @@ def _normal(score: float) -> float:
 
 
 def _keeps(table: ServingTable, limits: Mapping[str, float], doubt: float) -> float:
-    """Return the probability that one error, common to all times, leaves each below its limit."""
+    """Return the probability that all times stay below their limits, with one common error."""
     return _normal(math.log1p(min(_headroom(table, limits).values())) / doubt)
 
 
@@ -506,7 +507,7 @@ def _stays(table: ServingTable, goal: str, doubt: NDArray[Any]) -> float | None:
 def _why_none(
     limits: Mapping[str, float], choices: Sequence[_Choice], traffic: Traffic, most: int
 ) -> str:
-    """Say what keeps every plan from the limits."""
+    """Return the reason why no plan meets the limits."""
     rate = traffic.si("arrival_rate")
     replicas = np.array([most // item.levers[1] for item in choices], float)[:, None]
     capacity = float((replicas * asked(_stacked(choices), 1e-9, traffic)["request_capacity"]).max())
@@ -519,5 +520,5 @@ def _why_none(
         )
     words = ", ".join(f"{name} <= {format_number(Q_(v, 's'))}" for name, v in limits.items())
     return (
-        f"no plan with at most {most} devices keeps {words} together: raise a limit or most_devices"
+        f"no plan with at most {most} devices meets {words} together: raise a limit or most_devices"
     )

@@ -1,4 +1,4 @@
-"""Every way to split a training step that the solver admits, as arrays: one row each."""
+"""Every split of a training step that the solver accepts, as arrays with one row per split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LEVERS", "MOST_CONFIGURATIONS", "Rows", "by_words", "divisors", "lay
 Rows = dict[str, NDArray[Any]]
 
 MOST_CONFIGURATIONS = 4_000_000
-"""Most configurations of one search: more would take minutes, and gigabytes to rank."""
+"""Most configurations of one search; more would take minutes, and gigabytes to rank."""
 
 LEVERS = (
     "tp_size",
@@ -33,7 +33,7 @@ LEVERS = (
 """Arguments of `DistributedSolver` that are searched if the caller leaves them out."""
 
 _COMMON = ("1f1b", "gpipe")
-"""Schedules that most frameworks run: others are searched if the caller asks for them."""
+"""Schedules that most frameworks have; others are searched only if the caller lists them."""
 
 
 def layouts(
@@ -43,20 +43,20 @@ def layouts(
     seq_len: int,
     given: Mapping[str, Sequence[Any]],
 ) -> Rows:
-    """Return group sizes, microbatches and chunks that agree with each other.
+    """Return consistent group sizes, microbatches and chunks.
 
-    Every tensor group that divides the heads, every pipeline no deeper than the model, every
-    context group that divides a sequence, every expert group that divides the experts, as far as
-    they tile the fleet and leave replicas that share the batch evenly; every number of whole
-    microbatches; and every number of chunks that divides the layers evenly, with or without
-    separate chunks for the embedding and the output.
+    The result has every tensor group that divides the heads, every pipeline no deeper than the
+    model, every context group that divides a sequence, and every expert group that divides the
+    experts, if they tile the fleet and leave replicas that share the batch evenly. It has every
+    number of whole microbatches, and every number of chunks that divides the layers evenly, with or
+    without separate chunks for the embedding and the output.
 
     Raises
     ------
     ConfigError
         If there are too many to search.
     ParallelismError
-        If no configuration is left.
+        If there is no valid configuration.
     """
     devices = fleet.total_accelerators
     largest = np.iinfo(np.int64).max // devices
@@ -87,9 +87,9 @@ def layouts(
             f"{n} = {shown(list(v))}" for n, v in given.items() if v is not None and n in rows
         )
         raise ParallelismError(
-            f"no split of {devices} devices and {batch_size} sequences is left"
-            f"{f' with {held}' if held else ''}: choose group sizes whose product divides the "
-            "devices, and a batch_size that the replicas share evenly"
+            f"no split of {devices} devices and {batch_size} sequences is "
+            f"valid{f' with {held}' if held else ''}: choose group sizes whose product divides "
+            "the devices, and a batch_size that the replicas share evenly"
         )
     rows["dp_size"] = devices // (rows["tp_size"] * rows["pp_size"] * rows["cp_size"])
     return rows
@@ -98,7 +98,7 @@ def layouts(
 def by_words(
     rows: Rows, model: TransformerModel, given: Mapping[str, Sequence[Any]], attention: str
 ) -> Iterator[tuple[dict[str, Any], Rows]]:
-    """Yield the values that the rows of a block share, and the rows.
+    """Yield blocks of rows with the values that they share.
 
     Levers that are switches or names cannot be arrays.
     """
@@ -108,7 +108,7 @@ def by_words(
     for schedule in given.get("schedule") or _COMMON:
         layout = _kept(rows, _in_schedule(rows, schedule, free="schedule" not in given))
         for parallel in given.get("sequence_parallel") or (False, True):
-            # Alone, a rank of a tensor group has nothing to share; alone, a replica neither.
+            # A tensor group of one rank has nothing to share; neither has a single replica.
             shared = layout
             if parallel and given.get("sequence_parallel") is None:
                 shared = _kept(layout, layout["tp_size"] > 1)
@@ -128,13 +128,13 @@ def by_words(
 
 
 def _in_schedule(rows: Rows, name: str, free: bool) -> Any:
-    """Tell which rows a schedule can run; if it is free, those that no other runs alike."""
+    """Return which rows a schedule can run; if it is free, omit what another runs identically."""
     schedule = SCHEDULES[name]
     able = np.ones(len(rows["tp_size"]), dtype=bool)
     if schedule.all_forward_first:
         able &= rows["virtual_stages"] == 1
     if free and name != _COMMON[0]:
-        # Without a pipeline, or with one microbatch, there is nothing to put in order.
+        # Without a pipeline, or with one microbatch, there is nothing to schedule.
         able &= (rows["pp_size"] > 1) & (rows["microbatch_count"] > 1)
     return able
 
@@ -165,7 +165,7 @@ def _kept(rows: Rows, mask: Any) -> Rows:
 def _agree(
     r: Rows, name: str, model: TransformerModel, devices: int, batch_size: int, seq_len: int
 ) -> Any:
-    """Return the rows that still obey the solver's rules after `name` has joined them."""
+    """Return the rows that still obey the solver's rules once `name` is added."""
     split = r["tp_size"] * r.get("pp_size", 1) * r.get("cp_size", 1)
     if name in ("tp_size", "pp_size"):
         return (devices % split == 0) & (model.split_heads % r["tp_size"] == 0)

@@ -1,4 +1,4 @@
-"""The inverse question: what value of one input brings an answer to a target?"""
+"""The inverse question: which value of one input brings a result to a target?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_WHOLE = 256
 _HALVINGS = 200
 _PRECISION = 1e-12
 _SAME = 1e-3
-"""Shares by which answers differ without a difference."""
+"""Relative difference below which results count as equal."""
 
 
 @record
@@ -36,23 +36,23 @@ class Requirement:
     Attributes
     ----------
     field : str
-        The field of the answer.
+        The field of the result.
     by : str
         The input that was changed.
     target : object
-        What the field is to reach.
+        The target value of the field.
     value : object or None
-        The value of the input, nearest to the present one, at which it does; `None` if none does.
-        Whole numbers reach it or pass it.
+        The value of the input nearest to the present one at which the field reaches the target;
+        `None` if there is none. Whole numbers reach it or pass it.
     reached : object
-        The field at that value; if none reaches the target, the best of all.
+        The field at that value; if none reaches the target, the best value of the field.
     best_value : object
-        Where the best is.
+        The input at which `reached` occurs.
     monotone : bool
-        Whether the field only rises, or only falls, with the input, as far as samples tell. If
-        not, other values may reach the target too.
+        Whether the field only rises, or only falls, with the input in all samples. If not, other
+        values may reach the target too.
     limited_by : str
-        If the target is out of reach, the input on which the field then depends most.
+        If the target is out of reach, the input that the field depends on most there.
     words : str
         The same in words.
     """
@@ -72,16 +72,17 @@ class Requirement:
 
 
 def required(result: Result, field: str, target: Any, *, by: str) -> Requirement:
-    """Find the value of one input at which an answer reaches a target, all others held.
+    """Find the value of one input at which a result reaches a target, with all others fixed.
 
     Parameters
     ----------
     result
-        What a solver returned.
+        A result of a solver's `solve`.
     field
         A numeric field of it.
     target
-        What the field is to reach, such as ``Q_(4, "s")``; a plain number is in the field's unit.
+        The target value of the field, such as ``Q_(4, "s")``; a plain number is in the field's
+        unit.
     by
         The input: an argument's name, or a path such as ``"fleet.fabric.bandwidth"``, as `explain`
         and `sensitivity` print it.
@@ -89,23 +90,23 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
     Returns
     -------
     Requirement
-        The value; or that no value reaches the target, how near it comes, and what stops it.
+        The value; or, if no value reaches the target, how close it comes and what limits it.
 
     Raises
     ------
     UnknownEntryError
         If there is no such field or input.
     ConfigError
-        If the field or the input is not a number, or the target is not one of the field's
-        dimension, or is negative.
+        If the field or the input is not a number, or the target is negative or has another
+        dimension than the field.
 
     Notes
     -----
-    The solver is asked at values over twelve decades, then the interval nearest to the present
-    value in which the answer passes the target is halved until it is exact. Values that the solver
-    refuses are skipped, so whole numbers such as group sizes only take values that fit the others;
-    so are values at which the job is not feasible, if it is now.
-    Where a shape of a model changes, its parameters follow.
+    The solver is evaluated at values over twelve decades, then bisection refines the interval
+    nearest to the present value in which the result crosses the target. Values that the solver
+    rejects are skipped, so whole numbers such as group sizes only take values that fit the other
+    arguments. Values at which the job is infeasible are skipped too, if it is feasible now. If a
+    shape of the model changes, its parameters change with it.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
     """
     if not isinstance(result, Result) or "_origin" not in result.__dict__:
         raise ConfigError(
-            f"result = {shown(result)} is not an answer: give what a solver's solve returns",
+            f"result = {shown(result)} is not a result: give what a solver's solve returns",
             argument="result",
         )
     field, plain_target, made = _field(result, field, target)
@@ -144,7 +145,7 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
         if not math.isnan(place.value):
             words += f" (now {format_number(place.dressed(place.value))})"
         if not monotone:
-            words += "; it does not only rise or fall with it, so other values may do too"
+            words += "; the dependence is not monotone, so other values may also reach it"
         return Requirement(
             field=field,
             by=by,
@@ -160,11 +161,11 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
     limit, strength = _limit(question.changed(place, value), field, by)
     stopped = f"; there it depends most on {limit} (elasticity {strength:.2g})" if limit else ""
     if len(search.samples) == 1:
-        stopped = "; every other value that was tried is refused, or not feasible"
+        stopped = "; every other value that was tried is invalid or infeasible"
     elif search.flat:
-        stopped = "; it does not depend on it here"
+        stopped = "; it does not depend on this input here"
     elif search.refused:
-        stopped += "; values with which it is not feasible do not count"
+        stopped += "; infeasible values do not count"
     return Requirement(
         field=field,
         by=by,
@@ -199,8 +200,7 @@ def _field(result: Result, field: str, target: Any) -> tuple[str, float, Callabl
     present = getattr(result, name)
     if number < 0 and not (present is not None and present < 0 * present):
         raise ConfigError(
-            f"target = {told(target)} is out of range: {name} is never below zero; give zero or "
-            "more",
+            f"target = {told(target)} is out of range: {name} is never negative; give zero or more",
             argument="target",
         )
     return name, float(number), (lambda v: v) if plain else (lambda v: dress(v, given))
@@ -213,7 +213,7 @@ def unit_factor(name: str) -> float:
 
 @dataclass
 class _Search:
-    """The field over values of one place."""
+    """The field as a function of one number."""
 
     question: Question
     place: Place
@@ -228,13 +228,13 @@ class _Search:
         )
         if not self.samples:
             raise ConfigError(
-                f"no value of {self.place.path} that was tried gives {self.field} a value: choose "
+                f"{self.field} has no value at any tried value of {self.place.path}: choose "
                 "another input with sensitivity()",
                 argument="by",
             )
 
     def __call__(self, value: float) -> float | None:
-        """Return the field at a value; `None` where it is refused or not feasible."""
+        """Return the field at a value; `None` if the value is invalid or infeasible."""
         if value not in self._known:
             answer = math.nan
             try:
@@ -262,12 +262,12 @@ class _Search:
         steps = _DECADES * _PER_DECADE
         yield from (base * 10 ** (n / _PER_DECADE) for n in range(-steps, steps + 1))
         yield 0.0
-        # Where shares end
+        # Upper end of shares
         yield from (share for share in (0.25, 0.5, 0.75, 0.9, 1.0) if self.place.step == 1)
 
     @property
     def monotone(self) -> bool:
-        """Whether the samples only rise, or only fall, but for rounding."""
+        """Whether the samples only rise, or only fall, up to rounding."""
         answers = [answer for _, answer in self.samples]
         slack = 1e-9 * max(map(abs, answers))
         pairs = list(itertools.pairwise(answers))
@@ -276,7 +276,7 @@ class _Search:
 
     @property
     def flat(self) -> bool:
-        """Whether all samples are equal, but for rounding."""
+        """Whether all samples are equal, up to rounding."""
         answers = [answer for _, answer in self.samples]
         return max(answers) - min(answers) <= _PRECISION * max(map(abs, answers))
 
@@ -290,7 +290,8 @@ class _Search:
     def reach(self, target: float) -> tuple[float, float] | None:
         """Return the value nearest to the present one that reaches the target, and the answer.
 
-        Reaching means to pass from the side of the present answer to the target or beyond.
+        Reaching the target means crossing from the side of the present result to the target or
+        beyond.
         """
         now = self.place.value
         present = None if math.isnan(now) else self(now)
@@ -339,14 +340,14 @@ class _Search:
         return good, math.nan if reached is None else reached
 
     def nearest(self, target: float) -> tuple[float, float]:
-        """Return the sample that comes nearest to the target, the least extreme of such."""
+        """Return the sample closest to the target; among several, the least extreme one."""
         best = min(abs(answer - target) for _, answer in self.samples)
         near = [item for item in self.samples if abs(item[1] - target) <= best * (1 + _SAME)]
         return min(near, key=self.far)
 
 
 def _whole_between(bad: float, good: float, search: _Search) -> float | None:
-    """Return a whole number between two, in which the solver agrees to answer, near the middle."""
+    """Return a whole number near the middle of two that the solver accepts."""
     low, high = sorted((int(bad), int(good)))
     middle = (low + high) // 2
     for distance in range(min(high - low, _MOST_WHOLE)):
@@ -359,7 +360,7 @@ def _whole_between(bad: float, good: float, search: _Search) -> float | None:
 def crossing(
     difference: Callable[[float], float | None], value: float, way: float, *, factor: float = 1e3
 ) -> float | None:
-    """Find where a function of a positive number changes its sign, going one way from a value.
+    """Find where a function of a positive number changes sign, in one direction from a value.
 
     Parameters
     ----------
@@ -370,7 +371,7 @@ def crossing(
     way
         +1 to look at larger values, -1 at smaller ones.
     factor
-        How far to look.
+        How far to look, as a factor.
 
     Returns
     -------
@@ -401,7 +402,7 @@ def crossing(
 
 
 def _limit(question: Question, field: str, by: str) -> tuple[str, float]:
-    """Return the input that a field depends on most apart from one, of the same record if any."""
+    """Return the input that a field depends on most, except one; of the same record if possible."""
     number = question.recorded(field)
     rows = [
         (row["input"], row["elasticity"])
