@@ -1,6 +1,6 @@
-"""mlsysim: closed-form physics of machine-learning systems.
+"""mlsysim: closed-form models of machine-learning systems.
 
-Every answer shows its work (`result.explain()`), every number has a source, and the same formulas
+Every result shows its work (`result.explain()`), every number has a source, and the same formulas
 that explain one result can sweep a million configurations per second (`sweep`).
 """
 
@@ -247,8 +247,8 @@ __all__ = [
 ]
 
 
-# Loaded on first use: sweeps need NumPy, configurations need PyYAML, and scenarios are made and
-# checked when they are loaded. The scalar path needs none of these.
+# Loaded on first use: sweeps need NumPy, configurations need PyYAML, and loading scenarios creates
+# and checks them. The scalar path needs none of these.
 _LATE = {
     "ClusterCalibration": "config",
     "Limit": "scenario",

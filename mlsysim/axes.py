@@ -1,4 +1,4 @@
-"""One axis of a sweep: its values as given, and as the model takes them."""
+"""One axis of a sweep: its values as given, and as the model uses them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Axis:
     Attributes
     ----------
     picks : list
-        What the solver gets for the values: each name or object once, one placeholder for all
+        What the solver receives for the values: each name or object once, one placeholder for all
         numbers, and `None`.
     codes : ndarray
-        Which pick each value is.
+        Index into `picks` for each value.
     numbers : ndarray
-        Numeric values as the model takes them, in SI; NaN where the value is `None`.
+        Numeric values in SI units, as the model uses them; NaN if the value is `None`.
     """
 
     def __init__(self, name: str, values: Any, kind: Argument) -> None:
@@ -65,7 +65,7 @@ class Axis:
         value = self._given[position]
         if hasattr(value, "magnitude") and hasattr(value.magnitude, "item"):
             return Q_(value.magnitude.item(), value.units)
-        # As Python objects they would be whole numbers of nanoseconds.
+        # As Python objects, they would be integers that count nanoseconds.
         dated = getattr(getattr(value, "dtype", None), "kind", "") in _DATES
         return value.item() if isinstance(value, np.generic) and not dated else value
 
@@ -128,8 +128,8 @@ def _flat(name: str, values: Any) -> Any:
     Raises
     ------
     ConfigError
-        If the axis is empty or nested, has values masked, or holds dates or another registry's
-        quantities.
+        If the axis is empty or nested, has masked values, or holds dates or quantities of another
+        unit registry.
     """
     if is_quantity(values) and not isinstance(values, Q_):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Columns of a sweep: the outputs of the models of its parts, joined and in units."""
+"""Columns of a sweep: the outputs of the models of its parts, joined and converted to units."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["columns_of", "outputs_of"]
 def outputs_of(
     grid: Grid, parts: list[Part], executor: Executors | None, progress: Progress
 ) -> dict[str, NDArray[Any]]:
-    """Run the models, and join their outputs into one column each.
+    """Run the models and join their outputs, one column per output.
 
-    An output that the model of a row does not return is unknown in that row. In a row without a
-    model, all outputs are unknown.
+    If the model of a row does not return an output, the output is unknown in that row. In a row
+    without a model, all outputs are unknown.
     """
     report = reporter(progress)
     found: dict[str, NDArray[Any]] = {}

@@ -1,7 +1,7 @@
-"""Which model runs on which device, in which number format, and how well each answer is backed.
+"""Which model runs on which device, in which number format, and how well it is validated.
 
-A matrix for readers who look for their own system. Every entry is asked of a solver; nothing here
-lists what works.
+A matrix in which you can look up your own system. A solver computes every entry; there is no list
+of supported combinations.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ REFUSED = "refused"
 STATUSES = (BANDED, UNBANDED, TOO_LARGE, REFUSED)
 
 PROMPT, OUTPUT = 512, 128
-"""Tokens of the one request that is served: within the context of every model in the zoo."""
+"""Tokens of the single request: within the context of every model in the zoo."""
 MOST_SERVERS = 1024
 WIDEST_TENSOR_GROUP = 8
 FABRIC = Systems.Fabrics.InfiniBand_NDR
-"""Between servers. Neither memory nor bands depend on it."""
+"""The network between servers. Neither memory nor bands depend on it."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,16 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a solver said of one device; all but the capacity holds for its relatives too."""
+    """A solver's result for one device; all but the capacity also applies to similar devices."""
 
     memory: float
     capacity: float
-    """Of the device that was asked about."""
+    """GB that the device itself has."""
     banded: bool
     calibration: str
 
     def entry(self, devices: int, capacity: float) -> _Entry:
-        """Judge whether this fits."""
+        """Return the entry, depending on whether this fits."""
         status, reason = BANDED if self.banded else UNBANDED, self.calibration
         if self.memory > capacity:
             status = TOO_LARGE
@@ -70,18 +70,18 @@ class _Answer:
 
 @dataclass
 class _Survey:
-    """What has been learned so far that holds for other entries too."""
+    """Results so far that also apply to other entries."""
 
     refusals: dict[tuple[Any, ...], _Entry] = field(default_factory=dict)
     answers: dict[tuple[Any, ...], _Answer] = field(default_factory=dict)
     capacities: dict[tuple[str, str], float] = field(default_factory=dict)
-    """GB that each question may use of each device."""
+    """GB of each device that each question may use."""
     states: dict[tuple[Any, ...], tuple[float, float]] = field(default_factory=dict)
-    """GB of a training step: of all devices together, and of each in addition."""
+    """GB of a training step: a part for all devices together, and a part for each device."""
     rungs: dict[str, list[Fleet]] = field(default_factory=dict)
 
     def entry(self, question: str, model: Workload, device: Accelerator, precision: str) -> _Entry:
-        """Ask one question, unless an earlier refusal answers it."""
+        """Solve one question, unless an earlier error already covers it."""
         by_format = question, type(model), device.name, precision
         if by_format in self.refusals:
             return self.refusals[by_format]
@@ -89,7 +89,7 @@ class _Survey:
             return QUESTIONS[question](_Case(self, model, device, precision))
         except ConfigError as fault:
             entry = _Entry(REFUSED, reason=fault.message)
-            # Such a refusal depends on the device alone: most entries need not ask again.
+            # Such an error depends only on the device, so most entries need no new call.
             if getattr(fault, "argument", None) == "precision":
                 self.refusals[by_format] = entry
             return entry
@@ -119,15 +119,15 @@ class _Case:
         return rungs[self.device.name]
 
     def capacity(self, question: str) -> float | None:
-        """Return the GB that may be used, once a solver has stated them."""
+        """Return the usable GB, once a solver has reported them."""
         return self.survey.capacities.get((question, self.device.name))
 
     def ask(
         self, question: str, constants: str, devices: int, tp: int, solve: Callable[[], _Answer]
     ) -> _Entry:
-        """Ask a solver, unless a device with the same constants has had this answer.
+        """Call a solver, unless a device with the same constants already has this result.
 
-        The rates of a device change neither what it must hold nor whether there is a band.
+        The rates of a device change neither the memory it needs nor whether there is a band.
         """
         survey = self.survey
         has_format = self.precision in self.device.compute.precisions
@@ -162,7 +162,7 @@ def _fleets(device: Accelerator, server: Node | None) -> Iterator[Fleet]:
 
 
 def _training(case: _Case) -> _Entry:
-    """Ask for the fewest devices that hold a step with everything sharded and recomputed.
+    """Find the fewest devices that fit a step with everything sharded and recomputed.
 
     Beyond one server, tensor parallelism within servers may need fewer.
     """
@@ -203,7 +203,7 @@ def _step(case: _Case, fleet: Fleet, tp: int) -> _Answer:
         zero_stage=3,
         recompute="full",
     )
-    # What is sharded shrinks with the number of devices; the rest does not.
+    # Sharded states shrink with the number of devices; the rest does not.
     each = _gigabytes(step.weights_memory + step.gradient_memory + step.optimizer_memory)
     key = case.model.name, case.precision, tp, calibration_for(case.device).name
     total = each * fleet.total_accelerators
@@ -212,13 +212,13 @@ def _step(case: _Case, fleet: Fleet, tp: int) -> _Answer:
 
 
 def _first_that_fits(fleets: list[Fleet], capacity: float, sharded: float, rest: float) -> int:
-    """Return the position of the smallest fleet that should do, or of the largest."""
+    """Return the index of the smallest fleet that should be enough, or of the largest."""
     need = (sharded / fleet.total_accelerators + rest for fleet in fleets)
     return next((spot for spot, each in enumerate(need) if each <= capacity), len(fleets) - 1)
 
 
 def _serving(case: _Case) -> _Entry:
-    """Ask for the fewest devices of a server that hold one request."""
+    """Find the fewest devices of a server that fit one request."""
     constants = serving_calibration_for(case.device).name
     tp = 1
     while True:
@@ -241,7 +241,7 @@ def _serve(case: _Case, tp: int) -> _Answer:
 
 
 def _inference(case: _Case) -> _Entry:
-    """Ask for one forward pass of one sample on one device."""
+    """Solve one forward pass of one sample on one device."""
     constants = pass_calibration_for(case.device).name
     return case.ask("inference", constants, 1, 1, partial(_pass, case))
 
@@ -278,16 +278,16 @@ def support(
     questions: Iterable[str] | None = None,
     statuses: Iterable[str] | None = None,
 ) -> Table:
-    """Ask for every model, device and number format whether there is an answer, and how good.
+    """Report for every model, device and number format whether it runs, and how well validated.
 
     Parameters
     ----------
     models
-        Models to ask about; `None` takes all of the zoo.
+        Models to include; `None` takes the whole zoo.
     devices
-        Devices to ask about; `None` takes all of the zoo.
+        Devices to include; `None` takes the whole zoo.
     precisions
-        Number formats of the arithmetic; `None` takes all that there are.
+        Number formats of the arithmetic; `None` takes all of them.
     questions
         Some of ``"training"`` (of `DistributedSolver`), ``"serving"`` (of `ServingSolver`) and
         ``"inference"`` (one forward pass, of `SingleNodeSolver`); `None` takes all three.
@@ -297,12 +297,12 @@ def support(
     Returns
     -------
     Table
-        One row per combination. `status` is ``"banded"`` (an answer with the band that held four
-        of five comparable runs), ``"unbanded"`` (an answer, but no run to compare it with),
-        ``"too large"`` (an answer, but it does not fit in memory) or ``"refused"`` (no answer).
-        `devices` is the fewest that hold it, or the most that were tried. `memory` is what each
-        of them needs, and `capacity` what the solver lets it use. `reason` is the
-        calibration of an answer, and otherwise why there is none.
+        One row per combination. `status` is ``"banded"`` (a result with a band that covers four of
+        five comparable runs), ``"unbanded"`` (a result, but no comparable run), ``"too large"`` (a
+        result, but it does not fit in memory) or ``"refused"`` (an error). `devices` is the
+        smallest number that fits, or the largest that was tried. `memory` is what each of them
+        needs, and `capacity` what each may use. `reason` is the calibration of a result, and
+        otherwise the reason why there is none.
 
     Raises
     ------
@@ -312,11 +312,10 @@ def support(
     Notes
     -----
     A training step has one sequence per device, sharded states (`zero_stage=3`) and recomputed
-    layers. It runs on one device, on a part of the first server of the zoo that has this device,
-    or on up to 1,024 of these servers, where up to eight devices may share each layer; a device
-    without a server trains alone. Serving is one request of 512 tokens that
-    gets 128 back, within one server. Another plan can change whether something fits, but not
-    whether its answer has a band.
+    layers. It runs on one device, on a part of the zoo's first server with this device, or on up to
+    1,024 of these servers, with up to eight devices per layer; a device without a server trains by
+    itself. Serving is one request with a prompt of 512 tokens and 128 output tokens, within one
+    server. Another plan can change whether something fits, but not whether its result has a band.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """The configurations of a sweep: axes, broadcast against each other or read side by side.
 
-A solver admits its arguments once for each combination of names, objects and stages that occurs,
+A solver validates its arguments once for each combination of names, objects and stages that occurs,
 which we call a case. The cases of one model and one structure are stacked into one form of its
-inputs. Every number in it belongs to an axis, or varies only along the axes that determine it.
+inputs. Every number in this form belongs to an axis, or varies only along the axes that determine
+it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mlsysim.spread import SpreadColumn
 __all__ = ["Grid", "Part"]
 
 
-# Bytes that a case takes: about a hundred numbers.
+# Bytes per case: about a hundred numbers.
 _CASE = 3000
 
 _Kind: TypeAlias = tuple[Model[Any], Any]
@@ -40,7 +41,7 @@ _Kind: TypeAlias = tuple[Model[Any], Any]
 
 @dataclass(frozen=True)
 class _Case:
-    """The admitted inputs of a combination, in plain form, and the model for them."""
+    """The validated inputs of a combination, in plain form, and the model for them."""
 
     model: Model[Any]
     inputs: Inputs
@@ -60,7 +61,7 @@ class _Layout:
     case: NDArray[np.intp]
 
     def along(self, axis: int, positions: NDArray[np.intp]) -> _Layout:
-        """Return the layout with some positions of an axis only."""
+        """Return the layout with only some positions of an axis."""
 
         def take(values: NDArray[np.intp]) -> NDArray[np.intp]:
             return values if values.shape[axis] == 1 else np.take(values, positions, axis)
@@ -70,7 +71,7 @@ class _Layout:
         return _Layout(shape, index, take(self.case))
 
     def picked(self, rows: NDArray[np.intp]) -> _Layout:
-        """Return the layout of some rows only, as a flat one."""
+        """Return the flat layout of some rows."""
         spots = np.unravel_index(rows, self.shape)
 
         def pick(positions: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -82,7 +83,7 @@ class _Layout:
     def of(self, own: NDArray[np.bool_]) -> tuple[_Layout, NDArray[np.intp]]:
         """Return the layout of the rows of some cases, and these rows.
 
-        If the rows are all combinations of some positions of each axis, axes stay axes.
+        If the rows are all combinations of some positions of each axis, the axes are kept.
         """
         mask = own[self.case]
         rows = np.flatnonzero(np.broadcast_to(mask, self.shape))
@@ -163,7 +164,7 @@ class Grid:
         return chosen
 
     def _crossed(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return the number of combinations of picks, all of them, and the one of each row."""
+        """Return the number of combinations of picks, the combinations, and the one of each row."""
         axes = self._choosing()
         case = np.zeros((1,) * len(self.shape), np.intp)
         for name, axis in axes.items():
@@ -172,7 +173,7 @@ class Grid:
         return math.prod(map(len, picks)), itertools.product(*picks), case
 
     def _zipped(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
-        """Return the same, for the combinations that occur."""
+        """Return the same, but only for combinations that occur."""
         found: list[tuple[Any, ...]] = [()]
         case = np.zeros(self.shape, np.intp)
         for axis in self._choosing().values():
@@ -188,7 +189,7 @@ class Grid:
         return {name: axis for name, axis in self._axes.items() if axis.chooses}
 
     def _case(self, picks: tuple[Any, ...]) -> _Case | None:
-        """Admit a combination; `None` if the solver refuses it."""
+        """Validate a combination; `None` if the solver rejects it."""
         stand_ins = {name: axis.picks[0] for name, axis in self._axes.items()}
         chosen = dict(zip(self._choosing(), picks, strict=True))
         try:
@@ -198,7 +199,7 @@ class Grid:
         return _Case(self.cls.model(inputs), inputs.plain())
 
     def parts(self) -> list[Part]:
-        """Return all rows that have a model, by what is computed together."""
+        """Return all rows that have a model, grouped by what is computed together."""
         kinds: dict[_Kind, list[int]] = {}
         for place, case in enumerate(self._cases):
             if case is not None:
@@ -216,7 +217,8 @@ class Grid:
     def _part(self, places: list[int], layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
         own = {place: case for place in places if (case := self._cases[place]) is not None}
         first = own[places[0]]
-        # Refused cases get the numbers of another case. Their rows are marked, and show no numbers.
+        # Rejected cases take the numbers of another case. Their rows are marked and show no
+        # numbers.
         cases = [own.get(place, first) for place in range(len(self._cases))]
         inputs = type(first.inputs).stacked(
             [case.inputs for case in cases], lambda values: self._joined(values, layout)
@@ -257,7 +259,7 @@ class Grid:
                 "without them)"
             )
             raise
-        raise RuntimeError(f"solve answers row {first}, which sweep refuses")
+        raise RuntimeError(f"solve accepts row {first}, which sweep rejects")
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return the numbers of an axis, row by row, in SI."""

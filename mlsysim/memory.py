@@ -21,7 +21,7 @@ _SMALL = 64e6
 def check_room(
     lengths: Mapping[str, int], count: int, bytes_of_each: float, things: str = "rows"
 ) -> None:
-    """Refuse a sweep that is too large for the memory, before it takes any.
+    """Reject a sweep that is too large for the memory, before allocating any.
 
     Parameters
     ----------

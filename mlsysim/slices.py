@@ -1,8 +1,8 @@
-"""Slices of a sweep: how they are cut, computed, and submitted again after a failure.
+"""Slices of a sweep: how they are cut, computed, and resubmitted after a failure.
 
 A slice is a range of rows, small enough for its arrays to stay in the processor's cache. The cuts
-depend only on the grid. So every slice is computed from the same numbers by the same operations,
-here or in another process, and the table is the same to the last bit.
+depend only on the grid, so every slice is computed from the same numbers by the same operations,
+here or in another process, and the table is identical to the last bit.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ __all__ = ["Chosen", "Executors", "Progress", "holding", "reporter", "run_slices
 I = TypeVar("I")  # noqa: E741 - models call their inputs `i`
 
 Executors: TypeAlias = Executor | Callable[[], Executor]
-"""An executor, or a function that makes one, and makes another after its workers have died."""
+"""An executor, or a function that creates one, and another one after its workers have died."""
 
 Progress: TypeAlias = bool | Callable[[int, int], None]
-"""Whether to draw a bar, or a function that is called with the rows done and the total."""
+"""Whether to draw a progress bar, or a function that is called with the rows done and the total."""
 
 _Model: TypeAlias = Callable[[Any], dict[str, Any]]
 
@@ -78,8 +78,8 @@ class _Slice:
         # Shapes are aligned from the right, as in broadcasting.
         box = self.box[len(self.box) - value.ndim :]
         spots = [s if size > 1 else slice(None) for s, size in zip(box, value.shape, strict=True)]
-        # A copy that was sent to a worker is contiguous. A view of the same numbers may not be, and
-        # NumPy may process it differently.
+        # A copy sent to a worker is contiguous. A view of the same numbers may not be, and NumPy
+        # may process it differently.
         return np.ascontiguousarray(value[tuple(spots)])
 
 
@@ -216,8 +216,8 @@ def _place(
 def _solve(model: _Model, inputs: Any, attempt: int = 0) -> dict[str, Any]:
     """Run the model on one slice: the task that travels to the workers.
 
-    Dask identifies tasks by their arguments, and returns the same failure for a task that failed
-    before. The number of the attempt makes it a different task.
+    Dask identifies tasks by their arguments, and repeats the failure of a task that failed before.
+    The attempt number makes it a different task.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return model(inputs)
@@ -227,7 +227,7 @@ def _solve_to_file(folder: str, model: _Model, inputs: Any, attempt: int) -> str
     """Run the model on one slice, and return the path of a file with its outputs.
 
     Ctrl-C reaches workers too. If it interrupts a worker that is returning a result, the pool's
-    pipe can stay locked forever. So workers ignore it, and the sweeping process stops them.
+    pipe can stay locked forever. Workers therefore ignore it, and the sweeping process stops them.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
@@ -236,7 +236,7 @@ def _solve_to_file(folder: str, model: _Model, inputs: Any, attempt: int) -> str
 
 
 def _checked(outputs: Any, piece: _Slice, names: set[str]) -> dict[str, Any]:
-    """Refuse anything but a model's outputs for these rows, with the same names as other slices."""
+    """Reject anything but a model's outputs for these rows, with the same names as other slices."""
     if not isinstance(outputs, dict) or not outputs:
         raise TypeError(f"the result of a slice is not a dict of columns: {shown(outputs)}")
     if names and set(outputs) != names:
@@ -280,8 +280,8 @@ def _submitted(
 ) -> Generator[tuple[_Slice, dict[str, Any]]]:
     """Compute slices on an executor, in any order, and yield each of them once.
 
-    An error in the model would have been raised in this process already. So whatever a future
-    raises counts as a lost worker, and its slice is submitted again after all others are done.
+    An error in the model would already have been raised in this process. Any exception of a future
+    therefore counts as a lost worker, and its slice is submitted again after all others are done.
     """
     left = slices
     fault: Exception | None = None
@@ -337,7 +337,7 @@ def _submitted(
 
 
 def _maker(executor: Executors) -> Callable[[], Any]:
-    """Return a function that gives the executor of an attempt: the caller's, or a new one."""
+    """Return a function that returns the executor of an attempt: the caller's, or a new one."""
     if isinstance(executor, Executor):
         return lambda: nullcontext(executor)
     if not callable(executor):

@@ -1,4 +1,4 @@
-"""Columns of a grid that are spread over its rows when they are read."""
+"""Columns of a grid that are expanded to all its rows when they are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 class SpreadColumn(Column):
-    """A column with values along some axes of a grid, spread over all rows when it is read.
+    """A column with values along some axes of a grid, expanded to all rows when it is read.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SpreadColumn(Column):
         return known
 
     def picked(self, rows: Any) -> Column:
-        """Return the column of some rows, given by an array of their numbers."""
+        """Return the column for some rows, given by an array of row numbers."""
         shape = self.__dict__["_shape"]
         spots = np.unravel_index(rows, shape)
         spread = np.broadcast_to(self.__dict__["_compact"], shape)

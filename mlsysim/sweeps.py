@@ -3,7 +3,7 @@
 Arguments that are lists, tuples, ranges or arrays are axes. Numbers become arrays along their axis,
 and so do the numbers of names and objects (precisions, fleets, models). A value that depends on two
 of eight axes is computed along these two only. The model runs on slices of thousands of rows at a
-time, and a column is spread over all rows when it is read.
+time, and a column is expanded to all rows when it is read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Sweep(Table):
         self._grid = grid
 
     def row(self, index: int) -> dict[str, Any]:
-        """Return one row by name, like an answer of `solve`: with units, and `None` if unknown.
+        """Return one row as a mapping like a result of `solve`: with units, and `None` if unknown.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class Sweep(Table):
         field
             Column to compare.
         smallest
-            Whether to look for the smallest value instead.
+            Whether to find the smallest value instead.
         feasible
             Whether to consider only feasible rows, if the solver reports feasibility.
 
@@ -124,7 +124,7 @@ class Sweep(Table):
     def sort(self, field: str, *, descending: bool = False) -> Sweep:
         """Return the rows in the order of `field`."""
         values = np.asarray(self._column(field).values)
-        if values.dtype.kind == "O":  # names; what is not known comes first
+        if values.dtype.kind == "O":  # names; unknown values come first
             values = np.array(["" if value is None else str(value) for value in values])
         order = np.argsort(values, kind="stable")
         return self._picked(order[::-1] if descending else order)
@@ -149,7 +149,9 @@ class Sweep(Table):
                 f"indices must be numbers of the table's {len(self)} rows; got {shown(indices)}",
                 argument="indices",
             )
-        return self._picked(rows.astype(int) % max(len(self), 1))  # they may count from the end
+        return self._picked(
+            rows.astype(int) % max(len(self), 1)
+        )  # negative indices count from the end
 
     def _picked(self, rows: NDArray[Any]) -> Sweep:
         columns = {name: column.picked(rows) for name, column in self._columns.items()}
@@ -160,7 +162,7 @@ class Sweep(Table):
 
 
 def _array(value: Any) -> NDArray[Any] | None:
-    """Return an array, or `None` where rows differ in length."""
+    """Return an array, or `None` if rows differ in length."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -186,17 +188,17 @@ def sweep(
         ``"product"`` combines every value of every axis with every other; ``"zip"`` reads axes of
         equal length side by side, one configuration per position.
     invalid
-        What to do with configurations that `solve` refuses, such as sizes that do not tile the
+        What to do with configurations that `solve` rejects, such as sizes that do not tile the
         fleet: ``"raise"`` the error of the first, ``"mark"`` them (column ``valid`` is False and
-        numbers are NaN), or ``"drop"`` them. A value that is wrong in every configuration, such
-        as a negative size, is always an error.
+        numbers are NaN), or ``"drop"`` them. A value that is wrong in every configuration, such as
+        a negative size, is always an error.
     executor
         What computes the slices of a large sweep: any `concurrent.futures.Executor`, such as a pool
         of threads or processes or the ``get_executor()`` of a Dask client, or a function that
-        makes one. Without it they are computed here, one after the other. The table is the same.
-        If a worker dies, its slice is submitted again, up to three times in total. A process pool
-        dies with any of its workers, so pass a function that can make another. Workers of a
-        process pool ignore Ctrl-C from then on; the sweeping process stops them.
+        creates one. Without it, slices are computed here, one after the other. The table is the
+        same either way. If a worker dies, its slice is submitted again, up to three times in total.
+        A process pool dies with any of its workers, so pass a function that can create another
+        pool. Workers of a process pool ignore Ctrl-C from then on; the sweeping process stops them.
     progress
         True draws a bar on standard error; a function is called with the rows done and the total
         after each slice.

@@ -1,1 +1,1 @@
-"""The language of the package: units, records, errors, formulas. No numbers, no policy."""
+"""The foundation of the package: units, records, errors and formulas, but no numbers or policy."""

@@ -1,7 +1,7 @@
 """Catalogs: classes whose attributes are the rows of a registry.
 
-A row is a class attribute, so editors complete it and type checkers know it. A catalog that
-inherits from its tiers offers every row under its short name as well:
+A row is a class attribute, so editors can complete it and type checkers can check it. A catalog
+that inherits from its tiers also offers every row under its short name:
 
     class Cloud(Catalog):
         H100 = Accelerator(...)
@@ -13,7 +13,7 @@ inherits from its tiers offers every row under its short name as well:
 `Hardware.H100` and `Hardware.Cloud.H100` are then the same object, `Hardware["H100"]` looks
 up a name at run time, and `for row in Hardware` visits all rows.
 
-A row that takes time to make is a `Deferred` one: it is made when something first reads it.
+A row that takes time to create is `Deferred`: it is created when it is first read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Row = TypeVar("Row", bound=Record)
 
 
 class Deferred(Generic[Row]):
-    """A row of a catalog that is made when it is first read.
+    """A row of a catalog that is created when it is first read.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Deferred(Generic[Row]):
 
     def __get__(self, instance: object, owner: type | None = None) -> Row:
         if "row" not in self._made:
-            # Threads that make it at the same time all return the one that came first.
+            # Threads that create it at the same time all return the first one.
             self._made.setdefault("row", self._make())
         return self._made["row"]
 
@@ -63,11 +63,11 @@ class _CatalogType(type):
     def __init__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> None:
         super().__init__(name, bases, content)
         for key, tier in cls.tiers().items():
-            if "_code" not in vars(tier):  # a tier may be in further catalogs, such as a reader's
+            if "_code" not in vars(tier):  # a tier may be in other catalogs too, such as a user's
                 tier._code = name if issubclass(cls, tier) else f"{name}.{key}"
 
     def _declared(cls) -> dict[str, Record | Deferred[Any]]:
-        """Return the rows by name, without making those that are deferred."""
+        """Return the rows by name, without creating deferred ones."""
         rows: dict[str, Record | Deferred[Any]] = {}
         for owner in cls.__mro__:
             for key, value in vars(owner).items():
@@ -109,17 +109,16 @@ class _CatalogType(type):
         Parameters
         ----------
         *fields
-            Fields to show, dotted where nested (``"memory.bandwidth"``); all of them if none is
-            named.
+            Fields to show, dotted if nested (``"memory.bandwidth"``); all of them if none is named.
         units
-            Units for fields, if not the units of their declarations.
+            Units for fields, if different from those of their declarations.
 
         Raises
         ------
         UnknownEntryError
             If no row has a field of that name.
         ConfigError
-            If a field has no value in such a unit.
+            If a field cannot be converted to its unit.
         """
         rows = cls._rows()
         known = list(dict.fromkeys(path for row in rows.values() for path in _paths(row)))
@@ -246,5 +245,5 @@ def _source(row: Record, path: str) -> Source | None:
         return getattr(row, "source", None)
     try:
         return row.source_of(path)
-    except UnknownEntryError:  # a row of another kind, which lacks the field
+    except UnknownEntryError:  # a row of another kind, without this field
         return None

@@ -1,8 +1,9 @@
-"""Derivations: an answer as a tree of steps, with the input numbers and their sources.
+"""Derivations: a result as a tree of steps, with the input numbers and their sources.
 
-A solver's model is run once on numbers that remember how they were made (see `recording`). Here
-they become steps: a formula that was used, or a line of the model's own arithmetic. A term that is
-zero or one in a configuration, such as the experts of a dense model, is marked and not followed.
+A solver's model is run once on numbers that record how they were computed (see `recording`). Here
+they become steps, each of which is a use of a formula or a line of the model's own arithmetic. A
+term that is zero or one in a configuration, such as the experts of a dense model, is marked and not
+expanded.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ class Step:
     """A use of a formula, or a line of the model's own arithmetic."""
 
     name: str
-    """The result's field, or else the variable that holds it, or else the formula's name."""
+    """The field of the result, else the variable that holds the value, else the name of the
+    formula."""
     formula: Formula | None
     """`None` for the model's own arithmetic."""
     value: Any
     arguments: dict[str, Any] = field(default_factory=dict)
-    """Its arguments: those of the formula, or the terms of the line of arithmetic."""
+    """Arguments of the formula, or the terms of the line of arithmetic."""
     parents: dict[str, Step | Input] = field(default_factory=dict)
-    """The step or input behind each argument; a literal in the model has none."""
+    """The step or input behind each argument, except literals in the model."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Terms that a line of arithmetic does not show, because they are zero or one here."""
+    """Terms that are left out of a line of arithmetic because they are zero or one here."""
     line: str = ""
     """The line of arithmetic, with names."""
     put_in: Callable[[], str] = str
-    """Writes the same line with numbers."""
+    """Function that writes the same line with numbers."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "put_in": functools.partial(str, self.put_in())}
@@ -56,24 +58,24 @@ class Step:
 
     @property
     def numbers_text(self) -> str:
-        """The same with numbers."""
+        """The arithmetic with numbers."""
         if self.formula:
             return expression(self.formula.function, _arguments(self))
         return self.put_in()
 
     @property
     def value_text(self) -> str:
-        """The value, in the unit that the formula's documentation gives it."""
+        """The value, in the unit that the formula's documentation states."""
         return value_text(self)
 
     @property
     def summary(self) -> str:
-        """Its meaning in words; empty for the model's own arithmetic."""
+        """The meaning in words; empty for the model's own arithmetic."""
         return self.formula.documentation.summary if self.formula else ""
 
     @property
     def omission(self) -> str:
-        """Which terms are left out, and why; empty if none is."""
+        """Which terms are left out, and why; empty if none are."""
         parts = []
         for number, word in ((0, "zero"), (1, "one")):
             names = [name for name, value in self.left_out.items() if value == number]
@@ -83,10 +85,10 @@ class Step:
 
 
 class Derivation:
-    """How an answer follows from its inputs.
+    """How a result follows from its inputs.
 
-    Print it for a tree in text; in a notebook or on a page it shows as equations. `roots` holds
-    the derived fields by name, `steps` every step, `inputs` every number put in.
+    `print` shows it as a tree in text; in a notebook or on a page it shows as equations. `roots`
+    contains the derived fields by name, `steps` all steps, and `inputs` all input numbers.
     """
 
     def __init__(self, outputs: Mapping[str, Any]) -> None:
@@ -104,11 +106,11 @@ class Derivation:
 
     @property
     def numbers(self) -> Mapping[str, Recorded]:
-        """The recorded numbers that the answers are."""
+        """The recorded numbers of the results."""
         return dict(self._outputs)
 
     def only(self, *names: str) -> Derivation:
-        """Return the part that derives the named fields; everything if none is named."""
+        """Return the part that derives the named fields, or everything if none is named."""
         for name in names:
             if name not in self.roots:
                 raise UnknownEntryError.build(name, "derived field", self.roots)
@@ -132,14 +134,14 @@ class Derivation:
         raise UnknownEntryError.build(name, "step", [step.name for step in steps])
 
     def unpruned(self) -> Derivation:
-        """Return the same derivation with every term followed, though it is zero or one."""
+        """Return the same derivation with every term expanded, even if it is zero or one."""
         part = copy.copy(self)
         part._whole = True
         part._grow()
         return part
 
     def to_depth(self, depth: int | None) -> Derivation:
-        """Return the part at most `depth` steps below an answer; `None` for all.
+        """Return the part at most `depth` steps below a result; `None` for all.
 
         Raises
         ------
@@ -158,13 +160,13 @@ class Derivation:
         return part
 
     def totals_first(self) -> Derivation:
-        """Return the same derivation; printed, it shows each answer's own step only."""
+        """Return the same derivation, which prints only the last step of each result."""
         part = copy.copy(self)
         part._totals = True
         return part
 
     def _brief(self) -> Derivation | None:
-        """Return what is printed instead of a long derivation that was not asked for in detail."""
+        """Return the text that is printed instead of a long derivation."""
         if not self._totals or self._depth is not None:
             return None
         part = self.to_depth(1)
@@ -188,13 +190,13 @@ class Derivation:
         return [node for node in step.parents.values() if not self._dead_end(node)]
 
     def _dead_end(self, node: Step | Input) -> bool:
-        """Tell whether a node is zero or one here, and so is not followed."""
+        """Return whether a node is zero or one here, and so is not expanded."""
         if self._whole or isinstance(node, Input) or node in self.roots.values():
             return False
         return _trivial(node.value) is not None
 
     def _visible(self) -> set[int]:
-        """Return the identities of the nodes down to the depth that is shown."""
+        """Return the identities of the nodes down to the displayed depth."""
         level = list(self.roots.values())
         visible = {id(node) for node in level}
         left = math.inf if self._depth is None else self._depth - 1
@@ -207,12 +209,12 @@ class Derivation:
 
     @property
     def steps(self) -> list[Step]:
-        """Every step, answers first."""
+        """Every step, results first."""
         return [node for node in self._walk() if isinstance(node, Step)]
 
     @property
     def inputs(self) -> list[Input]:
-        """Every number put in."""
+        """Every input number."""
         return [node for node in self._walk() if isinstance(node, Input)]
 
     def __repr__(self) -> str:
@@ -232,7 +234,7 @@ class Derivation:
         name = next(iter(self.roots), "")
         return (
             f'{len(self.steps)} steps in all: explain("{name}") shows the steps of one field, '
-            "explain(depth=2) those one level below."
+            "explain(depth=2) one more level."
         )
 
     def _lines(
@@ -275,7 +277,7 @@ class Derivation:
 
 
 class _Tree:
-    """Turns recorded numbers into steps, each once."""
+    """Converts recorded numbers to steps, each number once."""
 
     def __init__(self, outputs: Mapping[str, Recorded], prune: bool) -> None:
         self._fields = {id(value): name for name, value in outputs.items()}
@@ -314,7 +316,7 @@ class _Tree:
             step.parents[label] = self.node(term)
 
     def is_term(self, number: Any) -> bool:
-        """Tell whether a recorded number appears by name in a line of arithmetic."""
+        """Return whether a recorded number appears by name in a line of arithmetic."""
         return bool(number.origin or number.formula or number.name or id(number) in self._fields)
 
     def label(self, number: Recorded, asked_as: str = "value") -> str:
@@ -338,7 +340,7 @@ _BINDING = {
 
 
 class _Writer:
-    """Writes a line of arithmetic, leaving out what is zero in a sum or one in a product."""
+    """Writes a line of arithmetic, without zeros in sums and ones in products."""
 
     def __init__(
         self, tree: _Tree, terms: dict[int, tuple[str, Recorded]], left_out: dict[str, int] | None
@@ -361,8 +363,8 @@ class _Writer:
             return self._operand(kept, numbers)
         binding = _BINDING[sign]
         first = self._bound(left, numbers, binding + (sign == "**"))
-        # Subtrahends and divisors need parentheses, as does the base of a power, and a rounded
-        # quotient or a remainder that is multiplied.
+        # Subtrahends, divisors and the base of a power need parentheses, as does a rounded quotient
+        # or a remainder that is multiplied.
         rounded = isinstance(right, Recorded) and right.operation in ("//", "%")
         exact = sign in ("+", "**") or (sign == "*" and not rounded)
         second = self._bound(right, numbers, binding + (not exact))
@@ -486,7 +488,7 @@ def _reference(step: Step, argument: str, numbers: Mapping[int, int]) -> str:
 
 @functools.cache
 def _body(function: Callable[..., Any]) -> ast.expr:
-    """Return a formula's return expression, with its local names written out."""
+    """Return a formula's return expression, with its local variables expanded."""
     tree = ast.parse(read_source(function))
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     names: dict[str, ast.expr] = {}
@@ -508,6 +510,6 @@ def _put_in(tree: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
 
 
 def expression(function: Callable[..., Any], numbers: Mapping[str, str] | None = None) -> str:
-    """Write a formula's arithmetic as text, with numbers instead of some of its names."""
+    """Write a formula's arithmetic as text, with numbers for some of its names."""
     values = {name: ast.Name(id=text) for name, text in (numbers or {}).items()}
     return ast.unparse(_put_in(_body(function), values))

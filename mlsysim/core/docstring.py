@@ -6,8 +6,8 @@ brackets, and its description begins with its symbol:
     message_size : [byte]
         $m$, data that each rank holds.
 
-The equation is between double dollars below the summary. The site and the tests read the same
-text, so a page cannot disagree with the code.
+The equation is between double dollars below the summary. The site and the tests read the same text,
+so pages always agree with the code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EQUATION = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 
 @dataclass(frozen=True)
 class Symbol:
-    """One documented quantity: a parameter, or the value returned."""
+    """One documented quantity: a parameter, or the returned value."""
 
     name: str
     unit: str
@@ -41,7 +41,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Documentation:
-    """What the docstring of a formula says."""
+    """The parsed docstring of a formula."""
 
     summary: str
     equation: str
@@ -57,13 +57,13 @@ def read_docstring(function: Callable[..., Any]) -> Documentation:
     Raises
     ------
     MLSysError
-        If it has none, as under ``python -OO``.
+        If it has no docstring, as under ``python -OO``.
     """
     text = inspect.getdoc(function)
     if text is None:
         raise MLSysError(
-            f"{function.__name__} has no docstring, and its equation and units are stated there: "
-            "python -OO removes docstrings, so run Python without -OO"
+            f"{function.__name__} has no docstring, which states its equation and units: python "
+            "-OO removes docstrings, so run Python without -OO"
         )
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], (part.strip("\n") for part in parts[2::2]), strict=True))
@@ -92,8 +92,8 @@ def read_source(thing: type | Callable[..., Any]) -> str:
         return textwrap.dedent(inspect.getsource(thing))
     except OSError:
         raise MLSysError(
-            f"the source code of {thing.__name__} is not installed, and derivations and notes "
-            "are read from it: install mlsysim with its .py files, as pip does"
+            f"the source code of {thing.__name__} is not installed, but derivations and notes are "
+            "read from it: install mlsysim with its .py files, as pip does"
         ) from None
 
 

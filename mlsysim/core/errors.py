@@ -37,16 +37,16 @@ _BRIEF.maxlevel = 2
 _BRIEF.maxstring = _BRIEF.maxother = 80
 _BRIEF.maxlong = 40
 _LONGEST = 200
-"""Limit on the characters of a whole value; the limits above apply to its parts."""
+"""Limit on the length of a whole value; the limits above apply to its parts."""
 
 
 def shown(value: object) -> str:
-    """Write a value for an error message: in full if it is short, and even if its repr fails."""
+    """Write a value for an error message: in full if it is short, and safely if its repr fails."""
     try:
         text = _BRIEF.repr(value)
         half = (_LONGEST - 3) // 2
         return text if len(text) <= _LONGEST else f"{text[:half]}...{text[-half:]}"
-    except Exception:  # a repr that fails, or a whole number of too many digits
+    except Exception:  # a repr that fails, or an integer with too many digits
         return f"<{type(value).__name__}>"
 
 
@@ -96,27 +96,27 @@ class ParallelismError(ConfigError):
 
 
 _MOST_NAMES = 30
-"""Names that a message lists."""
+"""Most names that a message lists."""
 
 
 class UnknownEntryError(ConfigError, KeyError):
-    """A name that the registry or result does not have; the message lists the nearest ones."""
+    """A name that the registry or result does not have. The message lists similar names."""
 
     @classmethod
     def build(cls, name: object, kind: str, known: Iterable[str]) -> UnknownEntryError:
-        """Compose the message from the name asked for and the names that exist."""
+        """Compose the message from the requested name and the existing names."""
         names = sorted(known)
         text = name if isinstance(name, str) and len(name) <= 100 else shown(name)
         near = get_close_matches(text, names, n=3, cutoff=0.5)
         listed = ", ".join(names[:_MOST_NAMES])
         if len(names) > _MOST_NAMES:
-            listed += f" and {len(names) - _MOST_NAMES} more, which names() lists"
+            listed += f" and {len(names) - _MOST_NAMES} more (see names())"
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed}"
         return cls(f"{kind} {shown(name)} does not exist; {hint}", argument=text)
 
 
 class InfeasibleError(MLSysError):
-    """Consistent inputs that ask for something physically impossible."""
+    """Consistent inputs that describe something physically impossible."""
 
 
 class OOMError(InfeasibleError):

@@ -1,8 +1,8 @@
 """Records: frozen dataclasses that check the units and ranges of their fields.
 
-`@record` declares both catalog entries (an accelerator, a grid) and results. A field made with
-`quantity("GB/s")` accepts only quantities of that dimension, and `number()` only plain numbers;
-both refuse zero, negatives and NaN by default.
+`@record` declares both catalog entries (an accelerator, a grid) and results. A field declared with
+`quantity("GB/s")` accepts only quantities of that dimension, and one with `number()` only plain
+numbers; by default both reject zero, negative numbers and NaN.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def quantity(unit: str, *, default: Any = dataclasses.MISSING, zero: bool = Fals
     Parameters
     ----------
     unit
-        The unit of results. Its dimension is checked.
+        The unit in results. The dimension of values is checked.
     default
         Default value; `None` makes the field optional.
     zero
@@ -67,7 +67,7 @@ def number(
     """Declare a field that holds a plain number from `least` to `most`: a count, ratio or share.
 
     Whole numbers are limited to the range that floats represent exactly. A field may be `None` if
-    that is its default, or if it is `optional`.
+    that is its default or if it is `optional`.
     """
     metadata = {
         "unit": unit,
@@ -82,7 +82,7 @@ def number(
 
 
 class derived(Generic[T]):  # noqa: N801 - used like `property`
-    """A number that follows from fields of other kinds: switches as 1 or 0, counts of matrices.
+    """A number computed from other kinds of fields: switches as 1 or 0, counts of matrices.
 
     Models and derivations treat it as a field. It is computed once. `functools.cached_property`
     would spend as long on its lock as most of these take.
@@ -114,8 +114,8 @@ class derived(Generic[T]):  # noqa: N801 - used like `property`
 def record(cls: type[T]) -> type[T]:
     """Make a class a frozen, keyword-only dataclass.
 
-    Equality and hash come from the base classes: generating them for every class would take a
-    third of the package's import time.
+    Equality and hash come from the base classes, because generating them for every class would take
+    a third of the package's import time.
     """
     return dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)
 
@@ -128,7 +128,7 @@ def units_of(cls: type[Any]) -> Iterator[tuple[str, str, bool]]:
 
 
 def field_of(owner: Any, name: str) -> Any:
-    """Return a field by name, or an item of one that is a tuple: `stack[2]`; `None` if absent."""
+    """Return a field by name, or an item of a tuple field (`stack[2]`); `None` if absent."""
     name, _, spot = name.partition("[")
     value = getattr(owner, name, None)
     if not spot:
@@ -140,7 +140,7 @@ def field_of(owner: Any, name: str) -> Any:
 
 
 def field_unit(cls: type[Any], name: str) -> str:
-    """Return the unit that field `name` of a record class is declared with."""
+    """Return the declared unit of field `name` of a record class."""
     return next(unit for field, unit, _ in units_of(cls) if field == name)
 
 
@@ -150,7 +150,7 @@ def whole_fields(cls: type[Any]) -> frozenset[str]:
 
 
 class ReadOnlyMapping(Mapping[str, Any]):
-    """A mapping that cannot be changed, and that survives pickling as it is."""
+    """A mapping that cannot be changed and can be pickled."""
 
     def __init__(self, items: Mapping[str, Any]) -> None:
         self._items = dict(items)
@@ -172,12 +172,14 @@ class ReadOnlyMapping(Mapping[str, Any]):
 
 
 def read_only(value: Any) -> Any:
-    """Return the read-only form of a quantity, or of a container and all that it holds."""
+    """Return the read-only form of a quantity, or of a container and its contents."""
     if isinstance(value, Q_):
         return fixed(value)
-    if getattr(value, "ndim", None) == 0:  # NumPy's, which may be written to
+    if getattr(value, "ndim", None) == 0:  # a NumPy array, which could be modified
         return value.item()
-    if isinstance(value, Mapping) and not dataclasses.is_dataclass(value):  # a result is both
+    if isinstance(value, Mapping) and not dataclasses.is_dataclass(
+        value
+    ):  # a result is both a record and a mapping
         return ReadOnlyMapping({key: read_only(item) for key, item in value.items()})
     if type(value) in (list, tuple):
         return tuple(read_only(item) for item in value)
@@ -185,7 +187,7 @@ def read_only(value: Any) -> Any:
 
 
 def plain_data(value: Any) -> Any:
-    """Return dictionaries and lists for a record's read-only containers, at every level."""
+    """Convert a record's read-only containers to dictionaries and lists, at every level."""
     if isinstance(value, Mapping):
         return {key: plain_data(item) for key, item in value.items()}
     return [plain_data(item) for item in value] if isinstance(value, tuple) else value
@@ -195,8 +197,8 @@ def plain_data(value: Any) -> Any:
 class Record:
     """Base class of catalog entries: checks its numeric fields, and caches their SI values.
 
-    A record is read-only at every level, because registry rows are shared, and because a result is
-    derived again from the records that were passed to `solve`.
+    A record is read-only at every level, because registry rows are shared, and because `explain`
+    computes a result again from the records that were passed to `solve`.
     """
 
     def __post_init__(self) -> None:
@@ -214,7 +216,7 @@ class Record:
             si[item.name] = self._checked(item, value)
             own = si[item.name]
             if not item.metadata["plain"]:
-                # Counts have no dimension, and may be given without a unit.
+                # Counts have no dimension and may be given without a unit.
                 own = fixed(value if is_quantity(value) else dress(own, item.metadata["unit"]))
             self._keep(item.name, own)
         self._keep("_si", si)
@@ -225,7 +227,7 @@ class Record:
         return {name: value for name, value in self.__dict__.items() if name in kept}
 
     def _keep(self, name: str, value: Any) -> None:
-        """Set an attribute while the record is made."""
+        """Set an attribute while the record is created."""
         object.__setattr__(self, name, value)
 
     def _checked(self, item: dataclasses.Field[Any], value: Any) -> float:
@@ -283,7 +285,7 @@ class Record:
 
 
 def require(owner: Record, **kinds: type) -> None:
-    """Refuse fields of the wrong class; annotations alone do not check them.
+    """Reject fields of the wrong class, which annotations alone do not check.
 
     Raises
     ------

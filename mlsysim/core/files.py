@@ -13,18 +13,19 @@ from mlsysim.core.errors import ConfigError, shown
 
 __all__ = ["UNPRINTABLE", "inert", "named", "printable", "read_bytes", "write_text"]
 
-# Control characters, marks that reverse the direction of text, and halves of surrogate pairs,
-# which cannot be printed.
+# Control characters, marks that reverse the direction of text, and unpaired surrogates, which
+# cannot be printed.
 UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 _IN_A_LINE = re.compile(rf"[\t\n]|{UNPRINTABLE.pattern}")
-# How a formula begins in Excel, LibreOffice and Google Sheets, also in full width.
+# Characters that begin a formula in Excel, LibreOffice and Google Sheets, including full-width
+# ones.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def named(path: str | Path) -> str:
-    """Write a path for an error message: in full, unless it would be most of the message."""
+    """Write a path for an error message, shortened if it is too long."""
     return str(path) if len(str(path)) <= 200 else shown(str(path))
 
 
@@ -34,7 +35,8 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     Raises
     ------
     ConfigError
-        If there is no such file, it is larger, or it is a pipe or a device, which might never end.
+        If the file does not exist or is larger, or if it is a pipe or a device, which might never
+        end.
     """
     name = named(path)
     try:
@@ -75,21 +77,21 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """Return text that cannot drive a terminal: such characters become escapes, as in `repr`.
+    """Return text without terminal control: such characters become escapes, as in `repr`.
 
     Parameters
     ----------
     text
-        What a terminal is about to show.
+        Text to show in a terminal.
     lines
-        Whether line breaks and tabs stay, as they do outside of a table's cells.
+        Whether to keep line breaks and tabs, as outside of table cells.
     """
     pattern = UNPRINTABLE if lines else _IN_A_LINE
     return pattern.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def inert(value: Any) -> Any:
-    """Return a cell of a CSV file that a spreadsheet shows and never runs."""
+    """Return a CSV cell that a spreadsheet displays but never executes."""
     if not isinstance(value, str):
         return value
     text = printable(value)

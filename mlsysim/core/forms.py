@@ -1,9 +1,9 @@
 """Forms of a record: with plain numbers, with recorded ones, or with arrays.
 
-A model reads `i.fleet.node.accelerator.memory.bandwidth` whatever it is asked. For one answer that
-is a float in SI base units, for a derivation a recorded quantity, and in a sweep an array over the
-axes on which it depends. A form is an object of the record's own class: type checkers and editors
-know its fields, and the class's methods work on it.
+A model always reads `i.fleet.node.accelerator.memory.bandwidth`. For a single result this is a
+float in SI base units, for a derivation a recorded quantity, and in a sweep an array over the axes
+on which it depends. A form is an object of the record's own class, so type checkers and editors see
+its fields, and the class's methods work on it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class _Fields:
     """Fields of a record class."""
 
     units: dict[str, str]
-    """Numeric ones, with their units."""
+    """Numeric fields, with their units."""
     counts: tuple[str, ...]
-    """Derived ones."""
+    """Derived fields."""
     others: tuple[str, ...]
-    """Records, names and switches."""
+    """Fields that hold records, names and switches."""
     worked_out: frozenset[str]
-    """Values that an object caches and that are not fields."""
+    """Cached values that are not fields."""
 
 
 _KNOWN: dict[type[Any], _Fields] = {}
@@ -58,7 +58,7 @@ def _fields(cls: type[Any]) -> _Fields:
         _KNOWN[cls] = _Fields(
             units,
             tuple(name for name in _having(cls, derived) if name not in declared),
-            # A source, or `None` in its place, tells a model nothing.
+            # A source, or `None`, does not matter to a model.
             tuple(name for name in declared if name not in units and name != "source"),
             frozenset(_having(cls, functools.cached_property)),
         )
@@ -95,7 +95,7 @@ def _formed(record: R, number: Callable[[str, str, float], Any], inner: Callable
 def plain_form(record: R) -> R:
     """Return a record with its numbers as floats in SI base units; unknown values are NaN.
 
-    It is made once per record: records are read-only, and the same few are used again and again.
+    It is computed once per record: records are read-only, and the same few are used repeatedly.
     """
     kept = record.__dict__
     if "_plain" not in kept:
@@ -108,7 +108,7 @@ def plain_form(record: R) -> R:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a record is: below an argument, and within a registry row."""
+    """Location of a record: below an argument, and within a registry row."""
 
     path: str
     entry: Entry | None
@@ -122,13 +122,13 @@ class _Place:
 
 
 def recorded(value: float, name: str, unit: str, origin: str, **source: Any) -> Recorded:
-    """Return a number that is the start of a derivation."""
+    """Return a recorded number at which derivations start."""
     amount = Q_(value, base_unit(unit))
     return Recorded(amount, origin=Input(name, amount, unit, origin, **source))
 
 
 def recorded_form(record: R, path: str) -> R:
-    """Return a record with its numbers as recorded quantities that know where they come from."""
+    """Return a record with its numbers as recorded quantities, with their origins."""
     return _recorded_at(record, _Place(path, record if isinstance(record, Entry) else None))
 
 
@@ -151,10 +151,10 @@ def _recorded_at(record: R, place: _Place) -> R:
 
 
 def structure(form: Any) -> tuple[Any, ...]:
-    """Return what stacked forms must have in common: their classes, at every level.
+    """Return the structure that stacked forms must share: their classes, at every level.
 
-    Records in a tuple, such as the layers of a model, also have the same tuples of whole numbers,
-    and so have private fields: models choose by them.
+    Records in a tuple, such as the layers of a model, must also have the same tuples of whole
+    numbers and the same private fields, because models branch on them.
     """
     parts = []
     for name, part in contents(form):
@@ -225,13 +225,13 @@ def replaced(form: R, **numbers: Any) -> R:
 
 
 class _Differing:
-    """A name that differs among stacked forms, so that no model may choose by it."""
+    """A name that differs among stacked forms, so that models must not branch on it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def _refuse(self, *_: object) -> Any:
-        raise TypeError(f"{self.name} differs from row to row, and the model chooses by it")
+        raise TypeError(f"{self.name} differs from row to row, but the model branches on it")
 
     __eq__ = __ne__ = __bool__ = __str__ = __hash__ = _refuse
 

@@ -1,7 +1,7 @@
-"""Formulas: plain arithmetic that documents itself.
+"""Formulas: plain arithmetic with structured documentation.
 
-`@formula` registers a function by name and does not change it. The docstring is its data sheet:
-equation, symbols, units and source (see `docstring`).
+`@formula` registers a function by name and does not change it. The docstring is its data sheet,
+with equation, symbols, units and source (see `docstring`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlsysim.core.docstring import Documentation, read_docstring
 __all__ = ["FORMULAS", "Formula", "formula", "formula_of"]
 
 _ADDRESS = re.compile(r"https?://[^\s;<>]+[^\s;<>,.)]")
-# The words about a publication, up to its address. A semicolon separates publications.
+# The text about a publication, up to its address. A semicolon separates publications.
 _CITED = re.compile(rf"([^;]*?),? *({_ADDRESS.pattern})")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Formula:
-    """A registered formula: the function and what its docstring says."""
+    """A registered formula: the function and its documentation."""
 
     name: str
     function: Callable[..., Any]
@@ -44,7 +44,7 @@ class Formula:
 
     @property
     def works(self) -> dict[str, str]:
-        """Publications that it cites: the words that name them, by address."""
+        """Cited publications: the text that names each one, by address."""
         text, end, found = self.documentation.references, 0, {}
         for match in _ADDRESS.finditer(text):
             found[match[0]] = text[end : match.start()].strip(" ;,.")
@@ -53,7 +53,7 @@ class Formula:
 
     @property
     def references(self) -> str:
-        """Its references as Markdown: the words that name a publication link to its address."""
+        """References as Markdown, in which the name of a publication links to its address."""
         return _CITED.sub(_link, self.documentation.references)
 
     def to_markdown(self) -> str:

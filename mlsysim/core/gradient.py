@@ -1,9 +1,9 @@
-"""Exact derivatives of an answer, by the chain rule along the arithmetic that was recorded.
+"""Exact derivatives of a result, by the chain rule along the recorded arithmetic.
 
-A `Recorded` number keeps the operation that made it and the operands. Walking that graph backward
-from an answer multiplies out the derivative with respect to every input at once. At a `maximum` or
+A `Recorded` number stores the operation that computed it and the operands. Walking that graph
+backward from a result yields the derivatives with respect to all inputs at once. At a `maximum` or
 a `where`, the derivative is that of the branch taken. Rounding and greatest common divisors are
-constant between their steps: their derivative is zero, and the inputs behind them are marked.
+constant between their steps, so their derivative is zero, and the inputs behind them are marked.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ __all__ = ["Slope", "slopes"]
 
 @dataclass(eq=False)
 class Slope:
-    """The derivative of an answer with respect to one input.
+    """The derivative of a result with respect to one input.
 
     Attributes
     ----------
     input : Input
         The input.
     value : float
-        Its value in SI base units.
+        Value of the input in SI base units.
     slope : float
         The derivative, in SI base units.
     stepped : bool
-        Whether the answer also depends on it through rounding, whose derivative is zero.
+        Whether the result also depends on it through rounding, which has a derivative of zero.
     tied : bool
-        Whether it reaches the answer through a maximum or minimum of two equal numbers, where the
-        derivative is that of one side only.
+        Whether it reaches the result through a maximum or minimum of two equal numbers, so that the
+        derivative is only that of one side.
     """
 
     input: Input
@@ -51,7 +51,7 @@ def plain(number: Any) -> float:
 
 
 def slopes(answer: Recorded) -> list[Slope]:
-    """Differentiate an answer with respect to every input that reaches it.
+    """Differentiate a result with respect to every input on which it depends.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def slopes(answer: Recorded) -> list[Slope]:
             if not isinstance(operand, Recorded):
                 continue
             slope[id(operand)] += own * part if own and part else 0.0
-            # What a maximum does not take has no part in the answer.
+            # The operand that a maximum discards does not affect the result.
             if steps or (part != 0 and id(node) in stepped):
                 stepped.add(id(operand))
             if tie or (part != 0 and id(node) in tied):
@@ -94,7 +94,7 @@ def slopes(answer: Recorded) -> list[Slope]:
 
 
 def _ordered(answer: Recorded) -> list[Recorded]:
-    """Return every number that the answer was made of, operands before results."""
+    """Return every number from which the result was computed, operands first."""
     order: list[Recorded] = []
     seen: set[int] = set()
     stack: list[tuple[Recorded, bool]] = [(answer, False)]

@@ -1,8 +1,8 @@
-"""Inputs: the one typed argument of a model, with everything that its answer depends on.
+"""Inputs: the one typed argument of a model, with everything that its result depends on.
 
-Each question has a class of inputs. Its fields are the arguments of the solver as admitted, and
-the registry rows that the model also reads. A field may have a `default` that follows from other
-fields; a number that follows from names, such as the peak rate in a number format, is `derived`.
+Each question has a class of inputs. Its fields are the validated arguments of the solver, and the
+registry rows that the model also reads. A field may have a `default` that depends on other fields;
+a number that depends on names, such as the peak rate in a number format, is `derived`.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ __all__ = ["Inputs", "Varying", "default"]
 
 
 class Varying:
-    """Placeholder for a number that differs from row to row, while a sweep chooses constants.
+    """Placeholder for a number that differs between rows, while a sweep chooses constants.
 
-    It cannot be compared or converted, because a choice that depends on an axis has to be made for
-    each of its values. A number that models choose by is a `Stage`.
+    It cannot be compared or converted, because a choice that depends on an axis must be made for
+    each of its values. A number that models branch on is a `Stage`.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def _refuse(self, *_: object) -> Any:
-        raise TypeError(f"{self.name} differs from row to row: declare it a Stage to choose by it")
+        raise TypeError(f"{self.name} differs from row to row: declare it a Stage to branch on it")
 
     __bool__ = __float__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
     __hash__ = _refuse
 
 
 class _Default:
-    """Descriptor of a field that follows from the others unless it is given."""
+    """Descriptor of a field that is computed from the others unless it is given."""
 
     def __init__(self, choose: Callable[[Any], Any]) -> None:
         self.choose = choose
@@ -51,10 +51,10 @@ class _Default:
 
 
 def default(choose: Callable[[Any], Any]) -> Any:
-    """Declare the value that a field takes from the other inputs if it is not given.
+    """Declare how a field that is not given is computed from the other inputs.
 
-    It is another field, or a value that names and registry rows determine. Arithmetic on arguments
-    belongs in a property, because in a sweep they differ from row to row.
+    The value is another field, or is determined by names and registry rows. Arithmetic on arguments
+    belongs in a property, because in a sweep arguments differ between rows.
     """
     return _Default(choose)
 
@@ -62,21 +62,21 @@ def default(choose: Callable[[Any], Any]) -> Any:
 class Inputs:
     """Base class of the inputs of a model. They are read-only.
 
-    The inputs hold what the solver admits, such as registry rows and whole numbers. The model gets
-    a form of them, with plain numbers, recorded numbers, or arrays.
+    The inputs hold the validated arguments, such as registry rows and whole numbers. The model
+    receives a form of them, with plain numbers, recorded numbers, or arrays.
 
     Parameters
     ----------
     values
-        The arguments of the solver, as it admits them.
+        The validated arguments of the solver.
     units
-        Units of the numeric ones, which the solver's signature states.
+        Units of the numeric arguments, from the solver's signature.
     """
 
     _late: ClassVar[tuple[str, ...]] = ()
-    """Fields that follow from others unless they are given."""
+    """Fields that are computed from others unless they are given."""
     _worked_out: ClassVar[tuple[str, ...]] = ()
-    """These fields, and those that always follow from others."""
+    """These fields, and those that are always computed from others."""
     _fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
@@ -100,14 +100,14 @@ class Inputs:
         raise AttributeError(f"{type(self).__name__}.{name} is read-only: use but() for changes")
 
     def gives(self, name: str) -> bool:
-        """Tell whether a field was given, and does not follow from the others."""
+        """Return whether a field was given, rather than computed from the others."""
         return name in self.__dict__["_given"]
 
     def but(self, **values: Any) -> Self:
         """Return the same inputs with other values in some fields.
 
-        Fields that follow from others are worked out again. In a form they keep their values,
-        because the names that they depend on may differ from row to row.
+        Fields that depend on others are computed again. In a form they keep their values, because
+        the names that they depend on may differ between rows.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Inputs:
         )
 
     def recorded(self) -> Self:
-        """Return the form with recorded quantities, which know where they come from."""
+        """Return the form with recorded quantities, with their origins."""
         return self._form(
             lambda name, value: recorded(float(value), name, self.__dict__["_units"][name], name),
             lambda name, row: recorded_form(row, name),
@@ -145,7 +145,7 @@ class Inputs:
         units: Mapping[str, str] = self.__dict__["_units"]
         for name in (*given, *self._late):
             if name in made or (name in units and name not in given):
-                continue  # a form finds such a number itself, and so knows where it comes from
+                continue  # a form looks up such a number itself, and so has its origin
             value = getattr(self, name)
             if isinstance(value, Record):
                 made[name] = row(name, value)

@@ -1,8 +1,7 @@
-"""Elementary functions that mean the same on a float, an array and a quantity.
+"""Elementary functions that work alike on a float, an array and a quantity.
 
-Formulas use these instead of `max`, `if` and `math`, so that one body runs on scalars, on NumPy
-arrays and on quantities. NumPy is imported only once an array has arrived: the scalar path runs
-without it.
+Formulas use these instead of `max`, `if` and `math`, so that the same code runs on scalars, NumPy
+arrays and quantities. NumPy is imported only if there is an array; the scalar path runs without it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ __all__ = [
 ]
 
 Value: TypeAlias = Any
-"""A float, an array, a quantity or a recorded one: what a formula takes and returns."""
+"""What a formula takes and returns: a float, an array, a quantity or a recorded number."""
 
 
 _PLAIN = (float, int)
@@ -57,8 +56,8 @@ def _is_array(*values: Any) -> bool:
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """Larger of `a` and `b`, element by element; NaN if either is."""
-    if type(a) in _PLAIN and type(b) in _PLAIN:  # the usual case, and a fast test for it
+    """Larger of `a` and `b`, element by element; NaN if either is NaN."""
+    if type(a) in _PLAIN and type(b) in _PLAIN:  # the usual case, with a fast test
         return a if a >= b or a != a else b
     if _is_recorded(a, b):
         return applied(maximum, a, b)
@@ -70,7 +69,7 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """Smaller of `a` and `b`, element by element; NaN if either is."""
+    """Smaller of `a` and `b`, element by element; NaN if either is NaN."""
     if type(a) in _PLAIN and type(b) in _PLAIN:
         return a if a <= b or a != a else b
     if _is_recorded(a, b):
@@ -83,7 +82,7 @@ def minimum(a: Any, b: Any) -> Any:
 
 
 def _like(value: Any, *arguments: Any) -> Any:
-    """Make a plain `value` a quantity if any of the arguments is one."""
+    """Convert a plain `value` to a quantity if any of the arguments is one."""
     quantities = [argument for argument in arguments if hasattr(argument, "magnitude")]
     if quantities and not hasattr(value, "magnitude"):
         return type(quantities[0])(value, "")
@@ -91,12 +90,12 @@ def _like(value: Any, *arguments: Any) -> Any:
 
 
 def is_zero(value: Any) -> bool:
-    """Whether one number, rather than an array, is zero, so that a model may leave out a term."""
+    """Whether a single number (not an array) is zero, so that a model may leave out a term."""
     return (type(value) in _PLAIN or _is_recorded(value)) and bool(value == 0)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where the condition holds, else `b`."""
+    """`a` where the condition is true, else `b`."""
     if condition is True or condition is False:
         return a if condition else b
     if _is_array(condition):
@@ -217,7 +216,7 @@ def sqrt(value: Any) -> Any:
         import numpy
 
         return numpy.sqrt(value)
-    # Correctly rounded, like NumPy's. A power of one half can be off in the last digit.
+    # Correctly rounded, like NumPy's. A power of 0.5 can be off in the last digit.
     return math.sqrt(value) if isinstance(value, float) else value**0.5
 
 
@@ -231,7 +230,7 @@ def gcd(a: Any, b: Any) -> Any:
         a, b = numpy.broadcast_arrays(numpy.asarray(a, float), numpy.asarray(b, float))
         if (a < _INT64).all() and (b < _INT64).all():
             return numpy.gcd(a.astype(numpy.int64), b.astype(numpy.int64)).astype(float)
-        # Euclid's algorithm, since floats do not wrap around.
+        # Euclid's algorithm, because floats do not wrap around.
         with numpy.errstate(invalid="ignore"):
             while (b > 0).any():
                 a, b = numpy.where(b > 0, b, a), numpy.where(b > 0, numpy.fmod(a, b), b)

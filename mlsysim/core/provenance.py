@@ -27,25 +27,25 @@ _SPELLED = {
 }
 
 
-# What has a meaning in Markdown, HTML or mathematics; underscores have none within a word, and
-# two hyphens would become a dash.
+# Characters with a meaning in Markdown, HTML or math. Underscores have none within a word; two
+# hyphens would become a dash.
 _MARKS = re.compile(r"[\\`*\[\]<>|&$~]|(?<!\w)_|_(?!\w)|(?<=-)-")
 _ANCHOR = re.compile(r"\W+")
 _ADDRESS_MARKS = str.maketrans({"(": "%28", ")": "%29", "|": "%7C", "\\": "%5C", "`": "%60"})
 
 
 def escaped(text: object) -> str:
-    """Write text that users may have chosen, such as a name, so that Markdown shows it as it is."""
+    """Escape text that users may have chosen, such as a name, so that Markdown keeps it."""
     return _MARKS.sub(r"\\\g<0>", " ".join(str(text).split()))
 
 
 def linked(text: str, source: Source) -> str:
-    """Write text as a Markdown link to a source, if that has an address."""
+    """Write text as a Markdown link to a source, if the source has an address."""
     return f"[{text}]({source.url.translate(_ADDRESS_MARKS)})" if source.url else text
 
 
 def cited(source: Source | None) -> str:
-    """Write title and place of a source, if any, as Markdown; the title links to its address."""
+    """Write title and locator of a source, if any, as Markdown; the title links to its address."""
     if source is None:
         return ""
     parts = (linked(escaped(source.title), source), escaped(source.locator))
@@ -74,7 +74,7 @@ def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
         note = notes.get(key, "")
         words = note if note.startswith(row.name) else f"{escaped(row.name)}. {note}".strip()
         lines = [words, *_estimates(row)]
-        # An attribute of a class is plain, and a key of a mapping may be anything.
+        # An attribute of a class is plain text; a key of a mapping may be anything.
         term = f"`{key}`" if key.isidentifier() else escaped(key)
         items.append(f"[{term}]{{#{_ANCHOR.sub('-', key)}}}\n\n:   " + "\n\n    ".join(lines))
     return "\n\n".join(items)
@@ -104,7 +104,7 @@ def cited_works(formulas: Iterable[Formula]) -> dict[str, list[str]]:
 
 
 def _estimates(row: Any) -> Iterator[str]:
-    """Yield one line per source of a row's guesses: the fields, and the reason."""
+    """Yield one line per source of a row's estimates: the fields, and the reason."""
     if not isinstance(row, Entry):
         return
     by_source: dict[Source, list[str]] = {}
@@ -120,7 +120,7 @@ def _estimates(row: Any) -> Iterator[str]:
 
 
 def _estimated_fields(row: Entry) -> Iterator[str]:
-    """Yield the estimated fields in the order of the record, a group of them one by one."""
+    """Yield the estimated fields in the order of the record, with groups expanded."""
     for item in dataclasses.fields(row):
         value = getattr(row, item.name)
         if not isinstance(value, Record) or isinstance(value, Entry):

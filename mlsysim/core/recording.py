@@ -1,10 +1,10 @@
-"""Arithmetic that records itself: numbers that know how they were made.
+"""Recorded arithmetic: numbers that store how they were computed.
 
-A derivation runs the model once on `Recorded` numbers. Each result remembers the operation and the
-operands that made it. While `watching`, it gets a name as well: a number that a formula returns
-records that formula and its arguments, and a number that is bound to a variable records the name of
-the variable. Models and formulas are ordinary functions without any code for this. They cost more
-only while a derivation is made.
+A derivation runs the model once on `Recorded` numbers. Each number stores the operation and the
+operands that produced it. While `watching`, it also gets a name: a number returned by a formula
+records that formula and its arguments, and a number bound to a variable records the name of the
+variable. Models and formulas are ordinary functions without any code for this, so recording costs
+time only during a derivation.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Input:
     value: Any
     unit: str
     origin: str
-    """Where the solver got it: an argument, or a field of a registry row."""
+    """Where the number comes from: an argument, or a field of a registry row."""
     source: Source | None = None
-    """The publication that states it; `None` for what the caller gave."""
+    """The publication that states it; `None` for a value given by the caller."""
     estimated: bool = False
 
     @property
     def label(self) -> str:
-        """Its name, after the name of its record."""
+        """The name of the field, preceded by the name of its record."""
         return ".".join(self.origin.split(".")[-2:])
 
 
 class Recorded:
-    """A quantity, and how it was made.
+    """A quantity, and how it was computed.
 
     Attributes
     ----------
@@ -55,15 +55,15 @@ class Recorded:
     operation : str
         Sign or name of the operation that made it; empty for an input.
     operands : tuple
-        What the operation was applied to: recorded numbers, and the model's own literals.
+        Operands of the operation: recorded numbers, and literals of the model.
     origin : Input or None
-        The input that it is.
+        The input, if this number is one.
     formula : Formula or None
         The formula that returned it.
     arguments : dict
-        What that formula was called with.
+        Arguments of that formula.
     name : str
-        The first variable that it was bound to.
+        The first variable to which it was bound.
     """
 
     __slots__ = ("arguments", "formula", "name", "operands", "operation", "origin", "value")
@@ -94,18 +94,18 @@ class Recorded:
 
 
 def value_of(number: Any) -> Any:
-    """Return the quantity of a recorded number, and any other value as it is."""
+    """Return the quantity of a recorded number, and any other value unchanged."""
     return number.value if isinstance(number, Recorded) else number
 
 
 def applied(function: Callable[..., Any], *operands: Any) -> Recorded:
-    """Apply an elementary function to recorded numbers, and record that."""
+    """Apply an elementary function to recorded numbers, and record the operation."""
     value = _unwatched(function, *[value_of(operand) for operand in operands])
     return Recorded(value, function.__name__, operands)
 
 
 def _unwatched(function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function on quantities without watching: their own arithmetic has no useful names."""
+    """Call a function on quantities without watching: their arithmetic has no useful names."""
     watch = sys.getprofile()
     sys.setprofile(None)
     try:
@@ -116,7 +116,7 @@ def _unwatched(function: Callable[..., Any], *values: Any) -> Any:
 
 def _profile_with(profiler: Any) -> None:
     """Restore the interpreter's profiler, or none."""
-    if hasattr(profiler, "enable"):  # cProfile's, which is not a function
+    if hasattr(profiler, "enable"):  # the profiler of cProfile, which is not a function
         sys.setprofile(None)
         profiler.enable()
     else:

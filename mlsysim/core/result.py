@@ -1,4 +1,4 @@
-"""Results: frozen records that are mappings as well, and that can show their work."""
+"""Results: frozen records that are also mappings and can show their work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["InUnit", "Result"]
 
 
 class PlainNumber(float):
-    """A number with a `magnitude`, because the first edition's energies in kWh were quantities."""
+    """A number with a `magnitude`, because energies in kWh were quantities in the first edition."""
 
     __slots__ = ()
 
@@ -30,9 +30,9 @@ class PlainNumber(float):
 
 
 class InUnit:
-    """A field of a result as a plain number in a unit: `tco_usd` is `tco` in USD.
+    """A field of a result as a plain number in a unit, such as `tco_usd` for `tco` in USD.
 
-    Such a name is not a field. It reads like one, and `explain` treats it as the field.
+    Such a name is not a field, but can be read like one, and `explain` treats it as the field.
     """
 
     def __init__(self, field: str, unit: str) -> None:
@@ -52,7 +52,7 @@ class InUnit:
 
 @record
 class Result(Mapping[str, Any]):
-    """Base of every answer: `r.latency` and `r["latency"]` are the same object.
+    """Base class of results: `r.latency` and `r["latency"]` are the same object.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class Result(Mapping[str, Any]):
 
     @classmethod
     def _lazily(cls, make: Callable[[str], Any]) -> Self:
-        """Return an answer that makes each field when it is first read.
+        """Return a result that computes each field when it is first read.
 
-        Units and reasons take longer than the arithmetic, and most callers read few fields.
+        Units and reasons take longer than the arithmetic, and most callers read only a few fields.
         """
         answer = object.__new__(cls)
         object.__setattr__(answer, "_make", make)
@@ -85,7 +85,7 @@ class Result(Mapping[str, Any]):
         return {n: value for n, value in self.__dict__.items() if n not in ("_make", "_whole")}
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only when there is no such attribute, or not yet.
+        # Reached only if the attribute does not exist, or not yet.
         if name.startswith("_"):
             raise AttributeError(name)
         if "_make" in self.__dict__ and name in self.__dataclass_fields__:
@@ -108,16 +108,17 @@ class Result(Mapping[str, Any]):
         return tuple(item.name for item in dataclasses.fields(cls))
 
     def explain(self, *names: str, depth: int | None = None) -> Derivation:
-        """Derive the answer step by step: equations, input numbers, and their sources.
+        """Derive the result step by step: equations, input numbers, and their sources.
 
         Parameters
         ----------
         *names
             Fields to derive; all of them if none is named.
         depth
-            Levels of steps to show: 1 for each answer's own formula, 2 to include its arguments,
-            and so on; `None` for everything down to the inputs. Without names, `None` derives
-            everything too, but prints only each answer's own formula, so totals come first.
+            Levels of steps to show: 1 for the last formula of each field, 2 to include its
+            arguments, and so on; `None` for everything down to the inputs. Without names, `None`
+            also derives everything, but prints only the last formula of each field, so that totals
+            come first.
 
         Raises
         ------
@@ -128,23 +129,23 @@ class Result(Mapping[str, Any]):
         """
         if "_origin" not in self.__dict__:
             raise UnknownEntryError(
-                f"this {type(self).__name__} does not come from a solver: explain the result that "
-                "solve returned; this may be a part or an edited copy of it",
+                f"this {type(self).__name__} was not returned by a solver, but may be a part or "
+                "an edited copy of a result: explain the result that solve returned",
             )
         derivation = self._derivation()
         wanted = [self._derived(name) for name in names]
         for name in wanted:
             if name in self._fields() and name not in derivation.roots:
                 raise UnknownEntryError(
-                    f"{name} is not a number with a formula of its own: "
-                    f"explain one of {', '.join(derivation.roots)}, or all with explain()",
+                    f"{name} is not a computed number: explain one of "
+                    f"{', '.join(derivation.roots)}, or all with explain()",
                     argument="names",
                 )
         part = derivation.only(*wanted).to_depth(depth)
         return part if names else part.totals_first()
 
     def _derivation(self) -> Derivation:
-        """Return the derivation of all fields, which is made once."""
+        """Return the derivation of all fields, which is computed once."""
         if "_whole" not in self.__dict__:
             solver, arguments = self.__dict__["_origin"]
             object.__setattr__(self, "_whole", solver.derive(arguments))
@@ -159,7 +160,7 @@ class Result(Mapping[str, Any]):
         return view.field if isinstance(view, InUnit) else self.aliases.get(name, name)
 
     def _from(self, solver: type, arguments: Mapping[str, Any]) -> None:
-        """Remember which call made this result, so that it can be explained later."""
+        """Store the call that made this result, so that it can be explained later."""
         # Copies, so that later changes to an amount do not change the derivation.
         own = {name: read_only(value) for name, value in arguments.items()}
         object.__setattr__(self, "_origin", (solver, own))

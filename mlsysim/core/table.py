@@ -34,13 +34,13 @@ class Column:
     unit : str
         Unit of the numbers; empty for counts, ratios and text.
     head : str
-        Heading of the column; its name, if empty.
+        Heading of the column; if empty, its name.
     sources : sequence of Source or None
         The source of each value, if known.
     estimated : sequence of bool or None
-        Which values are guesses; they print with "≈".
+        Which values are estimates; they print with "≈".
     code : str
-        What precedes values that are names in code, such as ``"Hardware."``.
+        Prefix of values that are names in code, such as ``"Hardware."``.
     """
 
     values: Any
@@ -51,7 +51,7 @@ class Column:
     code: str = ""
 
     def __post_init__(self) -> None:
-        if hasattr(self.values, "flags"):  # an array: columns that a table returns are read-only
+        if hasattr(self.values, "flags"):  # an array: columns returned by a table are read-only
             fixed = self.values.view()
             fixed.flags.writeable = False
             object.__setattr__(self, "values", fixed)
@@ -65,11 +65,11 @@ class Column:
 
 
 class Table:
-    """Rows of equal shape, held as columns.
+    """Rows with the same fields, stored as columns.
 
-    `table["latency"]` is a column: a quantity of an array where it has a unit. In a notebook or on
-    a page a table shows as HTML; `print` gives text. Either shows the first `limit` rows; `None`
-    shows all of them.
+    `table["latency"]` is a column: a quantity that holds an array if it has a unit. In a notebook
+    or on a page a table is shown as HTML; `print` gives text. Both show the first `limit` rows;
+    `None` shows all of them.
     """
 
     def __init__(self, columns: Mapping[str, Column], *, limit: int | None = _SHOWN_ROWS) -> None:
@@ -114,7 +114,7 @@ class Table:
         return {name: self._cell(column, row) for name, column in self._columns.items()}
 
     def _position(self, argument: str, index: Any) -> int:
-        """Return the number of a row, which may count from the end."""
+        """Return the number of a row; negative numbers count from the end."""
         row = operator.index(index) if hasattr(index, "__index__") else self._length
         if not -self._length <= row < self._length:
             raise ConfigError(
@@ -132,7 +132,7 @@ class Table:
         return (self.row(index) for index in range(self._length))
 
     def select(self, *names: str) -> Table:
-        """Return the table with the named columns only, in that order."""
+        """Return the table with only the named columns, in that order."""
         return self._rebuilt({name: self._column(name) for name in names})
 
     def take(self, indices: Sequence[int]) -> Table:
@@ -225,7 +225,7 @@ class Table:
         body = "\n".join(f"<tr>{''.join(self._texts(i, _html_cell))}</tr>" for i in range(shown))
         title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
         more = f"<p>{self._more(shown)}</p>" if shown < self._length else ""
-        # Quarto would parse and rewrite the table, and drop the attributes that sort its columns.
+        # Quarto would parse and rewrite the table, and drop the attributes used to sort columns.
         return (
             '<table class="table mls-table" data-quarto-disable-processing="true">'
             f"{title}<thead><tr>{heads}</tr></thead><tbody>\n{body}\n</tbody></table>{more}"
@@ -272,7 +272,7 @@ def _alignment(column: Column) -> str:
 
 
 def _breakable(head: str) -> str:
-    """Let the head of a column break after underscores, or field names make tables wide."""
+    """Let a column heading break after underscores, because field names make tables wide."""
     return html.escape(head).replace("_", "_<wbr>")
 
 

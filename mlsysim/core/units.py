@@ -1,7 +1,7 @@
 """Units: the one Pint registry of the package, with its own vocabulary.
 
-This is the only module that imports Pint. Solvers strip quantities to plain SI numbers here
-and dress their answers here; formulas never see a unit.
+This is the only module that imports Pint. Solvers convert quantities to plain SI numbers and
+results to quantities here; formulas never see a unit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Formatter(Formatter):
     """Prints ``3.4 TB/s`` for ``f"{q:.1f}"`` too: a number format does not change the unit."""
 
     def get_formatter(self, spec: str) -> Any:
-        # Pint asks for the layout by the given format only, where the default's has to count.
+        # Pint takes the layout only from the given format, but the default's layout must apply.
         plain = not any(flag in spec for flag in "~DPHLC")
         return super().get_formatter(self.default_format if plain else spec)
 
@@ -47,7 +47,7 @@ class _Formatter(Formatter):
 def _load_registry() -> pint.UnitRegistry[Any]:
     with as_file(files("mlsysim.core") / "units.txt") as vocabulary:
         registry: pint.UnitRegistry[Any] = pint.UnitRegistry(vocabulary)
-    # Pint caches simple units only. Rows repeat the same compound units.
+    # Pint caches only simple units. Rows repeat the same compound units.
     registry.parse_units_as_container = lru_cache(registry.parse_units_as_container)  # type: ignore[method-assign]
     registry.formatter = _Formatter(registry)
     registry.formatter.default_format = "~P"
@@ -59,28 +59,30 @@ def _load_registry() -> pint.UnitRegistry[Any]:
 ureg = _load_registry()
 """The unit registry: `ureg.GB`, `ureg("3.35 TB/s")`."""
 
-# Quantities that cross a process boundary come back as quantities of this registry.
+# Quantities that cross a process boundary become quantities of this registry.
 pint.set_application_registry(ureg)  # type: ignore[no-untyped-call]
 
 if TYPE_CHECKING:
     Quantity: TypeAlias = pint.Quantity[Any]
-else:  # `isinstance` takes the plain class only
+else:  # `isinstance` needs the plain class
     Quantity = pint.Quantity
 """A number with a unit: the type of every physical field."""
 
 Q_ = ureg.Quantity
-"""Makes a quantity: `Q_(80, "GB")` or `Q_("80 GB")`."""
+"""Create a quantity: `Q_(80, "GB")` or `Q_("80 GB")`."""
 
 
 class _FixedQuantity(Q_):  # type: ignore[misc, valid-type]
-    """A quantity that no method changes in place; arithmetic on it returns ordinary quantities."""
+    """A quantity that cannot be changed in place; arithmetic returns ordinary quantities."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # Pint makes results of arithmetic with the class of the operand.
+        # Pint gives results of arithmetic the class of the operand.
         return Q_(*args, **kwargs)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> None:
-        raise AttributeError(f"{self} is part of a record: take it in another unit with to()")
+        raise AttributeError(
+            f"{self} is part of a record and cannot be changed in place: convert it with to()"
+        )
 
     ito = ito_base_units = ito_root_units = ito_reduced_units = ito_preferred = _refuse
 
@@ -96,7 +98,7 @@ def fixed(value: Any) -> Any:
     if isinstance(value, _FixedQuantity):
         return value
     magnitude = value.magnitude
-    if getattr(magnitude, "ndim", None) == 0:  # NumPy's scalars, and its arrays without axes
+    if getattr(magnitude, "ndim", None) == 0:  # NumPy scalars, and arrays without axes
         magnitude = magnitude.item()
     elif hasattr(magnitude, "flags"):
         magnitude = magnitude.copy()
@@ -133,7 +135,7 @@ def _dimension(name: str) -> Any:
 
 
 def has_dimension(name: str) -> bool:
-    """Tell whether a unit is more than a count."""
+    """Return whether a unit has a dimension, unlike a count."""
     return bool(_dimension(name))
 
 
@@ -141,20 +143,20 @@ def has_dimension(name: str) -> bool:
 def base_unit(name: str) -> Any:
     """Return the SI base unit of a unit's dimension.
 
-    Counts have none: names such as "param" would stick to every product.
+    Counts have none, because units such as "param" would remain in every product.
     """
     return ureg.Quantity(1.0, unit(name if has_dimension(name) else "")).to_base_units().units
 
 
 def is_quantity(value: Any) -> bool:
-    """Tell whether a value is a quantity, of this registry or of another one."""
+    """Return whether a value is a quantity, of this registry or of another one."""
     return isinstance(value, pint.Quantity)
 
 
 def real_number(value: Any) -> int | float | None:
-    """Return a whole or floating number as a Python number, and `None` for any other value.
+    """Return a whole or floating-point number as a Python number, and `None` for other values.
 
-    Decimals and fractions do not mix with floats, and switches are not numbers.
+    Decimals and fractions do not mix with floats, and booleans are not numbers.
     """
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     if kind is not None:
@@ -167,12 +169,12 @@ def real_number(value: Any) -> int | float | None:
 
 
 def strip(value: Any, expected: str, argument: str, wanted: str = "") -> Any:
-    """Turn a quantity into a plain number in SI base units.
+    """Convert a quantity to a plain number in SI base units.
 
     Parameters
     ----------
     value
-        A quantity, or a plain number where `expected` is dimensionless.
+        A quantity, or a plain number if `expected` is dimensionless.
     expected
         A unit of the dimension expected, such as ``"GB/s"``.
     argument
@@ -183,7 +185,7 @@ def strip(value: Any, expected: str, argument: str, wanted: str = "") -> Any:
     Raises
     ------
     ConfigError
-        If `value` has another dimension, or no unit where one is needed.
+        If `value` has another dimension, or has no unit although one is needed.
     """
     if not isinstance(value, pint.Quantity):
         if _dimension(expected):
@@ -196,7 +198,7 @@ def strip(value: Any, expected: str, argument: str, wanted: str = "") -> Any:
         return value
     if not isinstance(value, Q_):
         raise ConfigError(
-            f"{argument} = {shown(value)} belongs to another registry of units: make it with "
+            f"{argument} = {shown(value)} belongs to another unit registry: create it with "
             "mlsysim.Q_",
             argument=argument,
         )
@@ -222,7 +224,7 @@ def strip(value: Any, expected: str, argument: str, wanted: str = "") -> Any:
 
 
 def told(value: Any) -> str:
-    """Write a number or quantity for an error message, with its unit where it can be printed."""
+    """Write a number or quantity for an error message, with its unit if it can be printed."""
     with suppress(Exception):
         if is_quantity(value) and len(text := str(value)) <= 80:
             return text
@@ -230,7 +232,7 @@ def told(value: Any) -> str:
 
 
 def dress(value: Any, name: str) -> Any:
-    """Give a plain SI number the unit `name` (scaled from SI), as a quantity."""
+    """Convert a plain SI number to a quantity in the unit `name`."""
     factor = si_factor(name)
     return Q_(value if factor == 1.0 else value / factor, unit(name))
 
@@ -247,7 +249,7 @@ _READ_IN = {
     "USD/J": ((0, "USD/kWh"),),
     "USD/s": ((0, "USD/h"),),
 }
-# Plain rates take no prefix: a gigasecond means nothing to a reader.
+# Plain rates take no prefix: gigaseconds would be hard to read.
 _RATES = ((0.01, "1/s"), (0.01 / 3_600, "1/h"), (0.01 / 86_400, "1/day"), (0, "1/year"))
 _WITHOUT_PREFIX = ("minute", "h", "day", "year", "L", "USD", "g/kWh", "L/kWh", "USD/kWh", "USD/h")
 
@@ -259,7 +261,7 @@ def _reading() -> tuple[dict[Any, tuple[tuple[float, str], ...]], frozenset[Any]
 
 
 def _readable(value: Quantity) -> Quantity:
-    """Convert a quantity to the unit and prefix in which it is easiest to read."""
+    """Convert a quantity to the unit and prefix that are easiest to read."""
     if value.dimensionless and abs(value.magnitude) < 1e6:
         return value
     choices, kept = _reading()
@@ -268,7 +270,7 @@ def _readable(value: Quantity) -> Quantity:
     factor, dimension = _measure(value.units)
     if (
         dimension == _dimension("1/s") and len(list(value.unit_items())) == 1
-    ):  # no samples, no tokens
+    ):  # neither samples nor tokens
         size = abs(value.magnitude * factor)
         return value.to(unit(next(name for least, name in _RATES if size >= least)))
     for least, name in choices.get(dimension, ()):
@@ -293,5 +295,5 @@ def format_number(value: Any, digits: int = 4) -> str:
         return str(value)
     if abs(value) >= 1e15 or (value != int(value) and abs(value) < 10**digits):
         return f"{value:.{digits}g}"
-    # Whole, or with more figures than are asked for. A year has no separator.
+    # A whole number, or one with more digits than requested. A year has no separator.
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.0f}"

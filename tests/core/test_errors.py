@@ -92,7 +92,7 @@ def test_without_a_near_name_all_are_listed():
 
 def test_of_many_names_a_message_lists_some():
     words = str(UnknownEntryError.build("xyzzy", "Device", [f"d{n:03}" for n in range(100)]))
-    assert words.endswith(", d028, d029 and 70 more, which names() lists")
+    assert words.endswith(", d028, d029 and 70 more (see names())")
 
 
 def test_details_are_attributes():

@@ -119,7 +119,7 @@ def test_answers_that_are_equal():
 
 
 def test_a_part_of_a_result_sends_you_to_the_whole():
-    with pytest.raises(UnknownEntryError, match="does not come from a solver"):
+    with pytest.raises(UnknownEntryError, match="was not returned by a solver"):
         STEP.node_performance.explain()
 
 

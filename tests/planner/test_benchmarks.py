@@ -97,9 +97,9 @@ def test_a_measurement_that_agrees(result):
 
 def test_the_part_that_is_slow_is_named(result):
     first = compare(result, of(result, ttft_mean=3))
-    assert first.words.startswith("Decode agrees, but the first token comes later")
+    assert first.words.startswith("Decode agrees, but the first token arrives later")
     later = compare(result, of(result, tpot_mean=1.5, e2e_mean=1.5))
-    assert later.words.startswith("Tokens come slower")
+    assert later.words.startswith("Tokens arrive more slowly")
     assert later.depends_on.startswith("hardware.memory.bandwidth")
 
 

@@ -123,7 +123,7 @@ def test_costs_add_up(plan):
 
 @pytest.mark.parametrize("name", ["ttft_p50", "tpot_p99", "e2e_mean"])
 def test_a_limit_below_what_physics_allows(name):
-    words = f"{name} = .* is below the physical limit.*alone"
+    words = f"{name} = .* is below the physical limit.*single request"
     with pytest.raises(ConfigError, match=words) as caught:
         plan_serving(Models.Llama3_70B, CHAT, {name: Q_(1, "ms")}, [NODES.DGX_H100])
     assert caught.value.argument == "slo"
