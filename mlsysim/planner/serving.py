@@ -350,9 +350,9 @@ def _check_floor(limits: Mapping[str, float], choices: Sequence[_Choice], traffi
 def floor_of(name: str, limit: float, least: float, engine: str) -> ConfigError:
     """Compose the error for a limit that an engine cannot meet even for one request."""
     part = {
-        "ttft": "reading the prompt",
+        "ttft": "prefill",
         "tpot": "a decode step",
-        "e2e": "reading the prompt and all decode steps",
+        "e2e": "prefill and all decode steps",
     }[name.split("_")[0]]
     return ConfigError(
         f"slo: {name} = {format_number(Q_(limit, 's'))} is below the physical limit: even for a "

@@ -402,7 +402,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         token_budget
             Most tokens per rank in one pass; `None` takes the calibration's.
         block_size
-            Tokens of a block in which the engine sets memory aside, such as 16.
+            Tokens per block of the engine's cache, such as 16.
         draft_tokens
             Tokens that a draft head proposes before each decode pass.
         acceptance_length

@@ -51,7 +51,7 @@ class ServingInputs(InferenceInputs):
     """NaN if the calibration's applies."""
     block_size: Value = default(lambda i: 1.0)
     reserved_output: Value = default(lambda i: math.nan)
-    """NaN where the calibration's applies, whose times contain what is read again."""
+    """NaN if the calibration's applies; its times include recomputed tokens."""
     max_sequences: Value = default(lambda i: math.nan)
     """NaN if only memory limits the number of running sequences."""
     draft_tokens: Value = default(lambda i: 0.0)

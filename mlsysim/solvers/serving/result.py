@@ -76,8 +76,8 @@ class ServingResult(Result):
     running_batch_size: int = number(whole=True)
     """Sequences that run together; the other requests in flight wait for memory."""
     recomputed_tokens: float | None = number(unit="token")
-    """Tokens that a request reads again on average, because it was preempted while the cache was
-    full; 0 if the sequences that run fit at full length. `None` with `efficiency`."""
+    """Mean tokens recomputed per request because it was preempted while the cache was full; 0 if
+    all running sequences fit at full length. `None` with `efficiency`."""
     replica_devices: int = number(whole=True)
     """Devices that serve these requests together; divide `output_throughput` by it for the rate per
     device."""

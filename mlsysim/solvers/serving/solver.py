@@ -141,14 +141,14 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         max_sequences
             Most requests that run together; with `None`, only memory limits them.
         block_size
-            Tokens of a block in which the engine sets memory aside: 16 in vLLM, 32 or 64 in
-            TensorRT-LLM. Half of each sequence's last block is empty on average. The default counts
-            every token by itself, as the constants were fitted.
+            Tokens per block of the engine's cache: 16 in vLLM, 32 or 64 in TensorRT-LLM. On
+            average, half of each sequence's last block is empty. The default of 1 counts single
+            tokens, as in the fit of the constants.
         reserved_output
-            Share of the output for which memory is set aside when a request is admitted. With 1,
-            nothing is ever preempted. With less, more requests run, and while the cache is full,
-            each new token takes the place of another one, which is read again. `None` takes the
-            calibration's share, whose fitted times contain what its engine reads again.
+            Share of the output for which memory is reserved when a request is admitted. With 1, no
+            request is ever preempted. With less, more requests run, and while the cache is full,
+            each new token evicts another one, which is recomputed later. `None` takes the
+            calibration's share; its fitted times include the tokens that its engine recomputes.
         draft_tokens
             Tokens that a draft head (MTP, EAGLE) proposes before each pass. Each costs one average
             layer and the output projection, and the pass verifies all of them.
@@ -262,8 +262,8 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
     again = values.get("recomputed_tokens") or 0
     if again >= 1 and values["max_batch_size"] >= 1:
         advice += (
-            f"; those that run outgrow the cache, so that {again:,.0f} tokens per request are read "
-            "again"
+            f"; running requests outgrow the cache, so that {again:,.0f} tokens per request are "
+            "recomputed"
         )
     return (
         f"memory: each device needs {format_number(need)} and has {format_number(have)}, "
