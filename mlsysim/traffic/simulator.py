@@ -99,7 +99,8 @@ def _play(
     engine: Engine, at: list[float], tokens: list[float], made: list[int]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return when each request has its first and its last token."""
-    places, budget = int(engine.places), float(engine.pass_tokens)
+    places, chunk = int(engine.places), float(engine.pass_tokens)
+    budget, together = chunk * engine.ranks, engine.ranks * engine.stages
     step = [
         float(engine.empty),
         *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist(),
@@ -123,21 +124,23 @@ def _play(
         if not (reading or running):  # all wait for passes launched ahead
             now = asking[0][0]
             continue
-        room, ended = budget, []
+        room, longest, ended = budget, 0.0, []
         for request in reading:
-            taken = min(left[request], room)
+            taken = min(left[request], room, chunk)
             left[request] -= taken
             room -= taken
-            if left[request] > 0:
+            longest = max(longest, taken)
+            if left[request] <= 0:
+                ended.append(request)
+            if room <= 0:
                 break
-            ended.append(request)
-        length = step[len(running)] + (budget - room) * per_token
+        length = step[len(running)] + max(longest, (budget - room) / together) * per_token
         now += length
         passes += 1
         while running and running[0][0] == passes:
             last[heapq.heappop(running)[1]] = now
         for request in ended:
-            reading.popleft()
+            reading.remove(request)
             first[request] = last[request] = now
             if made[request] > 1:
                 heapq.heappush(running, (passes + made[request] - 1, request))

@@ -16,6 +16,7 @@ from mlsysim import (
     sensitivity,
     sweep,
 )
+from mlsysim.registry.calibration.serving import serving_calibration_for
 
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
 
@@ -129,3 +130,62 @@ def test_requests_for_one_token_are_prefills():
     assert r.e2e_mean == r.ttft_mean
     capacity = r.request_capacity.to("1/s").magnitude
     assert capacity < 1 / r.prefill_latency.to("s").magnitude
+
+
+NODE = {
+    "model": Models.DeepSeek_V3,
+    "hardware": Systems.Nodes.HGX_H200,
+    "precision": "fp8",
+    "seq_len": 1000,
+    "output_len": 200,
+}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"tp_size": 8},
+        {"tp_size": 8, "ep_size": 8},
+        {"attention_dp": 8, "ep_size": 8},
+        {"tp_size": 4, "pp_size": 2},
+        {"tp_size": 8, "draft_tokens": 1, "acceptance_length": 1.8},
+    ],
+)
+def test_a_lone_request_meets_the_plan_of_the_serving_model(plan):
+    r = OpenLoopSolver.solve(arrival_rate=1e-6, **NODE, **plan)
+    alone = ServingSolver.solve(**NODE, **plan, batch_size=1)
+    assert ms(r.ttft_mean) == pytest.approx(ms(alone.prefill_latency), rel=1e-3)
+    assert ms(r.tpot_mean) == pytest.approx(ms(alone.decode_latency), rel=0.02)
+
+
+def test_ranks_read_prompts_side_by_side():
+    """Ranks of one device read slower than eight together, but eight prompts at a time."""
+    together = OpenLoopSolver.solve(arrival_rate=1, batch_limit=1024, **NODE, tp_size=8)
+    ranks = OpenLoopSolver.solve(
+        arrival_rate=1, batch_limit=1024, **NODE, attention_dp=8, ep_size=8
+    )
+    assert ranks.prefill_latency > together.prefill_latency
+    assert ranks.request_capacity > 2 * together.request_capacity
+
+
+def test_a_prefill_pool_makes_one_token():
+    load = {**LOAD, "arrival_rate": 5}
+    pool = OpenLoopSolver.solve(**load, role="prefill")
+    constants = serving_calibration_for(Hardware.H100, pools=True)
+    one = OpenLoopSolver.solve(**load | {"output_len": 1}, calibration=constants)
+    assert ms(pool.ttft_p99) == pytest.approx(ms(one.ttft_p99))
+    assert pool.tpot_mean is None
+    assert pool.output_throughput.to("token/s").magnitude == pytest.approx(5)
+
+
+def test_a_decode_pool_makes_the_others():
+    """Alone: a pass for each token but the first, and no prompt in any of them."""
+    r = OpenLoopSolver.solve(arrival_rate=1e-6, **LOAD, role="decode")
+    assert ms(r.prefill_latency) == 0
+    assert ms(r.e2e_mean) == pytest.approx(199 * ms(r.decode_latency), rel=1e-3)
+    busy = OpenLoopSolver.solve(arrival_rate=15, **LOAD, role="decode")
+    both = OpenLoopSolver.solve(arrival_rate=15, **LOAD)
+    assert busy.tpot_p99 < both.tpot_p99
+    assert busy.request_capacity > both.request_capacity
+    with pytest.raises(ConfigError, match="at least 2"):
+        OpenLoopSolver.solve(arrival_rate=1, **LOAD | {"output_len": 1}, role="decode")

@@ -65,6 +65,23 @@ def test_passes_launched_ahead_delay_those_that_find_others():
     assert found.ttft[1] == 9 + 7 + 10
 
 
+def test_ranks_read_different_prompts_in_a_pass():
+    engine = replace(ENGINE, ranks=2.0)
+    assert simulate(engine, [0, 0], [100, 100], [1, 1]).ttft.tolist() == [15, 15]
+    # Three prompts on two ranks take one and a half times as long as one, on average over ranks.
+    assert simulate(engine, [0, 0, 0], [100] * 3, [1] * 3).ttft.tolist() == [20, 20, 20]
+    # A rank takes 200 tokens of a prompt into a pass, however many ranks there are.
+    assert simulate(engine, [0], [500], [1]).ttft.tolist() == [3 * 5 + 50]
+
+
+def test_closed_form_of_ranks_by_hand():
+    """Requests for one token: a pass reads two ranks' prompts in the time of one."""
+    one, two = (queue_at(replace(ENGINE, ranks=r), 1e-6, 1, 1, 0, 0) for r in (1.0, 2.0))
+    assert one["request_capacity"] == pytest.approx(1 / (10 + 5 * 100 / 200))
+    assert two["request_capacity"] == pytest.approx(1 / (10 / 2 + 5 * 100 / 400))
+    assert two["ttft_mean"] == pytest.approx(15, rel=1e-4)
+
+
 def test_what_is_refused():
     with pytest.raises(ConfigError, match="2 and 1 of them for 2"):
         simulate(ENGINE, [0, 1], [1, 1], [1])

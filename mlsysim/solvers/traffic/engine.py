@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, minimum
-from mlsysim.solvers.serving.operators import serve_operators
+from mlsysim.solvers.serving.operators import pass_budget, serve_operators
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = ["Engine", "engine_of"]
@@ -48,16 +48,20 @@ class Engine:
     seq_len: Value
     """Tokens of a prompt that are not in the cache."""
     pass_tokens: Value
-    """Most prompt tokens in one pass."""
+    """Most prompt tokens that a rank takes into one pass."""
     delay_steps: Value
     """Passes launched ahead, for which a request waits in addition to the running one."""
+    ranks: Value = 1.0
+    """Ranks of data-parallel attention, which read different prompts in a pass."""
+    stages: Value = 1.0
+    """Pipeline stages, which read different prompts at the same time."""
 
 
 def engine_of(i: OpenLoopInputs) -> Engine:
     """Return the engine of these inputs."""
     # Answers in flight are longer on average than all answers; context and memory depend on the
     # former.
-    length = f.length_in_flight(i.output_len, i.output_variation)
+    length = f.length_in_flight(i.answer, i.output_variation)
     # The cached share is subtracted below, for each prompt.
     running = i.but(output_len=length, cached_share=0.0)
     full = serve_operators(running.but(batch_size=i.batch_limit))
@@ -74,8 +78,12 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     alike = _reading(alone, _BESIDE + fresh) - _reading(alone, _BESIDE)
     beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
     prefill = maximum(alike, beyond)
+    empty = maximum(_reading(alone, fresh) - prefill, 0 * prefill)
+    if i.role == "decode":
+        # Keys and values come from elsewhere; a first pass reads the token that came with them.
+        fresh, prefill, empty = 0 * fresh + 1, 0 * prefill, served[0]["decode_latency"]
     return Engine(
-        empty=maximum(_reading(alone, fresh) - prefill, 0 * prefill),
+        empty=empty,
         prefill=prefill,
         sizes=tuple(sizes),
         decodes=tuple(each["decode_latency"] for each in served),
@@ -83,8 +91,10 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         places=places,
         fits=full["max_batch_size"],
         seq_len=fresh,
-        pass_tokens=i.calibration.pass_tokens,
+        pass_tokens=pass_budget(i),
         delay_steps=maximum(i.calibration.admission_steps - _LAUNCHED, 0),
+        ranks=i.attention_dp,
+        stages=i.pp_size,
     )
 
 

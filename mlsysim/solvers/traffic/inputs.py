@@ -7,11 +7,16 @@ from typing import Any
 
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value
+from mlsysim.core.types import ServingCalibration
+from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
 from mlsysim.solvers.serving.inputs import ServingInputs
 
-__all__ = ["RULES", "OpenLoopInputs"]
+__all__ = ["ROLES", "RULES", "OpenLoopInputs"]
+
+ROLES = {name: name for name in ("both", "prefill", "decode")}
+"""What an engine does: all of a request, or the part of a pool."""
 
 
 class OpenLoopInputs(ServingInputs):
@@ -23,7 +28,18 @@ class OpenLoopInputs(ServingInputs):
     output_variation: Value
     cached_share: Value
     batch_limit: Value
+    role: str = default(lambda i: "both")
     efficiency: Value = default(lambda i: math.nan)
+    calibration: ServingCalibration = default(
+        lambda i: serving_calibration_for(i.device, pools=i.role != "both")
+    )
+
+    @property
+    def answer(self) -> Value:
+        """Tokens that the engine makes of an answer: a prefill pool only makes the first."""
+        if self.role == "both":
+            return self.output_len
+        return self.output_len - 1 if self.role == "decode" else 0 * self.output_len + 1
 
 
 def _whole_token(name: str) -> Rule[OpenLoopInputs]:
@@ -38,4 +54,12 @@ RULES: tuple[Rule[Any], ...] = (
     *SERVING_RULES,
     _whole_token("seq_len"),
     _whole_token("output_len"),
+    Rule(
+        "output_len",
+        lambda i: (i.role != "decode") | (i.output_len >= 2),
+        lambda i: (
+            f"output_len = {i.output_len:g} leaves nothing to a decode pool, as the prefill pool "
+            "makes the first token: give at least 2"
+        ),
+    ),
 )

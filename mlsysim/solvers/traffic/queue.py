@@ -28,7 +28,7 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
     found = queue_at(
         engine,
         i.arrival_rate,
-        i.output_len,
+        i.answer,
         i.burstiness,
         i.input_variation,
         i.output_variation,
@@ -39,7 +39,7 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
         **found,
         "places": engine.places,
         "prefill_latency": engine.prefill,
-        "output_throughput": served * i.output_len,
+        "output_throughput": served * i.answer,
         "max_batch_size": engine.fits,
         "feasible": where(engine.fits >= 1, stable, False),
     }
@@ -55,7 +55,10 @@ def queue_at(
 ) -> dict[str, Any]:
     """Return rates, times and percentiles of an engine at an arrival rate."""
     decodes = maximum(output_len - 1, 0)
-    prefill = engine.prefill
+    # Ranks and stages read different prompts at once, so each adds less to the passes of others.
+    alone_prefill = engine.prefill
+    prefill = alone_prefill / (engine.ranks * engine.stages)
+    pass_tokens = engine.ranks * engine.pass_tokens
     # Requests for one token never decode.
     steps = [where(output_len > 1, step, engine.empty) for step in engine.decodes]
 
@@ -63,7 +66,7 @@ def queue_at(
     capacity = 0 * rate
     for size, step in zip(engine.sizes, steps, strict=True):
         leaving = f.place_rate(size, decodes, step, prefill)
-        reading = f.prompt_rate(prefill, step, engine.seq_len, engine.pass_tokens)
+        reading = f.prompt_rate(prefill, step, engine.seq_len, pass_tokens)
         capacity = maximum(capacity, minimum(leaving, reading))
     utilization = rate / capacity
     stable = utilization < 1
@@ -103,14 +106,14 @@ def queue_at(
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
     busy = f.busy_share(held)
-    part = engine.seq_len / engine.pass_tokens * mean_pass
+    part = engine.seq_len / pass_tokens * mean_pass
     budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
     others_time = others * prefill
     busy_time = seen / 2 + engine.delay_steps * mean_pass + chunks * step + others_time
-    alone, among = prefill + engine.empty, prefill + busy_time + budget
+    alone, among = alone_prefill + engine.empty, alone_prefill + busy_time + budget
     first = (1 - busy) * alone + busy * among
     by_flight = (chunks + 0.5 + engine.delay_steps) * growth
-    prompt_variance = prefill * prefill * input_variation * input_variation
+    prompt_variance = alone_prefill * alone_prefill * input_variation * input_variation
     prompt_square = prefill * prefill * (burstiness + input_variation * input_variation)
     among_variance = (
         seen * seen / 12
@@ -154,7 +157,7 @@ def queue_at(
     alone_deviation = f.lognormal_deviation(alone, alone_variance)
     among_deviation = f.lognormal_deviation(among, among_variance)
     # Without decode, the time per token is zero, and its logarithm has no deviation.
-    token_deviation = f.lognormal_deviation(where(output_len > 1, token, prefill), token_variance)
+    token_deviation = f.lognormal_deviation(where(output_len > 1, token, alone), token_variance)
     whole_deviation = f.lognormal_deviation(whole, whole_variance)
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(place_wait, waiting, beyond)

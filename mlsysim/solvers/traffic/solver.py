@@ -8,16 +8,27 @@ from typing import Annotated, Any
 
 from mlsysim.core.types import (
     Accelerator,
+    Fleet,
     Node,
     PowerCalibration,
     ServingCalibration,
     TransformerModel,
 )
 from mlsysim.core.units import Quantity, format_number
-from mlsysim.solvers.arguments import Amount, Noun, Number, Portion, PrecisionName, Ratio, Whole
+from mlsysim.solvers.arguments import (
+    Amount,
+    Choice,
+    Factor,
+    Noun,
+    Number,
+    Portion,
+    PrecisionName,
+    Ratio,
+    Whole,
+)
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.solver import ServingSolver
-from mlsysim.solvers.traffic.inputs import RULES, OpenLoopInputs
+from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import serve_open_loop
 from mlsysim.solvers.traffic.result import OpenLoopResult
 
@@ -45,7 +56,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         *,
         model: Annotated[TransformerModel, Noun(hint="Models.Llama3_8B")],
         hardware: Annotated[
-            Accelerator | Node,
+            Accelerator | Node | Fleet,
             Noun(hint="Hardware.H100, or the node Systems.Nodes.DGX_H100"),
         ],
         arrival_rate: Annotated[float | Quantity, Amount(unit="1/s", plain=True)],
@@ -60,7 +71,17 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         precision: Annotated[str, PrecisionName()] = "fp16",
         weight_precision: Annotated[str | None, PrecisionName()] = None,
         kv_precision: Annotated[str | None, PrecisionName()] = None,
+        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
         tp_size: Annotated[int, Whole()] = 1,
+        pp_size: Annotated[int, Whole()] = 1,
+        attention_dp: Annotated[int, Whole()] = 1,
+        ep_size: Annotated[int, Whole()] = 1,
+        redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
+        expert_imbalance: Annotated[float, Factor()] = 1,
+        token_budget: Annotated[int | None, Whole(unit="token")] = None,
+        draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
+        acceptance_length: Annotated[float | None, Factor()] = None,
+        role: Annotated[str, Choice(options=ROLES)] = "both",
         calibration: Annotated[
             ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_vLLM")
         ] = None,
@@ -75,7 +96,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         model
             A transformer that generates text.
         hardware
-            A device, or a node for tensor parallelism.
+            A device, a node for tensor parallelism, or a fleet for engines that span nodes.
         arrival_rate
             Requests per second that arrive at this engine.
         seq_len
@@ -103,8 +124,30 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Format in which weights are stored; `None` takes `precision`.
         kv_precision
             Format in which keys and values are stored; `None` takes `precision`.
+        dispatch_precision
+            Format in which tokens are sent to experts; `None` takes 8 bits where `precision` has at
+            most 8.
         tp_size
-            Devices of the node that share each layer.
+            Devices that share each layer of a rank.
+        pp_size
+            Stages of the pipeline.
+        attention_dp
+            Ranks that attend to different requests. They share the experts of a layer.
+        ep_size
+            Groups into which the devices of a stage divide the experts.
+        redundant_experts
+            Copies of experts of each layer that balance the load.
+        expert_imbalance
+            Tokens of the busiest device's experts over the mean.
+        token_budget
+            Prompt tokens that a rank takes into a pass at most; `None` takes the engine's default.
+        draft_tokens
+            Tokens that a decode step drafts and checks.
+        acceptance_length
+            Mean tokens that such a step makes, with its own one.
+        role
+            ``"both"``; or, where pools are separate, ``"prefill"`` for an engine that makes the
+            first token and sends keys and values on, and ``"decode"`` for one that receives them.
         calibration
             Constants for the operators; `None` takes those fitted for the device, which are
             TensorRT-LLM's on recent NVIDIA GPUs.
