@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Record)
 
 
 def unchecked(kind: type[R], **numbers: Any) -> R:
-    """Return a record of numbers that have been checked before, such as arrays of a sweep."""
+    """Return a record of numbers that were already checked, such as arrays of a sweep."""
     made = object.__new__(kind)
     made.__dict__.update(numbers)
     return made
@@ -33,12 +33,12 @@ def unchecked(kind: type[R], **numbers: Any) -> R:
 
 @record
 class SlidingWindow(Record):
-    """A token attends to those just before it.
+    """A token attends only to the most recent tokens.
 
     Attributes
     ----------
     tokens : int
-        Width of the window, with the token itself.
+        Width of the window, including the token itself.
     """
 
     tokens: int = number(whole=True)
@@ -47,7 +47,7 @@ class SlidingWindow(Record):
     """Whether a server keeps keys and values of the whole context."""
 
     def attended(self, context: Value) -> Value:
-        """Return the tokens that the newest of a context attends to."""
+        """Return the tokens that the newest token of a context attends to."""
         return minimum(self.tokens, context)
 
     def cached(self, context: Value) -> Value:
@@ -58,7 +58,7 @@ class SlidingWindow(Record):
         """Return the mean share of a sequence that is attended to.
 
         `everywhere` is that share without a window: 1/2 if causal, else 1. The first tokens have
-        fewer before them than the window holds.
+        fewer tokens before them than the window.
         """
         part = minimum(self.tokens, seq_len) / seq_len
         return part * (1 - (1 - everywhere) * part)
@@ -80,7 +80,7 @@ class Chunks(Record):
     """Whether a server keeps keys and values of the whole context."""
 
     def attended(self, context: Value) -> Value:
-        """Return the most tokens that the newest of a context attends to: a whole chunk."""
+        """Return the most tokens that the newest token of a context attends to: a whole chunk."""
         return minimum(self.tokens, context)
 
     def cached(self, context: Value) -> Value:
@@ -94,18 +94,18 @@ class Chunks(Record):
 
 @record
 class TopKeys(Record):
-    """A token attends to the keys that an indexer rates highest (DeepSeek sparse attention).
+    """A token attends to the keys that an indexer scores highest (DeepSeek sparse attention).
 
-    The indexer rates all tokens before this one. It has queries for each of its heads and one key
-    for all of them, with a weight for each head.
+    The indexer scores all tokens before this one. It has a query and a weight for each of its
+    heads, and one key for all of them.
 
     Attributes
     ----------
     tokens : int
         Keys that a token attends to.
     heads, head_dim : int
-        Heads of the indexer, and their width; both 0 in layers without one, which attend to the
-        keys that an earlier layer chose (GLM-5.2).
+        Heads of the indexer, and their width; both 0 in layers without an indexer, which attend to
+        the keys that an earlier layer chose (GLM-5.2).
     """
 
     tokens: int = number(whole=True)
@@ -125,7 +125,7 @@ class TopKeys(Record):
             )
 
     def attended(self, context: Value) -> Value:
-        """Return the tokens that the newest of a context attends to."""
+        """Return the tokens that the newest token of a context attends to."""
         return minimum(self.tokens, context)
 
     def cached(self, context: Value) -> Value:
@@ -138,7 +138,7 @@ class TopKeys(Record):
         return part * (1 - (1 - everywhere) * part)
 
     def parameters(self, hidden_dim: Value, query_dim: Value) -> Value:
-        """Return the indexer's parameters, its queries being made of `query_dim` elements."""
+        """Return the indexer's parameters, with queries computed from `query_dim` elements."""
         return query_dim * self.heads * self.head_dim + hidden_dim * (self.head_dim + self.heads)
 
 
@@ -167,10 +167,8 @@ class Attention(Record):
     head_dim : int
         Width of one head.
     reach : SlidingWindow, Chunks, TopKeys or None
-        Which tokens a token attends to; `None` for all.
-    output_gate : bool
-        Whether a gate as wide as the queries, with a matrix of its own, scales the output
-        (Qwen3-Next).
+        Which tokens a token attends to; `None` for all. output_gate : bool Whether a gate as wide
+        as the queries, with its own matrix, scales the output (Qwen3-Next).
     """
 
     heads: int = number(whole=True)
@@ -201,12 +199,12 @@ class Attention(Record):
 
     @property
     def qkv_width(self) -> Value:
-        """Columns of the product that makes queries, keys and values."""
+        """Columns of the product that computes queries, keys and values."""
         return self.head_dim * (self.heads + 2 * self.kv_heads)
 
     @property
     def gate_width(self) -> Value:
-        """Columns of the product that makes the output's gate."""
+        """Columns of the product that computes the output's gate."""
         return self.gates * self.heads * self.head_dim
 
     @property
@@ -216,7 +214,7 @@ class Attention(Record):
 
     @property
     def cached_dim(self) -> Value:
-        """Half of what it keeps for each of them, keys and values together."""
+        """Half of the cached elements per head and token, keys and values together."""
         return self.head_dim
 
     @property
@@ -236,26 +234,27 @@ class Attention(Record):
 
 @record
 class LatentAttention(Record):
-    """Multi-head latent attention: keys and values of all heads are made of one short vector.
+    """Multi-head latent attention: keys and values of all heads come from one latent vector.
 
-    In training and in prefill each head has keys and values of its own. A server keeps the short
-    vector and the position's part of the keys, one for all heads, and decodes by attending to
-    them as they are: the matrices that would make keys and values of them are absorbed into the
-    projections of queries and outputs.
+    In training and prefill, each head has its own keys and values. A server caches the latent
+    vector and the position part of the keys, shared by all heads. Decode attends to these directly:
+    the matrices that would expand them to keys and values are absorbed into the projections of
+    queries and outputs.
 
     Attributes
     ----------
     query_rank : int or None
-        Width of the vector that a token's queries are made of; `None` makes them of the token.
+        Width of the latent vector of a token's queries; `None` computes queries directly from the
+        token.
     kv_rank : int
-        Width of the vector that its keys and values are made of.
+        Width of the latent vector of its keys and values.
     nope_dim : int
-        Width of the part of a query or key that the position leaves alone.
+        Width of the part of a query or key without position encoding.
     rope_dim : int
-        Width of the part that the position turns; keys share it among the heads.
+        Width of the part with rotary position encoding; heads share that part of the keys.
     heads, value_dim : int or None
-        Heads, and the width of a value; required in `Layers`. `None` takes `heads` and `head_dim`
-        of the model whose `latent` it is.
+        Heads, and the width of a value; required in `Layers`. In the `latent` of a model, `None`
+        takes the model's `heads` and `head_dim`.
     reach : SlidingWindow, Chunks, TopKeys or None
         Which tokens a token attends to; `None` for all.
     """
@@ -264,7 +263,7 @@ class LatentAttention(Record):
     kv_rank: int = number(whole=True)
     nope_dim: int = number(whole=True)
     rope_dim: int = number(whole=True)
-    # Optional at the API; where blocks are read, models have filled them in.
+    # Optional in the API; models fill them in before blocks are read.
     heads: int = number(whole=True, default=None)
     value_dim: int = number(whole=True, default=None)
     reach: Reach | None = None
@@ -275,11 +274,11 @@ class LatentAttention(Record):
 
     @derived
     def query_vector(self) -> int:
-        """Width of the vector that queries are made of; 0 if they are made of the token."""
+        """Width of the latent vector of queries; 0 if there is none."""
         return self.query_rank or 0
 
     def query_inner(self, hidden_dim: Value) -> Value:
-        """Return the width of what queries are made of."""
+        """Return the width of the input to the query matrix."""
         return where(self.query_vector > 0, self.query_vector, hidden_dim)
 
     @property
@@ -289,7 +288,7 @@ class LatentAttention(Record):
 
     @property
     def kv_heads(self) -> Value:
-        """Heads with keys and values of their own: all."""
+        """Heads with their own keys and values: all."""
         return self.heads
 
     @property
@@ -304,17 +303,17 @@ class LatentAttention(Record):
 
     @property
     def latent_width(self) -> Value:
-        """Width of the vector that keys and values are made of, with the position's part."""
+        """Width of the latent vector of keys and values, including the position part."""
         return self.kv_rank + self.rope_dim
 
     @property
     def cached_heads(self) -> Value:
-        """One vector serves all heads, and every device of a group needs it."""
+        """1: one vector serves all heads, and every device of a group needs it."""
         return 1
 
     @property
     def cached_dim(self) -> Value:
-        """Half of what a server keeps of a token."""
+        """Half of the elements that a server caches per token."""
         return self.latent_width / 2
 
     @property
@@ -345,33 +344,33 @@ def _indexer_parameters(attention: Attention | LatentAttention, hidden_dim: Valu
 class LinearAttention(Record):
     """Linear attention and state-space layers: a state of constant size instead of a cache.
 
-    Each head keeps a matrix of `key_dim` by `value_dim`, to which every token adds and from which
-    it reads. In the words of Mamba-2: heads are heads, `value_dim` is the head's width, keys and
-    queries are B and C, `key_dim` is the size of the state, `key_heads` are the groups.
+    Each head keeps a matrix of `key_dim` by `value_dim`, which every token updates and reads. In
+    the terms of Mamba-2, `value_dim` is the width of a head, keys and queries are B and C,
+    `key_dim` is the size of the state, and `key_heads` are the groups.
 
     Attributes
     ----------
     heads : int
-        Heads, each with a state of its own.
+        Heads, each with its own state.
     key_heads : int
-        Heads of keys and queries, which several heads share.
+        Heads of keys and queries, each shared by several heads.
     key_dim, value_dim : int
-        Widths of a key and of a value. Without keys (0) there are no states, and the convolution
-        is all that mixes tokens (LFM2).
+        Widths of a key and of a value. Without keys (0) there are no states, and only the
+        convolution mixes tokens (LFM2).
     conv_width : int
-        Tokens that the short convolution over queries, keys and values sees; 1 without one.
+        Width, in tokens, of the short convolution over queries, keys and values; 1 without one.
     gates : int
         Numbers per head that control decay and update: 1 in Mamba-2, 2 in Gated DeltaNet.
     gate_rank : int or None
-        Rank of the matrices that make these; `None` makes them of the token directly.
+        Rank of the matrices that compute these; `None` computes them directly from the token.
     output_gate : bool
         Whether a gate as wide as all values scales the output.
     output_gate_rank : int or None
-        Rank of the matrices that make this gate (Kimi Linear); `None` makes it of the token
-        directly.
+        Rank of the matrices that compute this gate (Kimi Linear); `None` computes it directly from
+        the token.
     delta_rule : bool
-        Whether a token replaces what the state holds for its key, which takes another reading
-        of the state (DeltaNet), rather than adds to it.
+        Whether a token replaces the state's value for its key rather than adding to it, which takes
+        another read of the state (DeltaNet).
     chunk : int
         Tokens that training and prefill process together, as a small attention matrix.
     """
@@ -405,7 +404,7 @@ class LinearAttention(Record):
 
     @derived
     def gate_vector(self) -> int:
-        """Width of the vector that gates are made of; 0 if they are made of the token."""
+        """Width of the low-rank vector of the gates; 0 if there is none."""
         return self.gate_rank or 0
 
     @derived
@@ -415,7 +414,7 @@ class LinearAttention(Record):
 
     @derived
     def output_gate_vector(self) -> int:
-        """Width of the vector that this gate is made of; 0 if it is made of the token."""
+        """Width of the low-rank vector of this gate; 0 if there is none."""
         return self.output_gate_rank or 0
 
     @derived
@@ -430,7 +429,7 @@ class LinearAttention(Record):
 
     @property
     def conv_channels(self) -> Value:
-        """Width of queries, keys and values together, which the convolution passes over."""
+        """Width of queries, keys and values together, the channels of the convolution."""
         return 2 * self.key_heads * self.key_dim + self.width
 
     @property
@@ -453,7 +452,7 @@ class LinearAttention(Record):
 
     @property
     def conv_elements(self) -> Value:
-        """Elements that the convolution keeps of the tokens before, for one sequence."""
+        """Elements of earlier tokens that the convolution keeps, for one sequence."""
         return (self.conv_width - 1) * self.conv_channels
 
     def parameters(self, hidden_dim: Value) -> Value:
@@ -470,7 +469,7 @@ AttentionKind = Attention | LatentAttention | LinearAttention
 
 
 def cached_elements(attention: AttentionKind | None, context: Value) -> Value:
-    """Return the elements that a layer's cache holds of a sequence."""
+    """Return the elements that a layer caches per sequence."""
     if attention is None or isinstance(attention, LinearAttention):
         return 0
     reach = attention.reach

@@ -1,4 +1,4 @@
-"""Constants that say how much of a datasheet a training step turns into speed."""
+"""Constants for the share of a datasheet's rates that a training step reaches."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from mlsysim.core.units import Quantity
 __all__ = ["UNSEEN_BAND", "Basis", "Calibration", "Covered", "Machine", "Software"]
 
 Basis: TypeAlias = Literal["family", "unseen"]
-"""Which band applies: that of runs like the measured ones, or of a system without measured runs."""
+"""Which band applies: that of runs like the measured ones, or that of an unmeasured system."""
 UNSEEN_BAND = (0.802, 1.349)
-"""Measured over predicted step time on systems without a measured run, at the tenth and the
-ninetieth percentile: ``python -m tools.calibrate`` predicts each family without its own runs. It is
-here because a calibration that is put together by hand has this band too."""
+"""Measured over predicted step time on systems without a measured run, at the 10th and 90th
+percentile: ``python -m tools.calibrate`` predicts each family without its own runs. It is defined
+here because a calibration that you combine by hand has this band too."""
 _ROUNDING = 1e-9
 _DERIVED: Any = None
-"""A field that follows from others if it is not given."""
+"""A field that is computed from others if it is not given."""
 
 
 @record
 class Machine(Rates):
-    """What the hardware reaches of its datasheet, whatever software runs on it.
+    """The share of its datasheet that the hardware reaches, independent of software.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Machine(Rates):
     attention_half : float
         Sequence length, in tokens, at which fused attention reaches half of that.
     attention_backward : float
-        Arithmetic rate of its backward pass over that of the forward pass.
+        Arithmetic rate of its backward pass, relative to the forward pass.
     link_efficiency, nic_efficiency : float
         Share of the bandwidth that collectives reach within a node and between nodes.
     """
@@ -55,16 +55,16 @@ class Machine(Rates):
 
 @record
 class Software(Entry):
-    """What a release of a framework does on any machine: fusion, launches, overlap.
+    """Behavior of a framework's release on any machine: fusion, launches, overlap.
 
     Attributes
     ----------
     release : str
-        The framework and its time.
+        The framework and its date.
     gemm_speed, attention_speed : float
-        Rate of its matrix products, and of its attention kernels, over those of the machine.
+        Rate of its matrix products and of its attention kernels, relative to the machine's.
     gemm_overhead : Quantity
-        Time of a matrix product of no size.
+        Fixed time of a matrix product.
     hidden_bytes, ffn_bytes : Quantity
         Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
         stream and of the feed-forward block's inner width.
@@ -73,7 +73,7 @@ class Software(Entry):
     cast_bytes : Quantity
         Memory traffic of conversion to a narrow format, per element of a product's input.
     elementwise_backward : float
-        Backward over forward in element-wise operators, and in kernels launched.
+        Backward relative to forward, in element-wise operators and in kernels launched.
     loss_bytes : Quantity
         Memory traffic per logit, forward and backward.
     optimizer_bytes : Quantity
@@ -81,16 +81,16 @@ class Software(Entry):
     gather_overlap : float
         Share of the shorter of computation and weight gathers that is hidden.
     gradient_overlap, plain_overlap : float
-        Share of the gradient reduction that is hidden, where the optimizer is sharded, and where
-        nothing is.
+        Share of the gradient reduction that is hidden if the optimizer is sharded, and if nothing
+        is.
     gradient_scatters : float
-        Volume of the gradients' scatter over that of one weight gather.
+        Volume of the gradients' reduce-scatter, relative to one weight gather.
     collective_overhead : Quantity
-        Fixed time of an all-reduce that all devices of a tensor-parallel group wait for.
+        Fixed time of an all-reduce for which all devices of a tensor-parallel group wait.
     layer_launch : Quantity
-        Time in which the host launches the forward pass of a layer.
+        Time for the host to launch the forward pass of a layer.
     expert_launch : Quantity
-        Time in which the host launches the routing and the experts of a layer, forward.
+        Time for the host to launch the routing and the experts of a layer, forward.
     expert_efficiency : float
         Share of a product's rate that the grouped products of experts reach.
     routing_bytes : Quantity
@@ -103,7 +103,7 @@ class Software(Entry):
         Share of the exchanges with experts, and of a tensor-parallel group's collectives, that
         overlaps with computation.
     copies_per_node : float
-        1 if an exchange sends a token to each node once, 0 if to each of its experts.
+        1 if an exchange sends a token once per node, 0 if once per expert.
     step_overhead : Quantity
         Fixed time per step.
     """
@@ -142,7 +142,7 @@ class Software(Entry):
 
 @record
 class Covered(Record):
-    """Which plans the runs of one cluster covered: its narrow band holds only for these.
+    """Which plans the runs of one cluster covered; its narrow band applies only to these.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Covered(Record):
     virtual_stages_least, virtual_stages_most : int
         Range of their chunks per stage.
     precision, attention, schedule, optimizer, cp_kind : tuple of str
-        What the runs had of each. The two formats of 16 bits count as one.
+        Values that occurred in the runs. The two 16-bit formats count as one.
     networks : tuple of str
         ``"dense"``, ``"experts"``, or both.
     """
@@ -206,21 +206,21 @@ class Covered(Record):
 
     @classmethod
     def choices(cls) -> tuple[str, ...]:
-        """Return the names of what is chosen by name."""
+        """Return the names of the options that are chosen by name."""
         return tuple(item.name for item in fields(cls) if "unit" not in item.metadata)
 
     def ranges(self) -> Iterator[tuple[str, Value, Value]]:
-        """Yield each size with the least and the most that a run had of it."""
+        """Yield each size with its smallest and largest value in the runs."""
         for name in self.sizes():
             yield name, getattr(self, f"{name}_least"), getattr(self, f"{name}_most")
 
 
 @record
 class Calibration(Banded):
-    """A machine and the software on it, with how far off they have been.
+    """A machine and its software, with the errors of their predictions.
 
-    Put together by hand, as in ``Calibration(machine=machine, software=software)``, it takes its
-    name and its source from the two, and has the band of systems without a measured run.
+    If you combine them by hand, as in ``Calibration(machine=machine, software=software)``, the
+    calibration takes its name and its source from the two, and has the band of unmeasured systems.
 
     Attributes
     ----------
@@ -231,16 +231,16 @@ class Calibration(Banded):
     basis : {"family", "unseen"}
         Which of the two bands applies.
     family_band_low, family_band_high : float or None
-        Measured over predicted step time, at the tenth and the ninetieth percentile of runs like
-        those that the constants were fitted to. `None` where no such run is known.
+        Measured over predicted step time, at the 10th and 90th percentile of runs like those to
+        which the constants were fitted. `None` if no such run is known.
     unseen_band_low, unseen_band_high : float or None
-        The same for systems that no run was measured on: each family predicted by constants that
-        were fitted without it.
+        The same for unmeasured systems: each family is predicted by constants that were fitted
+        without it.
     device : str
-        The one device that the runs used; empty where `machine` describes all devices of a kind.
+        The one device of the runs; empty if `machine` describes all devices of a kind.
     covered : Covered or None
-        Which plans the runs on that device covered. Other plans have the band of unseen systems,
-        and so have all plans where `device` is given without this.
+        Which plans the runs on that device covered. Other plans have the band of unseen systems, as
+        do all plans if `device` is given without this.
     """
 
     name: str = ""
@@ -274,7 +274,7 @@ class Calibration(Banded):
             )
 
     def _check_rates(self) -> None:
-        """Refuse software that makes the machine faster than its datasheet."""
+        """Reject software that makes the machine faster than its datasheet."""
         machine, software = self.machine, self.software
         fused = machine.attention_efficiency
         for speed, share, reached in (
@@ -293,15 +293,15 @@ class Calibration(Banded):
             if factor * reached > 1 + _ROUNDING:
                 raise ConfigError(
                     f"Calibration: {speed} = {factor:g} times {share} = {reached:g} is "
-                    f"{factor * reached:.3g} of the peak rate, and no device reaches more than 1: "
-                    f"give a {speed} of at most {1 / reached:.4g}, or a lower {share}",
+                    f"{factor * reached:.3g} of the peak rate, which cannot exceed 1: give a "
+                    f"{speed} of at most {1 / reached:.4g}, or a lower {share}",
                     argument=speed,
                 )
 
     def but(self, **constants: Any) -> Self:
         """Return the same calibration with other constants of its machine or its software.
 
-        No run was measured with such a mixture, so it has no band of a family.
+        No run was measured with such a combination, so it has no family band.
 
         Parameters
         ----------
@@ -333,15 +333,15 @@ class Calibration(Banded):
 
     @derived
     def familiar(self) -> float:
-        """1 where the band of measured families applies, 0 where that of unseen systems does."""
+        """1 if the band of measured families applies, 0 if that of unseen systems does."""
         return float(self.basis == "family" and self.family_band_low is not None)
 
 
 def _source_of(machine: Machine, software: Software) -> Source:
-    """Return the source of constants that were put together of these two."""
+    """Return the source of constants that were combined from these two."""
     titles = dict.fromkeys(part.source.title for part in (machine, software))
     return Source(
         title="; ".join(titles),
         locator=f"machine {machine.name}, software {software.name}",
-        note=f"put together by hand; machine: {machine.source}; software: {software.source}",
+        note=f"combined by hand; machine: {machine.source}; software: {software.source}",
     )

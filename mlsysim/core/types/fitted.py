@@ -16,7 +16,7 @@ __all__ = ["Banded", "Fitted", "Rates", "check_bands", "traffic_in"]
 
 
 def check_bands(row: Record) -> None:
-    """Refuse a band with only one edge, or one that does not contain the prediction itself.
+    """Reject a band with only one edge, or one that does not contain the prediction itself.
 
     Raises
     ------
@@ -45,14 +45,14 @@ def check_bands(row: Record) -> None:
 
 
 def traffic_in(precision: str, bytes_of_16_bits: Value) -> Value:
-    """Memory traffic of activations in a number format, fitted to those of 16 bits."""
+    """Memory traffic of activations in a number format, from the constants for 16 bits."""
     factor = max(PRECISIONS[precision].bits, 16) / 16
     return bytes_of_16_bits if factor == 1 else factor * bytes_of_16_bits
 
 
 @record
 class Rates(Entry):
-    """What matrix products reach of the datasheet's dense peaks.
+    """The share of the datasheet's dense peak rates that matrix products reach.
 
     Attributes
     ----------
@@ -77,12 +77,12 @@ class Rates(Entry):
 
 @record
 class Banded(Entry):
-    """Constants with bands: measured over predicted, where runs tell.
+    """Constants with bands of measured over predicted values, if runs are known.
 
     Attributes
     ----------
     formats : tuple of str
-        Number formats that the runs computed in. In others there is no band.
+        Number formats of the runs. There is no band for other formats.
     """
 
     formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4")
@@ -106,7 +106,7 @@ class Banded(Entry):
         return self if precision in self.formats else self.without_bands()
 
     def without_bands(self) -> Self:
-        """Return the constants alone, for a prediction that no run stands behind."""
+        """Return the constants without bands, for a prediction that no run supports."""
         edges: dict[str, Any] = {
             f.name: None for f in fields(self) if f.name.endswith(("band_low", "band_high"))
         }

@@ -79,12 +79,12 @@ class Compute(Record):
 
     @property
     def default_precision(self) -> str:
-        """The format that `peak_flops` quotes: fp16 or bf16 where there is one."""
+        """The format of `peak_flops`: fp16 or bf16 if the device has one."""
         order = ("fp16", "bf16", "fp32", "int8")
         return next(name for name in (*order, *self.precisions) if name in self.precisions)
 
     def wide_precision(self, precision: str) -> str:
-        """The format of operations that a narrow precision leaves wide (attention, logits)."""
+        """The format of operations that stay wide when products are narrow (attention, logits)."""
         wanted = find_precision(precision)
         if wanted.bits >= 16:
             return wanted.name
@@ -120,12 +120,12 @@ class Memory(Record):
     """The memory that holds weights and activations."""
 
     capacity: Quantity = quantity("GB")
-    """Size as the vendor prints it (decimal or binary, never confused)."""
+    """Size as the vendor states it, in decimal or binary units."""
     bandwidth: Quantity = quantity("GB/s")
-    """Peak rate of one device, reads and writes together."""
+    """Peak bandwidth of one device, reads and writes together."""
     reported: Quantity | None = quantity("GB", default=None)
-    """What the driver reports to programs; `None` where no such figure is known. An H100 of 80 GB
-    reports 81,559 MiB, which is 85.5 GB."""
+    """Size that the driver reports to programs; `None` if unknown. An H100 with 80 GB reports
+    81,559 MiB, which is 85.5 GB."""
 
 
 @record

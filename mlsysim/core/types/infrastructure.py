@@ -28,7 +28,7 @@ class GridProfile(Entry):
         Price of electricity for a large industrial consumer, without taxes.
     hourly : tuple of float
         Carbon intensity of each hour of the day, in g/kWh, from midnight in local standard time;
-        empty where no profile is known. Only its shape is used.
+        empty if no profile is known. Only its shape is used.
     """
 
     carbon_intensity: Quantity = quantity("g/kWh")
@@ -49,7 +49,7 @@ class GridProfile(Entry):
             )
 
     def during(self, start: int, stop: int) -> GridProfile:
-        """Return the grid as it is in some hours of the day, for a job that runs only then.
+        """Return the grid during some hours of the day, for a job that runs only then.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class GridProfile(Entry):
 
 @record
 class Rack(Entry):
-    """A rack and the way in which it is cooled.
+    """A rack and how it is cooled.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Rack(Entry):
     cooling : str
         ``"air"`` or ``"liquid"``.
     pue : float
-        Power usage effectiveness that is typical of facilities with such racks.
+        Typical power usage effectiveness of facilities with such racks.
     """
 
     power: Quantity = quantity("kW")

@@ -1,4 +1,4 @@
-"""Constants of single kernels: matrix products of a device, collectives of a kind of link."""
+"""Constants of single kernels: matrix products on a device, collectives over a kind of link."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class LinkCalibration(Entry):
     link_efficiency : float
         Share of the link's bandwidth that rings and exchanges reach.
     start : Quantity
-        Time of a call without data or steps.
+        Fixed time of a call.
     hop_latency : Quantity
-        Time of one step of a ring, with no data.
+        Time of one step of a ring without data.
     segment_time : Quantity
         Fixed time of one segment of a message.
     switch_efficiency : float or None
         Share of the link's bandwidth that reductions in the switch reach; `None` if the switch
         cannot compute.
     switch_start : Quantity or None
-        Time of a call without data in the switch.
+        Fixed time of a call that is reduced in the switch.
     """
 
     link_efficiency: float = number(most=1)

@@ -60,20 +60,20 @@ class FeedForward(Record):
         return self.matrices * hidden_dim * self.width
 
     def visited_parameters(self, hidden_dim: Value) -> Value:
-        """Return those that a token uses: all."""
+        """Return the parameters that a token uses: all."""
         return self.parameters(hidden_dim)
 
 
 @record
 class Experts(Record):
-    """Experts, from which each token takes some, and a shared part for every token.
+    """Experts, some of which each token visits, and a shared part for every token.
 
     Attributes
     ----------
     count : int
         Experts of a layer.
     per_token : int
-        How many of them each token visits.
+        Number of experts that each token visits.
     width : int
         Inner width of one expert.
     shared_width : int
@@ -81,8 +81,8 @@ class Experts(Record):
     gated : bool
         Whether experts have a gate (SwiGLU): three matrices instead of two.
     latent_dim : int or None
-        Width to which tokens are projected before they go to experts, and from which the sum of
-        what returns is projected back (Nemotron 3 Super); `None` sends them as they are.
+        Width to which tokens are projected before dispatch, and from which the sum of the results
+        is projected back (Nemotron 3 Super); `None` sends tokens at full width.
     adds_biases : bool
         Whether experts add biases, which grouped products leave to separate kernels.
     """
@@ -107,7 +107,7 @@ class Experts(Record):
 
     @derived
     def matrices(self) -> int:
-        """Of an expert: 2, or 3 with a gate."""
+        """Matrices of an expert: 2, or 3 with a gate."""
         return 3 if self.gated else 2
 
     @derived
@@ -117,11 +117,11 @@ class Experts(Record):
 
     @derived
     def latent_width(self) -> int:
-        """Width of what experts process; 0 if it is the token as it is."""
+        """Width of tokens inside experts; 0 if it is the full width."""
         return self.latent_dim or 0
 
     def token_width(self, hidden_dim: Value) -> Value:
-        """Return the width of what is sent to an expert."""
+        """Return the width of a token that is sent to an expert."""
         return where(self.latent_width > 0, self.latent_width, hidden_dim)
 
     def common_parameters(self, hidden_dim: Value) -> Value:
@@ -134,21 +134,21 @@ class Experts(Record):
         return self.matrices * self.token_width(hidden_dim) * self.width
 
     def idle_parameters(self, hidden_dim: Value, biased: bool) -> Value:
-        """Return those of the experts that a token does not visit, with their biases or without.
+        """Return the parameters of unvisited experts, with their biases or without.
 
-        Parameters that are counted from a shape are those of matrices alone.
+        Parameters that are counted from a shape are only those of matrices.
         """
         biases = (self.matrices - 1) * self.width + self.token_width(hidden_dim)
         expert = self.expert_parameters(hidden_dim) + biased * self.biases * biases
         return (self.count - self.per_token) * expert
 
     def parameters(self, hidden_dim: Value) -> Value:
-        """Return the parameters of all its matrices, but the router's."""
+        """Return the parameters of all its matrices, except the router's."""
         experts = self.count * self.expert_parameters(hidden_dim)
         return experts + self.common_parameters(hidden_dim)
 
     def visited_parameters(self, hidden_dim: Value) -> Value:
-        """Return those that a token uses."""
+        """Return the parameters that a token uses."""
         experts = self.per_token * self.expert_parameters(hidden_dim)
         return experts + self.common_parameters(hidden_dim)
 
@@ -159,7 +159,7 @@ FeedForwardKind = FeedForward | Experts
 def single_expert(block: FeedForwardKind | None) -> int:
     """Return 1 if a block is an expert that every token visits, 2 with a shared one, else 0.
 
-    Models treat it as the dense block that it is: nothing is routed.
+    Models treat such a block as a dense one, because nothing is routed.
     """
     if not isinstance(block, Experts) or block.count != 1:
         return 0
@@ -169,35 +169,35 @@ def single_expert(block: FeedForwardKind | None) -> int:
 
 
 def routes(block: FeedForwardKind | None) -> TypeGuard[Experts]:
-    """Tell whether a block has experts to choose from."""
+    """Return whether a block has experts to choose from."""
     return isinstance(block, Experts) and not single_expert(block)
 
 
 def as_block(expert: Experts, single: int) -> FeedForward:
-    """Return the dense block that a single expert is, in any form; see `single_expert`."""
+    """Return the dense block equivalent to a single expert, in any form; see `single_expert`."""
     width = expert.width if single == 1 else expert.width + expert.shared_width
     return unchecked(FeedForward, width=width, gated=expert.gated, matrices=expert.matrices)
 
 
 @record
 class Layers(Record):
-    """Equal layers of a transformer, and where in it they are.
+    """Equal layers of a transformer, and their positions.
 
     Attributes
     ----------
     count : int
-        How many there are; `None` counts `at`.
+        Number of layers; `None` counts `at`.
     attention : Attention, LatentAttention, LinearAttention or None
         Their attention; `None` if they have only a feed-forward block.
     feed_forward : FeedForward, Experts or None
         Their feed-forward block; `None` if they have only attention.
     parallel_attention : Attention, LatentAttention, LinearAttention or None
-        A second attention that reads the same tokens as the first, and whose output is added to
-        the other's (Falcon-H1). Both share a norm, and tensor-parallel ranks sum their outputs
+        A second attention that reads the same tokens as the first, with its output added to the
+        first one's (Falcon-H1). Both share a norm, and tensor-parallel ranks sum their outputs
         once.
     at : range, tuple of int or None
         Their positions among all layers, from 0: ``range(3, 48, 4)`` is every fourth of 48 layers.
-        Layers without `at` take the positions that are left, in the order of the stack.
+        Layers without `at` take the remaining positions, in the order of the stack.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class Layers(Record):
         super().__post_init__()
         if given is None:
             raise ConfigError(
-                "Layers.count is missing: say how many layers there are, or where they are (at)",
+                "Layers.count is missing: give the number of layers, or their positions (at)",
                 argument="count",
             )
         if self.at is not None and len(self.at) != self.count:
@@ -280,7 +280,7 @@ class Layers(Record):
 
     @property
     def summary(self) -> str:
-        """One line that says what these layers are."""
+        """One line that describes these layers."""
         blocks = (self.attention, self.parallel_attention, self.feed_forward)
         parts = [_described(part) for part in blocks]
         where_at = "" if self.at is None else f", the first at {min(self.at)}"
@@ -319,12 +319,12 @@ class LayerGroup:
     """Equal layers, as models read them."""
 
     first: Value
-    """Layers that come before them, where they are one after the other."""
+    """Number of layers before them, if they are consecutive."""
     count: Value
     attention: AttentionKind | None
     feed_forward: FeedForwardKind | None
     at: tuple[int, ...] | None = None
-    """Their positions, where they are not one after the other."""
+    """Positions of the layers, if they are not consecutive."""
     parallel_attention: AttentionKind | None = None
 
     @property
@@ -345,19 +345,19 @@ class LayerGroup:
         return sum(part.parameters(hidden_dim) for part in parts if part is not None)
 
     def cached_elements(self, context: Value) -> Value:
-        """Return the elements that the caches of one layer hold of a sequence."""
+        """Return the elements that one layer caches per sequence."""
         return sum(cached_elements(a, context) for a in self.attentions)
 
     @property
     def plain(self) -> bool:
-        """Whether a layer has a feed-forward block, and attention with scores of all tokens."""
+        """Whether a layer has a feed-forward block, and attention to all tokens."""
         a = self.attention
         scores = isinstance(a, Attention | LatentAttention) and a.reach is None
         return scores and self.parallel_attention is None and self.feed_forward is not None
 
     @property
     def blocks(self) -> int:
-        """Blocks with a norm and a residual connection of their own: 2, or 1 if one is missing."""
+        """Blocks with their own norm and residual connection: 2, or 1 if one is missing."""
         return (self.attention is not None) + (self.feed_forward is not None)
 
 
@@ -388,7 +388,7 @@ def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
 
 
 def placed(stack: tuple[Layers, ...], name: str) -> tuple[Layers, ...]:
-    """Return a stack whose layers all state their positions, or none does.
+    """Return a stack in which either all layers have positions or none do.
 
     Raises
     ------
@@ -415,7 +415,7 @@ def placed(stack: tuple[Layers, ...], name: str) -> tuple[Layers, ...]:
 
 
 def _filled(stack: tuple[Layers, ...], name: str) -> list[tuple[int, ...] | range | None]:
-    """Return the positions of all groups, where some state them."""
+    """Return the positions of all groups, if some state them."""
     total = sum(layers.count for layers in stack)
     taken = [spot for layers in stack for spot in layers.at or ()]
     if len(set(taken)) < len(taken):

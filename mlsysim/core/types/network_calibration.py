@@ -16,15 +16,15 @@ __all__ = ["NetworkCalibration"]
 class NetworkCalibration(Entry):
     """Constants of one engine on one kind of core, in one number format.
 
-    An in-order core does one thing at a time, so the work around the products adds to them. It is
-    counted in operations at the rate that the products reach.
+    An in-order core does one thing at a time, so the work around the products adds to their time.
+    It is counted in operations, at the rate that products reach.
 
     Attributes
     ----------
     engine : str
         The program that was measured.
     core : str
-        The core that it ran on.
+        The core on which it ran.
     precision : str
         Number format of the products.
     efficiency : float
@@ -35,8 +35,8 @@ class NetworkCalibration(Entry):
     weight_flops : Quantity
         Work for each weight, which a dense layer loads for a single product.
     pass_band_low, pass_band_high : float or None
-        Measured over predicted time, at the tenth and the ninetieth percentile of runs that the
-        constants were not fitted to. `None` if no run is known.
+        Measured over predicted time, at the 10th and 90th percentile of held-out runs. `None` if no
+        run is known.
     """
 
     engine: str

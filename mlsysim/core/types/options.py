@@ -30,7 +30,7 @@ class Schedule(Record):
     all_forward_first : float
         1 if all forward passes come first (GPipe), 0 if they alternate with backward passes.
     split_backward : float
-        1 if gradients of weights are a pass of their own, which fills bubbles.
+        1 if gradients of weights are a separate pass, which fills bubbles.
     bidirectional : float
         1 if microbatches enter at both ends, and each device holds a stage and its mirror image.
     """
@@ -64,15 +64,15 @@ class AttentionKernel(Record):
 
 @record
 class ContextExchange(Record):
-    """How devices that share sequences exchange what attention needs.
+    """How devices that share sequences exchange data for attention.
 
     Attributes
     ----------
     gathers : float
-        1 if each device gathers all keys and values before it attends, 0 if they travel around the
-        devices while these attend.
+        1 if each device gathers all keys and values before attention, 0 if they travel from device
+        to device during attention.
     by_heads : float
-        1 if the devices swap positions for heads, so that each attends over whole sequences.
+        1 if the devices swap positions for heads, so that each attends to whole sequences.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Loss(Record):
     Attributes
     ----------
     copy_bytes : Quantity
-        Bytes per logit next to the logits: of copies in 32 bits and of their gradients.
+        Bytes per logit besides the logits: 32-bit copies and their gradients.
     """
 
     name: str
@@ -96,12 +96,12 @@ class Loss(Record):
 
 @record
 class Optimizer(Record):
-    """What an optimizer keeps and does for each parameter.
+    """Memory and work of an optimizer per parameter.
 
     Attributes
     ----------
     state_bytes, table_bytes : Quantity
-        Bytes of state per parameter of a layer and of an embedding table, master weights apart.
+        Bytes of state per parameter of a layer and of an embedding table, excluding master weights.
     iterations : float
         Newton-Schulz iterations by which the update of a matrix is made orthogonal.
     """

@@ -1,4 +1,4 @@
-"""Constants for the power that a device's work draws."""
+"""Constants for the power that a device draws for its work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PowerCalibration(Entry):
     measured_on : str
         Name of the measured device, as in its row; empty if no power was measured.
     constant_share : float
-        Power of an idle device that a program holds, with clocks up.
+        Power of an idle device that a program occupies, with high clocks.
     compute_share : float
         Power that arithmetic at the dense peak rate would add: the energy of an operation times
         that rate. If the sum exceeds the design power, the board limits the clock before the peak
@@ -27,8 +27,8 @@ class PowerCalibration(Entry):
         Power that memory traffic at the full bandwidth would add: the energy of a byte times that
         bandwidth, including on-chip transport.
     energy_band_low, energy_band_high : float or None
-        Measured over predicted energy per served token, at the tenth and the ninetieth percentile
-        of runs of models that the constants were not fitted to. `None` if no run is known.
+        Measured over predicted energy per served token, at the 10th and 90th percentile of runs
+        with held-out models. `None` if no run is known.
     """
 
     measured_on: str = ""

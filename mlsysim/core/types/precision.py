@@ -20,17 +20,17 @@ class Precision(Record):
     Attributes
     ----------
     name : str
-        Name at the API, such as ``"fp16"``.
+        Name in the API, such as ``"fp16"``.
     bits : int
         Bits per element in memory.
     bytes_per_element : Quantity
         Memory per element.
     scale_bytes : Quantity
-        Scale factors per weight that checkpoints store with it; formats of 8 bits and more have too
-        few to count.
+        Bytes of scale factors per weight in checkpoints; formats of 8 bits and more have too few to
+        count.
     training_bytes : Quantity
-        Memory per weight, gradient and activation in training, where narrower formats than 16
-        bits serve the products alone.
+        Memory per weight, gradient and activation in training, where formats narrower than 16 bits
+        are used only in products.
     """
 
     name: str
@@ -54,7 +54,7 @@ PRECISIONS: Mapping[str, Precision] = ReadOnlyMapping(
     {
         "fp64": _precision("fp64", 64),
         "fp32": _precision("fp32", 32),
-        # TF32 is a mode of the matrix units; tensors in it occupy four bytes an element.
+        # TF32 is a mode of the matrix units; its tensors take four bytes per element.
         "tf32": _precision("tf32", 32),
         "fp16": _precision("fp16", 16),
         "bf16": _precision("bf16", 16),
@@ -101,10 +101,10 @@ def find_precision(name: Any, argument: str = "precision") -> Precision:
 
 @record
 class Formats(Record):
-    """Number formats in which parts of a model are published, where they differ.
+    """Published number formats of parts of a model, if they differ.
 
-    Servers keep these parts in these formats, with their block scales, whatever `weight_precision`
-    is. `None` leaves a part to that argument. Training does not use them.
+    Servers keep these parts in these formats, with block scales, whatever `weight_precision` is.
+    With `None`, that argument applies to the part. Training ignores them.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Formats(Record):
         Format of the state that linear attention keeps for a sequence.
     """
 
-    # Names may be given; the record holds the formats.
+    # Callers may give names; the record stores the formats.
     attention: Any = None
     feed_forward: Any = None
     experts: Any = None

@@ -1,4 +1,4 @@
-"""Which activations a training step keeps, and which it computes again."""
+"""Which activations a training step keeps, and which it recomputes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Recompute(Record):
     Attributes
     ----------
     matrix_share : float
-        Share of the layers' matrix products that the backward pass repeats.
+        Share of the layers' matrix products that the backward pass recomputes.
     score_share : float
-        Share of the attention scores that it repeats.
+        Share of the attention scores that it recomputes.
     kept_scores : float
         Share of the attention scores that are kept in memory.
     all_reduces_per_layer : int
-        All-reduces of tensor parallelism per layer: two forward, two backward, and two more
-        where the layer's forward pass is repeated.
+        All-reduces of tensor parallelism per layer: two forward, two backward, and two more if the
+        layer's forward pass is recomputed.
     norm_share, activation_share, latent_share : float
-        Share of the norms, of the feed-forward blocks' nonlinearities, and of the products that
-        make latent attention's heads, that it repeats instead of keeping what they return.
+        Share of the norms, of the feed-forward blocks' nonlinearities, and of latent attention's
+        up-projections that it recomputes instead of keeping their results.
     """
 
     name: str

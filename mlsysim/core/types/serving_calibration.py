@@ -1,4 +1,4 @@
-"""Constants that say how much of a datasheet a serving engine turns into speed."""
+"""Constants for the share of a datasheet's rates that a serving engine reaches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["ServingCalibration"]
 class ServingCalibration(Fitted):
     """One set of constants per device generation and serving engine.
 
-    Shares are of the datasheet's figures. Each constant's source says which measurements it was
-    fitted to, or the publication that it is from.
+    Shares refer to the datasheet's figures. The source of each constant names the measurements to
+    which it was fitted, or the publication.
 
     Attributes
     ----------
     engine : str
-        The software that it describes.
+        The serving software.
     attention_efficiency : float
         Share of the 16-bit peak rate that attention reaches in a prefill.
     memory_efficiency : float
@@ -32,62 +32,60 @@ class ServingCalibration(Fitted):
     link_efficiency : float
         Share of the links' bandwidth that large all-reduces reach.
     layer_overhead : Quantity
-        Time of a layer's decode step that neither size nor number of its tensors changes: kernel
-        starts, norms, small kernels.
+        Time of a layer's decode step that does not depend on tensor sizes: kernel launches, norms,
+        small kernels.
     all_reduce_overhead : Quantity
-        Time of an all-reduce of no size.
+        Fixed time of an all-reduce.
     prompt_overhead : Quantity
-        Time of a layer in a prefill pass that the prompts' length does not change: launches without
-        a graph, half-filled tiles.
+        Time of a layer in a prefill pass that does not depend on the length of prompts: launches
+        without a graph, partly filled tiles.
     sequence_overhead : Quantity
-        Time that a decode step takes per sequence on the host: scheduling, sampling, writing out.
+        Host time per sequence of a decode step: scheduling, sampling, output.
     admission_steps : float
-        Decode steps that pass before a request that finds others decoding is admitted: the rest of
-        the running step, and steps that are launched ahead.
+        Decode steps before a busy engine admits a new request: the rest of the running step, and
+        steps launched ahead.
     request_overhead : Quantity
-        Time that a request spends outside of the engine's passes, at any load: tokenizing, HTTP,
-        the first answer.
+        Time of a request outside the engine's passes, at any load: tokenization, HTTP, the first
+        response.
     expert_efficiency, expert_efficiency_fp4 : float
-        Rate of grouped products of experts over that of plain products; in 4 bits.
+        Rate of experts' grouped products, relative to plain products; in general, and in 4 bits.
     expert_memory : float
-        Bandwidth at which experts' weights stream over that of other weights.
+        Bandwidth at which experts' weights stream, relative to other weights.
     expert_tile : float
-        Rows by which a grouped product computes each expert's: half of them are padding.
+        Rows per tile of a grouped product; on average half of an expert's last tile is padding.
     expert_overhead, expert_overhead_fp4 : float
-        Fixed time of a layer's experts over that of a plain layer: routing, sorting, starts of
-        grouped products; in 4 bits, for which kernels are other ones.
+        Fixed time of a layer's experts, relative to a plain layer: routing, sorting, launches of
+        grouped products; in general, and in 4 bits, which has other kernels.
     attention_overhead : float
-        Fixed time of what a layer's attention has beyond plain attention, over that of a plain
-        layer: projections to and from latent vectors, an indexer, or states instead of keys and
-        values.
+        Fixed time of each part of attention beyond plain attention, relative to a plain layer:
+        projections to and from latent vectors, an indexer, or states instead of keys and values.
     unpacking : float
-        Bandwidth at which weights stream that are converted to a wider format of arithmetic, over
-        that of other weights.
+        Bandwidth at which weights stream if they are converted to a wider format for arithmetic,
+        relative to other weights.
     exchange_overhead : Quantity
-        Time of an exchange of no size between the ranks of data-parallel attention.
+        Fixed time of an exchange between the ranks of data-parallel attention.
     mixing : float
-        1 where prefill chunks and decode steps share passes, 0 where an engine runs one or the
-        other.
+        1 if prefill chunks and decode steps share passes, 0 if a pass contains one or the other.
     pass_tokens : int
-        Tokens that one pass takes in at most, which limits the chunks of a prefill. Activations of
-        such a pass are the workspace.
+        Most tokens in one pass, which limits the chunks of a prefill. The activations of such a
+        pass are the workspace.
     kv_share : float
         Share of the memory not taken by weights and workspace that keys and values may use.
     reserved_output : float
         Share of the output for which memory is set aside when a request is admitted.
     itl_band_low, itl_band_high, ttft_band_low, ttft_band_high : float or None
-        Measured over predicted time, at the tenth and the ninetieth percentile of runs that the
-        constants were not fitted to. `None` if no such run is known.
+        Measured over predicted time, at the 10th and 90th percentile of held-out runs. `None` if no
+        such run is known.
     throughput_band_low, throughput_band_high : float or None
-        The same for rates of requests and tokens.
+        The same bands for rates of requests and tokens.
     models : tuple of str
-        Names of the models that the runs served. The bands of other models are wider.
+        Names of the models served in the runs. The bands of other models are wider.
     new_itl_band_low, new_itl_band_high, new_ttft_band_low, new_ttft_band_high : float or None
-        The same bands for models that no constant was fitted to.
+        The same bands for held-out models.
     new_throughput_band_low, new_throughput_band_high : float or None
-        And of their rates.
+        The same bands for rates of held-out models.
     pass_band_low, pass_band_high : float or None
-        The same for single forward passes, called as a library.
+        The same bands for single forward passes, called as a library.
     """
 
     engine: str
@@ -142,7 +140,7 @@ class ServingCalibration(Fitted):
             )
 
     def serving(self, model: str) -> ServingCalibration:
-        """Return the constants with the bands that hold for a model."""
+        """Return the constants with the bands that apply to a model."""
         if not self.models or model in self.models:
             return self
         return replace(

@@ -1,4 +1,4 @@
-"""Where a number comes from, and the rows that must say so."""
+"""Where a number comes from, and the rows that must state it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"\x00-\x1f]+")
 
 @record
 class Source(Record):
-    """A publication that states a number, and where in it the number stands.
+    """A publication that states a number, and where in it the number is.
 
     Attributes
     ----------
     title : str
         Title of the publication.
     url : str
-        Address; empty where a number is an assumption.
+        Address; empty if the number is an assumption.
     locator : str
         Table, section, figure or page.
     checked : str
         Day on which the number was last compared with the publication (ISO 8601).
     note : str
-        What a reader must know to find the same number ("dense; printed with sparsity").
+        What you need to know to find the same number ("dense; printed with sparsity").
     """
 
     title: str
@@ -64,7 +64,7 @@ class Entry(Record):
     name : str
         The name as engineers print it.
     source : Source
-        Where the row's values stand, unless `field_sources` says otherwise.
+        Source of the row's values, unless `field_sources` names another.
     field_sources : Mapping[str, Source]
         Source per field; nested fields are dotted, as in ``"memory.bandwidth"``.
     estimated : frozenset of str
@@ -118,6 +118,6 @@ class Entry(Record):
         return self.source
 
     def is_estimated(self, path: str) -> bool:
-        """Tell whether a field is a guess that no publication confirms."""
+        """Return whether a field is an estimate that no publication confirms."""
         start = str(path).split(".")[0]
         return bool(self.estimated & {path, start, start.split("[")[0]})

@@ -1,4 +1,4 @@
-"""Links, nodes and fleets: who is wired to whom."""
+"""Links, nodes and fleets: how devices are connected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Commitment = Literal["on demand", "spot", "block", "1 year", "3 years"]
-"""For how long a rent is agreed. A block is a reservation of days or weeks, paid in advance."""
+"""Term of a rental. A block is a reservation of days or weeks, paid in advance."""
 COMMITMENTS: tuple[Commitment, ...] = get_args(Commitment)
 
 
@@ -36,11 +36,11 @@ class NetworkFabric(Entry):
     bandwidth : Quantity
         Rate of one port, per direction. Within a node: all links of one device together.
     latency : Quantity
-        Time that a message of no size takes from end to end.
+        Time of an empty message from end to end.
     peers : int or None
-        Devices that the links of one device lead to directly, where there is no switch: 7 among
-        eight GPUs of which each has a link to every other. A smaller group uses fewer of them.
-        `None` where a switch gives any group all of the bandwidth.
+        Devices to which the links of one device lead directly, if there is no switch: 7 in a server
+        of eight GPUs with a link between every pair. A smaller group uses fewer links. `None` if a
+        switch gives any group the full bandwidth.
     """
 
     bandwidth: Quantity = quantity("GB/s")
@@ -59,9 +59,9 @@ class Node(Entry):
     accelerators_per_node : int
         Devices of the node.
     devices_per_host : int or None
-        Devices of one host, where the node has several: 4 in each of the 18 trays of an NVL72, 8
-        in each host of a pod of TPU v5e. Links and placement see the whole node, failures each
-        device, and embodied carbon each host. `None` where the node is one host.
+        Devices per host, if the node has several hosts: 4 in each of the 18 trays of an NVL72, 8 in
+        each host of a TPU v5e pod. Links and placement refer to the whole node, failures to each
+        device, and embodied carbon to each host. `None` if the node is one host.
     scale_up : NetworkFabric
         The links between devices of one node.
     nics_per_node : int
@@ -108,7 +108,7 @@ class Fleet(Record):
     fabric : NetworkFabric
         The network between the nodes.
     source : Source or None
-        Where the configuration is described, if it is a published one.
+        Source of the configuration, if it is published.
     note : str
         A remark, such as the system that the fleet represents.
     """
@@ -134,7 +134,7 @@ class Fleet(Record):
 
 @record
 class DeploymentTier(Entry):
-    """A class of places where models run, with the budgets that are typical of it.
+    """A class of places where models run, with its typical budgets.
 
     Attributes
     ----------
@@ -151,20 +151,20 @@ class DeploymentTier(Entry):
 
 @record
 class RentalOffer(Entry):
-    """What a provider asked for a device on one day. Prices change, and differ by a factor of 3.
+    """A provider's price for a device on one day. Prices change, and differ by a factor of 3.
 
     Attributes
     ----------
     accelerator : Accelerator
         The device.
     provider, region : str
-        Who offers it, and where; the region is empty where the source names none.
+        The provider and the region; the region is empty if the source names none.
     commitment : str
-        For how long: ``"on demand"``, ``"spot"``, ``"block"``, ``"1 year"`` or ``"3 years"``.
+        Term of the rental: ``"on demand"``, ``"spot"``, ``"block"``, ``"1 year"`` or ``"3 years"``.
     date : str
         Day or month of the price (ISO 8601).
     price : Quantity
-        Rent of one device, everything included.
+        Rent of one device, including everything.
     """
 
     accelerator: Accelerator

@@ -1,4 +1,4 @@
-"""Models: the shapes that decide how much they compute and move."""
+"""Models: the shapes that determine their operations and memory traffic."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 _TOLERANCE = 0.02
 """Share by which stated parameters may differ from those of the shape's matrices. Biases, norms,
-positions, routers and rounded totals stay below 1.4% in every row of the registry."""
+positions, routers and rounding stay below 1.4% in every row of the registry."""
 _COUNTED = Source(
     title="Counted from the shape",
     note="matrices and embedding tables; biases, norms, positions and routers are left out",
@@ -69,9 +69,9 @@ class FixedShapeModel(Workload):
     flops_per_sample : Quantity
         Operations of one inference; a multiply-accumulate counts as two.
     activations_per_sample : Quantity
-        Elements that the layers of one inference write, in all.
+        Total elements that the layers write in one inference.
     dense_parameters : Quantity or None
-        Parameters that every sample uses, where that is not all of them.
+        Parameters that every sample uses, if not all of them.
     gathered_parameters : Quantity
         Parameters that one sample looks up in tables, in addition to the dense ones.
     input_shape : tuple of int
@@ -138,8 +138,8 @@ class TransformerModel(Workload):
     Attributes
     ----------
     parameters : Quantity
-        All parameters that are stored, within 2% of those of the matrices and tables that the
-        shape describes; `None` counts these. Layers for multi-token prediction are not counted.
+        All stored parameters, within 2% of those of the shape's matrices and tables; `None` counts
+        these. Layers for multi-token prediction are not included.
     layers, hidden_dim, heads : int
         Depth, width of the residual stream, attention heads.
     kv_heads : int
@@ -159,21 +159,21 @@ class TransformerModel(Workload):
     causal : bool
         Whether a token attends only to those before it (decoder) or to all (encoder).
     dropout : bool or None
-        Whether training drops elements out; `None` means that models without a gate do, as those
-        of GPT-3's time did.
+        Whether training uses dropout; `None` means yes for models without a gate, like those of
+        GPT-3's time.
     latent : LatentAttention or None
         Ranks and widths of latent attention; `None` for plain heads.
     stack : tuple of Layers
-        Groups of layers, where not all are alike.
+        Groups of layers, if not all are alike.
     formats : Formats or None
-        Formats in which parts of the model are published, where they differ.
+        Published formats of parts of the model, if they differ.
     mtp_layers : int
         Layers for multi-token prediction, after the others: each is like the last layer, with a
         projection of two hidden states to one, and uses the output projection once more. Training
-        has them on the last stage; servers leave them out.
+        places them on the last stage; servers leave them out.
     vision : VisionTower or None
         The network in front that turns images into tokens. Its parameters are in `parameters`.
-        Solvers time it where they are told how many `images` each sequence has.
+        Solvers time it if `images` gives the number of images per sequence.
 
     Examples
     --------
@@ -204,9 +204,9 @@ class TransformerModel(Workload):
     11.2 GB
     """
 
-    # A quantity once the record is made, but `None` may be given.
+    # Always a quantity in the record, but callers may give `None`.
     parameters: Any = quantity("param", default=None)
-    # Optional at the API; the short form is whole, or there is a stack.
+    # Optional in the API; either the short form is complete, or there is a stack.
     layers: int = number(whole=True, default=None)
     hidden_dim: int = number(whole=True)
     heads: int = number(whole=True, default=None)
@@ -280,8 +280,8 @@ class TransformerModel(Workload):
         clash += ["latent"] * (self.latent is not None) + ["gated_mlp"] * self.gated_mlp
         if clash or isinstance(self, MoETransformerModel):
             raise ConfigError(
-                f"{self.name}: a stack says what {', '.join(clash) or 'MoETransformerModel'} says "
-                "too: leave one of the two out, and make a TransformerModel",
+                f"{self.name}: a stack and {', '.join(clash) or 'MoETransformerModel'} describe "
+                "the same thing: leave one of the two out, and make a TransformerModel",
                 argument=clash[0] if clash else "stack",
             )
         if all(part.attention is None for part in given):
@@ -302,10 +302,10 @@ class TransformerModel(Workload):
         self._keep("stack", placed(given, self.name))
 
     def _check_experts(self) -> None:
-        """Refuse experts that contradict each other; a dense model has none."""
+        """Reject contradictory experts; a dense model has none."""
 
     def _count_parameters(self) -> None:
-        """Compare the parameters with the shape, or count them from it where none are stated."""
+        """Compare the parameters with the shape, or count them from it if none are stated."""
         in_layers, outside = self._matrices()
         counted = in_layers + outside
         sources = dict(self.field_sources)
@@ -315,7 +315,7 @@ class TransformerModel(Workload):
             self._si["parameters"] = counted  # type: ignore[attr-defined]
         stated = self.si("parameters")
         if sources.get("parameters") == _COUNTED and stated != counted:
-            del sources["parameters"]  # a copy of a counted row, with parameters of its own
+            del sources["parameters"]  # a copy of a counted row, with its own parameters
         self._keep("field_sources", ReadOnlyMapping(sources))
         if stated < in_layers or abs(stated / counted - 1) > _TOLERANCE:
             raise ConfigError(
@@ -327,7 +327,7 @@ class TransformerModel(Workload):
             )
 
     def _matrices(self) -> tuple[float, float]:
-        """Return the parameters of the layers' matrices, and those outside of the layers."""
+        """Return the parameters of the layers' matrices, and those outside the layers."""
         in_layers = sum(group.count * group.parameters(self.hidden_dim) for group in self.groups)
         outside = float(self.embedding_tables * self.vocab_size * self.hidden_dim)
         if self.vision is not None:
@@ -336,12 +336,12 @@ class TransformerModel(Workload):
 
     @property
     def plain_attention(self) -> bool:
-        """Whether each layer has a feed-forward block, and attention with scores of all tokens."""
+        """Whether each layer has a feed-forward block, and attention to all tokens."""
         return all(group.plain for group in self.groups)
 
     @property
     def active_parameters(self) -> Quantity:
-        """Parameters that a token uses: all but those of the experts that it does not visit."""
+        """Parameters that a token uses: all except those of experts that it does not visit."""
         biased = self.field_sources.get("parameters") != _COUNTED
         idle = sum(
             group.count * group.feed_forward.idle_parameters(self.hidden_dim, biased)
@@ -364,7 +364,7 @@ class TransformerModel(Workload):
         return max(self.groups, key=lambda group: group.at[-1] if group.at else 0)
 
     def kv_bytes_per_token(self, precision: str) -> Quantity:
-        """Return what a server keeps of a token in all layers, while all of them can see it.
+        """Return the cache size per token in all layers, while the token is within reach of all.
 
         Parameters
         ----------
@@ -374,16 +374,15 @@ class TransformerModel(Workload):
         Returns
         -------
         Quantity
-            Bytes of keys and values, or of the short vectors of latent attention, and of the keys
-            of indexers.
+            Bytes of keys and values (or latent vectors), and of the keys of indexers.
         """
         return self.kv_cache_bytes(precision, 1)
 
     def kv_cache_bytes(self, precision: str, context: int) -> Quantity:
-        """Return what a server keeps of a sequence in all layers that have a cache.
+        """Return the size of the cache of a sequence, in all layers that have one.
 
-        A layer with a sliding window or chunks keeps no more tokens than these hold. What linear
-        attention keeps is in `state_bytes_per_sequence`.
+        A layer with a sliding window or chunks caches no more tokens than these. For linear
+        attention, see `state_bytes_per_sequence`.
 
         Parameters
         ----------
@@ -402,15 +401,15 @@ class TransformerModel(Workload):
         return cast(Quantity, fixed(Q_(float(kept * each), "byte")))
 
     def state_bytes_per_sequence(self, precision: str) -> Quantity:
-        """Return what linear attention keeps of a sequence, whatever its length; else zero.
+        """Return the size of linear attention's states per sequence, at any length; else zero.
 
-        The states of all heads, and what short convolutions keep of the last tokens.
+        This includes the states of all heads, and the last tokens kept by short convolutions.
 
         Parameters
         ----------
         precision
-            Number format, such as ``"fp32"``. A format that the model states for the states
-            (`formats`) applies to the states, not to the convolutions.
+            Number format, such as ``"fp32"``. If the model states a format for its states
+            (`formats`), that one applies to the states, but not to the convolutions.
 
         Returns
         -------
@@ -440,7 +439,7 @@ class TransformerModel(Workload):
 
     @derived
     def drops_out(self) -> float:
-        """1 if training drops elements out, else 0."""
+        """1 if training uses dropout, else 0."""
         if self.dropout is not None:
             return float(self.dropout)
         blocks = [layers.feed_forward for layers in self.stack if layers.feed_forward is not None]
@@ -449,22 +448,22 @@ class TransformerModel(Workload):
 
     @derived
     def attended_fraction(self) -> float:
-        """Share of the sequence that a token attends to on average: half of it if causal.
+        """Average share of the sequence that a token attends to: half of it if causal.
 
-        Where a layer's reach is limited, it attends to less.
+        Layers with limited reach attend to less.
         """
         return 0.5 if self.causal else 1.0
 
     @derived
     def split_heads(self) -> int:
-        """The most tensor-parallel ranks that can have equally many heads in every layer."""
+        """The most tensor-parallel ranks with equally many heads in every layer."""
         return math.gcd(*(a.heads for group in self.groups for a in group.attentions))
 
     @derived
     def experts(self) -> int:
-        """Experts of a layer, or what layers that differ can share out to as many devices.
+        """Experts of a layer, or the greatest common divisor if layers differ.
 
-        A dense model is as if each token visited the one block there is.
+        A dense model counts as one expert, which each token visits.
         """
         return math.gcd(*(block.count for block in self._mixtures)) or 1
 
@@ -530,14 +529,14 @@ class TransformerModel(Workload):
 
 @record
 class MoETransformerModel(TransformerModel):
-    """The short form of a transformer with equal experts in some layers, which come last.
+    """A transformer with equal experts in some layers, which come last: the short form.
 
     Any other mixture of experts is a `TransformerModel` with a `stack`.
 
     Attributes
     ----------
     experts, experts_per_token : int
-        Experts of a layer, and how many of them each token visits.
+        Experts of a layer, and the number that each token visits.
     expert_ffn_dim : int
         Inner width of one expert.
     shared_ffn_dim : int
