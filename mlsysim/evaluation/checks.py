@@ -21,7 +21,7 @@ def worst(statuses: Iterable[str | None]) -> str | None:
 
 @record
 class Check(Record):
-    """One metric, and what was promised about it.
+    """One metric and its limit.
 
     Attributes
     ----------
@@ -30,16 +30,16 @@ class Check(Record):
     metric : str
         The field of the result.
     status : str or None
-        ``"pass"``, ``"fail"``, or ``"unknown"`` where the value is not known or the system could
-        not run; `None` if nothing was promised and the value is only for information.
+        ``"pass"``, ``"fail"``, or ``"unknown"`` if the value is not known or the system could not
+        run; `None` if there is no limit and the value is only for information.
     value : Quantity, float or None
-        What the solver found.
+        The solver's value.
     bound : str
         ``"at_most"`` or ``"at_least"``; empty if there is no numeric limit.
     limit : Quantity, float or None
         The limit.
     reason : str
-        Why the status is what it is.
+        The reason for the status.
     """
 
     level: str
@@ -52,7 +52,7 @@ class Check(Record):
 
     @property
     def ratio(self) -> float | None:
-        """The value over its limit; `None` where either is not known, or the limit is zero."""
+        """The value divided by its limit; `None` if either is not known, or the limit is zero."""
         if self.value is None or self.limit is None:
             return None
         value, limit = (_magnitude(part, self.limit) for part in (self.value, self.limit))
@@ -60,7 +60,7 @@ class Check(Record):
 
     @property
     def like_limit(self) -> Any:
-        """The value in the unit of its limit, where there is one."""
+        """The value in the unit of its limit, if there is one."""
         both = hasattr(self.value, "units") and hasattr(self.limit, "units")
         return self.value.to(self.limit.units) if both else self.value  # type: ignore[union-attr]
 
@@ -95,14 +95,14 @@ def _exactly(limit: Any) -> str:
 
 @record
 class Level(Record):
-    """The checks of one kind, and figures that nothing was promised about.
+    """The checks of one kind, and figures without a limit.
 
     Attributes
     ----------
     name : str
         ``"feasibility"``, ``"performance"`` or ``"macro"``.
     checks : tuple of Check
-        What was promised.
+        The checks of limits.
     figures : tuple of Check
         Values for information; they have no status.
     """
@@ -113,5 +113,5 @@ class Level(Record):
 
     @property
     def status(self) -> str | None:
-        """The worst status of its checks; `None` where nothing was promised."""
+        """The worst status of its checks; `None` if there are no limits."""
         return worst(check.status for check in self.checks)

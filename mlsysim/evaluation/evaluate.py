@@ -31,8 +31,8 @@ def evaluate(scenario: Scenario) -> Scorecard:
     Returns
     -------
     Scorecard
-        One status for each promise, for each level, and over all. A value that is not known
-        keeps no promise, and neither does a system that could not run.
+        One status for each limit, for each level, and overall. A limit is not met if the value is
+        unknown or the system could not run.
 
     Raises
     ------
@@ -114,12 +114,12 @@ def _judged(check: Check, limit: Limit, runs: bool, missing: str) -> tuple[str, 
     if not limit.allows(check.value):
         return FAIL, _distance(check)
     if not runs:
-        return UNKNOWN, "would be kept, but the system is not feasible: see feasibility"
+        return UNKNOWN, "would be met, but the system is not feasible: see feasibility"
     return PASS, _distance(check)
 
 
 def _distance(check: Check) -> str:
-    """Say how far a value is from its limit."""
+    """Describe how far a value is from its limit."""
     ratio = check.ratio
     if ratio is None:
         return ""
@@ -158,6 +158,6 @@ def _macro_level(scenario: Scenario, costs: Macro, runs: bool) -> Level:
 
 
 def _power_figure(costs: Macro) -> Check:
-    """Tell where the devices were taken to stand, on which energy and its cost depend."""
+    """Return the assumed utilization of the devices, on which energy and its cost depend."""
     used = POWER_DRAW.utilization if costs.utilization is None else costs.utilization
     return Check(level="macro", metric="utilization", status=None, value=used, reason=costs.basis)

@@ -19,9 +19,9 @@ __all__ = ["Macro", "macro"]
 
 @dataclass
 class Macro:
-    """What the macro solvers answered, and why they did not.
+    """Results of the macro solvers, and the reasons for missing ones.
 
-    `utilization` is what they were asked with; `basis` says who said so.
+    `utilization` is the value they used; `basis` names its origin.
     """
 
     utilization: float | None = None
@@ -31,28 +31,28 @@ class Macro:
     reasons: dict[type[Any], str] = field(default_factory=dict)
 
     def value(self, metric: str) -> Any:
-        """Return a metric; `None` where it is not known."""
+        """Return a metric; `None` if it is not known."""
         for answer in (self.sustainability, self.economics):
             if answer is not None and metric in answer:
                 return answer[metric]
         return None
 
     def missing(self, metric: str) -> str:
-        """Say why a metric is not known."""
+        """Return why a metric is not known."""
         for solver, reason in self.reasons.items():
             if metric in (name for name, _, _ in units_of(solver)):
                 return reason
         if metric in (name for name, _, _ in units_of(SustainabilityResult)):
             return "not known: there is no embodied-carbon figure for a standalone device"
-        return "not known: it needs a unit_price, or a rate, that is not given"
+        return "not known: it needs a unit_price or a rate that is not given"
 
 
 def macro(scenario: Scenario, result: Result) -> Macro:
-    """Ask for energy, carbon, water and cost, as far as the scenario says enough."""
+    """Compute energy, carbon, water and cost, if the scenario has the data."""
     utilization, basis = _utilization(scenario, result)
     found = Macro(utilization, basis)
     if scenario.duration_days is None:
-        reason = "not known: the scenario does not say how long it runs (duration_days)"
+        reason = "not known: the scenario has no duration (duration_days)"
         found.reasons = {SustainabilityResult: reason, EconomicsResult: reason}
         return found
     common: dict[str, Any] = {
@@ -61,7 +61,7 @@ def macro(scenario: Scenario, result: Result) -> Macro:
         "utilization": utilization,
     }
     if scenario.region is None:
-        reason = "not known: the scenario does not say where it runs (region)"
+        reason = "not known: the scenario has no location (region)"
         found.reasons[SustainabilityResult] = reason
     else:
         try:
@@ -76,10 +76,10 @@ def macro(scenario: Scenario, result: Result) -> Macro:
 
 
 def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]:
-    """Return where the devices stand between idle and design power, and who says so.
+    """Return the devices' position between idle and design power, and its origin.
 
-    Only a task that runs all the time determines the mean power of its system. How often a pass is
-    asked for is not known.
+    Only a task that runs all the time determines the mean power of its system. For a single pass,
+    it is not known how often it runs.
     """
     if scenario.utilization is not None:
         return scenario.utilization, "given"
@@ -90,11 +90,11 @@ def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]
 
 
 def _economics(**arguments: Any) -> EconomicsResult:
-    """Ask for costs; where no price of the hardware is known, for that of its energy alone."""
+    """Compute costs; if no price of the hardware is known, only the cost of energy."""
     known = (arguments["unit_price"], arguments["rental_price"], arguments["fleet"].node.unit_price)
     if any(price is not None for price in known):
         return EconomicsSolver.solve(**arguments)
-    # The solver requires a price, bought or rented. A rent of zero is one, and is removed again.
+    # The solver requires a purchase price or a rent. We pass a rent of zero and remove it again.
     answer = EconomicsSolver.solve(**{**arguments, "rental_price": 0})
     bare = dataclasses.replace(
         answer, rental_cost=None, rental_cost_per_token=None, rental_training_cost=None
@@ -104,7 +104,7 @@ def _economics(**arguments: Any) -> EconomicsResult:
 
 
 def _prices(scenario: Scenario, result: Result) -> dict[str, Any]:
-    """Return what the cost depends on besides the power."""
+    """Return the inputs of the cost other than power."""
     place = "datacenter" if isinstance(scenario.region, Datacenter) else "grid"
     return {
         place: scenario.region,
@@ -118,12 +118,12 @@ def _prices(scenario: Scenario, result: Result) -> dict[str, Any]:
 
 
 def _token_throughput(scenario: Scenario, result: Result) -> Any:
-    """Return the tokens per second of the whole system; `None` where none are counted."""
+    """Return the tokens per second of the whole system; `None` if the task has none."""
     task = scenario.question
     if not task.tokens or not result[task.tokens]:
         return None
     if task.name == "training":
         return result[task.tokens]
-    # As many copies of the model are served as the system has room for.
+    # The system serves as many copies of the model as it has room for.
     copies = scenario.fleet.total_accelerators // scenario.arguments.get("tp_size", 1)
     return result[task.tokens] * copies

@@ -1,4 +1,4 @@
-"""Answers as plain data: what JSON can hold."""
+"""Results as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["plain"]
 
 
 def plain(value: Any) -> Any:
-    """Turn an answer into mappings, lists, numbers and text.
+    """Convert a result to mappings, lists, numbers and text.
 
-    A quantity becomes ``{"value": 4.2, "unit": "ms"}``, a registry row its name. What is not
-    known, or not finite, becomes `None`.
+    A quantity becomes ``{"value": 4.2, "unit": "ms"}``, and a registry row becomes its name.
+    Unknown and infinite values become `None`.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
     Returns
     -------
     object
-        What `json.dumps` takes.
+        Data that `json.dumps` accepts.
     """
     if hasattr(value, "magnitude"):
         return {"value": plain(value.magnitude), "unit": f"{value.units:~C}".replace("**", "^")}

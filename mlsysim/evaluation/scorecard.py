@@ -1,4 +1,4 @@
-"""The scorecard: what a scenario keeps of what it promises."""
+"""The scorecard: which limits a scenario meets."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ __all__ = ["Scorecard"]
 
 @record
 class Scorecard(Record):
-    """What `evaluate` found, on three levels.
+    """Result of `evaluate`, on three levels.
 
-    Printed, it is text; in a notebook or on a page, a table.
+    `print` shows it as text; in a notebook or on a page it is shown as a table.
 
     Attributes
     ----------
     scenario : Scenario
-        What was evaluated.
+        The evaluated scenario.
     result : Result
-        The answer of the task's solver, which can show its work.
+        The result of the task's solver, which can show its work.
     sustainability : SustainabilityResult or None
-        Energy, carbon and water; `None` where the scenario says too little.
+        Energy, carbon and water; `None` if the scenario lacks the data.
     economics : EconomicsResult or None
-        Cost; `None` where the scenario says too little.
+        Cost; `None` if the scenario lacks the data.
     feasibility : Level
         Does it fit the memory, and can it be scheduled?
     performance : Level
-        Does the solver's result keep the scenario's limits?
+        Does the solver's result meet the scenario's limits?
     macro : Level
-        Do energy, carbon, water and cost?
+        Do energy, carbon, water and cost meet theirs?
     """
 
     scenario: Scenario
@@ -63,16 +63,16 @@ class Scorecard(Record):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """Every promise, level by level."""
+        """Every check, level by level."""
         return tuple(check for level in self.levels for check in level.checks)
 
     @property
     def status(self) -> str:
-        """``"pass"`` if every promise is kept, ``"fail"`` if one is broken, else ``"unknown"``."""
+        """``"pass"`` if every limit is met, ``"fail"`` if one is violated, else ``"unknown"``."""
         return worst(check.status for check in self.checks) or UNKNOWN
 
     def require(self) -> Scorecard:
-        """Insist that every promise is kept.
+        """Raise an error unless every limit is met.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class Scorecard(Record):
         InfeasibleError
             If the system is not feasible for another reason.
         SLAViolation
-            If a limit is broken, or it is not known whether it is kept.
+            If a limit is violated, or it is not known whether it is met.
         """
         for check in sorted(self.checks, key=lambda check: check.status != FAIL):
             if check.status != PASS:
@@ -128,7 +128,7 @@ class Scorecard(Record):
         return found or {metric: self.result[metric]}
 
     def table(self) -> Table:
-        """Return one row per promise or figure."""
+        """Return one row per check or figure."""
         rows = [row for level in self.levels for row in (*level.checks, *level.figures)]
         columns = {
             "level": [row.level for row in rows],

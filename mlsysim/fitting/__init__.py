@@ -1,4 +1,4 @@
-"""Fitting: constants that are drawn from published ones toward the runs of one cluster."""
+"""Fitting: adjust published constants to the runs of one cluster."""
 
 from mlsysim.fitting.calibrate import calibrate
 

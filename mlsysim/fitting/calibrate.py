@@ -1,4 +1,4 @@
-"""Draw published constants toward the runs of one cluster."""
+"""Adjust published constants to the runs of one cluster."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from mlsysim.validation.validate import rows_of
 __all__ = ["MAX_ROWS", "calibrate"]
 
 MAX_ROWS = 300
-"""More rows are refused: a cluster is known after twenty."""
+"""More rows are rejected; twenty runs are enough to calibrate a cluster."""
 _LONGEST = 300
-"""Characters of an identifier or of a reason in the artifact."""
+"""Most characters of an identifier or of a reason in the artifact."""
 
 
 def calibrate(
@@ -37,26 +37,26 @@ def calibrate(
 ) -> ClusterCalibration:
     """Fit the constants of training to measured steps of one cluster.
 
-    Published constants are drawn toward the runs, each by as much as machines and frameworks
-    differ in it. Three runs are enough for most plans, and one already helps.
+    The fit starts from published constants and adjusts each one within the range of differences
+    between machines and frameworks. Three runs are enough for most plans, and even one helps.
 
     Parameters
     ----------
     source
-        A CSV file with a head, one measured run a row; or rows that were read, such as those of
+        A CSV file with a header and one measured run per row; or rows in memory, such as those of
         `csv.DictReader` or a pandas DataFrame. The columns are those of `validate` for training.
     base
         Constants to start from: a calibration, its name in `Calibrations`, or the path of a file
-        that `ClusterCalibration.save` wrote. `None` takes those that the device and the group of
-        the rows choose.
+        written by `ClusterCalibration.save`. `None` chooses them by the device and the group of the
+        rows.
     name
-        What to call the cluster; `None` takes the name of the file.
+        Name of the cluster; `None` takes the name of the file.
 
     Returns
     -------
     ClusterCalibration
         Constants to pass as ``calibration=``, with the uncertainty of each, the band of
-        predictions, the rows that were refused with reasons, and which run to measure next.
+        predictions, the rejected rows with reasons, and the run to measure next.
 
     Raises
     ------
@@ -65,20 +65,20 @@ def calibrate(
 
     Notes
     -----
-    The factors on the constants are the most probable ones. Before any run is seen, their
-    logarithms are normal around zero with the spread of the fitted population; the logarithm of
-    measured over predicted time is normal with a spread of 6%, and beyond that its tails are those
-    of an exponential. Their uncertainty is that of the normal distribution with the same curvature
-    (Laplace's approximation). The band holds four of five runs of the plans measured and of those
-    next to them; it is wider where the runs agree less with each other than the model expects.
+    The factors on the constants are the most probable ones. The prior of their logarithms is normal
+    around zero with the spread of the fitted population. The logarithm of measured over predicted
+    time is normal with a spread of 6%, with exponential tails beyond. The uncertainty of the
+    factors is that of the normal distribution with the same curvature (Laplace's approximation).
+    The band covers four of five runs of the measured plans and their neighbors; it is wider if the
+    runs agree less with each other than the model expects.
 
-    A row is refused if a cell is missing or wrong, if its arithmetic would need more than the peak
-    rate, or if it is far slower than the other runs explain. Two runs that contradict each other do
-    not show which of them is wrong: both are used, and `conflicts` names them.
+    A row is rejected if a cell is missing or wrong, if its arithmetic would need more than the peak
+    rate, or if it is far slower than the other runs explain. If two runs contradict each other, it
+    is unclear which one is wrong, so both are used and `conflicts` names them.
 
-    The narrow band holds for plans like the runs. `covered` has the range of their sizes and what
-    else they had; every other plan has the band of unseen systems, and its result's `outside` says
-    why.
+    The narrow band applies to plans like the runs. `covered` contains the range of their sizes and
+    their other choices. Every other plan has the band of unseen systems, and `outside` in its
+    result gives the reasons.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _artifact(
     refused: Sequence[tuple[str, str]],
     conflicts: Sequence[tuple[str, str, float]],
 ) -> dict[str, Any]:
-    """Compose the artifact as plain data, with the digits that are worth keeping."""
+    """Compose the artifact as plain data, rounded to significant digits."""
     after = log_times(runs, found.constants, found.logs[None])[:, 0]
     data: dict[str, Any] = {
         "name": name,
@@ -211,7 +211,7 @@ def _artifact(
 
 
 def _wide_band(base: Calibration, narrow: Mapping[str, float]) -> dict[str, float | None]:
-    """Return the band of plans unlike the runs: that of the base, and no narrower than our own."""
+    """Return the band of plans unlike the runs: that of the base, but no narrower than our own."""
     low, high = base.unseen_band_low, base.unseen_band_high
     return {
         "low": None if low is None else min(low, narrow["low"]),
@@ -220,7 +220,7 @@ def _wide_band(base: Calibration, narrow: Mapping[str, float]) -> dict[str, floa
 
 
 def _covered(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return which plans the runs covered, as `Covered` has it."""
+    """Return which plans the runs covered, as a `Covered` record."""
     found: dict[str, Any] = {}
     for name in Covered.sizes():
         values = [int(getattr(run.admitted, name)) for run in runs]
@@ -231,7 +231,7 @@ def _covered(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _multiplied(row: Machine | Software, factors: Mapping[str, float]) -> dict[str, Any]:
-    """Return a record's numbers times factors: plain ones as they are, others with their unit."""
+    """Return a record's numbers times factors: plain numbers as such, others with their unit."""
     units = {field: unit for field, unit, plain in units_of(type(row)) if not plain}
     found: dict[str, Any] = {}
     for field, value in amounts(row).items():

@@ -1,4 +1,4 @@
-"""The constants that runs of one cluster may move, and inputs with other values of them."""
+"""The constants that runs of one cluster may adjust, and inputs with other values of them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Constant:
     name : str
         The first of its fields.
     part : {"machine", "software"}
-        The record that has them.
+        The record that contains them.
     fields : tuple of str
-        What the factor multiplies.
+        The fields that the factor multiplies.
     spread : float
-        Standard deviation of its logarithm before any run is seen.
+        Standard deviation of its logarithm in the prior.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Constant:
     spread: float
 
     def edges(self, calibration: Calibration) -> tuple[float, float]:
-        """Return the least and the most that the factor's logarithm can be, from a base."""
+        """Return the bounds of the factor's logarithm, from a base."""
         values = amounts(getattr(calibration, self.part))
         known = PRIORS[self.part]
         low, high = -math.inf, math.inf
@@ -53,12 +53,12 @@ class Constant:
                 _, _, least, most = known.get(field, known[self.name])
                 low = max(low, math.log(least / values[field]))
                 high = min(high, math.log(most / values[field]))
-        # A base beyond the edges stays where it is.
+        # A base beyond the bounds is not moved.
         return min(low, 0.0), max(high, 0.0)
 
 
 def _constant(part: str, *fields: str, speed: str = "") -> Constant:
-    """Declare a constant; `speed` is a framework's share of it, which runs cannot separate."""
+    """Declare a constant; `speed` is the framework's part of it, which runs cannot separate."""
     own = PRIORS[part][fields[0]][1]
     return Constant(
         fields[0], part, fields, math.hypot(own, PRIORS["software"][speed][1] if speed else 0)
@@ -94,10 +94,10 @@ _OF_EXPERTS = {"expert_launch", "expert_efficiency", "routing_bytes", "exchange_
 
 
 def constants_of(base: Calibration, runs: Iterable[TrainingInputs]) -> tuple[Constant, ...]:
-    """Return the constants that apply to a cluster's runs, whether or not the runs can move them.
+    """Return the constants that apply to a cluster's runs, whether or not the runs determine them.
 
-    Those of experts need a model with experts, conversion a narrow format, and scores attention
-    that is not fused. A constant of zero is switched off.
+    Constants of experts need a model with experts, those of conversion a narrow format, and those
+    of scores attention that is not fused. A constant of zero is switched off.
     """
     runs = tuple(runs)
     absent = set()
@@ -124,7 +124,7 @@ def amounts(row: Any) -> dict[str, float]:
 
 
 def changed(i: TrainingInputs, constants: Sequence[Constant], logs: Floats) -> TrainingInputs:
-    """Return plain inputs with constants times factors: one row of logarithms for each answer."""
+    """Return plain inputs with constants times factors: one row of logarithms for each result."""
     made: dict[str, dict[str, Any]] = {"machine": {}, "software": {}}
     for constant, column in zip(constants, logs.T, strict=True):
         held = getattr(i.calibration, constant.part)

@@ -17,24 +17,24 @@ from mlsysim.registry.calibration.priors import SPREAD
 __all__ = ["contradictions", "fit_without_outliers"]
 
 _FAR = 4.0
-"""Standard deviations beyond which a run is not like the others."""
+"""Standard deviations beyond which a run counts as an outlier."""
 _FEWEST = 3
-"""Runs below which it cannot be told which of them is the odd one."""
+"""Fewest runs among which an outlier can be identified."""
 _CONTRADICTORY = 2.5
 """Standard deviations beyond which two runs contradict each other."""
 _FEW = 3
-"""Runs up to which each pair is compared: more of them outvote one that is wrong."""
+"""Most runs for which each pair is compared; among more runs, the majority outvotes a wrong one."""
 
 
 def fit_without_outliers(
     runs: Sequence[Run], constants: tuple[Constant, ...], base: Calibration
 ) -> tuple[list[Run], Posterior, list[tuple[str, str]]]:
-    """Fit, and leave out one run after the other that is far slower than the rest explain.
+    """Fit, leaving out runs one by one that are far slower than the rest explain.
 
-    Only slow runs are left out. There are many ways for a run to be slower than its plan, and
-    none to be faster, so a fast run is information about the machine. No more than a third of the
-    runs is left out: beyond that, the model is what is wrong. Nor is one left out if the rest are
-    two runs that contradict each other, because these explain nothing.
+    Only slow runs are left out. There are many ways for a run to be slower than its plan, but none
+    to be faster, so a fast run is information about the machine. At most a third of the runs are
+    left out; beyond that, the model is at fault. No run is left out if the rest are two runs that
+    contradict each other, because these explain nothing.
     """
     kept, refused = list(runs), []
     found = fit(kept, constants, base)
@@ -70,10 +70,9 @@ def contradictions(
 ) -> list[tuple[str, str, float]]:
     """Return the pairs among two or three runs that differ by more than any machine explains.
 
-    What a machine or a framework does to both runs cancels; what it does to one of them is known
-    as well as published constants are. For each pair: the run that is fast for its plan, the one
-    that is slow, and how many times longer the slow one took, compared with the fast one, than the
-    base predicts.
+    Effects of the machine or the framework on both runs cancel; effects on only one of them are as
+    uncertain as the published constants. Each item has the run that is fast for its plan, the one
+    that is slow, and the ratio of their times divided by the ratio that the base predicts.
     """
     if len(runs) > _FEW:
         return []

@@ -1,4 +1,4 @@
-"""The most probable factors, and how much the runs leave open."""
+"""The most probable factors, and their remaining uncertainty."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Posterior:
     Attributes
     ----------
     constants : tuple of Constant
-        What the factors multiply.
+        The constants that the factors multiply.
     x : array
-        Logarithms of the factors over the standard deviations of the prior.
+        Logarithms of the factors, divided by the standard deviations of the prior.
     covariance : array
-        Of `x`; the identity where no run says anything.
+        Covariance of `x`; the identity if runs have no information.
     errors : array
         Logarithm of predicted over measured, for each run.
     misfit : float
-        Variance of predictions over what the model expects of itself: how far runs are from what
-        the others say of them, together with what is usual elsewhere.
+        Variance of predictions divided by its expected value: how far runs are from what the others
+        predict, combined with the usual misfit elsewhere.
     """
 
     constants: tuple[Constant, ...]
@@ -66,11 +66,11 @@ class Posterior:
 
     @property
     def shrinkage(self) -> Floats:
-        """Standard deviation of each factor's logarithm over that of the prior."""
+        """Standard deviation of each factor's logarithm, divided by that of the prior."""
         return np.sqrt(np.diag(self.covariance))
 
     def half_band(self, variance: float) -> float:
-        """Return half of the band that holds four of five runs, in logarithms.
+        """Return half of the band that covers four of five runs, in logarithms.
 
         `variance` is that of the predictions. The misfit is estimated from a few runs, so the
         quantile is Student's (Abramowitz and Stegun, 26.7.5).
@@ -82,7 +82,7 @@ class Posterior:
         return student * math.sqrt(self.misfit * (variance + SPREAD**2))
 
     def variance(self, slope: Floats) -> Floats:
-        """Variance of the logarithm of predicted times whose slopes are given, one in each row."""
+        """Variance of the logarithm of predicted times, given their slopes, one per row."""
         return np.asarray(np.einsum("pi,ij,pj->p", slope, self.covariance, slope))
 
 
@@ -110,9 +110,9 @@ def slopes(
 def fit(runs: Sequence[Run], constants: tuple[Constant, ...], base: Calibration) -> Posterior:
     """Find the most probable factors by Gauss-Newton steps.
 
-    Errors are logarithms of ratios, in units of the spread between runs; beyond it they count
-    linearly (Charbonnier's loss), as in `tools.calibrate`. Runs of the same plan share one
-    weight, since they share what the model gets wrong about it.
+    Errors are logarithms of ratios, in units of the spread between runs; beyond that they count
+    linearly (Charbonnier's loss), as in `tools.calibrate`. Runs of the same plan share one weight,
+    because they share the model's error for that plan.
     """
     measured = np.log([run.measured for run in runs])
     spreads = np.array([constant.spread for constant in constants])
@@ -147,7 +147,8 @@ def fit(runs: Sequence[Run], constants: tuple[Constant, ...], base: Calibration)
             break
         x, best = trials[chosen], float(values[chosen])
     covariance: Floats = np.linalg.inv(curvature).astype(float)
-    # Without a run, its error would be larger by one over the share that it does not explain.
+    # Without a run, its error would be larger by one over the share not explained by the run
+    # itself.
     own = pull * np.einsum("pi,ij,pj->p", slope, covariance, slope)
     misfit = (_MISFIT_RUNS * _MISFIT + float((scaled**2 / (1 - own)).sum())) / (
         _MISFIT_RUNS + len(runs)

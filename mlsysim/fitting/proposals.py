@@ -1,4 +1,4 @@
-"""Further runs: which plans stand next to those that were measured, and which to measure next."""
+"""Further runs: plans similar to the measured ones, and which one to measure next."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _FORMATS = ("bf16", "fp8")
 
 @dataclass(frozen=True)
 class Proposal:
-    """A run worth measuring: like one that was, but for some arguments."""
+    """A run worth measuring: a measured one with some arguments changed."""
 
     like: str
     changes: dict[str, Any]
     half_band: float
-    """Half of the band, in logarithms, once it is measured."""
+    """Half of the band, in logarithms, after the measurement."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Measured plans and plans next to them, over which the band is pooled.
+    """Measured plans and their neighbors, over which the band is pooled.
 
     Attributes
     ----------
@@ -49,10 +49,10 @@ class Pool:
 
 
 def pool_of(runs: Sequence[Run], found: Posterior) -> Pool:
-    """Pool the variance over measured plans and the plans next to them, and propose one of these.
+    """Pool the variance over measured plans and their neighbors, and propose one neighbor.
 
-    A further run adds one row to the posterior, so each candidate's effect on all others is known
-    before it is measured.
+    A further run adds one row to the posterior, so the effect of each candidate on all others is
+    known in advance.
     """
     plans = list(_neighbours(runs))
     everything = [*runs, *(plan for plan, _, _ in plans)]
@@ -90,15 +90,15 @@ def _neighbours(runs: Sequence[Run]) -> Iterator[tuple[Run, str, dict[str, Any]]
 
 
 def _key(run: Run) -> tuple[float, ...]:
-    """Tell plans apart by what they take."""
+    """Return a key that distinguishes plans."""
     return float(f"{run.predicted:.9e}"), float(f"{run.busy:.9e}")
 
 
 def _changes(run: Run) -> Iterator[dict[str, Any]]:
     """Yield other values of a plan's levers; a microbatch keeps its size unless the batch shrinks.
 
-    The sequences of a microbatch are what the tokens of a batch leave to each: where one lever
-    changes, the number of microbatches follows.
+    The size of a microbatch stays the same, so if a lever changes, the number of microbatches
+    follows.
     """
     given, fleet = run.arguments, run.arguments["fleet"]
     count, batch, tp = given["microbatch_count"], given["batch_size"], given["tp_size"]

@@ -1,4 +1,4 @@
-"""Measured runs of one cluster: rows that a fit can use, and why it cannot use the others."""
+"""Measured runs of one cluster: rows that a fit can use, and reasons to reject the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEFAULTS = {
 
 
 _SLOWEST = 30
-"""How many times the prediction a step may take, before its row is taken for a mistake."""
+"""How many times the prediction a step may take before its row counts as a mistake."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Run:
 
 
 def run_of(name: str, arguments: dict[str, Any], measured: float) -> Run:
-    """Return a run; its arguments have to be valid.
+    """Return a run from valid arguments.
 
     Raises
     ------
     ConfigError
-        If they are not.
+        If the arguments are invalid.
     """
     admitted = DistributedSolver.admit(_DEFAULTS | arguments)
     for fault in DistributedSolver.faults(admitted):
@@ -100,26 +100,26 @@ def _run(row: Row, base: Calibration | None) -> Run:
     share = run.busy * run.predicted / measured
     if share > 1:
         raise Skip(
-            f"step_time_s = {measured:g} is faster than the device can be: its arithmetic alone "
+            f"step_time_s = {measured:g} is faster than the device allows: its arithmetic alone "
             f"would need {share:.0%} of the peak rate; check the batch size, the number of "
             "devices and the time"
         )
     if measured > _SLOWEST * run.predicted:
         raise Skip(
-            f"step_time_s = {measured:g} is {measured / run.predicted:.0f} times the prediction, "
-            f"and more than {_SLOWEST} times is no run of this plan: check the unit, which is "
+            f"step_time_s = {measured:g} is {measured / run.predicted:.0f} times the prediction; "
+            f"more than {_SLOWEST} times cannot be a run of this plan: check the unit, which is "
             "seconds, and the batch size"
         )
     return run
 
 
 def check_alike(runs: Sequence[Run], base: Calibration | None) -> None:
-    """Refuse runs that cannot share one record of constants.
+    """Reject runs that cannot share one record of constants.
 
     Raises
     ------
     ConfigError
-        If they are of several devices, or of several frameworks and no base is given.
+        If they come from several devices, or from several frameworks and no base is given.
     """
     _check_one([run.admitted.device.name for run in runs], "device", "calibrate each on its own")
     if base is None:
@@ -142,8 +142,8 @@ def _check_one(names: list[str], what: str, way_out: str) -> None:
 def base_of(runs: Sequence[Run]) -> Calibration:
     """Return the one calibration of all runs.
 
-    Recipes switch off some of what their framework does, such as launches. A run's own columns
-    switch it off again, so the common record has it on.
+    Recipes switch off some effects of their framework, such as launches. Each run's own columns do
+    that too, so the common record leaves them on.
     """
     found = [run.admitted.calibration for run in runs]
     first = found[0]
@@ -156,5 +156,5 @@ def base_of(runs: Sequence[Run]) -> Calibration:
 
 
 def float_of(value: Any) -> float:
-    """Return the size of a quantity or a number, to compare with others of its unit."""
+    """Return the magnitude of a quantity or a number, to compare it with others in its unit."""
     return float(getattr(value, "magnitude", value))

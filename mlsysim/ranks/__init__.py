@@ -1,8 +1,8 @@
-"""Tensor parallelism that can be run and counted: ranks simulated in NumPy.
+"""Tensor parallelism on simulated ranks in NumPy, with counted communication.
 
-A group holds the data of its ranks as lists of arrays, and its collectives send every part around
-a ring and count it. So we can compare the bytes that communication formulas predict with the bytes
-sent, and a layer spread over ranks with the layer on a single device.
+A group stores the data of its ranks as lists of arrays, and its collectives send every part around
+a ring and count it. This lets you compare the bytes predicted by communication formulas with the
+bytes sent, and a layer split over ranks with the layer on a single device.
 """
 
 from mlsysim.ranks.group import Array, Call, Group

@@ -1,4 +1,4 @@
-"""The computation of a rank between two collectives, forward and backward, on its own part.
+"""The computation of a rank on its own part between two collectives, forward and backward.
 
 Each backward function takes the arguments of its forward function, and the gradient of its result.
 Arrays are laid out as (tokens of a sequence, sequences, width).
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _EPSILON = 1e-5
-# Plain floats: NumPy's own would turn single precision into double.
+# Plain floats, because NumPy's would convert single precision to double.
 _SLOPE, _CUBE = math.sqrt(2 / math.pi), 0.044715
 
 
@@ -100,7 +100,7 @@ def attention(query: Array, key: Array, value: Array, head_dim: int, causal: boo
     head_dim
         Width of a head.
     causal
-        Whether a token attends only to those up to itself.
+        Whether a token attends only to itself and earlier tokens.
     """
     q, k, v = _heads(query, key, value, head_dim)
     return _merge(_scores(q, k, causal) @ v)
@@ -125,7 +125,7 @@ def attention_backward(
 
 
 def _heads(query: Array, key: Array, value: Array, head_dim: int) -> tuple[Array, Array, Array]:
-    """Return (sequences, heads, tokens, width) of each, keys and values once for each query."""
+    """Return arrays of (sequences, heads, tokens, width), with keys and values once per query."""
     shared = query.shape[-1] // key.shape[-1]
     q, k, v = (
         a.reshape(*a.shape[:2], -1, head_dim).transpose(1, 2, 0, 3) for a in (query, key, value)
@@ -134,7 +134,7 @@ def _heads(query: Array, key: Array, value: Array, head_dim: int) -> tuple[Array
 
 
 def _scores(q: Array, k: Array, causal: bool) -> Array:
-    """Return the weights with which each token reads each other: a softmax over the last axis."""
+    """Return the attention weights: a softmax over the last axis."""
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     if causal:
         later = np.triu(np.ones(scores.shape[-2:], bool), 1)

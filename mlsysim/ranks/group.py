@@ -15,7 +15,7 @@ from mlsysim.core.errors import ConfigError, ParallelismError, shown
 __all__ = ["Array", "Call", "Group"]
 
 Array = NDArray[np.floating[Any]]
-"""An array of one rank. What a whole group holds is a list of them, one for each rank."""
+"""An array of one rank. The data of a group are a list of them, one for each rank."""
 
 T = TypeVar("T")
 
@@ -29,12 +29,12 @@ class Call:
     collective : str
         Its name: `"all_reduce"`, `"all_gather"`, `"reduce_scatter"` or `"broadcast"`.
     message_size : int
-        [byte] Message size as in the formulas for its time: the data that each rank holds. For a
-        gather that is the result, for all others the input.
+        [byte] Message size as in the formulas for its time: the data that each rank holds. For an
+        all-gather this is the result, for all others the input.
     sent : tuple of int
         [byte] What each rank has sent, counted message by message.
     steps : int
-        Messages that followed each other; all ranks send at once, so one step is one message.
+        Number of consecutive messages; all ranks send at once, so one step is one message.
     """
 
     collective: str
@@ -44,7 +44,7 @@ class Call:
 
 
 class Group:
-    """A number of ranks, simulated: per-rank data are lists, and collectives count what they send.
+    """Simulated ranks: per-rank data are lists, and collectives count the bytes that they send.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Group:
     size : int
         Ranks of the group.
     calls : list of Call
-        Every collective so far. Clear the list to count from there.
+        Every collective so far. Clear the list to restart the count.
 
     Raises
     ------
@@ -86,12 +86,12 @@ class Group:
         self.calls: list[Call] = []
 
     def each(self, function: Callable[..., T], *held: Sequence[Any]) -> list[T]:
-        """Run the same code on every rank, each with what it holds.
+        """Run the same function on every rank, with the data of that rank.
 
         Parameters
         ----------
         function
-            What a rank does.
+            The computation of a rank.
         held
             For each argument of `function` a sequence with one item for each rank.
 
@@ -109,7 +109,7 @@ class Group:
         return sum(call.sent[rank] for call in self.calls)
 
     def steps(self) -> int:
-        """Return the messages of all calls that had to follow each other."""
+        """Return the number of consecutive messages in all calls."""
         return sum(call.steps for call in self.calls)
 
     def count(self, collective: str) -> int:
@@ -119,8 +119,8 @@ class Group:
     def all_reduce(self, arrays: Sequence[Array]) -> list[Array]:
         """Give every rank the sum of all arrays.
 
-        A reduce-scatter of the flattened arrays, then an all-gather. They need not divide by the
-        ranks; then some parts are one element longer than others.
+        It is a reduce-scatter of the flattened arrays, then an all-gather. If their length is not a
+        multiple of the ranks, some parts are one element longer than others.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Group:
     def broadcast(self, array: Array) -> list[Array]:
         """Give every rank the array that the first one holds.
 
-        By a binomial tree: in each round, all ranks that have the array pass it on.
+        It uses a binomial tree: in each round, all ranks that have the array forward it.
         """
         sent, steps = [0] * self.size, 0
         have = 1
@@ -216,9 +216,9 @@ class Group:
         self.calls.append(Call(collective, message_size, tuple(sent), steps))
 
     def _reduce_around(self, parts: list[list[Array]]) -> list[int]:
-        """Pass parts on around the ring, each rank adding its own; rank r ends with part r.
+        """Pass parts around the ring, with each rank adding its own; rank r ends with part r.
 
-        Parts that a rank has passed on are partial sums, and no longer useful to it.
+        Parts that a rank has forwarded are partial sums that it no longer needs.
         """
         sent = [0] * self.size
         for step in range(self.size - 1):
@@ -231,7 +231,7 @@ class Group:
         return sent
 
     def _gather_around(self, parts: list[list[Array]]) -> list[int]:
-        """Pass parts on around the ring until every rank has a copy of all."""
+        """Pass parts around the ring until every rank has a copy of all."""
         sent = [0] * self.size
         for step in range(self.size - 1):
             passed = [(rank - step) % self.size for rank in range(self.size)]

@@ -25,9 +25,9 @@ class TransformerLayer:
     Parameters
     ----------
     model
-        The transformer that it is a layer of.
+        The transformer to which the layer belongs.
     layout
-        How the residual stream lies on the ranks.
+        Layout of the residual stream on the ranks.
     weights
         Whole arrays by name, those of the two blocks and `attention_gain`, `attention_shift`,
         `feed_forward_gain`, `feed_forward_shift` of the norms. `random_weights` makes some.
@@ -78,7 +78,7 @@ class TransformerLayer:
         self._kept: dict[str, list[Array]] = {}
 
     def forward(self, x: list[Array]) -> list[Array]:
-        """Return what the layer makes of the residual stream, laid out as it came."""
+        """Return the layer's output for the residual stream, in the same layout."""
         for name, block in self._blocks():
             self._kept[name] = x
             norm = self._norms[f"{name}_gain"], self._norms[f"{name}_shift"]
@@ -86,7 +86,7 @@ class TransformerLayer:
         return x
 
     def backward(self, gradient: list[Array]) -> list[Array]:
-        """Return the gradient of the residual stream that came in."""
+        """Return the gradient of the layer's input."""
         for name, block in reversed(self._blocks()):
             over = self._each(
                 local.layer_norm_backward,
@@ -102,8 +102,8 @@ class TransformerLayer:
     def gradients(self) -> dict[str, Array]:
         """Return the gradients of all weights after a backward pass, whole, by name.
 
-        With tokens shared out, those of norms and of biases after a sum over ranks are completed
-        here by all-reduces, which are counted. A training step needs them once.
+        If tokens are sharded, gradients of norms, and of biases added after a sum over ranks, are
+        completed here by all-reduces, which are counted. A training step needs them once.
         """
         found = {name: self._finish(held) for name, held in self._norm_gradients.items()}
         pairs = ("qkv", "output"), ("up", "down")
@@ -138,7 +138,7 @@ def random_weights(
     biases
         Whether products have biases.
     seed
-        Of the random numbers.
+        Seed of the random numbers.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def _check(model: TransformerModel, weights: Mapping[str, Array]) -> None:
     if wrong:
         raise ConfigError(
             f"weights: {', '.join(sorted(wrong))} missing, unknown or of another shape than "
-            f"{model.name} asks for; random_weights(model) has all names and shapes",
+            f"{model.name} needs; random_weights(model) has all names and shapes",
             argument="weights",
         )
 
@@ -175,8 +175,8 @@ def _check(model: TransformerModel, weights: Mapping[str, Array]) -> None:
 def _shapes(model: TransformerModel) -> dict[str, tuple[int, ...]]:
     if model.stack:
         raise ConfigError(
-            f"model = {model.name} has layers that are not all alike, and this is one layer: give "
-            "a model that is described by its heads and ffn_dim",
+            f"model = {model.name} has layers that are not all alike, but this is a single layer: "
+            "give a model that is described by heads and ffn_dim",
             argument="model",
         )
     hidden = model.hidden_dim

@@ -1,8 +1,8 @@
 """Layout of the residual stream on the ranks, and communication at the ends of a block.
 
-A block begins with a product that is split by columns and ends with one that is split by rows.
-The operations between them need no communication. Entry and exit are conjugate: what one does to
-activations forward, the other does to gradients backward.
+A block begins with a product that is split by columns and ends with one that is split by rows. The
+operations between them need no communication. Entry and exit are conjugate: the operation on
+activations in one is the operation on gradients in the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Layout", "Replicated", "SequenceSharded"]
 
 
 class Layout:
-    """What all layouts can do.
+    """The interface of all layouts.
 
     Parameters
     ----------
@@ -29,23 +29,23 @@ class Layout:
         self.group = group
 
     def place(self, whole: Array) -> list[Array]:
-        """Return what each rank holds of a whole array (tokens first). Nothing is sent."""
+        """Return each rank's part of a whole array (tokens first). Nothing is sent."""
         raise NotImplementedError
 
     def whole(self, held: Sequence[Array]) -> Array:
-        """Return the whole array that the ranks hold. Nothing is sent; it is for inspection."""
+        """Return the whole array from the ranks' parts, for inspection. Nothing is sent."""
         raise NotImplementedError
 
     def enter(self, activations: Sequence[Array]) -> list[Array]:
-        """Give each rank the activations of all tokens, as a product split by columns needs."""
+        """Give each rank the activations of all tokens, for a product split by columns."""
         raise NotImplementedError
 
     def enter_backward(self, gradients: Sequence[Array]) -> list[Array]:
-        """Sum the gradients of what has entered, and lay the sum out."""
+        """Sum the gradients of the block's input, in this layout."""
         raise NotImplementedError
 
     def leave(self, partial: Sequence[Array]) -> list[Array]:
-        """Sum the partial results of a product split by rows, and lay the sum out."""
+        """Sum the partial results of a product split by rows, in this layout."""
         raise NotImplementedError
 
     def leave_backward(self, gradients: Sequence[Array]) -> list[Array]:
@@ -57,19 +57,19 @@ class Layout:
         raise NotImplementedError
 
     def keep(self, activations: list[Array], entered: list[Array]) -> list[Array]:
-        """Choose the activations to keep for backward: a rank's own, or those that entered."""
+        """Choose the activations to keep for backward: a rank's own, or those of all tokens."""
         return entered
 
     def recall(self, kept: list[Array]) -> list[Array]:
-        """Return what had entered, from what was kept."""
+        """Return the block's input, from the kept activations."""
         return kept
 
 
 class Replicated(Layout):
-    """Every rank holds all tokens, so that norms and residuals are computed by each, alike.
+    """Every rank holds all tokens and computes the same norms and residuals.
 
-    Shoeybi et al. (2019), Figure 3, call the way in $f$ and the way out $g$: $f$ does nothing
-    forward and an all-reduce backward, $g$ the reverse.
+    Shoeybi et al. (2019), Figure 3, call the entry $f$ and the exit $g$: $f$ does nothing forward
+    and an all-reduce backward, $g$ the reverse.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Replicated(Layout):
         return [whole.copy() for _ in range(self.group.size)]
 
     def whole(self, held: Sequence[Array]) -> Array:
-        """Return what the first rank holds: all hold the same."""
+        """Return the first rank's array: all ranks have the same."""
         return held[0]
 
     def enter(self, activations: Sequence[Array]) -> list[Array]:
@@ -110,23 +110,23 @@ class Replicated(Layout):
         return list(gradients)
 
     def finish(self, gradients: Sequence[Array]) -> list[Array]:
-        """Hand it on: every rank has seen all tokens."""
+        """Return it unchanged: every rank has seen all tokens."""
         return list(gradients)
 
 
 class SequenceSharded(Layout):
     """Every rank holds its share of the tokens: sequence parallelism.
 
-    The all-reduces fall into their halves. The way in is an all-gather forward and a reduce-scatter
-    backward, the way out the reverse.
+    Each all-reduce is divided into its halves. The entry is an all-gather forward and a
+    reduce-scatter backward, the exit the reverse.
 
     Parameters
     ----------
     group
         The ranks.
     regather
-        Whether a product keeps its own tokens only and gathers the others again in the backward
-        pass, as Megatron-LM does: less memory, one all-gather more for each way in.
+        Whether a product keeps only its own tokens and gathers the others again in the backward
+        pass, as Megatron-LM does: less memory, but one more all-gather per entry.
 
     References
     ----------
@@ -139,7 +139,7 @@ class SequenceSharded(Layout):
         self.regather = regather
 
     def place(self, whole: Array) -> list[Array]:
-        """Cut along the first axis, which is that of tokens in a sequence."""
+        """Split along the first axis, the tokens of a sequence."""
         return self.group.split(whole)
 
     def whole(self, held: Sequence[Array]) -> Array:
@@ -163,7 +163,7 @@ class SequenceSharded(Layout):
         return self.group.all_gather(gradients)
 
     def finish(self, gradients: Sequence[Array]) -> list[Array]:
-        """All-reduce: every rank has seen its own tokens only."""
+        """All-reduce: every rank has seen only its own tokens."""
         return self.group.all_reduce(gradients)
 
     def keep(self, activations: list[Array], entered: list[Array]) -> list[Array]:

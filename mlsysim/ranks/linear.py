@@ -1,4 +1,4 @@
-"""Linear layers with a matrix that is spread over ranks: by columns, or by rows."""
+"""Linear layers with a matrix that is split over ranks: by columns, or by rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class ColumnParallelLinear:
     Parameters
     ----------
     layout
-        How the input lies on the ranks.
+        Layout of the input on the ranks.
     weight
         $A$, the whole matrix, (inputs, outputs).
     bias
         $b$, one for each output.
     sections
-        Widths of several matrices that lie side by side in `weight`, such as queries, keys and
-        values. Each of them is distributed separately, so a rank has columns of all of them.
+        Widths of several matrices that are side by side in `weight`, such as queries, keys and
+        values. Each of them is distributed separately, so every rank has columns of each.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class RowParallelLinear:
     Parameters
     ----------
     layout
-        How the output lies on the ranks.
+        Layout of the output on the ranks.
     weight
         $A$, the whole matrix, (inputs, outputs).
     bias
@@ -202,7 +202,7 @@ def _check(weight: Array, bias: Array | None) -> None:
 
 
 def _product(x: Array, weight: Array) -> Array:
-    # As one product of all tokens: NumPy would take those of each sequence position by itself.
+    # One product for all tokens, because NumPy would multiply each sequence position separately.
     return (x.reshape(-1, x.shape[-1]) @ weight).reshape(*x.shape[:-1], -1)
 
 

@@ -1,4 +1,4 @@
-"""The two blocks of a transformer layer, spread over the ranks of a group."""
+"""The two blocks of a transformer layer, split over the ranks of a group."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Attention:
     model
         The transformer; its heads and their width.
     layout
-        How input and output lie on the ranks.
+        Layout of input and output on the ranks.
     weights
         Whole arrays: `qkv` (queries, keys and values side by side) and `output`, and `qkv_bias` and
-        `output_bias` where there are biases.
+        `output_bias` if there are biases.
 
     Raises
     ------
@@ -90,10 +90,10 @@ class FeedForward:
     model
         The transformer; with `gated_mlp`, half of `up` is the gate.
     layout
-        How input and output lie on the ranks.
+        Layout of input and output on the ranks.
     weights
         Whole arrays: `up` (with a gate the gate first, side by side) and `down`, and `up_bias` and
-        `down_bias` where there are biases.
+        `down_bias` if there are biases.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ from mlsysim.core.formulas import (
     transformer,
 )
 
-# Taken before the names themselves arrive: a formula may bear the name of its module.
+# Taken before the names are imported, because a formula may have the name of its module.
 __all__: list[str] = []
 __all__ += collectives.__all__
 __all__ += exchange.__all__

@@ -1,8 +1,7 @@
 """Collective communication: time from size, ranks, bandwidth and latency.
 
-`bandwidth` is what one rank can send in one direction while it receives as much in the other;
-`latency` is the time of an empty message between neighbors. Ranks are equal and nothing else
-uses the links.
+`bandwidth` is the rate at which one rank can send while it receives at the same rate; `latency` is
+the time of an empty message between neighbors. Ranks are equal and nothing else uses the links.
 """
 
 from mlsysim.core.formula import formula
@@ -67,7 +66,7 @@ def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency
     Parameters
     ----------
     message_size : [byte]
-        $S$, data that each rank holds, its own part included.
+        $S$, data that each rank holds, including its own part.
     ranks : [1]
         $n$, ranks.
     bandwidth : [byte/s]
@@ -91,7 +90,7 @@ def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency
 
 @formula
 def bus_bandwidth(message_size: Value, ranks: Value, time: Value) -> Value:
-    r"""Link bandwidth that an all-reduce of a given time amounts to, as nccl-tests print it.
+    r"""Bus bandwidth of an all-reduce, as nccl-tests report it.
 
     $$ B = 2\,\frac{n-1}{n}\,\frac{S}{t} $$
 
@@ -119,7 +118,7 @@ def bus_bandwidth(message_size: Value, ranks: Value, time: Value) -> Value:
 
 @formula
 def context_exchange_time(size: Value, cp_size: Value, bandwidth: Value, latency: Value) -> Value:
-    r"""Time in which the keys and values of every rank pass by every other rank once.
+    r"""Time in which every rank's keys and values visit every other rank once.
 
     $$ t = (c_p - 1)\left(\frac{M}{B} + \alpha\right) $$
 
@@ -157,12 +156,13 @@ def hierarchical_all_reduce_time(
     remote_bandwidth: Value,
     remote_latency: Value,
 ) -> Value:
-    r"""Time of an all-reduce over groups of near ranks that are joined by slower links.
+    r"""Time of an all-reduce over groups of ranks that are connected by slower links.
 
-    A reduce-scatter inside each group, an all-reduce of the parts between the groups (every rank
-    with its peers, all at once), and an all-gather inside, one after the other. With one group, or
-    one rank a group, it is the plain ring. A flat ring keeps both kinds of links busy at once (see
-    `group_ring_bandwidth`): it moves large messages up to twice as fast, at a higher latency.
+    It consists of a reduce-scatter inside each group, an all-reduce of the parts between groups
+    (every rank with its peers, all at once), and an all-gather inside each group, one after the
+    other. With one group, or one rank per group, it is the plain ring. A flat ring keeps both kinds
+    of links busy at once (see `group_ring_bandwidth`): it moves large messages up to twice as fast,
+    at a higher latency.
 
     $$ t = 2\left[\frac{g-1}{g}\frac{S}{B_1} + (g-1)\alpha_1\right]
          + 2\left[\frac{k-1}{k}\frac{S}{g B_2} + (k-1)\alpha_2\right],
@@ -173,7 +173,7 @@ def hierarchical_all_reduce_time(
     message_size : [byte]
         $S$, data that each rank holds.
     ranks : [1]
-        $n$, ranks in all; $k$ groups of them.
+        $n$, total ranks, in $k$ groups.
     local : [1]
         $g$, ranks in one group; it divides $n$.
     local_bandwidth : [byte/s]
@@ -214,7 +214,7 @@ def node_all_to_all_time(
     remote_bandwidth: Value,
     remote_latency: Value,
 ) -> Value:
-    r"""Time of an all-to-all over nodes: parts for the own node pass its links, others the network.
+    r"""Time of an all-to-all over nodes: local parts use the node's links, others the network.
 
     $$ t = \max\left(\frac{g-1}{n}\,\frac{S}{B_1},\; \frac{n-g}{n}\,\frac{S}{B_2}\right)
          + (g-1)\,\alpha_1 + (n-g)\,\alpha_2 $$
@@ -222,7 +222,7 @@ def node_all_to_all_time(
     Parameters
     ----------
     message_size : [byte]
-        $S$, data that each rank holds, its own part included.
+        $S$, data that each rank holds, including its own part.
     ranks : [1]
         $n$, ranks in all.
     local : [1]
@@ -243,7 +243,7 @@ def node_all_to_all_time(
 
     References
     ----------
-    Counting the parts that pass each kind of link; NCCL sends every pair's part directly.
+    Derived by counting the parts on each kind of link; NCCL sends every pair's part directly.
     """
     inside = (local - 1) / ranks * message_size / local_bandwidth
     outside = (ranks - local) / ranks * message_size / remote_bandwidth
@@ -262,8 +262,8 @@ def node_tree_all_reduce_time(
 ) -> Value:
     r"""Time of an all-reduce over a double binary tree of nodes, with a chain inside each node.
 
-    The ranks of a node pass the data along a chain to the one that sits in the tree, and back.
-    Each of the two trees carries half of the data up and down again, in small chunks.
+    The ranks of a node pass the data along a chain to the rank that is in the tree, and back. Each
+    of the two trees carries half of the data up and down again, in small chunks.
 
     $$ t = \min(2,\, n-1)\,\frac{S}{B} + 2\left[(g-1)\,\alpha_1
          + \lceil\log_2 k\rceil\,\alpha_2\right], \qquad k = \frac{n}{g} $$
@@ -304,10 +304,10 @@ def node_tree_all_reduce_time(
 def one_shot_all_reduce_time(
     message_size: Value, ranks: Value, bandwidth: Value, overhead: Value
 ) -> Value:
-    r"""Time of an all-reduce among devices that see each other's memory.
+    r"""Time of an all-reduce among devices that can access each other's memory.
 
-    Serving engines sum small messages in one step: each rank reads all others. The fixed cost
-    is then that of one barrier, whatever the number of ranks; a single device has none.
+    Serving engines sum small messages in one step, in which each rank reads from all others. The
+    fixed cost is then one barrier, whatever the number of ranks; a single device has none.
 
     $$ t = \min(1,\, n - 1)\,t_0 + \frac{2(n-1)}{n}\,\frac{S}{B} $$
 
@@ -435,21 +435,21 @@ def segmented_collective_time(
 ) -> Value:
     r"""Time of a collective that starts as a kernel and moves its data in segments.
 
-    Segments let the steps of a collective overlap. Each costs a fixed time $\tau$, and the last
-    one waits for its own length, $t_v / k$ with $k$ segments: together $k \tau + t_v / k$, which
-    is least, $2\sqrt{\tau t_v}$, for $k = \sqrt{t_v / \tau}$. So messages of some MiB move well
-    below the bandwidth that large ones reach.
+    Segments let the steps of a collective overlap. Each segment costs a fixed time $\tau$, and the
+    last one adds its own transfer time, $t_v / k$ with $k$ segments. The sum $k \tau + t_v / k$ has
+    its minimum $2\sqrt{\tau t_v}$ at $k = \sqrt{t_v / \tau}$. Messages of a few MiB therefore move
+    well below the bandwidth of large ones.
 
     $$ t = t_0 + t_c + 2\sqrt{\tau\,t_v} $$
 
     Parameters
     ----------
     collective : [s]
-        $t_c$, time of the collective, its latencies included.
+        $t_c$, time of the collective, including latencies.
     transfer : [s]
-        $t_v$, time that its data alone takes at full bandwidth.
+        $t_v$, time to transfer its data at full bandwidth.
     start : [s]
-        $t_0$, time to start the kernel and to end it.
+        $t_0$, time to start and end the kernel.
     segment_time : [s]
         $\tau$, fixed time of one segment.
 
@@ -471,9 +471,9 @@ def segmented_collective_time(
 def switch_all_reduce_time(message_size: Value, ranks: Value, bandwidth: Value) -> Value:
     r"""Time of an all-reduce that the switch computes, as NVLink SHARP does.
 
-    Each rank asks the switch for the sum of its own part, which every rank sends once, and sends
-    the sum back to be spread to all. It sends the whole message and one part: for many ranks half
-    of what a ring sends.
+    The switch returns to each rank the sum of its part, which every rank sends once, and the rank
+    sends the sum back for the switch to distribute. In total a rank sends the whole message and one
+    part, which for many ranks is half of what a ring sends.
 
     $$ t = \frac{n+1}{n}\,\frac{S}{B} $$
 
@@ -493,7 +493,7 @@ def switch_all_reduce_time(message_size: Value, ranks: Value, bandwidth: Value) 
 
     References
     ----------
-    Counting what a rank sends; the algorithm is NCCL's NVLS: src/device/all_reduce.h,
+    Derived by counting what a rank sends; the algorithm is NCCL's NVLS: src/device/all_reduce.h,
     https://github.com/NVIDIA/nccl
     """
     return (ranks + 1) / ranks * message_size / bandwidth
@@ -507,7 +507,7 @@ def tree_all_reduce_time(
 
     Each of the two trees carries half of the data up and down again. A rank sends at most half of
     the data twice on the way up and twice on the way down, so large messages move at full
-    bandwidth, while the latency grows with the depth of the tree only. Two ranks exchange halves,
+    bandwidth, while the latency grows only with the depth of the tree. Two ranks exchange halves,
     and one rank sends nothing.
 
     $$ t = \min(2,\, n-1)\,\frac{S}{B} + 2\,\lceil\log_2 n\rceil\,\alpha $$
@@ -543,7 +543,7 @@ def tree_all_reduce_time(
 def tree_broadcast_time(
     message_size: Value, ranks: Value, bandwidth: Value, latency: Value
 ) -> Value:
-    r"""Time of a binomial-tree broadcast: in each round, all who have the message pass it on.
+    r"""Time of a binomial-tree broadcast: in each round, all ranks with the message forward it.
 
     $$ t = \lceil\log_2 n\rceil\left(\alpha + \frac{S}{B}\right) $$
 
@@ -552,7 +552,7 @@ def tree_broadcast_time(
     message_size : [byte]
         $S$, data that the root holds.
     ranks : [1]
-        $n$, ranks, the root included.
+        $n$, ranks, including the root.
     bandwidth : [byte/s]
         $B$, bandwidth of a rank, one direction.
     latency : [s]

@@ -1,4 +1,4 @@
-"""What a training step exchanges between devices, and what computation hides of it."""
+"""Communication of a training step, and how much of it computation hides."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
@@ -16,7 +16,7 @@ __all__ = [
 
 @formula
 def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
-    r"""Exposed part of a communication that can hide under one piece of computation only.
+    r"""Exposed part of a communication that can overlap with only one piece of computation.
 
     $$ t = \max\left((1 - \omega)\,t_m,\; t_m - t_c\right) $$
 
@@ -25,9 +25,9 @@ def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
     communication : [s]
         $t_m$, time of the communication.
     overlap : [1]
-        $\omega$, share that runs under computation where there is enough of it.
+        $\omega$, share that overlaps with computation if there is enough of it.
     cover : [s]
-        $t_c$, computation that it can run under.
+        $t_c$, computation with which it can overlap.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
 
     References
     ----------
-    Counting: no more is hidden than there is to hide under.
+    By definition; no more can be hidden than the time of the computation.
     """
     return maximum((1 - overlap) * communication, communication - cover)
 
@@ -45,7 +45,7 @@ def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
 def gathered_layer_time(layer: Value, gather: Value, overlap: Value) -> Value:
     r"""Time of a layer with sharded weights that are gathered while the previous layer computes.
 
-    The longer of the two hides part of the shorter; the rest adds up, because both compete for
+    The longer of the two hides part of the shorter; the rest is added, because both compete for
     memory and for the device's units.
 
     $$ t = \max(t_l, t_g) + (1 - \omega)\min(t_l, t_g) $$
@@ -81,10 +81,10 @@ def head_swap_size(
     swap_size: Value,
     bytes_per_element: Value,
 ) -> Value:
-    r"""Bytes of queries, keys, values and output that a device swaps, positions for heads.
+    r"""Bytes of queries, keys, values and output exchanged to swap positions for heads.
 
-    Each device takes part of the heads for all positions. Where there are fewer key and value
-    heads than devices, several devices get the same one.
+    Each device takes part of the heads for all positions. If there are fewer key and value heads
+    than devices, several devices get the same one.
 
     $$ M_u = T\,\left(\frac{2 w_a}{\mathrm{TP}}
        + 2 d_h \max\left(\frac{k}{\mathrm{TP}},\, u\right)\right) e $$
@@ -109,7 +109,7 @@ def head_swap_size(
     Returns
     -------
     size : [byte]
-        $M_u$, bytes before and after attention together, the device's own part included.
+        $M_u$, bytes before and after attention together, including the device's own part.
 
     References
     ----------
@@ -125,10 +125,10 @@ def layer_all_reduce_time(
 ) -> Value:
     r"""Time of the all-reduces that tensor parallelism needs in a step.
 
-    Two in the forward and two in the backward pass of every layer: one after the attention
-    block, one after the feed-forward block, and their transposes. With sequence parallelism each
-    is a reduce-scatter and an all-gather of the same volume. Where the whole forward pass is
-    computed again, its two are sent again.
+    Every layer has two in the forward pass and two in the backward pass: one after the attention
+    block, one after the feed-forward block, and their transposes. With sequence parallelism each is
+    a reduce-scatter and an all-gather of the same volume. If the whole forward pass is recomputed,
+    its two all-reduces are repeated.
 
     $$ t_t = c\,L_p\,m\,t_a $$
 
@@ -137,7 +137,7 @@ def layer_all_reduce_time(
     all_reduce : [s]
         $t_a$, time of one all-reduce of a microbatch's activations.
     all_reduces_per_layer : [1]
-        $c$, all-reduces per layer: 4, or 6 where whole layers are recomputed.
+        $c$, all-reduces per layer: 4, or 6 if whole layers are recomputed.
     layers : [1]
         $L_p$, layers of a stage.
     microbatch_count : [1]
@@ -159,14 +159,14 @@ def layer_all_reduce_time(
 
 @formula
 def scaling_efficiency(single_device_time: Value, devices: Value, step: Value) -> Value:
-    r"""Time one device of unlimited memory would need, over the device time that is spent.
+    r"""Time one device with unlimited memory would need, divided by the device time spent.
 
     $$ \epsilon_s = \frac{t_1}{n\,T} $$
 
     Parameters
     ----------
     single_device_time : [s]
-        $t_1$, time of the whole step on one device of unlimited memory.
+        $t_1$, time of the whole step on one device with unlimited memory.
     devices : [1]
         $n$, devices.
     step : [s]
@@ -215,9 +215,9 @@ def shard_traffic_time(gather: Value, gathers: Value, scatter: Value) -> Value:
 def uncovered_time(exchange: Value, attention: Value, backward: Value, recomputed: Value) -> Value:
     r"""Time per layer and microbatch in which attention waits for keys and values.
 
-    They travel while attention works on those that came before. Forward they go around
-    the ring once; backward they do so again, with their gradients, under the longer attention of
-    that pass. If the layer is recomputed, they go around once more.
+    Keys and values travel while attention processes those that arrived before. They travel around
+    the ring once in the forward pass, and again in the backward pass, with their gradients, during
+    the longer attention of that pass. If the layer is recomputed, they travel around once more.
 
     $$ t = (1 + \rho)\,\max(0,\; t_x - t_a) + \max(0,\; 2 t_x - \beta t_a) $$
 
@@ -226,16 +226,16 @@ def uncovered_time(exchange: Value, attention: Value, backward: Value, recompute
     exchange : [s]
         $t_x$, time of one round.
     attention : [s]
-        $t_a$, attention that covers it, forward; zero where nothing overlaps.
+        $t_a$, attention that hides it, forward; zero if nothing overlaps.
     backward : [1]
-        $\beta$, attention's time backward over that forward.
+        $\beta$, attention's backward time divided by its forward time.
     recomputed : [1]
-        $\rho$, 1 if whole layers are computed again, else 0.
+        $\rho$, 1 if whole layers are recomputed, else 0.
 
     Returns
     -------
     time : [s]
-        $t$, time that is not covered.
+        $t$, exposed time.
 
     References
     ----------

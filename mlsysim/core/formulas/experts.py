@@ -1,4 +1,4 @@
-"""Mixtures of experts: which experts tokens visit, and the way there and back."""
+"""Mixtures of experts: which experts tokens visit, and the exchange with them."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum
@@ -18,10 +18,10 @@ __all__ = [
 
 @formula
 def copies_by_rank(experts_per_token: Value, ranks: Value, groups: Value) -> Value:
-    r"""Copies of a token that go to other ranks, when each rank is sent one for all its experts.
+    r"""Copies of a token that go to other ranks, with one copy per rank for all its experts.
 
-    An expert lies on one group of ranks, whole or in shards. A token goes to every rank of each
-    group that holds one of its experts. With one group this is a gather of all tokens by all ranks.
+    An expert is on one group of ranks, whole or in shards. A token goes to every rank of each group
+    that holds one of its experts. With one group, all ranks gather all tokens.
 
     $$ c = (n - 1)\left(1 - \left(1 - \frac{1}{e}\right)^{k_e}\right) $$
 
@@ -49,7 +49,7 @@ def copies_by_rank(experts_per_token: Value, ranks: Value, groups: Value) -> Val
 
 @formula
 def copies_by_expert(experts_per_token: Value, nodes: Value) -> Value:
-    r"""Copies of a token that leave its node, when each expert is sent one of its own.
+    r"""Copies of a token that leave its node, with one copy per expert.
 
     $$ c_r = k_e\,\frac{n - 1}{n} $$
 
@@ -58,7 +58,7 @@ def copies_by_expert(experts_per_token: Value, nodes: Value) -> Value:
     experts_per_token : [1]
         $k_e$, experts that each token visits.
     nodes : [1]
-        $n$, nodes over which the experts lie.
+        $n$, nodes over which the experts are distributed.
 
     Returns
     -------
@@ -74,10 +74,10 @@ def copies_by_expert(experts_per_token: Value, nodes: Value) -> Value:
 
 @formula
 def copies_by_node(experts_per_token: Value, nodes: Value, most: Value) -> Value:
-    r"""Copies of a token that leave its node, when each node is sent one and deals it out itself.
+    r"""Copies of a token that leave its node, with one copy per node, forwarded inside the node.
 
-    A router may choose a token's experts among a few nodes only. Of those, a node is visited unless
-    all of the token's experts lie elsewhere; one visit in $n$ is to the token's own node.
+    A router may restrict a token's experts to a few nodes. A node among these is visited unless all
+    of the token's experts are elsewhere; one visit in $n$ is to the token's own node.
 
     $$ c_r = \frac{n - 1}{n}\,M\left(1 - \left(1 - \frac{1}{M}\right)^{k_e}\right) $$
 
@@ -86,7 +86,7 @@ def copies_by_node(experts_per_token: Value, nodes: Value, most: Value) -> Value
     experts_per_token : [1]
         $k_e$, experts that each token visits.
     nodes : [1]
-        $n$, nodes over which the experts lie.
+        $n$, nodes over which the experts are distributed.
     most : [1]
         $M$, nodes among which a token's experts are chosen: $n$ without a limit.
 
@@ -116,8 +116,8 @@ def expert_dispatch_time(
 ) -> Value:
     r"""Time to send a microbatch's tokens to their experts, or back.
 
-    Copies for devices of the same node pass its links while the others pass the device's own share
-    of the network. Unlike a ring, which enters a node once, most copies leave it.
+    Copies for devices of the same node use its links, while the others use the device's share of
+    the network. Unlike a ring, which enters a node once, most copies leave the node.
 
     $$ t = \max\left(\frac{c_l\,M_h}{B_l},\; \frac{c_r\,M_h}{B_r}\right) + t_0 $$
 
@@ -143,7 +143,7 @@ def expert_dispatch_time(
 
     References
     ----------
-    Counting of copies by the link that they pass.
+    Derived by counting the copies on each kind of link.
     """
     inside = local_copies * hidden_state / local_bandwidth
     outside = remote_copies * hidden_state / nic_bandwidth
@@ -152,7 +152,7 @@ def expert_dispatch_time(
 
 @formula
 def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
-    r"""Devices that hold one set of a layer's experts between them.
+    r"""Devices that together hold one set of a layer's experts.
 
     Devices of a tensor-parallel group hold different experts, if experts are distributed at all.
 
@@ -206,7 +206,7 @@ def experts_visited(experts: Value, experts_per_token: Value, tokens: Value) -> 
 
 @formula
 def local_copies(experts_per_token: Value, ranks: Value, near: Value) -> Value:
-    r"""Copies of a token that go to other devices of its own node, when experts are chosen evenly.
+    r"""Copies of a token that go to other devices of its own node, if experts are chosen evenly.
 
     $$ c_l = k_e\,\frac{l - 1}{e_p} $$
 
@@ -217,7 +217,7 @@ def local_copies(experts_per_token: Value, ranks: Value, near: Value) -> Value:
     ranks : [1]
         $e_p$, devices that share the experts.
     near : [1]
-        $l$, those of them in one node, the sender included.
+        $l$, those of them in one node, including the sender.
 
     Returns
     -------
@@ -235,10 +235,10 @@ def local_copies(experts_per_token: Value, ranks: Value, near: Value) -> Value:
 def routing_traffic(
     rows: Value, hidden_dim: Value, routing_bytes: Value, cast_bytes: Value, bias_bytes: Value
 ) -> Value:
-    r"""Memory traffic of sorting tokens by expert and putting their results together, forward.
+    r"""Memory traffic of sorting tokens by expert and combining their results, forward.
 
-    Each copy of a token is converted to a narrow format on its own, on the way to an expert and on
-    the way back.
+    Each copy of a token is converted to a narrow format separately, once before and once after its
+    expert.
 
     $$ Q_x = n_r\,h\,(q_x + 2q_c + q_b) $$
 
@@ -253,7 +253,7 @@ def routing_traffic(
     cast_bytes : [byte]
         $q_c$, bytes moved per element that is converted to a narrow format; 0 without one.
     bias_bytes : [byte]
-        $q_b$, bytes moved per routed element to add the experts' biases; 0 without these.
+        $q_b$, bytes moved per routed element to add the experts' biases; 0 without biases.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def routing_traffic(
 def rows_per_device(
     tokens: Value, experts_per_token: Value, tp_size: Value, expert_tp_size: Value
 ) -> Value:
-    r"""Rows that the products of a device's experts have, when experts are loaded evenly.
+    r"""Rows in the products of a device's experts, if experts are loaded evenly.
 
     Ranks of a tensor-parallel group that hold different experts split the group's tokens.
 

@@ -1,4 +1,4 @@
-"""Operators of a pass: what each kernel costs on one device, and a layer of them."""
+"""Operators of a pass: the cost of each kernel on one device, and of a layer."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
@@ -23,8 +23,8 @@ __all__ = [
 def attention_share(seq_len: Value, most: Value, half: Value) -> Value:
     r"""Share of the peak rate that a fused attention kernel reaches at a sequence length.
 
-    Short sequences fill few tiles and leave most multiprocessors without one; with length, the
-    share approaches that of the main loop.
+    Short sequences fill few tiles and leave most multiprocessors idle; with length, the share
+    approaches that of the kernel's main loop.
 
     $$ \epsilon_a = \epsilon_\infty\,\frac{s}{s + s_{1/2}} $$
 
@@ -65,7 +65,7 @@ def elementwise_traffic(
 ) -> Value:
     r"""Memory traffic of norms, residuals, dropouts and activation functions, forward.
 
-    Products in a narrow format have their inputs converted: two of each width.
+    Products in a narrow format convert their inputs: two of each width.
 
     $$ Q_e = T\left(\frac{(q_h + 2q_c)\,h}{n_s} + \frac{(q_f + 2q_c)\,f}{\mathrm{TP}}\right) $$
 
@@ -76,7 +76,7 @@ def elementwise_traffic(
     hidden_dim : [1]
         $h$, width of the residual stream.
     ffn_dim : [1]
-        $f$, inner width of the feed-forward block, gate included.
+        $f$, inner width of the feed-forward block, including the gate.
     tp_size : [1]
         $\mathrm{TP}$, devices that share the layer.
     sequence_shards : [1]
@@ -190,7 +190,7 @@ def gemm_memory_time(
 ) -> Value:
     r"""Time of the memory traffic of a matrix product with weights in a narrow format.
 
-    With few rows the weights are nearly all of it: decode streams them once per token.
+    With few rows, weights are nearly all of the traffic: decode streams them once per token.
 
     $$ t_m = \frac{e_w\,g\,k\,n + e_a\,n_r\,(k + n)}{B} $$
 
@@ -203,7 +203,7 @@ def gemm_memory_time(
     columns : [1]
         $n$, width of the result.
     matrices : [1]
-        $g$, weight matrices among which the rows are dealt: 1 for a dense layer.
+        $g$, weight matrices among which the rows are distributed: 1 for a dense layer.
     bandwidth : [byte/s]
         $B$, memory bandwidth that streams reach.
     weight_bytes : [byte]
@@ -229,8 +229,8 @@ def gemm_memory_time(
 def launch_limited_time(device: Value, launch: Value, exposed: Value) -> Value:
     r"""Time of work that cannot end before the host has launched it.
 
-    The longer of the two hides most of the shorter, but not all: where the host waits for the
-    device, neither does anything for the other.
+    The longer of the two hides most of the shorter, but not all: while the host waits for the
+    device, it launches nothing.
 
     $$ t = \max(t_g, t_k) + \xi\,\min(t_g, t_k) $$
 
@@ -259,7 +259,7 @@ def launch_limited_time(device: Value, launch: Value, exposed: Value) -> Value:
 def layer_launch_time(
     launch: Value, expert_launch: Value, elementwise_backward: Value, matrix_share: Value
 ) -> Value:
-    r"""Time in which the host can launch a mean layer's kernels, forward, backward and again.
+    r"""Time for the host to launch a mean layer's kernels: forward, backward and recomputed.
 
     $$ t_k = (1 + \beta_e + r_w)\,(t_{k1} + t_{kx}) $$
 
@@ -342,9 +342,9 @@ def layer_time(
     matrix_share: Value,
     score_share: Value,
 ) -> Value:
-    r"""Time of a layer's forward and backward pass, with what is computed again.
+    r"""Time of a layer's forward and backward pass, including recomputation.
 
-    Every matrix product has two gradients of its own size. The backward pass of attention and of
+    Every matrix product has two gradients of the same size. The backward pass of attention and of
     element-wise operators costs a multiple of the forward pass.
 
     $$ t_l = (3 + r_w)\,t_w + (1 + \beta_a + r_a)\,t_a + (1 + \beta_e + r_a)\,t_s
@@ -361,9 +361,9 @@ def layer_time(
     elementwise : [s]
         $t_e$, element-wise operators, forward.
     attention_backward : [1]
-        $\beta_a$, backward over forward in attention: 2 unfused, 2.5 fused.
+        $\beta_a$, backward relative to forward in attention: 2 unfused, 2.5 fused.
     elementwise_backward : [1]
-        $\beta_e$, backward over forward in element-wise operators.
+        $\beta_e$, backward relative to forward in element-wise operators.
     matrix_share : [1]
         $r_w$, share of the layer that is recomputed: 1 for full recomputation.
     score_share : [1]
@@ -473,7 +473,7 @@ def step_traffic(
 ) -> Value:
     r"""Bytes that a device moves through its memory in a training step.
 
-    Products are read and written three times, once forward and twice for the gradients. The
+    Products read and write memory three times: once forward and twice for the gradients. The
     embedding is left out.
 
     $$ Q = m\,B\,\bigl(L_p\,\bigl[t_s + (3 + r_w)\,t_w\bigr] + t_v\bigr) + Q_u $$
@@ -485,13 +485,13 @@ def step_traffic(
     microbatch_count : [1]
         $m$, microbatches.
     stream_time : [s]
-        $t_s$, time in which a layer streams, per microbatch.
+        $t_s$, time in which a layer streams data, per microbatch.
     bandwidth : [byte/s]
-        $B$, bandwidth at which it does.
+        $B$, bandwidth at which it streams.
     products : [s]
-        $t_w$, time in which a layer's products would stream in a forward pass, without arithmetic.
+        $t_w$, time to stream the data of a layer's products in a forward pass, without arithmetic.
     head : [s]
-        $t_v$, time in which output projection and loss would stream, in a mean stage.
+        $t_v$, time to stream the data of output projection and loss, in a mean stage.
     matrix_share : [1]
         $r_w$, share of the layer that is recomputed.
     update : [byte]

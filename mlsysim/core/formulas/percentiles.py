@@ -62,8 +62,8 @@ def lognormal_quantile(mean: Value, deviation: Value, score: Value) -> Value:
 def normal_score(share: Value) -> Value:
     r"""Score below which a share of a normal distribution lies.
 
-    Tukey's lambda distribution is close to the normal one: to 0.02 between the first and the last
-    percent.
+    The approximation by Tukey's lambda distribution is accurate to 0.02 between the 1st and the
+    99th percentile.
 
     $$ x = \frac{p^a - (1 - p)^a}{b}, \qquad a = 0.135, \qquad b = 0.1975 $$
 

@@ -1,4 +1,4 @@
-"""Pipelines: stages that wait for each other, and the microbatches that they hold."""
+"""Pipelines: idle time of stages, and the microbatches that they hold."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, ceil, minimum
@@ -23,9 +23,9 @@ __all__ = [
 def bidirectional_bubble_time(
     forward_time: Value, backward_time: Value, weight_gradient_time: Value, pp_size: Value
 ) -> Value:
-    r"""Time in which a stage idles when microbatches enter the pipeline at both ends (DualPipe).
+    r"""Idle time of a stage if microbatches enter the pipeline at both ends (DualPipe).
 
-    A forward pass and a backward pass of opposite directions run as one, which takes as long as
+    A forward and a backward pass of opposite directions run as one pass, which takes as long as
     both.
 
     $$ t_b = \left(\frac{p}{2} - 1\right)(T_F + 2\,T_B - 3\,T_W) $$
@@ -37,7 +37,7 @@ def bidirectional_bubble_time(
     backward_time : [s]
         $T_B$, whole backward pass.
     weight_gradient_time : [s]
-        $T_W$, part of it that can be put off.
+        $T_W$, part of it that can be postponed.
     pp_size : [1]
         $p$, pipeline stages, an even number.
 
@@ -75,7 +75,7 @@ def chunks_in_flight(pp_size: Value, microbatch_count: Value, virtual_stages: Va
     Returns
     -------
     chunks : [1]
-        $k$, chunks in flight, each the $v$-th part of what a stage keeps of a microbatch.
+        $k$, chunks in flight; each keeps $1/v$ of a stage's activations of a microbatch.
 
     References
     ----------
@@ -87,11 +87,11 @@ def chunks_in_flight(pp_size: Value, microbatch_count: Value, virtual_stages: Va
 
 @formula
 def end_layers(longest: Value, virtual_stages: Value, spare: Value) -> Value:
-    r"""Layers of a stage at an end of the pipeline, which is shorter where layers do not divide.
+    r"""Layers of a stage at an end of the pipeline, which is shorter if layers do not divide.
 
     If every chunk had as many layers as the longest, some places would be spare. The last chunk,
-    which also has the output projection, gives up as many layers as it has, and then the first,
-    which has the embedding. Without interleaving, a stage keeps at least one layer.
+    which also has the output projection, gives up layers first, and then the first chunk, which has
+    the embedding. Without interleaving, a stage keeps at least one layer.
 
     $$ L_e = L_p - \min\left(\sigma,\; \frac{L_p}{v},\; L_p - 1\right) $$
 
@@ -102,7 +102,7 @@ def end_layers(longest: Value, virtual_stages: Value, spare: Value) -> Value:
     virtual_stages : [1]
         $v$, model chunks per stage.
     spare : [1]
-        $\sigma$, places that the stages behind it leave spare.
+        $\sigma$, spare places not taken by later stages.
 
     Returns
     -------
@@ -149,10 +149,10 @@ def interleaving_factor(pp_size: Value, virtual_stages: Value) -> Value:
 
 @formula
 def last_stage_in_flight(pp_size: Value, virtual_stages: Value, microbatch_count: Value) -> Value:
-    r"""Microbatches in flight on the last stage, as a share of its layers.
+    r"""Microbatches in flight on the last stage, in units of its layers.
 
-    The last stage runs each microbatch back as soon as it has come. When schedules are
-    interleaved it holds all chunks but its last for a whole round.
+    The last stage runs the backward pass of each microbatch as soon as it arrives. With interleaved
+    schedules it holds all chunks except its last for a whole round.
 
     $$ k = \min\left(m,\; \frac{(v - 1)\,p + 1}{v}\right) $$
 
@@ -180,7 +180,7 @@ def last_stage_in_flight(pp_size: Value, virtual_stages: Value, microbatch_count
 
 @formula
 def layers_per_stage(layers: Value, pp_size: Value, virtual_stages: Value) -> Value:
-    r"""Layers of the longest stage, when layers are distributed as evenly as possible.
+    r"""Layers of the longest stage, if layers are distributed as evenly as possible.
 
     $$ L_p = v\left\lceil \frac{L}{p\,v} \right\rceil $$
 
@@ -266,7 +266,7 @@ def pipeline_bubble_fraction(
 def pipeline_bubble_time(
     busy_time: Value, pp_size: Value, microbatch_count: Value, virtual_stages: Value
 ) -> Value:
-    r"""Time that filling and draining the pipeline adds to the time in which a stage is busy.
+    r"""Time added by filling and draining the pipeline to the busy time of a stage.
 
     $$ t_b = \frac{p-1}{m\,v}\,t $$
 
@@ -296,10 +296,10 @@ def pipeline_bubble_time(
 
 @formula
 def pipeline_fill_time(whole: Value, busiest: Value, virtual_stages: Value) -> Value:
-    r"""Time that filling and draining adds to a pipeline whose stages differ.
+    r"""Time added by filling and draining a pipeline with unequal stages.
 
-    Of one microbatch, the busiest stage waits for the passes through all the others. Where all
-    stages take equally long, this is $(p-1)/(m\,v)$ of the busy time.
+    The busiest stage waits for one microbatch to pass through all other stages. If all stages take
+    equally long, this is $(p-1)/(m\,v)$ of the busy time.
 
     $$ t_b = \frac{T_1 - t_1}{v} $$
 
@@ -330,11 +330,10 @@ def pipeline_fill_time(whole: Value, busiest: Value, virtual_stages: Value) -> V
 def pipeline_transfer_time(
     transfer: Value, microbatch_count: Value, virtual_stages: Value, pp_size: Value
 ) -> Value:
-    r"""Time in which a stage hands activations on and gradients back, not overlapped.
+    r"""Time to send activations to the next stage and gradients back, not overlapped.
 
-    A single stage has no neighbor and hands nothing on. Where each tensor-parallel rank sends a
-    slice, the all-gather that rebuilds the whole at the receiver comes on top (none is needed with
-    sequence parallelism).
+    A single stage has no neighbor and sends nothing. If each tensor-parallel rank sends a slice,
+    the all-gather at the receiver is additional (with sequence parallelism none is needed).
 
     $$ t_p = 2\,m\,v\,\min(1,\, p - 1)\,t_1 $$
 
@@ -371,10 +370,10 @@ def split_backward_bubble_time(
     pp_size: Value,
     microbatch_count: Value,
 ) -> Value:
-    r"""Time in which a stage idles when backwards are split as ZB-H1 does.
+    r"""Idle time of a stage with split backward passes, as in ZB-H1.
 
-    Where weights take no longer than the other passes and there are as many microbatches as
-    stages, this is $(p-1)(T_F + T_B - T_W)$, as published.
+    If weight gradients take no longer than the other passes and there are at least as many
+    microbatches as stages, this is $(p-1)(T_F + T_B - T_W)$, as published.
 
     $$ t_b = (p-1)(T_F + T_B) - (\min(p, m) - 1) \min(T_W, T_F, T_B) $$
 
@@ -383,9 +382,9 @@ def split_backward_bubble_time(
     forward_time : [s]
         $T_F$, forward pass of a microbatch through a stage.
     input_gradient_time : [s]
-        $T_B$, part of its backward for which the stage before waits.
+        $T_B$, part of its backward pass for which the previous stage waits.
     weight_gradient_time : [s]
-        $T_W$, part of its backward that can be put off.
+        $T_W$, part of its backward pass that can be postponed.
     pp_size : [1]
         $p$, pipeline stages.
     microbatch_count : [1]

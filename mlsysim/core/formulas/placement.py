@@ -1,7 +1,7 @@
-"""Placement: how many replicas there are, which ranks share a node, and what they get of the links.
+"""Placement: how many replicas there are, which ranks share a node, and their link bandwidth.
 
 Tensor-parallel ranks are innermost, then data-parallel replicas, then pipeline stages: the group
-that talks most sits closest.
+with the most communication is closest together.
 """
 
 from mlsysim.core.formula import formula
@@ -90,8 +90,8 @@ def group_ring_bandwidth(local_bandwidth: Value, nic_bandwidth: Value, local: Va
     r"""Bandwidth of one flat ring through several nodes.
 
     A ring that passes through a node uses the ports of all its ranks there, one channel through
-    each, until the links inside the node become the narrowest place. A ring within one node uses
-    no port and has $B_1$.
+    each, until the links inside the node become the bottleneck. A ring within one node uses no port
+    and has $B_1$.
 
     $$ B = \min(B_1,\; g\,B_2) $$
 
@@ -120,10 +120,10 @@ def group_ring_bandwidth(local_bandwidth: Value, nic_bandwidth: Value, local: Va
 
 @formula
 def local_ranks(group_size: Value, slots: Value) -> Value:
-    r"""Ranks of one group that share a node, when the group is laid over nodes in order.
+    r"""Ranks of one group that share a node, if groups are placed on nodes in order.
 
-    Where the sizes do not divide, groups straddle nodes unevenly; the largest common part is
-    what every node then holds of every group.
+    If the sizes do not divide, groups straddle nodes unevenly; every node then holds the greatest
+    common divisor of every group.
 
     $$ g = \gcd(n, q) $$
 
@@ -150,10 +150,10 @@ def local_ranks(group_size: Value, slots: Value) -> Value:
 
 @formula
 def mesh_bandwidth(bandwidth: Value, ranks: Value, peers: Value) -> Value:
-    r"""Bandwidth of a device to the others of a group, where links lead to single devices.
+    r"""Bandwidth of a device to the others of a group, if links connect single devices.
 
-    Each of a device's links goes to one other device, so a group uses only the links to its own
-    members. A switch would give every group all of them.
+    Each link of a device leads to one other device, so a group uses only the links between its
+    members. With a switch, every group could use all links.
 
     $$ B = B_1\,\frac{\max(n, 2) - 1}{n_p} $$
 
@@ -164,7 +164,7 @@ def mesh_bandwidth(bandwidth: Value, ranks: Value, peers: Value) -> Value:
     ranks : [1]
         $n$, devices of the group.
     peers : [1]
-        $n_p$, devices that a device's links lead to.
+        $n_p$, devices to which a device has links.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def microbatch_size(batch_size: Value, dp_size: Value, microbatch_count: Value) 
 
 @formula
 def node_slots(devices_per_node: Value, tp_size: Value) -> Value:
-    r"""Tensor-parallel groups that a node has room for, and so neighbors in a data-parallel group.
+    r"""Tensor-parallel groups that fit in a node, which are neighbors in a data-parallel group.
 
     $$ q = \max\left(1, \left\lfloor \frac{q_d}{\mathrm{TP}} \right\rfloor\right) $$
 
@@ -223,7 +223,7 @@ def node_slots(devices_per_node: Value, tp_size: Value) -> Value:
     Returns
     -------
     slots : [1]
-        $q$, groups side by side; 1 where one group fills a node or more.
+        $q$, groups side by side; 1 if one group fills a node or more.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Reliability: how often a fleet fails, and what checkpoints save and cost."""
+"""Reliability: how often a fleet fails, and the cost and benefit of checkpoints."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, exp, expm1, sqrt
@@ -16,7 +16,7 @@ __all__ = [
 def checkpoint_goodput(
     interval: Value, checkpoint_time: Value, restart_time: Value, mtbf: Value
 ) -> Value:
-    r"""Share of the time in which a job with checkpoints makes progress.
+    r"""Share of the time during which a job with checkpoints makes progress.
 
     Failures come at a constant rate and may strike during work, checkpoint and restart. An interval
     that fails starts again. The formula is exact, not an expansion.
@@ -50,7 +50,7 @@ def checkpoint_goodput(
 
 @formula
 def failure_probability(time: Value, mtbf: Value) -> Value:
-    r"""Probability that at least one failure occurs, when failures come at a constant rate.
+    r"""Probability that at least one failure occurs, if failures come at a constant rate.
 
     $$ P = 1 - e^{-t/M} $$
 
@@ -76,7 +76,7 @@ def failure_probability(time: Value, mtbf: Value) -> Value:
 
 @formula
 def fleet_mtbf(device_mtbf: Value, devices: Value) -> Value:
-    r"""Mean time between failures of a job that any device can stop.
+    r"""Mean time between failures of a job that stops if any device fails.
 
     $$ M = \frac{\theta}{n} $$
 
@@ -104,16 +104,17 @@ def fleet_mtbf(device_mtbf: Value, devices: Value) -> Value:
 def observed_mtbf(devices: Value, time: Value, interruptions: Value) -> Value:
     r"""Mean time between failures of one device, from a record of a fleet.
 
-    Every interruption is laid to the devices, whatever its cause: hosts, network and software too.
+    Every interruption is attributed to the devices, whatever its cause, including hosts, network
+    and software.
 
     $$ \theta = \frac{n\,t}{k} $$
 
     Parameters
     ----------
     devices : [1]
-        $n$, devices watched.
+        $n$, observed devices.
     time : [s]
-        $t$, time for which they were watched.
+        $t$, time of observation.
     interruptions : [1]
         $k$, interruptions in that time.
 
@@ -131,9 +132,9 @@ def observed_mtbf(devices: Value, time: Value, interruptions: Value) -> Value:
 
 @formula
 def optimal_checkpoint_interval(checkpoint_time: Value, mtbf: Value) -> Value:
-    r"""Time between checkpoints that loses least, to first order: Young's, or Young and Daly's.
+    r"""Time between checkpoints that loses the least, to first order (Young, or Young and Daly).
 
-    Good while a checkpoint takes far less time than passes between failures.
+    The approximation is good if a checkpoint takes far less time than the time between failures.
 
     $$ \tau = \sqrt{2\,\delta\,M} $$
 

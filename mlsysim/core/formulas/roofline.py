@@ -90,7 +90,7 @@ def bandwidth_utilization(traffic: Value, time: Value, bandwidth: Value) -> Valu
     Returns
     -------
     utilization : [1]
-        $u_b$, mean bandwidth over the bandwidth there is.
+        $u_b$, mean bandwidth divided by the available bandwidth.
 
     References
     ----------
@@ -135,7 +135,7 @@ def flops_utilization(flops: Value, time: Value, peak_rate: Value, devices: Valu
 
     With the model's own operations in $F$ this is the model FLOPs utilization; with recomputed
     operations counted too, the hardware FLOPs utilization. PaLM and Megatron-LM count attention in
-    full even where it is causal, which gives a higher value than halved operations do.
+    full even if it is causal, which gives a higher value than counting half.
 
     $$ u = \frac{F}{n\,P\,t} $$
 
@@ -175,8 +175,8 @@ def format_flops_utilization(
     r"""Share of the peak rates that a computation in two number formats uses (MFU or HFU).
 
     Attention and logits stay in a wider format when the matrix products run in a narrow one. Each
-    operation counts against the peak rate of the format that it runs in, so the share is at most
-    one on devices with a faster wide format, too.
+    operation counts at the peak rate of its own format, so the share is at most one even on devices
+    with a faster wide format.
 
     $$ u = \frac{1}{n\,t}\left(\frac{F - F_h}{P} + \frac{F_h}{P_h}\right) $$
 

@@ -1,4 +1,4 @@
-"""Running a fleet: power and energy, carbon and water, and what it costs."""
+"""Running a fleet: power and energy, carbon and water, and cost."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
@@ -20,7 +20,7 @@ __all__ = [
 
 @formula
 def amortized_carbon(carbon: Value, time: Value, service_life: Value) -> Value:
-    r"""Part of the embodied carbon that falls to a time of use.
+    r"""Part of the embodied carbon that is attributed to a time of use.
 
     $$ C_t = C_m\,\frac{t}{\Lambda} $$
 
@@ -31,7 +31,7 @@ def amortized_carbon(carbon: Value, time: Value, service_life: Value) -> Value:
     time : [s]
         $t$, time of use.
     service_life : [s]
-        $\Lambda$, time that the hardware serves in all.
+        $\Lambda$, total service life of the hardware.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def amortized_carbon(carbon: Value, time: Value, service_life: Value) -> Value:
 
 @formula
 def amortized_cost(capex: Value, time: Value, service_life: Value) -> Value:
-    r"""Part of a purchase price that falls to a time of use, the same for every hour of service.
+    r"""Part of a purchase price attributed to a time of use, equal for every hour of service.
 
     $$ K_t = K\,\frac{t}{\Lambda} $$
 
@@ -59,12 +59,12 @@ def amortized_cost(capex: Value, time: Value, service_life: Value) -> Value:
     time : [s]
         $t$, time of use.
     service_life : [s]
-        $\Lambda$, time that the hardware serves in all.
+        $\Lambda$, total service life of the hardware.
 
     Returns
     -------
     cost : [USD]
-        $K_t$, share of that time.
+        $K_t$, cost of that time.
 
     References
     ----------
@@ -87,7 +87,7 @@ def device_power(design_power: Value, idle_share: Value, utilization: Value) -> 
     idle_share : [1]
         $\iota$, power of the idle device over its design power.
     utilization : [1]
-        $u$, place between idle (0) and design power (1).
+        $u$, position between idle (0) and design power (1).
 
     Returns
     -------
@@ -167,7 +167,7 @@ def host_power(
 ) -> Value:
     r"""Power of a server without its devices: processors, memory, network, fans.
 
-    A part of what the server's rating leaves once its devices have their design power.
+    It is a share of the server's rated power less the design power of its devices.
 
     $$ W_h = \eta\,\max(W_n - g\,W_d,\ 0) $$
 
@@ -230,9 +230,9 @@ def ownership_cost(capital: Value, operating: Value) -> Value:
     Parameters
     ----------
     capital : [USD]
-        $K$, cost of capital: the whole purchase price, or its share of a time.
+        $K$, capital cost: the whole purchase price, or the share for a period.
     operating : [USD]
-        $X$, operating cost of the time.
+        $X$, operating cost of the period.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def ownership_cost(capital: Value, operating: Value) -> Value:
 
 @formula
 def power_utilization(power: Value, design_power: Value, idle_share: Value) -> Value:
-    r"""Place of a device's power between idle and design power: the inverse of `device_power`.
+    r"""Position of a device's power between idle and design power: the inverse of `device_power`.
 
     $$ u = \frac{W / W_d - \iota}{1 - \iota} $$
 
@@ -276,7 +276,7 @@ def power_utilization(power: Value, design_power: Value, idle_share: Value) -> V
 
 @formula
 def site_water(it_energy: Value, wue: Value) -> Value:
-    r"""Water that a facility consumes on its site; that of the power plants is not counted.
+    r"""Water that a facility consumes on site, without the water of power plants.
 
     $$ V = \omega\,E $$
 
@@ -311,10 +311,10 @@ def workload_power(
 ) -> Value:
     r"""Mean power of a device from the work that it does: the energy roofline.
 
-    Each operation and each byte costs an energy of its own, on top of a constant power. All three
-    are given in shares of the design power: $\kappa$ is the energy of an operation times the peak
-    rate, $\mu$ the energy of a byte times the bandwidth. The power limit of the board holds the
-    sum at the design power.
+    Each operation and each byte costs energy, in addition to a constant power. All three are given
+    as shares of the design power: $\kappa$ is the energy of an operation times the peak rate, and
+    $\mu$ the energy of a byte times the bandwidth. The power limit of the board caps the sum at the
+    design power.
 
     $$ W = W_d\,\min\left(1,\; \pi_0 + \kappa\,u_f + \mu\,u_b\right) $$
 
@@ -323,15 +323,15 @@ def workload_power(
     design_power : [W]
         $W_d$, design power, at which the board limits itself.
     constant_share : [1]
-        $\pi_0$, power of a device that a program holds and that does nothing, over $W_d$.
+        $\pi_0$, power of an idle device that a program occupies, over $W_d$.
     compute_share : [1]
         $\kappa$, power that arithmetic at the peak rate would add, over $W_d$.
     memory_share : [1]
         $\mu$, power that traffic at the full bandwidth would add, over $W_d$.
     hfu : [1]
-        $u_f$, executed operations over what the peak rate allows.
+        $u_f$, executed operations divided by what the peak rate allows.
     mbu : [1]
-        $u_b$, memory traffic over what the bandwidth allows.
+        $u_b$, memory traffic divided by what the bandwidth allows.
 
     Returns
     -------

@@ -1,11 +1,11 @@
-"""Serving a language model: prefill and decode, and requests that wait for each other.
+"""Serving a language model: prefill, decode, and requests that wait for each other.
 
-A fixed number of clients each send a request, wait for the answer and send the next: an arrival
-is another request's end. Prompts and outputs have one length each. So arrivals spread out by
-themselves: a prompt that was read after another also ends after it, and its successor finds the
-prefill free. What queues is the start, when all clients send at once, and requests that end
-together because they were prefilled together. Apart from that, a request waits only until a busy
-engine admits it.
+A fixed number of clients each send a request, wait for the answer and send the next one, so every
+arrival is the end of another request. All prompts have one length, and all outputs another.
+Arrivals therefore spread out: if one prompt is prefilled after another, its request also ends
+later, and the next request finds the prefill free. Requests queue only at the start, when all
+clients send at once, and if they end together because they were prefilled together. Otherwise, a
+request waits only until a busy engine admits it.
 """
 
 from mlsysim.core.formula import formula
@@ -35,11 +35,10 @@ __all__ = [
 def admission_wait(decode_step: Value, sequences: Value, steps: Value, output_len: Value) -> Value:
     r"""Time from a request's arrival until the engine admits it to a pass.
 
-    An engine admits requests between passes, and it launches passes ahead of time. So a request
-    waits for the rest of the step that is running and for those already launched. A request that
-    has the engine to itself does not wait: it sees the engine as the other $b - 1$ leave it, and
-    their load is the share $1 - 1/b$ of the whole. Requests without decode steps do not wait here,
-    because their queue is made of prefills.
+    An engine admits requests between passes and launches passes ahead of time, so a request waits
+    for the rest of the running step and for steps already launched. A request sees the load of the
+    other $b - 1$ requests, which is $1 - 1/b$ of the total; a single request does not wait.
+    Requests without decode steps do not wait here, because their queue consists of prefills.
 
     $$ t = \min(q,\, \max(o - 1,\, 0))\left(1 - \frac{1}{b}\right)t_d $$
 
@@ -73,15 +72,15 @@ def admission_wait(decode_step: Value, sequences: Value, steps: Value, output_le
 def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> Value:
     r"""Requests that arrive together once the first wave is over.
 
-    In a decode step, a share of the sequences makes its last token; as many requests follow. They
-    are more where clients send in groups.
+    In each decode step, some of the sequences generate their last token, and the same number of new
+    requests follow. There are more if clients send requests in groups.
 
     $$ g = \min\left(b,\; \max\left(g_0,\; \frac{b}{\max(o - 1,\, 1)}\right)\right) $$
 
     Parameters
     ----------
     sequences : [1]
-        $b$, sequences that are decoded at once.
+        $b$, sequences in decode at once.
     output_len : [token]
         $o$, tokens generated per request.
     arrivals : [1]
@@ -94,17 +93,17 @@ def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> V
 
     References
     ----------
-    Counting: each sequence ends once in as many decode steps as it has tokens after the first,
-    which the prefill makes.
+    Counting: each sequence takes one decode step for each token after the first, which the prefill
+    yields, and then ends.
     """
     return minimum(sequences, maximum(arrivals, sequences / maximum(output_len - 1, 1)))
 
 
 @formula
 def burst_prefill_time(prefill: Value, arrivals: Value, prompts: Value) -> Value:
-    r"""Mean time until the prompts of requests that arrive together have been read.
+    r"""Mean time to prefill the prompts of requests that arrive together.
 
-    They are read $n$ at a time, and those of one pass have their first tokens together.
+    Each pass takes $n$ prompts, which get their first tokens together.
 
     $$ t = \frac{g + n}{2}\,t_p $$
 
@@ -133,11 +132,11 @@ def burst_prefill_time(prefill: Value, arrivals: Value, prompts: Value) -> Value
 def continuous_batching_rate(
     sequences: Value, output_len: Value, decode_step: Value, prefill: Value
 ) -> Value:
-    r"""Requests per second when each finished sequence makes room for the next at once.
+    r"""Requests per second if the next request starts as soon as a sequence ends.
 
-    Every prefill holds up all decodes. While one request is decoded, each of the $b$ places takes
-    in one new prompt, and together they cost as much as the prefill of a batch. The prefill makes
-    the first token, decode steps the others.
+    Every prefill delays all decodes. While one request is served, each of the $b$ places takes one
+    new prompt, and together they cost as much as the prefill of a batch. The prefill yields the
+    first token, decode steps yield the others.
 
     $$ X = \frac{b}{\max(o - 1,\, 0)\,t_d + t_p} $$
 
@@ -150,7 +149,7 @@ def continuous_batching_rate(
     decode_step : [s]
         $t_d$, time of a decode step.
     prefill : [s]
-        $t_p$, time of the prefill of $b$ prompts, and the wait to be admitted.
+        $t_p$, time to prefill $b$ prompts, and the wait for admission.
 
     Returns
     -------
@@ -159,9 +158,9 @@ def continuous_batching_rate(
 
     References
     ----------
-    Little's law, b = X times the stay, over places that are always taken; the schedule is that of
-    Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative Models,
-    https://www.usenix.org/conference/osdi22/presentation/yu
+    Little's law, b = X times the time in the engine, with all places always taken; the schedule is
+    that of Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative
+    Models, https://www.usenix.org/conference/osdi22/presentation/yu
     """
     return sequences / (maximum(output_len - 1, 0) * decode_step + prefill)
 
@@ -197,11 +196,11 @@ def decode_flops(sequences: Value, matrix: Value, score: Value, logit: Value) ->
 
 @formula
 def interference_time(prefill: Value, sequences: Value, read: Value, output_len: Value) -> Value:
-    r"""Part of the time between two tokens in which other requests' prompts are read.
+    r"""Part of the time between two tokens spent on other requests' prefills.
 
-    While a request is served, each of the $b$ places reads one prompt. Those that are read before
-    the request's first token are in its time to the first token; the others are read between its
-    tokens. So each prompt is counted once, and requests in flight are rate times latency.
+    While a request is served, each of the $b$ places takes one prompt. Prefills before the
+    request's first token are part of its time to first token; the others happen between its tokens.
+    Each prompt is thus counted once, and requests in flight equal rate times latency.
 
     $$ t = \frac{b\,t_p - t_r}{\max(o - 1,\, 1)} $$
 
@@ -212,7 +211,7 @@ def interference_time(prefill: Value, sequences: Value, read: Value, output_len:
     sequences : [1]
         $b$, sequences in flight.
     read : [s]
-        $t_r$, mean time until a request's own prompt has been read.
+        $t_r$, mean time until a request's own prompt is prefilled.
     output_len : [token]
         $o$, tokens generated per request.
 
@@ -266,9 +265,9 @@ def mean_over_waves(first: Value, later: Value, waves: Value) -> Value:
     first : [s]
         $t_1$, mean of the first wave, in which all requests arrive at once.
     later : [s]
-        $t_2$, mean of the later ones, which arrive as others end.
+        $t_2$, mean of later requests, which arrive as others end.
     waves : [1]
-        $w$, requests of each client; endless where the start does not matter.
+        $w$, requests of each client; infinite if the start does not matter.
 
     Returns
     -------
@@ -284,10 +283,10 @@ def mean_over_waves(first: Value, later: Value, waves: Value) -> Value:
 
 @formula
 def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> Value:
-    r"""Mean time that a request waits for memory, where not all in flight fit at once.
+    r"""Mean time that a request waits for memory, if not all requests in flight fit at once.
 
-    By Little's law, those outside wait while that many of those inside end. In the first wave
-    the first do not wait, and the mean is half of it.
+    By Little's law, waiting requests wait until the same number of running requests end. In the
+    first wave, the first requests do not wait, and the mean is half as long.
 
     $$ t = \left(1 - \frac{1}{2w}\right)\frac{c - b}{b}\,t_s $$
 
@@ -296,9 +295,9 @@ def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> V
     sequences : [1]
         $c$, requests in flight.
     running : [1]
-        $b$, those with keys and values that fit.
+        $b$, requests with keys and values that fit.
     stay : [s]
-        $t_s$, time in which each of those inside ends once.
+        $t_s$, time that a running request takes.
     waves : [1]
         $w$, requests of each client.
 
@@ -316,9 +315,10 @@ def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> V
 
 @formula
 def pool_first_token_time(requests: Value, rate: Value, decodes: Value, step: Value) -> Value:
-    r"""Time from a request to its first token where a pool of its own decodes.
+    r"""Time from a request to its first token if a separate pool runs decode.
 
-    By Little's law, a request is in the server for $c/X$ on average. The rest of that is decoding.
+    By Little's law, a request is in the server for $c/X$ on average; the part after the first token
+    is decode.
 
     $$ t = \frac{c}{X} - n\,t_i $$
 
@@ -349,18 +349,18 @@ def pool_first_token_time(requests: Value, rate: Value, decodes: Value, step: Va
 def pool_request_rate(
     most: Value, requests: Value, before: Value, decodes: Value, step: Value
 ) -> Value:
-    r"""Requests per second of two pools in a row, where the first may be the slower one.
+    r"""Requests per second of two pools in series, if the first may be the bottleneck.
 
     $$ X = \min\left(X_p,\; \frac{c}{t_b + n\,t_i}\right) $$
 
     Parameters
     ----------
     most : [1/s]
-        $X_p$, requests per second that the prefill pool reads at most.
+        $X_p$, most requests per second of the prefill pool.
     requests : [1]
         $c$, requests in flight.
     before : [s]
-        $t_b$, time to the first token of a request that does not wait.
+        $t_b$, time to first token of a request that does not wait.
     decodes : [1]
         $n$, tokens of a request after the first.
     step : [s]
@@ -381,7 +381,7 @@ def pool_request_rate(
 
 @formula
 def pool_sequences(rate: Value, decodes: Value, step: Value, workers: Value) -> Value:
-    r"""Sequences that a worker of a decode pool has on average.
+    r"""Average number of sequences on a worker of a decode pool.
 
     $$ b = \frac{X\,n\,t_i}{w} $$
 
@@ -412,7 +412,7 @@ def pool_sequences(rate: Value, decodes: Value, step: Value, workers: Value) -> 
 def prefill_flops(
     tokens: Value, sequences: Value, matrix: Value, score: Value, logit: Value
 ) -> Value:
-    r"""Operations of reading the prompts; only each prompt's last token needs logits.
+    r"""Operations of a prefill; only each prompt's last token needs logits.
 
     $$ F_p = D\,(f_w + f_a) + b\,f_v $$
 
@@ -443,18 +443,18 @@ def prefill_flops(
 
 @formula
 def prompts_per_pass(pass_tokens: Value, seq_len: Value, sequences: Value) -> Value:
-    r"""Prompts that one pass of the engine reads when several wait.
+    r"""Prompts that one pass of the engine takes if several wait.
 
     $$ n = \min\left(b,\; \max\left(1,\; \left\lfloor\frac{C}{s}\right\rfloor\right)\right) $$
 
     Parameters
     ----------
     pass_tokens : [token]
-        $C$, tokens that the engine takes into one pass.
+        $C$, most tokens in one pass of the engine.
     seq_len : [token]
         $s$, tokens of a prompt.
     sequences : [1]
-        $b$, sequences at most.
+        $b$, most sequences.
 
     Returns
     -------
@@ -491,7 +491,7 @@ def request_time(ttft: Value, itl: Value, output_len: Value) -> Value:
 
     References
     ----------
-    Counting: the prefill makes the first token.
+    Counting: the prefill yields the first token.
     """
     return ttft + maximum(output_len - 1, 0) * itl
 
@@ -500,17 +500,17 @@ def request_time(ttft: Value, itl: Value, output_len: Value) -> Value:
 def shared_pass_time(shared: Value, passes: Value, steps: Value) -> Value:
     r"""Time saved when chunks of prompts and decode steps share passes.
 
-    Weights are then read once for both, and kernels are started once. Each of the fewer of the two
-    finds one of the other to join.
+    Weights are then read once for both, and kernels are launched once. The number of shared passes
+    is the smaller of the two counts.
 
     $$ t = \min(n_p, n_d)\,t_w $$
 
     Parameters
     ----------
     shared : [s]
-        $t_w$, time of a decode step that joining a prefill saves.
+        $t_w$, time saved if a decode step joins a prefill.
     passes : [1]
-        $n_p$, passes that read prompts while each request is served once.
+        $n_p$, prefill passes while each request is served once.
     steps : [1]
         $n_d$, decode steps in that time.
 

@@ -17,10 +17,10 @@ __all__ = [
 
 @formula
 def block_padding(block_size: Value) -> Value:
-    r"""Tokens that a sequence's last block of keys and values has room for, but does not hold.
+    r"""Mean unused tokens in the last block of a sequence's keys and values.
 
-    Engines set memory aside in blocks. If lengths end anywhere in a block equally often, half a
-    block is empty on average, less half a token.
+    Engines allocate memory in blocks. If sequences are equally likely to end anywhere in a block,
+    half a block less half a token is empty on average.
 
     $$ w = \frac{B - 1}{2} $$
 
@@ -32,7 +32,7 @@ def block_padding(block_size: Value) -> Value:
     Returns
     -------
     tokens : [token]
-        $w$, mean of the tokens that are left over.
+        $w$, mean unused tokens.
 
     References
     ----------
@@ -45,7 +45,7 @@ def block_padding(block_size: Value) -> Value:
 
 @formula
 def cache_full_probability(sequences: Value, room: Value, prompt: Value, whole: Value) -> Value:
-    r"""Share of the time in which growing sequences have no room for another token.
+    r"""Share of the time during which growing sequences have no room for another token.
 
     Each sequence is anywhere between its prompt and its full length with the same probability,
     independently of the others. The sum of many has a normal distribution. If all of them fit at
@@ -72,10 +72,9 @@ def cache_full_probability(sequences: Value, room: Value, prompt: Value, whole: 
 
     References
     ----------
-    Central limit theorem, for independent lengths with the variance of a uniform distribution; that
-    engines then drop sequences and read them again: Kwon et al. (2023), Efficient Memory Management
-    for Large Language Model Serving with PagedAttention, section 4.5,
-    https://arxiv.org/abs/2309.06180
+    Central limit theorem, for independent lengths with the variance of a uniform distribution;
+    preemption and recomputation in engines: Kwon et al. (2023), Efficient Memory Management for
+    Large Language Model Serving with PagedAttention, section 4.5, https://arxiv.org/abs/2309.06180
     """
     deviation = maximum(whole - prompt, 1e-9 * whole) * sqrt(sequences / 12)
     score = (sequences * (prompt + whole) / 2 - room) / deviation
@@ -124,8 +123,8 @@ def kv_cache_size(
 def kv_per_device(kv_cache: Value, tp_size: Value, kv_heads: Value) -> Value:
     r"""Keys and values that one device of a tensor-parallel group holds.
 
-    Heads are distributed whole, so a group larger than the number of key and value heads holds
-    some of them more than once.
+    Heads are not split, so a group larger than the number of key and value heads holds some of them
+    more than once.
 
     $$ M_1 = \frac{M_{kv}}{\min(\mathrm{TP},\, k)} $$
 
@@ -162,9 +161,9 @@ def largest_batch(capacity: Value, weights: Value, kv_per_sequence: Value) -> Va
     capacity : [byte]
         $M_0$, memory of a device.
     weights : [byte]
-        $M_w$, weights on it.
+        $M_w$, weights on the device.
     kv_per_sequence : [byte]
-        $M_1$, keys and values of one sequence at full length, on it.
+        $M_1$, keys and values of one sequence at full length, on the device.
 
     Returns
     -------
@@ -192,9 +191,9 @@ def longest_context(
     capacity : [byte]
         $M_0$, memory of a device.
     weights : [byte]
-        $M_w$, weights on it.
+        $M_w$, weights on the device.
     kv_per_token : [byte]
-        $M_2$, keys and values of one token, on it.
+        $M_2$, keys and values of one token, on the device.
     sequences : [1]
         $b$, sequences.
 
@@ -220,11 +219,11 @@ def pass_workspace(
     tp_size: Value,
     bytes_per_element: Value,
 ) -> Value:
-    r"""Memory that an engine sets aside for the activations of its largest pass.
+    r"""Memory that an engine reserves for the activations of its largest pass.
 
-    The residual stream and its normalized copy are on every device. The tensors inside of a block
-    are split. Attention's and the feed-forward block's do not exist at the same time, and neither
-    do the logits, which are made when both are free again.
+    The residual stream and its normalized copy are on every device. Tensors inside a block are
+    split. Those of attention and of the feed-forward block do not exist at the same time, and
+    neither do the logits, which are computed after both are freed.
 
     $$ M_a = C \left(2h + \frac{\max(w_a,\, w_f)}{\mathrm{TP}}\right) e $$
 
@@ -237,7 +236,7 @@ def pass_workspace(
     attention_width : [1]
         $w_a$, width of queries, keys, values and output of all heads together.
     ffn_width : [1]
-        $w_f$, width of all tensors inside of the feed-forward block: gate, input and product.
+        $w_f$, width of all tensors inside the feed-forward block: gate, input and product.
     tp_size : [1]
         $\mathrm{TP}$, devices that share each layer.
     bytes_per_element : [byte]
@@ -250,8 +249,8 @@ def pass_workspace(
 
     References
     ----------
-    Counting; that engines measure their largest pass before they set memory aside for keys and
-    values is in the documentation of TensorRT-LLM, Memory Usage of TensorRT-LLM,
+    Counting; engines measure their largest pass before they reserve memory for keys and values:
+    TensorRT-LLM documentation, Memory Usage of TensorRT-LLM,
     https://nvidia.github.io/TensorRT-LLM/reference/memory.html
     """
     split = maximum(attention_width, ffn_width) / tp_size
@@ -266,11 +265,11 @@ def stored_weights(
     scale_bytes: Value,
     wide_bytes: Value,
 ) -> Value:
-    r"""Bytes of a model's weights, in the format that they are stored in.
+    r"""Bytes of a model's weights in their storage format.
 
-    Checkpoints in 8 and 4 bits hold the matrices of the layers in that format, with a scale for
-    each block of weights. Embeddings and output projection stay in 16 bits: so it is in AWQ, GPTQ,
-    NVFP4, MXFP4 and FP8 checkpoints, but not in files of llama.cpp.
+    Checkpoints in 8 and 4 bits store the matrices of the layers in that format, with a scale for
+    each block of weights. Embeddings and output projection stay in 16 bits in AWQ, GPTQ, NVFP4,
+    MXFP4 and FP8 checkpoints, but not in llama.cpp files.
 
     $$ M_w = (N - N_e)\,(e + e_s) + N_e\,e_2 $$
 

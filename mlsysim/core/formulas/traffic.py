@@ -1,12 +1,12 @@
-r"""Random arrivals at a server: how many requests are in flight, and how long each one waits.
+r"""Random arrivals at a server: how many requests are in flight, and how long they wait.
 
 Requests arrive from outside, whether or not earlier ones have been answered. The engine works in
-passes: a pass reads the prompts that have arrived and gives each running sequence a token. So
-sequences share the engine, and a pass takes longer the more of them run. Without a limit on
-sequences this is a server with processor sharing. With Poisson arrivals, its mean does not depend
-on how lengths are distributed. Three approximations extend this: fluctuations of other arrivals
-are scaled by their peakedness, those who wait for a place are exponential, and percentiles are
-those of the lognormal distribution with the same mean and variance.
+passes: a pass prefills the prompts that have arrived and gives each running sequence a token.
+Sequences thus share the engine, and a pass takes longer the more of them run. Without a limit on
+sequences this is a server with processor sharing, and with Poisson arrivals its mean does not
+depend on the distribution of lengths. Three approximations extend this: other arrivals scale the
+fluctuations by their peakedness, waits for a place are exponential, and percentiles are those of
+the lognormal distribution with the same mean and variance.
 """
 
 from mlsysim.core.formula import formula
@@ -61,7 +61,7 @@ def length_in_flight(mean: Value, variation: Value) -> Value:
 
 @formula
 def pass_with_prompts(decode: Value, rate: Value, prefill: Value) -> Value:
-    r"""Mean time of a pass, in which the prompts that arrived since the last one are read.
+    r"""Mean time of a pass, including the prefill of prompts that arrived since the last one.
 
     $$ t_c = \frac{t_d}{1 - \lambda t_p} $$
 
@@ -81,7 +81,7 @@ def pass_with_prompts(decode: Value, rate: Value, prefill: Value) -> Value:
 
     References
     ----------
-    Conservation: in a pass, as many prompts are read as arrive. Takagi (1988), Queuing Analysis of
+    Conservation: a pass prefills as many prompts as arrive. Takagi (1988), Queuing Analysis of
     Polling Models, https://doi.org/10.1145/62058.62059
     """
     return decode / (1 - rate * prefill)
@@ -89,7 +89,7 @@ def pass_with_prompts(decode: Value, rate: Value, prefill: Value) -> Value:
 
 @formula
 def place_rate(sequences: Value, decodes: Value, decode: Value, prefill: Value) -> Value:
-    r"""Requests per second that leave an engine in which so many sequences run.
+    r"""Requests per second that leave an engine with a given number of running sequences.
 
     $$ X = \frac{b}{k\,t_d + b\,t_p} $$
 
@@ -118,7 +118,7 @@ def place_rate(sequences: Value, decodes: Value, decode: Value, prefill: Value) 
 
 @formula
 def prompt_rate(prefill: Value, decode: Value, seq_len: Value, pass_tokens: Value) -> Value:
-    r"""Requests per second that an engine can read, if every pass is full of prompts.
+    r"""Requests per second that an engine can prefill, if every pass is full of prompts.
 
     $$ X_p = \frac{1}{t_p + t_d\,s / C} $$
 
@@ -131,7 +131,7 @@ def prompt_rate(prefill: Value, decode: Value, seq_len: Value, pass_tokens: Valu
     seq_len : [token]
         $s$, tokens of a prompt.
     pass_tokens : [token]
-        $C$, prompt tokens that the engine takes into one pass.
+        $C$, most prompt tokens in one pass.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def prompt_rate(prefill: Value, decode: Value, seq_len: Value, pass_tokens: Valu
 def requests_at_balance(rate: Value, base: Value, slope: Value) -> Value:
     r"""Requests in flight at which as many leave as arrive.
 
-    A stay takes longer by the same time for each request that shares the engine.
+    Each request that shares the engine lengthens a stay by the same time.
 
     $$ n = \frac{\lambda\,t_0}{1 - \lambda\,t_1} $$
 
@@ -159,9 +159,9 @@ def requests_at_balance(rate: Value, base: Value, slope: Value) -> Value:
     rate : [1/s]
         $\lambda$, arrival rate.
     base : [s]
-        $t_0$, stay that does not depend on others.
+        $t_0$, time in the engine that does not depend on others.
     slope : [s]
-        $t_1$, longer stay for each request in flight.
+        $t_1$, additional time for each request in flight.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def requests_at_balance(rate: Value, base: Value, slope: Value) -> Value:
 
 @formula
 def arrival_peakedness(burstiness: Value, output_variation: Value) -> Value:
-    r"""Variance of the requests in flight, compared with that under Poisson arrivals.
+    r"""Variance of the requests in flight, relative to Poisson arrivals.
 
     $$ z = 1 + \frac{c_a^2 - 1}{1 + c_s^2} $$
 
@@ -204,10 +204,10 @@ def arrival_peakedness(burstiness: Value, output_variation: Value) -> Value:
 
 @formula
 def mean_in_flight(balance: Value, peakedness: Value, load: Value) -> Value:
-    r"""Mean of the requests in flight, which fluctuations raise above the balance.
+    r"""Mean number of requests in flight, which fluctuations raise above the balance.
 
-    With Poisson arrivals and a stay that is linear in the requests in flight, their number has a
-    negative binomial distribution with this mean.
+    If arrivals are Poisson and the time in the engine is linear in the requests in flight, their
+    number has a negative binomial distribution with this mean.
 
     $$ L = n + \frac{z\,r}{1 - r} $$
 
@@ -237,8 +237,8 @@ def mean_in_flight(balance: Value, peakedness: Value, load: Value) -> Value:
 def in_flight_variance(mean: Value, peakedness: Value, load: Value) -> Value:
     r"""Variance of the requests in flight.
 
-    A count is whole. If it alternates between two neighbors, its variance is a sixth, averaged over
-    all fractions.
+    A count is a whole number. If it alternates between two neighboring values, its variance is 1/6,
+    averaged over all fractions.
 
     $$ \sigma^2 = \frac{z\,L}{1 - r} + \frac{1}{6} $$
 
@@ -266,9 +266,9 @@ def in_flight_variance(mean: Value, peakedness: Value, load: Value) -> Value:
 
 @formula
 def fluctuation_over_a_stay(load: Value) -> Value:
-    r"""Share of the variance of the requests in flight that is left after averaging over a stay.
+    r"""Share of the variance of the requests in flight that remains after averaging over a stay.
 
-    The number returns to its mean within a stay, and the more slowly the higher the load.
+    The number returns to its mean within a stay, and more slowly at higher load.
 
     $$ g = 2\,\frac{e^{-x} - 1 + x}{x^2}, \qquad x = 1 - r $$
 
@@ -357,8 +357,7 @@ def pass_seen_on_arrival(
 def prompts_alongside(rate: Value, time: Value, burstiness: Value) -> Value:
     r"""Other prompts that arrive during the same pass as a request.
 
-    Poisson arrivals do not depend on each other. Evenly spaced ones stay apart, and bursts bring
-    several at once.
+    Poisson arrivals are independent. Evenly spaced arrivals rarely share a pass; bursts often do.
 
     $$ k = \lambda t + (c_a^2 - 1)\left(1 - e^{-\lambda t}\right) $$
 
@@ -395,9 +394,9 @@ def budget_wait(
     Parameters
     ----------
     utilization : [1]
-        $u$, prompt tokens that arrive in a pass over those that it takes.
+        $u$, prompt tokens that arrive per pass, divided by its budget.
     time : [s]
-        $t$, share of a pass that one prompt takes.
+        $t$, time of a pass that one prompt takes.
     burstiness : [1]
         $c_a^2$, squared coefficient of variation of the times between arrivals.
     input_variation : [1]
@@ -421,7 +420,7 @@ def budget_wait(
 def place_queue_wait(
     rate: Value, capacity: Value, burstiness: Value, output_variation: Value
 ) -> Value:
-    r"""Mean wait of those requests that find every place of the engine taken.
+    r"""Mean wait of requests that find every place of the engine taken.
 
     $$ t_q = \frac{c_a^2 + c_s^2}{2}\,\frac{1}{\mu - \lambda} $$
 
@@ -444,7 +443,7 @@ def place_queue_wait(
     References
     ----------
     Whitt (1993), Approximations for the GI/G/m Queue, Production and Operations Management 2, on
-    the approximation that is known by the names of Allen and Cunneen
+    the Allen-Cunneen approximation
     """
     return (burstiness + output_variation * output_variation) / 2 / (capacity - rate)
 
@@ -455,8 +454,9 @@ def waiting_probability(
 ) -> Value:
     r"""Probability that a request finds every place of the engine taken.
 
-    The number in flight has a Gamma distribution below the places, in the approximation of Wilson
-    and Hilferty, and falls exponentially from there on. What fluctuates is the same on both sides.
+    Up to the number of places, the number in flight has a Gamma distribution, in the approximation
+    of Wilson and Hilferty; above that, it falls exponentially. Both parts have the same
+    fluctuations.
 
     $$ P = \frac{h}{1 + h}, \qquad
     h = \left(1 + \frac{z\,\lambda}{\mu - \lambda}\right)\frac{\varphi(x)\,x'}{\Phi(x)}, \qquad
@@ -466,7 +466,7 @@ def waiting_probability(
     Parameters
     ----------
     places : [1]
-        $N$, sequences that the engine runs at most.
+        $N$, most sequences that the engine runs at once.
     mean : [1]
         $L$, mean requests in flight.
     variance : [1]
@@ -500,16 +500,16 @@ def waiting_probability(
 
 @formula
 def waiting_quantile(wait: Value, probability: Value, beyond: Value) -> Value:
-    r"""Wait for a place that only a share of all requests exceeds.
+    r"""Wait for a place that only a given share of all requests exceeds.
 
     $$ t = t_q\,\max\left(0,\, \ln\frac{P}{q}\right) $$
 
     Parameters
     ----------
     wait : [s]
-        $t_q$, mean wait of those who wait.
+        $t_q$, mean wait of requests that wait.
     probability : [1]
-        $P$, probability to wait.
+        $P$, probability of waiting.
     beyond : [1]
         $q$, share that waits longer.
 

@@ -1,4 +1,4 @@
-"""Memory of training: activations that layers keep, and the state of the optimizer."""
+"""Memory of training: activations that layers keep, and optimizer state."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum, where
@@ -40,9 +40,10 @@ def activation_memory_per_layer(
 ) -> Value:
     r"""Activations that one layer keeps for the backward pass, on one device.
 
-    Split by sequence: inputs and outputs of both norms, and two dropout masks. Split by tensor:
-    queries, keys, values, the attention's output, and what the feed-forward block keeps. Scores
-    pass through memory unless attention is fused, which keeps one statistic per query instead.
+    Sequence parallelism splits inputs and outputs of both norms, and two dropout masks. Tensor
+    parallelism splits queries, keys, values, the attention's output, and the feed-forward block's
+    activations. Scores pass through memory unless attention is fused, which keeps one statistic per
+    query instead.
 
     $$ M_l = T\left(\frac{h\,(4e + 2\delta\,e_m)}{n_s}
        + \frac{e\,(w_a + w_c + w_f)}{\mathrm{TP}}
@@ -66,8 +67,8 @@ def activation_memory_per_layer(
     attention_width : [1]
         $w_a$, elements per token of queries, keys, values and the attention's output.
     copied_width : [1]
-        $w_c$, width of the attention's output where devices that share a sequence exchange it
-        and keep it twice, split by head and split by position; else 0.
+        $w_c$, width of the attention's output if devices that share a sequence exchange it and keep
+        it twice, split by head and split by position; else 0.
     kept_width : [1]
         $w_f$, inner elements per token that the feed-forward block keeps.
     tp_size : [1]
@@ -78,9 +79,9 @@ def activation_memory_per_layer(
     kept_scores : [1]
         $\kappa$, 1 if the attention scores are kept, 0 if they are recomputed.
     fused_attention : [1]
-        $\phi$, 1 if attention is one kernel, whose scores never reach memory; else 0.
+        $\phi$, 1 if attention is one kernel with scores that never reach memory; else 0.
     dropout : [1]
-        $\delta$, 1 if training drops elements out, else 0.
+        $\delta$, 1 if training uses dropout, else 0.
     statistic_bytes : [byte]
         $e_s$, bytes of the softmax's statistic per query and head: 4.
     bytes_per_element : [byte]
@@ -104,7 +105,7 @@ def activation_memory_per_layer(
     masks = dropout * mask_bytes
     norms = hidden_dim * (4 * bytes_per_element + 2 * masks) / sequence_shards
     inner = bytes_per_element * (attention_width + copied_width + kept_width) / tp_size
-    # The softmax's output, and where elements of it are dropped, the rest of it and the mask
+    # The softmax's output and, with dropout, the remaining elements and the mask
     each = bytes_per_element + dropout * (bytes_per_element + mask_bytes)
     scores = (1 - fused_attention) * kept_scores * seq_len * each
     statistics = fused_attention * statistic_bytes
@@ -117,8 +118,8 @@ def backward_width(
 ) -> Value:
     r"""Elements per token of the widest gradient in a feed-forward block's backward pass.
 
-    The gradient of what enters the nonlinearity, gate included. What the block kept of the
-    nonlinearity's output is free by then, and pays for the gradient of that output. Experts also
+    This is the gradient of the nonlinearity's input, including the gate. The kept output of the
+    nonlinearity is freed by then, which makes room for the gradient of that output. Experts also
     hold the gradient of every token's copies.
 
     $$ w_g = k_e\,\left((w - 1)\,f + h\right) $$
@@ -141,7 +142,7 @@ def backward_width(
 
     References
     ----------
-    Counting; checked against peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
+    Counting; compared with peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
     v1.2 summary, https://github.com/MooreThreads/SimuMax
     """
     return experts_per_token * ((mlp_matrices - 1) * ffn_dim + hidden_dim)
@@ -149,10 +150,10 @@ def backward_width(
 
 @formula
 def copied_context_width(width: Value, swap_size: Value) -> Value:
-    r"""Width of the attention's output that a swap of positions for heads keeps a second time.
+    r"""Width of the attention's output that is kept twice if positions are swapped for heads.
 
-    Devices that share a sequence may turn it from split by position to split by head and back. The
-    backward pass needs the attention's output in both forms.
+    Devices that share a sequence may exchange it from a split by position to a split by head and
+    back. The backward pass needs the attention's output in both forms.
 
     $$ w_c = \min(1,\; u - 1)\,w_a $$
 
@@ -166,7 +167,7 @@ def copied_context_width(width: Value, swap_size: Value) -> Value:
     Returns
     -------
     width : [1]
-        $w_c$, elements per token; 0 where nothing is swapped.
+        $w_c$, elements per token; 0 if nothing is swapped.
 
     References
     ----------
@@ -187,11 +188,11 @@ def head_working_memory(
     bytes_per_element: Value,
     copy_bytes: Value,
 ) -> Value:
-    r"""Logits and what surrounds them when the backward pass begins on the last stage.
+    r"""Memory of the logits and their surroundings when backward begins on the last stage.
 
-    A fused loss writes the gradient over the logits; others hold copies and gradients in 32 bits
-    besides. Input and output of the last norm, the gathered input of the output projection, and
-    its gradient come on top.
+    A fused loss overwrites the logits with the gradient; others also hold 32-bit copies and
+    gradients. The input and output of the last norm, the gathered input of the output projection,
+    and its gradient are added.
 
     $$ M_v = T\left(\frac{(e + e_c)\,V}{\mathrm{TP}} + 2\,e\,h + \frac{2\,e\,h}{n_s}\right) $$
 
@@ -210,7 +211,7 @@ def head_working_memory(
     bytes_per_element : [byte]
         $e$, bytes of one logit.
     copy_bytes : [byte]
-        $e_c$, bytes per logit of what the loss holds next to the logits: 0 if it is fused.
+        $e_c$, bytes per logit that the loss holds besides the logits: 0 if it is fused.
 
     Returns
     -------
@@ -234,9 +235,9 @@ def hidden_state_size(
 ) -> Value:
     r"""Bytes of the residual stream of one microbatch.
 
-    It is what a layer keeps under full recomputation, what tensor-parallel ranks reduce after
-    each block, and what one pipeline stage hands to the next. Sequence parallelism keeps only a
-    share of it on each tensor-parallel rank.
+    A layer keeps it under full recomputation, tensor-parallel ranks reduce it after each block, and
+    a pipeline stage sends it to the next. With sequence parallelism each tensor-parallel rank keeps
+    only a share of it.
 
     $$ M_h = e\,s\,b\,h $$
 
@@ -338,8 +339,8 @@ def kept_expert_width(
 def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
     r"""Elements per token that the heads of latent attention keep.
 
-    Queries, keys, values and the output, as for plain heads. The short vectors that they are made
-    of come on top.
+    These are queries, keys, values and the output, as for plain heads. The latent vectors are added
+    separately.
 
     $$ w_a = 2\,a\,(d_k + d_v) $$
 
@@ -359,7 +360,7 @@ def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
 
     References
     ----------
-    Counting; checked against peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
+    Counting; compared with peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
     v1.2 summary, https://github.com/MooreThreads/SimuMax
     """
     return 2 * heads * (key_dim + value_dim)
@@ -369,10 +370,10 @@ def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
 def optimizer_state_size(
     parameters: Value, bytes_per_element: Value, moment_bytes: Value, master_bytes: Value
 ) -> Value:
-    r"""Bytes of an optimizer's state, with a 32-bit master copy of weights that are narrower.
+    r"""Bytes of an optimizer's state, with a 32-bit master copy of narrower weights.
 
-    With Adam in mixed precision that is 12 bytes per parameter, next to 2 for the weights and 2 for
-    the gradients: 16 in all.
+    With Adam in mixed precision this is 12 bytes per parameter, in addition to 2 for the weights
+    and 2 for the gradients: 16 in total.
 
     $$ M_o = N\,(k_v + [e < k_w]\,k_w) $$
 
@@ -403,9 +404,10 @@ def optimizer_state_size(
 
 @formula
 def visiting_memory(own: Value, ranks: Value, gathers: Value) -> Value:
-    r"""Keys and values of other devices that a device holds while it attends, and their gradients.
+    r"""Memory of other devices' keys and values, and their gradients, during attention.
 
-    In a ring one block visits at a time. A gather holds those of all devices that share a sequence.
+    In a ring, a device holds one other block at a time. A gather holds the blocks of all devices
+    that share a sequence.
 
     $$ M_c = 2\,M_1\left(\gamma\,(c_p - 1) + (1 - \gamma)\min(1,\; c_p - 1)\right) $$
 
@@ -443,9 +445,9 @@ def recomputed_memory(
     sequence_shards: Value,
     bytes_per_element: Value,
 ) -> Value:
-    r"""Activations that one layer need not keep because small modules of it are repeated.
+    r"""Activations that one layer does not keep because small modules are recomputed.
 
-    The outputs of both norms, and those of what the tensor-parallel ranks split.
+    These are the outputs of both norms, and of modules that tensor-parallel ranks split.
 
     $$ M_r = e\,T\left(\frac{2\,h\,\nu}{n_s} + \frac{w_r}{\mathrm{TP}}\right) $$
 
@@ -456,7 +458,7 @@ def recomputed_memory(
     hidden_dim : [1]
         $h$, width of the residual stream.
     norm_share : [1]
-        $\nu$, share of the norms that is repeated.
+        $\nu$, share of the norms that is recomputed.
     dropped_width : [1]
         $w_r$, elements per token of the other modules' outputs.
     tp_size : [1]
@@ -484,7 +486,7 @@ def recomputed_memory(
 def update_bytes(
     state_bytes: Value, master_bytes: Value, weight_bytes: Value, gradient_bytes: Value
 ) -> Value:
-    r"""Least memory traffic of a parameter's update.
+    r"""Minimum memory traffic of a parameter's update.
 
     State and master weight are read and written, the gradient is read, and the weight is written.
 
@@ -518,7 +520,7 @@ def update_bytes(
 def orthogonalization_flops(
     rows: Value, columns: Value, iterations: Value, flops_per_mac: Value
 ) -> Value:
-    r"""Operations by which Muon makes the update of one matrix orthogonal.
+    r"""Operations of Muon to orthogonalize the update of one matrix.
 
     Each Newton-Schulz iteration has two products with the longer side and one without.
 

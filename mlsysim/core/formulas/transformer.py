@@ -27,7 +27,7 @@ __all__ = [
 
 @formula
 def adapter_parameters(rank: Value, sides: Value) -> Value:
-    r"""Parameters of low-rank adapters, two thin matrices for each matrix that stays as it is.
+    r"""Parameters of low-rank adapters: two thin matrices for each frozen matrix.
 
     $$ N_r = r \sum_j (m_j + n_j) $$
 
@@ -95,8 +95,8 @@ def attention_score_flops(
 ) -> Value:
     r"""Forward operations per token in the attention scores and their product with the values.
 
-    Both are one multiply-accumulate per head, head width and attended position. A causal kernel
-    that skips the masked half attends to half of the positions on average.
+    Each of them takes one multiply-accumulate per head, head width and attended position. A causal
+    kernel that skips the masked half attends to half of the positions on average.
 
     $$ f_a = 2\,c\,L\,a\,d_h\,s\,\kappa $$
 
@@ -107,7 +107,7 @@ def attention_score_flops(
     heads : [1]
         $a$, attention heads.
     head_dim : [1]
-        $d_h$, width of one head: the mean of its keys and values where they differ.
+        $d_h$, width of one head: the mean of its keys and values if they differ.
     seq_len : [token]
         $s$, tokens in the sequence.
     attended_fraction : [1]
@@ -145,7 +145,7 @@ def embedding_parameters(vocab_size: Value, hidden_dim: Value, embedding_tables:
     hidden_dim : [1]
         $h$, width of the residual stream.
     embedding_tables : [1]
-        $e$, tables: 1 where input and output share one, else 2.
+        $e$, tables: 1 if input and output share one, else 2.
 
     Returns
     -------
@@ -201,8 +201,8 @@ def latent_attention_parameters(
 ) -> Value:
     r"""Parameters of one block of multi-head latent attention.
 
-    Queries are made in two steps, by way of a short vector, and keys and values by way of another.
-    The part of the keys that tells the position comes straight from the token.
+    Queries are computed in two steps through a latent vector, and keys and values through another.
+    The part of the keys that encodes the position is computed directly from the token.
 
     $$ N_a = r_q\left(h + a\,(d_n + d_r)\right) + h\,(r_k + d_r) + r_k\,a\,(d_n + d_v)
        + a\,d_v\,h $$
@@ -214,13 +214,13 @@ def latent_attention_parameters(
     heads : [1]
         $a$, attention heads.
     query_rank : [1]
-        $r_q$, width of the vector that queries are made of.
+        $r_q$, width of the latent vector of queries.
     kv_rank : [1]
-        $r_k$, width of the vector that keys and values are made of.
+        $r_k$, width of the latent vector of keys and values.
     nope_dim : [1]
-        $d_n$, width of the part of a key that the position leaves alone.
+        $d_n$, width of the part of a key without position encoding.
     rope_dim : [1]
-        $d_r$, width of the part that the position turns.
+        $d_r$, width of the part with rotary position encoding.
     value_dim : [1]
         $d_v$, width of a value.
 
@@ -251,7 +251,7 @@ def linear_attention_flops(
     r"""Forward operations per token in the states of one layer of linear attention.
 
     Each head adds the outer product of a key and a value to its state, and reads the state with the
-    query. The delta rule reads it with the key as well, to replace what it holds. Training and
+    query. The delta rule also reads it with the key, to replace the stored value. Training and
     prefill process chunks of tokens at once: within a chunk, tokens attend to each other, in whole
     tiles. The delta rule also needs the products of all keys of a chunk.
 
@@ -382,12 +382,12 @@ def mlp_parameters(hidden_dim: Value, ffn_dim: Value, mlp_matrices: Value) -> Va
 def recomputed_flops(
     tokens: Value, matrix: Value, score: Value, matrix_share: Value, score_share: Value
 ) -> Value:
-    r"""Operations that the backward pass does again because their results were not kept.
+    r"""Operations that the backward pass repeats because their results were not kept.
 
     Full recomputation repeats the layers, without the logits; selective recomputation repeats only
-    the attention scores and their product with the values. A fused attention kernel makes the
-    scores again within its backward pass (five products for two in the forward pass); published
-    utilizations do not count that as recomputation, and neither does this.
+    the attention scores and their product with the values. A fused attention kernel recomputes the
+    scores within its backward pass (five products, compared with two in the forward pass).
+    Published utilizations do not count that as recomputation, and neither does this formula.
 
     $$ F_r = D\,(r_w f_w + r_a f_a) $$
 
@@ -402,8 +402,8 @@ def recomputed_flops(
     matrix_share : [1]
         $r_w$, share of the matrix work that is repeated: 1 for full, else 0.
     score_share : [1]
-        $r_a$, share of the score work that is repeated: 1 for full, and for selective where
-        attention is not fused; else 0.
+        $r_a$, share of the score work that is repeated: 1 for full, and for selective if attention
+        is not fused; else 0.
 
     Returns
     -------
@@ -422,9 +422,9 @@ def recomputed_flops(
 
 @formula
 def frozen_flops(tokens: Value, matrix: Value, logit: Value, adapters: Value) -> Value:
-    r"""Operations that a step saves whose weights are frozen, net of those of its adapters.
+    r"""Operations saved in a step with frozen weights, net of those of the adapters.
 
-    A product with frozen weights has one gradient, that of its input: four operations per parameter
+    A product with frozen weights has only the gradient of its input: four operations per parameter
     and token instead of six.
 
     $$ F_s = D\,(f_w + f_v - 3 f_r) $$

@@ -167,8 +167,9 @@ class Attention(Record):
     head_dim : int
         Width of one head.
     reach : SlidingWindow, Chunks, TopKeys or None
-        Which tokens a token attends to; `None` for all. output_gate : bool Whether a gate as wide
-        as the queries, with its own matrix, scales the output (Qwen3-Next).
+        Which tokens a token attends to; `None` for all.
+    output_gate : bool
+        Whether a gate as wide as the queries, with its own matrix, scales the output (Qwen3-Next).
     """
 
     heads: int = number(whole=True)
