@@ -1,7 +1,8 @@
 """Traffic: how requests arrive and how long they are, from a trace or from a few numbers."""
 
+from mlsysim.traffic.engines import engine_for
 from mlsysim.traffic.record import Traffic
 from mlsysim.traffic.simulator import Simulated, simulate
 from mlsysim.traffic.trace import Trace, read_trace
 
-__all__ = ["Simulated", "Trace", "Traffic", "read_trace", "simulate"]
+__all__ = ["Simulated", "Trace", "Traffic", "engine_for", "read_trace", "simulate"]

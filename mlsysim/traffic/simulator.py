@@ -110,20 +110,20 @@ def _play(
     first, last = np.zeros(count), np.zeros(count)
     left = list(tokens)
     now, passes, coming, length = 0.0, 0, 0, 0.0
-    asking: deque[tuple[float, int]] = deque()  # by the time from which they may be admitted
+    asking: deque[tuple[float, int]] = deque()  # by the pass from which they may be admitted
     reading: deque[int] = deque()
     running: list[tuple[int, int]] = []  # by the pass in which each ends
     while coming < count or asking or reading or running:
         if not (asking or reading or running):
             now, length = max(now, at[coming]), 0.0
         while coming < count and at[coming] <= now:
-            asking.append((at[coming] + delay * length, coming))
+            # Passes launched ahead are short even if the one that runs now reads long prompts.
+            ahead = delay - (now - at[coming]) / length if length else 0.0
+            asking.append((passes + ahead, coming))
             coming += 1
-        while asking and asking[0][0] <= now and len(reading) + len(running) < places:
+        idle = not (reading or running)  # then nothing is launched ahead
+        while asking and (idle or asking[0][0] <= passes) and len(reading) + len(running) < places:
             reading.append(asking.popleft()[1])
-        if not (reading or running):  # all wait for passes launched ahead
-            now = asking[0][0]
-            continue
         room, longest, ended = budget, 0.0, []
         for request in reading:
             taken = min(left[request], room, chunk)

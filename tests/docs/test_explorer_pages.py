@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.rests_on("mlsysim", "tests/labs/test_explorers.py", shared=True),
 ]
 
-SERVING = "docs/tutorials/llm_serving.html"
+SERVING = "docs/tutorials/serving_one_gpu.html"
 ROOFLINE = "docs/tutorials/hello_world.html"
 SETTINGS = 200
 # Compiling Python takes a browser seconds, and much longer on a machine that is busy.

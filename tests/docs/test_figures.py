@@ -81,7 +81,7 @@ def test_diagrams_are_described(built_site: Path) -> None:
         assert len(diagram.get("aria-label", "")) > 40, page
 
 
-@pytest.mark.parametrize("name", ["distributed", "tensor-parallel", "llm_serving"])
+@pytest.mark.parametrize("name", ["distributed", "tensor-parallel", "serving_one_gpu"])
 def test_notebooks_have_the_diagrams(built_site: Path, name: str) -> None:
     page = load(ROOT, []).pages[f"docs/tutorials/{name}.qmd"]
     words = "\n\n".join(c.source for c in notebook(page, load(ROOT, [])).cells)

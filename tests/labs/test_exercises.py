@@ -167,8 +167,8 @@ def test_parts_are_answered_one_by_one():
 def test_texts_and_rows_are_answers():
     assert check("sustainability-2", "350 W") == check("sustainability-2", Q_(350, "W"))
     assert check("sustainability-2", "0.35 kW")
-    assert check("llm-serving-3", gpu=Hardware.B200).hint.startswith("Give `users=`")
-    assert "bits or bytes" in check("llm-serving-1", Q_(94_000, "1/s")).hint
+    assert check("serving-one-gpu-4", gpu=Hardware.B200).hint.startswith("Give `users=`")
+    assert "bits or bytes" in check("serving-one-gpu-2", Q_(94_000, "1/s")).hint
     assert "a thousand" in check("sustainability-2", "350 kW").hint
     assert "percent" in check("hello-world-5", 19.9).hint
 
@@ -201,9 +201,9 @@ def test_never_is_judged_in_both_directions():
 
 def test_rows_may_be_named_as_in_the_catalog():
     for name in (Hardware.B200, "B200", Hardware.B200.name):
-        assert check("llm-serving-3", gpu=name).hint.startswith("Give `users=`")
+        assert check("serving-one-gpu-4", gpu=name).hint.startswith("Give `users=`")
     with pytest.raises(ConfigError, match="must be one of"):
-        check("llm-serving-3", gpu="T4")
+        check("serving-one-gpu-4", gpu="T4")
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from mlsysim.labs.exercises import (
     failures,
     hello_world,
     kernels,
-    llm_serving,
     long_context,
     mixtures,
     pipelines,
     quantization,
+    serving_one_gpu,
+    serving_under_load,
     strategy,
     sustainability,
     tensor_parallel,
@@ -24,7 +25,8 @@ __all__ = ["EXERCISES"]
 
 _PAGES = (
     hello_world,
-    llm_serving,
+    serving_one_gpu,
+    serving_under_load,
     distributed,
     pipelines,
     tensor_parallel,

@@ -1,4 +1,4 @@
-"""Exercises of the tutorial on serving a language model."""
+"""Exercises of the tutorial "Serving on one GPU"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from mlsysim.core.types import Accelerator
 from mlsysim.core.units import Q_
 from mlsysim.labs.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
-from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import ServingResult, ServingSolver
 
 __all__ = ["EXERCISES"]
@@ -17,8 +17,6 @@ _MODEL = Models.Llama3_8B
 _DEVICES = (Hardware.A100, Hardware.H100, Hardware.H200, Hardware.B200, Hardware.MI300X)
 _PROMISE = Q_(25, "ms")
 _CROWD = 10**9
-# The parameters of the matrices, as the exercise gives them.
-_MATRICES = 7e9
 
 
 def _solve(**given: Any) -> ServingResult:
@@ -70,32 +68,36 @@ def _winner() -> str:
     return "weights" if weights > cache else "cache"
 
 
-def _equal(share: float = 0.5, layers: int = _MODEL.layers) -> float:
-    """Return the tokens where `share` of all pairs cost what the matrices cost."""
-    return _MATRICES / (2 * share * layers * _MODEL.heads * _MODEL.head_dim)
-
-
-def _pair() -> tuple[ServingResult, ServingResult]:
-    large = {"model": Models.Llama3_70B, "hardware": Systems.Nodes.DGX_H100}
-    return _chat(**large, tp_size=8, batch_size=64), _chat(**large, tp_size=4, batch_size=32)
-
-
-def _faster() -> float:
-    eight, four = _pair()
-    return float((four.itl / eight.itl).to("").magnitude)
-
-
-def _ahead() -> float:
-    eight, four = _pair()
-    return float((2 * four.output_throughput / eight.output_throughput).to("").magnitude)
-
-
-def _differs() -> str:
-    return "itl" if abs(math.log(_faster())) > abs(math.log(_ahead())) else "throughput"
-
-
 _FIRST = Exercise(
-    "llm-serving-1",
+    "serving-one-gpu-1",
+    {
+        "better": ChoiceAsked(
+            asks='which makes room for more users: 4-bit `"weights"` or an 8-bit `"cache"`',
+            options=("weights", "cache"),
+            truth=_winner,
+            hint="Which of the two fills the memory when many users share it?",
+        ),
+        "users": CountAsked(
+            asks="how many users fit then",
+            truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
+            hint="Divide the memory that the weights leave free by the cache of one user.",
+            mistakes=(
+                Mistake(_eight_k, "That is with 16 bits throughout."),
+                Mistake(
+                    lambda: min(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
+                    "That is the other choice.",
+                ),
+                Mistake(
+                    lambda: _eight_k(weight_precision="int4", kv_precision="fp8"),
+                    "That is both at once.",
+                ),
+            ),
+        ),
+    },
+)
+
+_SECOND = Exercise(
+    "serving-one-gpu-2",
     {
         "throughput": AmountAsked(
             asks="the ceiling in tokens per second, with the contexts of this page",
@@ -125,8 +127,8 @@ _FIRST = Exercise(
     },
 )
 
-_SECOND = Exercise(
-    "llm-serving-2",
+_THIRD = Exercise(
+    "serving-one-gpu-3",
     {
         "batch": CountAsked(
             asks="the first batch whose decode is compute-bound, a whole number, or "
@@ -152,8 +154,8 @@ _SECOND = Exercise(
     },
 )
 
-_THIRD = Exercise(
-    "llm-serving-3",
+_FOURTH = Exercise(
+    "serving-one-gpu-4",
     {
         "gpu": ChoiceAsked(
             asks='the device with the most users, by its name or catalog name, such as `"A100"`',
@@ -190,82 +192,5 @@ _THIRD = Exercise(
     },
 )
 
-_FOURTH = Exercise(
-    "llm-serving-4",
-    {
-        "better": ChoiceAsked(
-            asks='which makes room for more users: 4-bit `"weights"` or an 8-bit `"cache"`',
-            options=("weights", "cache"),
-            truth=_winner,
-            hint="Which of the two fills the memory when many users share it?",
-        ),
-        "users": CountAsked(
-            asks="how many users fit then",
-            truth=lambda: max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
-            hint="Divide the memory that the weights leave free by the cache of one user.",
-            mistakes=(
-                Mistake(_eight_k, "That is with 16 bits throughout."),
-                Mistake(
-                    lambda: min(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
-                    "That is the other choice.",
-                ),
-                Mistake(
-                    lambda: _eight_k(weight_precision="int4", kv_precision="fp8"),
-                    "That is both at once.",
-                ),
-            ),
-        ),
-    },
-)
-
-_FIFTH = Exercise(
-    "llm-serving-5",
-    {
-        "tokens": AmountAsked(
-            asks="the length of the prompt in tokens",
-            truth=_equal,
-            hint="Set the arithmetic of a token's pairs equal to that of its matrices.",
-            mistakes=(
-                Mistake(lambda: _equal(1.0), "A causal model does half of the pairs."),
-                Mistake(lambda: _equal(0.25), "Half of the pairs, but once: look at the factors."),
-                Mistake(lambda: _equal(0.5, 1), "Every layer has attention."),
-            ),
-        )
-    },
-)
-
-_SIXTH = Exercise(
-    "llm-serving-6",
-    {
-        "differs": ChoiceAsked(
-            asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
-            options=("itl", "throughput"),
-            truth=_differs,
-            hint="One group reads the weights once for all users, two groups read them twice. "
-            "Which of the "
-            "numbers also includes prefill?",
-        ),
-        "faster": AmountAsked(
-            asks="the factor by which tokens come faster from the group of eight",
-            tolerance=0.03,
-            truth=_faster,
-            hint="Solve both with 64 users in total, and divide the times between tokens.",
-            mistakes=(
-                Mistake(
-                    lambda: 1 / _faster(), "Upside down: the group of eight is the faster one."
-                ),
-                Mistake(
-                    lambda: _faster() - 1,
-                    "That is how much is gained: the factor is more by the whole.",
-                ),
-                Mistake(
-                    lambda: 2.0,
-                    "Half of the weights for each GPU to read, but they are not all that it reads.",
-                ),
-            ),
-        ),
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
 """In the order of the page."""
