@@ -21,6 +21,7 @@ from tools.pages.project import load
 from tools.site import cards, copies
 from tools.site.built import requests
 from tools.site.entries import Entry, entries
+from tools.site.moved import moved
 
 BASE = "https://example.org/course/"
 SPACE = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9"}
@@ -110,7 +111,19 @@ def test_the_sitemap_lists_every_page_once(listed: list[Entry], built_site: Path
     paths = [node.text or "" for node in tree.findall("s:url/s:loc", SPACE)]
     found = sorted(path.lstrip("/") or "index.html" for path in paths)
     pages = {path.relative_to(built_site).as_posix() for path in built_site.rglob("*.html")}
-    assert found == sorted(pages - {"404.html"})
+    assert found == sorted(pages - {"404.html"} - {old for old, *_ in moved(load(ROOT, []))})
+
+
+def test_old_addresses_lead_to_pages(built_site: Path) -> None:
+    found = list(moved(load(ROOT, [])))
+    assert "docs/tutorials/llm_serving.html" in {old for old, *_ in found}
+    for old, new, title in found:
+        text = (built_site / old).read_text(encoding="utf-8")
+        address = re.search(r'url=([^"]+)"', text)
+        assert address
+        assert ((built_site / old).parent / address[1]).resolve() == (built_site / new).resolve()
+        assert (built_site / new).is_file()
+        assert title in text
 
 
 def test_the_list_for_language_models(listed: list[Entry], built_site: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.pages.faults import Fault
 from tools.pages.project import load
-from tools.site import cards, copies, head, lists, search
+from tools.site import cards, copies, head, lists, moved, search
 from tools.site.built import requests
 from tools.site.entries import entries
 
@@ -34,6 +34,7 @@ def main() -> int:
     for entry in found:
         head.write(entry, project, options.folder, base)
     lists.write(found, project, options.folder, base)
+    moved.write(project, options.folder)
     # A service worker controls only pages below its own address.
     shutil.copyfile(project.root / "docs/assets/offline.js", options.folder / "offline.js")
     for fault in faults:

@@ -13,6 +13,7 @@ from mlsysim.labs.exercises import (
     mixtures,
     pipelines,
     quantization,
+    serving_fleet,
     serving_one_gpu,
     serving_under_load,
     strategy,
@@ -25,6 +26,7 @@ __all__ = ["EXERCISES"]
 
 _PAGES = (
     hello_world,
+    serving_fleet,
     serving_one_gpu,
     serving_under_load,
     distributed,
