@@ -1,7 +1,7 @@
 """Addresses that pages used to have: each leads to the page that has its contents now.
 
 A page names them in its front matter, as Quarto does: ``aliases: [/docs/old.html]``. Quarto writes
-such files itself. Ours replace them, since they also work without scripts, and the preview has none.
+such files itself. These replace them, since they also work without scripts, as in the preview.
 """
 
 from __future__ import annotations

@@ -17,20 +17,18 @@ _REPLICAS, _ONE = "replicas", "one server"
 
 def _monday(rate: float, **given: Any) -> OpenLoopResult:
     """Solve the server of the page, with its customers."""
-    return OpenLoopSolver.solve(
-        **{
-            "model": Models.Llama3_8B,
-            "hardware": Hardware.H100,
-            "precision": "bf16",
-            "seq_len": 1000,
-            "output_len": 200,
-            "burstiness": 1,
-            "input_variation": 1,
-            "output_variation": 1,
-            "arrival_rate": rate,
-        }
-        | given
-    )
+    page: dict[str, Any] = {
+        "model": Models.Llama3_8B,
+        "hardware": Hardware.H100,
+        "precision": "bf16",
+        "seq_len": 1000,
+        "output_len": 200,
+        "burstiness": 1,
+        "input_variation": 1,
+        "output_variation": 1,
+        "arrival_rate": rate,
+    }
+    return OpenLoopSolver.solve(**page | given)
 
 
 def _si(value: Any) -> float:
@@ -77,9 +75,7 @@ _FIRST = Exercise(
             truth=lambda: 12 * _si(_monday(12).e2e_mean),
             hint="Arrival rate times mean time from arrival to the last token.",
             mistakes=(
-                Mistake(
-                    lambda: 12 * _si(_monday(12).e2e_p99), "Little's law takes the mean time."
-                ),
+                Mistake(lambda: 12 * _si(_monday(12).e2e_p99), "Little's law takes the mean time."),
                 Mistake(
                     lambda: 12 * _si(_monday(12).ttft_mean),
                     "A request stays until its last token.",
