@@ -13,12 +13,13 @@ from mlsysim.cli.options import Asking, answer_fields
 from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column, Table
-from mlsysim.core.types import Accelerator, Node
+from mlsysim.core.types import NetworkFabric
 from mlsysim.core.units import Q_, is_quantity
 from mlsysim.evaluation import plain
 from mlsysim.planner import SERVING_GOALS, plan_serving
 from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
+from mlsysim.planner.engines import ENGINES
 from mlsysim.planner.service_plans import SLO
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Whole
@@ -35,7 +36,6 @@ _LOAD = (
     "output_variation",
 )
 _SOLVER = signature_of(OpenLoopSolver)
-_HARDWARE = Noun(kinds=(Accelerator, Node), hint="Systems.Nodes.DGX_H100")
 _PRICE = Amount(unit="USD/h", optional=True, zero=True)
 _LIMITS: dict[str, Argument] = {name: Amount(unit="s", optional=True) for name in SLO}
 _WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "time to the end"}
@@ -70,6 +70,9 @@ _PLAN = _signature(
         "weight_precision",
         "kv_precision",
         "tp_size",
+        "pp_size",
+        "attention_dp",
+        "ep_size",
         "calibration",
     ),
     {
@@ -80,6 +83,16 @@ _PLAN = _signature(
         ),
         "most_devices": (Whole(), 256, "Devices that the service may have."),
         "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
+        "engine": (
+            Choice(options={name: name for name in ENGINES}, optional=True),
+            None,
+            "Software, such as vLLM; null takes the device's constants.",
+        ),
+        "transfer_link": (
+            Noun(kinds=(NetworkFabric,), optional=True, hint="Systems.Fabrics.InfiniBand_NDR"),
+            None,
+            "Network between separate pools; null does not try them.",
+        ),
     },
 )
 _DAY = _signature(

@@ -13,8 +13,9 @@ from mlsysim.core.fields import record
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, strip
+from mlsysim.planner.engines import asked, device_of, price_of
 from mlsysim.planner.questions import question_of
-from mlsysim.planner.serving import asked, floor_of, limits_of, price_of
+from mlsysim.planner.serving import floor_of, limits_of
 from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
 from mlsysim.solvers.traffic.engine import engine_of
@@ -149,9 +150,8 @@ def capacity(
     starting = _seconds("start_up", start_up, zero=True)
     rates = _rates(day, traffic, length)
     given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
-    one = _rate_of_one(given, traffic, limits)
-    device = hardware.accelerator if isinstance(hardware, Node) else hardware
-    count = int(engine.get("tp_size", 1))
+    one, count = _rate_of_one(given, traffic, limits)
+    device = device_of(hardware)
 
     needed = np.ceil(np.round(rates / one, 9)).astype(int)
     running = _started(needed, starting / length)
@@ -242,8 +242,10 @@ def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
     return rates
 
 
-def _rate_of_one(given: dict[str, Any], traffic: Traffic, limits: Mapping[str, float]) -> float:
-    """Return the highest rate at which one replica meets every limit, by bisection."""
+def _rate_of_one(
+    given: dict[str, Any], traffic: Traffic, limits: Mapping[str, float]
+) -> tuple[float, int]:
+    """Return the highest rate at which one replica meets every limit, by bisection; its devices."""
     inputs: Any = question_of(OpenLoopSolver, given).inputs
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
@@ -264,7 +266,7 @@ def _rate_of_one(given: dict[str, Any], traffic: Traffic, limits: Mapping[str, f
         found = asked(engine, middle, traffic)
         kept = found["stable"] and all(found[name] <= limit for name, limit in limits.items())
         low, high = (middle, high) if kept else (low, middle)
-    return low
+    return low, int(inputs.replica_devices)
 
 
 def _started(needed: Any, ahead: float) -> Any:

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import format_number
+from mlsysim.planner.engines import LEVERS
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
 
-__all__ = ["LEVERS", "SLO", "UNITS", "ServingPlan", "ServingTable"]
+__all__ = ["POOL_LEVERS", "SLO", "UNITS", "ServingPlan", "ServingTable"]
 
 SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
 """Times that can be limited by an SLO."""
-LEVERS = ("hardware", "tp_size", "weight_precision", "kv_precision", "batch_limit")
+POOL_LEVERS = tuple(name for name in LEVERS if name not in ("kv_precision", "batch_limit"))
+"""Levers that a prefill pool has of its own: it hands its keys and values on as they are."""
 UNITS = {
     **dict.fromkeys(SLO, "ms"),
     "cost_per_token": "USD/Mtoken",
@@ -38,29 +41,57 @@ class ServingTable(Table):
         super().__init__(columns)
         self._fixed, self._nouns = dict(fixed), dict(nouns)
 
-    def configuration(self, index: int) -> dict[str, Any]:
-        """Return the arguments of `OpenLoopSolver` for one replica of a row.
+    def configuration(self, index: int, role: str = "") -> dict[str, Any]:
+        """Return the arguments of `OpenLoopSolver` for one engine of a row.
+
+        Parameters
+        ----------
+        index
+            The row.
+        role
+            Of separate pools, ``"prefill"`` or ``"decode"``, which is the default.
 
         Raises
         ------
         ConfigError
-            If there is no such row.
+            If there is no such row, or it has no engine of this role.
         """
         row = self.row(index)
+        apart = row.get("pools") == "separate"
+        known = ("", "prefill", "decode") if apart else ("", "both")
+        if role not in known:
+            raise ConfigError(
+                f"role = {shown(role)} is not one of plan {index}: choose one of "
+                f"{', '.join(known[1:])}",
+                argument="role",
+            )
         levers = {name: row[name] for name in LEVERS}
-        levers["hardware"] = self._nouns[row["hardware"]]
-        rate = self._fixed["arrival_rate"] / row["replicas"]
+        replicas = row["replicas"]
+        if role == "prefill":
+            levers |= {name: row[f"prefill_{name}"] for name in POOL_LEVERS}
+            replicas = row["prefill_replicas"]
+        levers |= {name: self._nouns[levers[name]] for name in ("hardware", "calibration")}
+        rate = self._fixed["arrival_rate"] / replicas
+        if apart:
+            levers["role"] = role or "decode"
         return {**self._fixed, **levers, "arrival_rate": rate}
 
-    def result(self, index: int) -> OpenLoopResult:
-        """Solve one row, for its derivation.
+    def result(self, index: int, role: str = "") -> OpenLoopResult:
+        """Solve one engine of a row, for its derivation.
+
+        Parameters
+        ----------
+        index
+            The row.
+        role
+            Of separate pools, ``"prefill"`` or ``"decode"``, which is the default.
 
         Raises
         ------
         ConfigError
-            If there is no such row.
+            If there is no such row, or it has no engine of this role.
         """
-        return OpenLoopSolver.solve(**self.configuration(index))
+        return OpenLoopSolver.solve(**self.configuration(index, role))
 
     def take(self, indices: Sequence[int] | Any) -> ServingTable:
         """Return the rows at `indices`, in that order."""
@@ -80,9 +111,11 @@ class ServingPlan:
     goal : str
         The quantity that was minimized.
     searched : int
-        Plans that were tried.
+        Plans that were tried. With separate pools, each pool's engines are tried alone, and this
+        counts their pairs.
     plans : ServingTable
-        Plans that meet every limit, best first.
+        Plans that meet every limit, best first. Pairs of pools in which one of the two is worse
+        than another one in every respect are left out.
     front : ServingTable
         Plans among these that no other plan beats both in tokens per second per user and in tokens
         per second per device.
@@ -117,10 +150,12 @@ class ServingPlan:
 
     def __str__(self) -> str:
         best = self.best
+        apart = best.get("pools") == "separate"
         lines = [
-            f"{best['replicas']} x {best['hardware']}, tp_size = {best['tp_size']}, weights in "
-            f"{best['weight_precision']}, keys and values in {best['kv_precision']}, at most "
-            f"{best['batch_limit']} sequences: {best['devices']} devices",
+            f"{'decode: ' * apart}{_engine(best)}, keys and values in {best['kv_precision']}, at "
+            f"most {best['batch_limit']} sequences",
+            *([f"prefill: {_engine(best, 'prefill_')}"] if apart else []),
+            f"{best['devices']} devices",
             *(
                 f"{name}: {format_number(best[name])}"
                 for name in (*SLO, *UNITS)
@@ -134,3 +169,12 @@ class ServingPlan:
             lines.insert(-1, f"beats other devices with a probability of {self.stays_best:.0%}")
         lines += [f"{count} engines cannot run: {why}" for why, count in self.refused.items()]
         return "\n".join([*map(printable, dict.fromkeys(lines)), "", str(self.alternatives)])
+
+
+def _engine(plan: Mapping[str, Any], prefix: str = "") -> str:
+    """Describe the engines of a pool, without sizes of 1."""
+    sizes = ("tp_size", "pp_size", "attention_dp", "ep_size")
+    parts = [f"{name} = {plan[prefix + name]}" for name in sizes if plan[prefix + name] > 1]
+    hardware = f"{plan[f'{prefix}replicas']} x {plan[f'{prefix}hardware']}"
+    weights = f"weights in {plan[f'{prefix}weight_precision']}"
+    return ", ".join([hardware, plan[f"{prefix}calibration"], *parts, weights])

@@ -16,6 +16,7 @@ from mlsysim import (
     InfeasibleError,
     Models,
     OpenLoopSolver,
+    ServingCalibrations,
     Systems,
     Traffic,
     capacity,
@@ -271,3 +272,148 @@ def test_commands(tmp_path):
     )  # fmt: skip
     assert wrong.exit_code == 2
     assert "line 3" in wrong.output
+
+
+LINK = Systems.Fabrics.InfiniBand_NDR
+SMALL = {
+    "tp_size": [2, 4],
+    "batch_limit": [64, 256],
+    "weight_precision": "fp8",
+    "most_devices": 12,
+    "transfer_link": LINK,
+}
+
+
+@pytest.fixture(scope="module")
+def pools():
+    return plan_serving(*JOB, [NODES.DGX_H100], **SMALL, goal="cost")
+
+
+def rows_of(table):
+    return [table.row(index) for index in range(len(table))]
+
+
+def test_pools_are_two_open_loops_and_a_transfer(pools):
+    rows = rows_of(pools.plans)
+    index = next(i for i, row in enumerate(rows) if row["pools"] == "separate")
+    row = rows[index]
+    first, later = (pools.plans.result(index, role) for role in ("prefill", "decode"))
+    assert first.feasible
+    assert later.feasible
+    used = row["prefill_replicas"] * row["prefill_tp_size"] + row["replicas"] * row["tp_size"]
+    assert row["devices"] == used
+    moved = row["ttft_p99"] - first.ttft_p99
+    # 80 layers of 8 heads of 128, keys and values of 1000 tokens in 16 bits, over the ports of the
+    # smaller group of devices
+    size = Q_(2 * 80 * 8 * 128 * 1000 * 2 / min(row["tp_size"], row["prefill_tp_size"]), "byte")
+    assert float((size / LINK.bandwidth + LINK.latency) / moved) == pytest.approx(1)
+    assert float((row["e2e_mean"] - row["ttft_mean"]) / later.e2e_mean) == pytest.approx(1)
+    assert float(199 * row["tpot_mean"] / later.e2e_mean) == pytest.approx(1, rel=1e-6)
+    assert row["utilization"] == pytest.approx(max(first.utilization, later.utilization))
+    with pytest.raises(ConfigError) as caught:
+        pools.plans.result(index, "both")
+    assert caught.value.argument == "role"
+
+
+@pytest.mark.parametrize("goal", SERVING_GOALS)
+def test_the_best_pair_of_pools_is_among_the_plans(goal):
+    """Each pair of pools is solved on its own."""
+    found = plan_serving(*JOB, [NODES.DGX_H100], **SMALL, goal=goal)
+    column = SERVING_GOALS[goal]
+    apart = [row for row in rows_of(found.plans) if row["pools"] == "separate"]
+    least = min(float(getattr(row[column], "magnitude", row[column])) for row in apart)
+    tokens = 20 * 200
+    price = float(plan_price(found) / Q_(1, "USD/s"))
+    best = float("inf")
+    fixed = {
+        "model": Models.Llama3_70B,
+        "hardware": NODES.DGX_H100,
+        "precision": "bf16",
+        "weight_precision": "fp8",
+    }
+    answers = {}
+    for role in ("prefill", "decode"):
+        for tp in (2, 4):
+            for limit in (64, 256):
+                for count in range(1, 12 // tp):
+                    load = CHAT.arguments() | {"arrival_rate": CHAT.arrival_rate / count}
+                    r = OpenLoopSolver.solve(
+                        **fixed, **load, tp_size=tp, batch_limit=limit, role=role
+                    )
+                    if r.feasible:
+                        answers[role, tp, limit, count] = r
+    for (role, tp, _, count), one in answers.items():
+        for (other, size, _, more), two in answers.items():
+            devices = tp * count + size * more
+            if role != "prefill" or other != "decode" or devices > 12:
+                continue
+            moved = Q_(2 * 80 * 8 * 128 * 1000 * 2 / min(tp, size), "byte") / LINK.bandwidth
+            moved += LINK.latency
+            tpot = (two.ttft_mean + 198 * two.tpot_p99) / 199
+            if one.ttft_p99 + moved > LIMITS["ttft_p99"] or tpot > LIMITS["tpot_p99"]:
+                continue
+            power = one.device_power * tp * count + two.device_power * size * more
+            value = {
+                "devices": devices,
+                "cost_per_token": 1e6 * price * devices / tokens,
+                "energy_per_token": power.to("W").magnitude / tokens,
+                "e2e_mean": (one.ttft_mean + moved + two.e2e_mean).to("ms").magnitude,
+            }[column]
+            best = min(best, value)
+    assert least == pytest.approx(best, rel=1e-6)
+
+
+def plan_price(plan):
+    row = plan.best
+    return row["cost_per_token"].to("USD/token") * Q_(20 * 200, "token/s") / row["devices"]
+
+
+def test_engines_are_chosen_by_name():
+    found = plan_serving(
+        *JOB, [NODES.DGX_H100], engine=["vLLM", "SGLang", "llama.cpp"], tp_size=4, batch_limit=256
+    )
+    names = set(found.plans["calibration"].tolist())
+    assert names == {"Hopper, vLLM", "Hopper, SGLang", "Hopper, llama.cpp"} & names
+    assert len(names) > 1
+    refused = plan_serving(*JOB, [NODES.DGX_A100, NODES.DGX_H100], engine="SGLang", tp_size=4)
+    assert any("no constants of SGLang" in reason for reason in refused.refused)
+
+
+@pytest.mark.parametrize(
+    ("more", "argument"),
+    [
+        ({"engine": "Triton"}, "engine"),
+        ({"engine": "vLLM", "calibration": ServingCalibrations.Hopper_vLLM}, "engine"),
+        ({"ep_size": "all"}, "ep_size"),
+    ],
+)
+def test_bad_engines(more, argument):
+    with pytest.raises(ConfigError) as caught:
+        plan_serving(*JOB, [NODES.DGX_H100], **more)
+    assert caught.value.argument == argument
+
+
+def test_experts_are_shared_by_ranks_of_attention():
+    found = plan_serving(
+        Models.DeepSeek_V3,
+        Traffic(arrival_rate=Q_(20, "1/s"), seq_len=2000, output_len=300),
+        {"tpot_p99": Q_(100, "ms")},
+        [NODES.HGX_H200],
+        precision="fp8",
+        batch_limit=1024,
+        most_devices=32,
+    )
+    plans = {(row["tp_size"], row["attention_dp"], row["ep_size"]) for row in rows_of(found.plans)}
+    assert (8, 1, 1) in plans
+    assert (1, 8, 8) in plans
+    for row in rows_of(found.plans):
+        assert row["devices"] == row["replicas"] * row["tp_size"] * row["attention_dp"]
+
+
+def test_capacity_counts_the_devices_of_all_ranks():
+    shape = {"model": Models.DeepSeek_V3, "hardware": NODES.HGX_H200, "precision": "fp8"}
+    load = Traffic(arrival_rate=Q_(5, "1/s"), seq_len=2000, output_len=300)
+    found = capacity(
+        **shape, traffic=load, slo={"tpot_p99": Q_(100, "ms")}, attention_dp=8, ep_size=8
+    )
+    assert (found.slots["devices"] == 8 * found.slots["running"]).all()

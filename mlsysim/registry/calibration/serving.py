@@ -36,7 +36,12 @@ from mlsysim.registry.calibration.serving_rows import (
     SPARK_LLAMACPP,
 )
 
-__all__ = ["ServingCalibrations", "pass_calibration_for", "serving_calibration_for"]
+__all__ = [
+    "ServingCalibrations",
+    "pass_calibration_for",
+    "plain_engine",
+    "serving_calibration_for",
+]
 
 _OPEN_RUNS = Source(
     title="Fitted by tools/calibrate_open_loop.py",
@@ -541,6 +546,12 @@ _ENGINES: Mapping[tuple[_Kind, str, bool], ServingCalibration] = {
 _NAMES = {"trtllm": "tensorrt", "ollama": "llamacpp", "lmstudio": "llamacpp"}
 
 
+def plain_engine(engine: str) -> str:
+    """Return the name of an engine in letters alone, such as ``"vllm"``, and one name for each."""
+    plain = re.sub("[^a-z]", "", engine.lower())
+    return next((name for start, name in _NAMES.items() if plain.startswith(start)), plain)
+
+
 def serving_calibration_for(
     accelerator: Accelerator, engine: str = "", year: int = 2026, pools: bool = False
 ) -> ServingCalibration:
@@ -563,8 +574,7 @@ def serving_calibration_for(
     kind: _Kind = accelerator.generation or next(
         (maker for name, maker in _MAKERS.items() if accelerator.name.startswith(name)), None
     )
-    plain = re.sub("[^a-z]", "", engine.lower())
-    plain = next((name for start, name in _NAMES.items() if plain.startswith(start)), plain)
+    plain = plain_engine(engine)
     plain = "pools " + (plain or "tensorrt") if pools else plain
     for (device, name, old), row in _ENGINES.items():
         known = old == (year <= 2024) or name == "llamacpp"
