@@ -142,6 +142,7 @@ _NOUNS: Mapping[str, Sequence[Any]] = {
     "network_calibration": list(NetworkCalibrations),
     "power_calibration": list(PowerCalibrations),
     "rental_offer": list(Systems.Offers),
+    "host_link": [Systems.Links.PCIe5, Systems.Links.NVMe4, Systems.Fabrics.Ethernet_10G],
 }
 _ONE: Mapping[type[Solver[Any, Any]], Mapping[str, Any]] = {
     DistributedSolver: {
@@ -163,6 +164,8 @@ _ONE: Mapping[type[Solver[Any, Any]], Mapping[str, Any]] = {
     SustainabilitySolver: {"fleet": _FLEETS[0], "duration_days": 30, "datacenter": Infra.Quebec},
 }
 """Arguments that each solver needs, and answers."""
+_SESSION = {"turns": 3, "turn_tokens": 50, "think_time": Q_(30, "s")}
+"""Arguments that only make sense together."""
 
 _SIZES = (1, 2, 4, 8, 3, 16, 32, 64, 5, 72, 100, 128, 1000, 2048, 8192, 2**20, 10**9, 10**15)
 _SMALL = _SIZES[:10]
@@ -226,6 +229,8 @@ def question(choose: Choose) -> Question:
     how = choose(("product", "zip"))
     invalid = choose(("mark", "drop", "raise"))
     arguments = dict(_ONE[solver])
+    if "turns" in solver.parameters and choose((False,) * 5 + (True,)):
+        arguments |= _SESSION
     wrong = choose((False,) * 9 + (True,))
     room = _MOST_ROWS
     length = choose((3, 2, 1, 8, 30))

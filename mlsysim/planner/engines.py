@@ -19,6 +19,7 @@ from mlsysim.registry.offers import usual_offer
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.serving.cache import own_cache
 from mlsysim.solvers.traffic.engine import Engine, engine_of
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic
 
@@ -30,6 +31,7 @@ __all__ = [
     "asked",
     "device_of",
     "listed",
+    "planned_engine",
     "price_of",
     "stacked",
 ]
@@ -136,7 +138,7 @@ class Choices:
                     for fault in OpenLoopSolver.faults(inputs):
                         raise fault
                     plain = inputs.plain()
-                    whole = engine_of(plain)
+                    whole = planned_engine(inputs)
                 except ConfigError as fault:
                     _count(refused, fault.message)
                     continue
@@ -223,6 +225,25 @@ def _limited(engine: Engine, limit: int) -> Engine:
         decodes=tuple(np.interp(sizes, engine.sizes, engine.decodes).tolist()),
         powers=tuple(np.interp(sizes, engine.sizes, engine.powers).tolist()),
     )
+
+
+def planned_engine(inputs: OpenLoopInputs) -> Engine:
+    """Return the engine of a plan, in which prompts have the same prefix at every request rate.
+
+    Raises
+    ------
+    ConfigError
+        If prefixes depend on the rate of each replica, or are loaded.
+    """
+    if inputs.turns > 1 or inputs.loaded_share > 0:
+        name = "turns" if inputs.turns > 1 else "loaded_share"
+        raise ConfigError(
+            f"{name}: plans do not yet model prefixes that depend on the request rate or are "
+            "loaded; ask OpenLoopSolver at the rate of one replica for cached_tokens, and pass "
+            "cached_share = cached_tokens / seq_len",
+            argument=name,
+        )
+    return engine_of(inputs.plain())
 
 
 def price_of(device: Accelerator, prices: Any) -> float:

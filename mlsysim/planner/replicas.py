@@ -13,12 +13,11 @@ from mlsysim.core.fields import record
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, strip
-from mlsysim.planner.engines import asked, device_of, price_of
+from mlsysim.planner.engines import asked, device_of, planned_engine, price_of
 from mlsysim.planner.questions import question_of
 from mlsysim.planner.serving import floor_of, limits_of
 from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
-from mlsysim.solvers.traffic.engine import engine_of
 from mlsysim.traffic import Trace, Traffic
 
 __all__ = ["CapacityPlan", "capacity"]
@@ -249,7 +248,7 @@ def _rate_of_one(
     inputs: Any = question_of(OpenLoopSolver, given).inputs
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
-    engine = engine_of(inputs.plain())
+    engine = planned_engine(inputs)
     if engine.fits < 1:
         raise ConfigError(
             "hardware: not one sequence of full length fits in memory: raise tp_size, or store "

@@ -244,6 +244,26 @@ class Links(Catalog):
     )
     """Cards of one server that only the host connects."""
 
+    NVMe5 = NetworkFabric(
+        name="SSD on PCIe 5.0",
+        source=src.NVME5,
+        field_sources={"latency": src.NVME_LATENCY},
+        bandwidth=Q_(13, "GB/s"),
+        latency=Q_(70, "us"),
+        estimated=frozenset({"latency"}),
+    )
+    """Sequential reads of one SSD (Samsung PM1743), as for keys and values that a server loads."""
+
+    NVMe4 = NetworkFabric(
+        name="SSD on PCIe 4.0",
+        source=src.NVME4,
+        field_sources={"latency": src.NVME_LATENCY},
+        bandwidth=Q_(6.8, "GB/s"),
+        latency=Q_(70, "us"),
+        estimated=frozenset({"latency"}),
+    )
+    """Sequential reads of one SSD (Samsung PM9A3)."""
+
     Gaudi2_Ethernet = NetworkFabric(
         name="Ethernet of Gaudi 2",
         source=cards.GAUDI_PORTS,

@@ -26,7 +26,7 @@ from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.arguments import Factor, Noun, Portion, PrecisionName, Whole
 from mlsysim.solvers.base import Model, Rule, Solver
 from mlsysim.solvers.inference import inference_device
-from mlsysim.solvers.serving.cache import cache_parts
+from mlsysim.solvers.serving.cache import own_prompt
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import (
@@ -36,7 +36,6 @@ from mlsysim.solvers.serving.operators import (
     prefill_pass,
     server_memory,
 )
-from mlsysim.solvers.work import sum_of
 
 __all__ = ["DisaggregatedResult", "DisaggregatedSolver"]
 
@@ -236,7 +235,7 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
 
     # Transfer of one prompt's cache, over the ports of the devices that hold it
     transfer = f.point_to_point_time(
-        maximum(_of_prompt(pool), _of_prompt(i)), i.transfer_link.bandwidth, i.transfer_link.latency
+        maximum(own_prompt(pool), own_prompt(i)), i.transfer_link.bandwidth, i.transfer_link.latency
     )
 
     # Decode: the number of sequences in this pool follows from its own step time.
@@ -294,13 +293,6 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
         "prefill_memory_capacity": held.capacity,
         "decode_memory_capacity": keeps.capacity,
     }
-
-
-def _of_prompt(i: ServingInputs) -> Value:
-    """Return the keys and values of a prompt that one device holds."""
-    parts = cache_parts(i, 1, i.seq_len)
-    own = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
-    return own / i.pp_size
 
 
 class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):

@@ -25,9 +25,11 @@ from mlsysim.core.types.attention import (
 from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind, LayerGroup
 
 __all__ = [
+    "Adapters",
     "Cache",
     "Matrix",
     "TokenFlops",
+    "adapters_of",
     "attention_matrices",
     "attention_parameters",
     "attention_share",
@@ -321,6 +323,36 @@ def expert_matrices(model: TransformerModel, block: FeedForwardKind | None) -> l
     if not isinstance(block, Experts):
         return []
     return [Matrix(block.token_width(model.hidden_dim), block.width, block.matrices)]
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """Parameters of adapters, per layer of each group: (layers, parameters)."""
+
+    common: list[tuple[Value, Value]]
+    """Parameters of adapters other than those of experts."""
+    experts: list[tuple[Value, Value]]
+    visited: list[tuple[Value, Value]]
+    """Parameters of adapters that a token passes through."""
+
+
+def adapters_of(model: TransformerModel, rank: Value) -> Adapters:
+    """Return the adapters of a model's matrices; none if all parameters are trained."""
+    found = Adapters([], [], [])
+    for group in model.groups:
+        block = group.feed_forward
+        matrices = own_attention_matrices(model, group) + common_matrices(model, block)
+        common = f.adapter_parameters(rank, sum_of([each.sides for each in matrices]))
+        if isinstance(block, Experts):
+            sides = sum_of([each.sides for each in expert_matrices(model, block)])
+            expert = f.adapter_parameters(rank, sides)
+            found.experts.append((group.count, block.count * expert))
+            found.visited.append((group.count, common + block.per_token * expert))
+        else:
+            found.experts.append((group.count, 0 * common))
+            found.visited.append((group.count, common))
+        found.common.append((group.count, common))
+    return found
 
 
 def inner_width(block: FeedForwardKind | None) -> Value:

@@ -44,6 +44,12 @@ class Traffic(Record):
     """Standard deviation of the lengths of prompts, divided by their mean."""
     output_variation: float = number(default=0.0, zero=True)
     """Standard deviation of the lengths of answers, divided by their mean."""
+    turns: int = number(default=1, whole=True, least=1)
+    """Requests per session; prompts repeat everything before them, and `seq_len` is their mean."""
+    turn_tokens: float | None = number(default=None, unit="token")
+    """Mean new tokens per prompt after the first; needed with `turns`."""
+    think_time: Quantity | None = quantity("s", default=None)
+    """Mean time from an answer to the session's next request; needed with `turns`."""
     name: str = "traffic"
     """What is served."""
 
@@ -95,7 +101,11 @@ class Traffic(Record):
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `OpenLoopSolver` that describe traffic."""
         names = ("seq_len", "output_len", "burstiness", "input_variation", "output_variation")
-        return {"arrival_rate": self.arrival_rate} | {n: float(getattr(self, n)) for n in names}
+        found = {"arrival_rate": self.arrival_rate} | {n: float(getattr(self, n)) for n in names}
+        if self.turns == 1:
+            return found
+        sessions = ("turns", "turn_tokens", "think_time")
+        return found | {name: getattr(self, name) for name in sessions}
 
     def sample(self, requests: int, seed: int = 0) -> Trace:
         """Draw requests for the simulator.

@@ -1,7 +1,9 @@
 """Memory of serving: keys and values, and the sequences that fit in addition to the weights."""
 
+import math
+
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, erf, floor, maximum, minimum, sqrt, where
+from mlsysim.core.numeric import Value, erf, exp, floor, maximum, minimum, sqrt, where
 
 __all__ = [
     "block_padding",
@@ -9,8 +11,11 @@ __all__ = [
     "kv_cache_size",
     "kv_per_device",
     "largest_batch",
+    "load_crossover",
     "longest_context",
     "pass_workspace",
+    "prefix_hit_share",
+    "reusable_share",
     "stored_weights",
 ]
 
@@ -179,6 +184,47 @@ def largest_batch(capacity: Value, weights: Value, kv_per_sequence: Value) -> Va
 
 
 @formula
+def load_crossover(latency: Value, load: Value, token: Value, pair: Value) -> Value:
+    r"""Length from which loading a prefix is faster than reading it again.
+
+    Loading takes a latency and a time per token. Reading takes a time per token, and one per pair
+    of tokens in attention. So even over a slow link, loading wins for long prefixes. The two are
+    equally long at the root of $\beta n^2 + (\gamma - c)\,n = \alpha$:
+
+    $$ n = \frac{c - \gamma + \sqrt{(c - \gamma)^2 + 4\alpha\beta}}{2\beta} $$
+
+    Parameters
+    ----------
+    latency : [s]
+        $\alpha$, time to load a prefix of no length.
+    load : [s]
+        $c$, time to load one more token.
+    token : [s]
+        $\gamma$, time to read one more token, without attention.
+    pair : [s]
+        $\beta$, time of attention divided by the square of the length.
+
+    Returns
+    -------
+    tokens : [token]
+        $n$, length of the prefix; infinite if loading is never faster.
+
+    References
+    ----------
+    Quadratic equation; the trade between loading and computing as in Liu et al. (2023), CacheGen:
+    KV Cache Compression and Streaming for Fast Large Language Model Serving, section 2,
+    https://arxiv.org/abs/2310.07240
+    """
+    slower = load - token
+    apart = maximum(slower, -slower)
+    both = apart + sqrt(slower * slower + 4 * latency * pair)
+    # Each of the two forms of the root is exact on its own side of zero.
+    soon = 2 * latency / maximum(both, 1e-12 * token)
+    late = where(pair > 0, both / (2 * maximum(pair, 1e-30 * token)), math.inf)
+    return where(slower <= 0, soon, late)
+
+
+@formula
 def longest_context(
     capacity: Value, weights: Value, kv_per_token: Value, sequences: Value
 ) -> Value:
@@ -255,6 +301,91 @@ def pass_workspace(
     """
     split = maximum(attention_width, ffn_width) / tp_size
     return tokens * (2 * hidden_dim + split) * bytes_per_element
+
+
+@formula
+def prefix_hit_share(room: Value, flow: Value, think_time: Value, turns: Value) -> Value:
+    r"""Share of prefixes that are still in a cache when their session goes on.
+
+    What requests leave behind goes to a cache that drops what was used longest ago. So everything
+    stays for the same time $t$, unless its session goes on before that. Users think for an
+    exponentially distributed time of mean $Z$, and the last of $n$ turns has no successor, which
+    the cache does not know. The time $t = xZ$ follows from the room, which is full:
+
+    $$ h = 1 - e^{-x}, \qquad \frac{n - 1}{n}\left(1 - e^{-x}\right) + \frac{x}{n}
+    = \frac{M_0}{R\,Z} $$
+
+    In long sessions, this is the room divided by what all users who think have left behind.
+
+    Parameters
+    ----------
+    room : [byte]
+        $M_0$, memory for what no running request needs; 0 or less if there is none.
+    flow : [byte/s]
+        $R$, keys and values that ended requests leave behind.
+    think_time : [s]
+        $Z$, mean time from an answer to the session's next request.
+    turns : [1]
+        $n$, requests of a session.
+
+    Returns
+    -------
+    share : [1]
+        $h$, share of the prefixes that the cache still has.
+
+    References
+    ----------
+    Che, Tung and Wang (2002), Hierarchical Web Caching Systems: Modeling, Design and Experimental
+    Results, section III, https://doi.org/10.1109/JSAC.2002.801752; Denning (1968), The Working Set
+    Model for Program Behavior, https://doi.org/10.1145/363095.363141
+    """
+    held = maximum(0 * room, room) / (flow * think_time)
+    return 1 - exp(-_stay(held, 1 / turns))
+
+
+def _stay(held: Value, ended: Value) -> Value:
+    """Solve for the time that prefixes stay, in think times, by Newton's method from below."""
+    x = held
+    for _ in range(8):
+        gone = exp(-x)
+        slope = (1 - ended) * gone + ended
+        x = x + (held - (1 - ended) * (1 - gone) - ended * x) / slope
+    return x
+
+
+@formula
+def reusable_share(seq_len: Value, output_len: Value, turns: Value, turn_tokens: Value) -> Value:
+    r"""Share of the prompts of a session that earlier turns have already read or made.
+
+    Each turn's prompt is all that came before, and new tokens. So prompts grow by $a + o$ a turn
+    around their mean $s$, and the first one is new as a whole.
+
+    $$ u = 1 - \frac{s_1 + (n - 1)\,a}{n\,s}, \qquad s_1 = s - \frac{n - 1}{2}\,(a + o) $$
+
+    Parameters
+    ----------
+    seq_len : [token]
+        $s$, mean tokens of a prompt over all turns.
+    output_len : [token]
+        $o$, tokens of an answer.
+    turns : [1]
+        $n$, requests of a session.
+    turn_tokens : [token]
+        $a$, new tokens of each prompt after the first.
+
+    Returns
+    -------
+    share : [1]
+        $u$, share of all prompt tokens.
+
+    References
+    ----------
+    Counting; sessions whose prompts repeat what came before as in Zheng et al. (2024), SGLang:
+    Efficient Execution of Structured Language Model Programs, section 3,
+    https://arxiv.org/abs/2312.07104
+    """
+    first = seq_len - (turns - 1) / 2 * (turn_tokens + output_len)
+    return 1 - (first + (turns - 1) * turn_tokens) / (turns * seq_len)
 
 
 @formula

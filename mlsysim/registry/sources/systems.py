@@ -34,6 +34,9 @@ __all__ = [
     "NCCL_TUNING",
     "NVLINK",
     "NVLINK5",
+    "NVME4",
+    "NVME5",
+    "NVME_LATENCY",
     "PCIE",
     "SELENE",
     "SLINGSHOT",
@@ -190,6 +193,28 @@ H800_SERVER = Source(
     locator="summary",
     checked="2026-11-22",
     note="2,048 H800 on a fat tree of several planes, with 400 Gbit/s InfiniBand",
+)
+NVME5 = Source(
+    title="Clubic, on Samsung's first SSD for PCIe 5.0 (in French)",
+    url="https://www.clubic.com/pro/entreprises/samsung/actualite-400254-samsung-"
+    "annonce-un-ssd-pci-5-0-atteignant-les-13-go-s-en-lecture-sequentielle.html",
+    locator="second paragraph",
+    checked="2026-11-22",
+    note="PM1743: 13 GB/s of sequential reads; writes half as fast",
+)
+NVME_LATENCY = Source(
+    title="simplyblock, NVMe latency",
+    url="https://simplyblock.io/glossary/nvme-latency/",
+    locator="Key facts",
+    checked="2026-11-22",
+    note="20 to 70 us for random reads of a local device; the slower end",
+)
+NVME4 = Source(
+    title="Samsung reveals an enterprise-class SSD with PCIe Gen5 standard interface",
+    url="https://meterpreter.org/samsung-reveals-an-enterprise-class-ssd-with-pcie-gen5-standard-interface",
+    locator="third paragraph",
+    checked="2026-11-22",
+    note="PM9A3: continuous reads of 6,800 MB/s",
 )
 PCIE = Source(
     title=_BEKMAN,

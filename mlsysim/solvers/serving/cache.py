@@ -8,7 +8,15 @@ from mlsysim.core.types.attention import AttentionKind, LinearAttention
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import Cache, attentions, cache_of, longest_context, sum_of
 
-__all__ = ["cache_parts", "cache_read", "cache_size", "longest", "own_blocks", "own_cache"]
+__all__ = [
+    "cache_parts",
+    "cache_read",
+    "cache_size",
+    "longest",
+    "own_blocks",
+    "own_cache",
+    "own_prompt",
+]
 
 
 def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cache]:
@@ -37,6 +45,13 @@ def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     parts = cache_parts(i, sequences, context)
     kept = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
     return kept / i.copies
+
+
+def own_prompt(i: ServingInputs) -> Value:
+    """Return the keys and values of a prompt that one device holds."""
+    parts = cache_parts(i, 1, i.seq_len)
+    own = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
+    return own / i.pp_size
 
 
 def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:

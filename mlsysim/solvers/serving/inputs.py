@@ -47,6 +47,12 @@ class ServingInputs(InferenceInputs):
     redundant_experts: Value = default(lambda i: 0.0)
     expert_imbalance: Value = default(lambda i: 1.0)
     cached_share: Value = default(lambda i: 0.0)
+    loaded_share: Value = default(lambda i: 0.0)
+    host_link: NetworkFabric | None = default(lambda i: None)
+    turns: Value = default(lambda i: 1.0)
+    turn_tokens: Value = default(lambda i: math.nan)
+    think_time: Value = default(lambda i: math.nan)
+    host_memory: Value = default(lambda i: math.nan)
     token_budget: Value = default(lambda i: math.nan)
     """NaN if the calibration's applies."""
     block_size: Value = default(lambda i: 1.0)
@@ -107,6 +113,23 @@ class ServingInputs(InferenceInputs):
         return self.hardware.fabric if isinstance(self.hardware, Fleet) else None
 
     @property
+    def known_share(self) -> Value:
+        """Share of a prompt that is not read: its keys and values are cached, or loaded."""
+        return self.cached_share + self.loaded_share
+
+    @property
+    def host_bandwidth(self) -> Value:
+        """Rate at which one device loads from its host; NaN if it is not known."""
+        return self.device.host_bandwidth if self.host_link is None else self.host_link.bandwidth
+
+    @property
+    def host_latency(self) -> Value:
+        """Time to load nothing; 0 where only the device's rate is known."""
+        if self.host_link is None:
+            return 0 * self.calibration.request_overhead
+        return self.host_link.latency
+
+    @property
     def copies(self) -> Value:
         """Number of parts into which ranks and stages split the cache of all sequences."""
         return self.attention_dp * self.pp_size
@@ -142,14 +165,14 @@ RULES: tuple[Rule[ServingInputs], ...] = (
                 & (i.ep_size == 1)
                 & (i.redundant_experts == 0)
                 & (i.draft_tokens == 0)
-                & (i.cached_share == 0)
+                & (i.known_share == 0)
                 & (i.expert_imbalance == 1)
             )
         ),
         lambda i: (
             "efficiency selects the textbook model, which splits layers by tp_size only: leave "
             "out efficiency, or leave out pp_size, attention_dp, ep_size, redundant_experts, "
-            "expert_imbalance, draft_tokens and cached_share"
+            "expert_imbalance, draft_tokens, cached_share and loaded_share"
         ),
         ParallelismError,
     ),
@@ -202,6 +225,58 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         lambda i: (
             f"acceptance_length = {i.acceptance_length}: give the mean tokens that a step yields, "
             f"from 1 to draft_tokens + 1 = {i.step_tokens}, if and only if draft_tokens is above 0"
+        ),
+    ),
+    Rule(
+        "turns",
+        lambda i: (
+            ((i.turn_tokens == i.turn_tokens) == (i.turns > 1))
+            & ((i.think_time == i.think_time) == (i.turns > 1))
+            & ((i.turns > 1) | (i.host_memory != i.host_memory))
+        ),
+        lambda i: (
+            f"turns = {i.turns}: give turn_tokens and think_time if and only if a session has 2 "
+            "or more turns, and host_memory only then"
+        ),
+    ),
+    Rule(
+        "turns",
+        lambda i: (i.turns == 1) | ((i.known_share == 0) & (i.efficiency != i.efficiency)),
+        lambda i: (
+            f"turns = {i.turns}: cached_share and loaded_share follow from the turns, and the "
+            "textbook (efficiency) has no cache: leave these out, or turns"
+        ),
+    ),
+    Rule(
+        "seq_len",
+        lambda i: (
+            (i.turns == 1)
+            | (i.seq_len - (i.turns - 1) / 2 * (i.turn_tokens + i.output_len) >= 1)
+            | (i.turn_tokens != i.turn_tokens)
+        ),
+        lambda i: (
+            f"seq_len = {i.seq_len:g} is the mean prompt of {i.turns} turns that add "
+            f"{i.turn_tokens:g} + {i.output_len:g} tokens each, so the first would have none: give "
+            f"at least {(i.turns - 1) / 2 * (i.turn_tokens + i.output_len) + 1:g}, or fewer turns"
+        ),
+    ),
+    Rule(
+        "loaded_share",
+        lambda i: i.known_share <= 1,
+        lambda i: (
+            f"loaded_share = {i.loaded_share:g} and cached_share = {i.cached_share:g} are more "
+            "than the whole prompt: give shares that add up to at most 1"
+        ),
+    ),
+    Rule(
+        "host_link",
+        lambda i: (
+            ((i.loaded_share == 0) & (i.host_memory != i.host_memory))
+            | (i.host_bandwidth == i.host_bandwidth)
+        ),
+        lambda i: (
+            f"host_link is missing: the rate of {i.device.name} to its host is not known; pass a "
+            "link such as Systems.Links.PCIe5, or leave out loaded_share and host_memory"
         ),
     ),
     Rule(

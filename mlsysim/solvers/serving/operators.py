@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from mlsysim.solvers.inference import ExpertPlan, inference_device, inference_la
 from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_blocks
+from mlsysim.solvers.serving.host import crossover, loading_time
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.links import communication, stage_hops
 from mlsysim.solvers.serving.power import served_power
@@ -105,10 +107,16 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     admission = f.admission_wait(decode, running, c.admission_steps, i.output_len)
     # The last stage processes a prompt after all others.
     filling = (1 - 1 / i.pp_size) * alone.time
-    once = admission + prefills + again - saved + filling + c.request_overhead
+    once = admission + prefills + again - saved + filling + c.request_overhead + loading_time(i)
+    # A link loads one prompt at a time: no faster than all prompts of its rank, one by one.
+    queue = maximum(
+        0 * once, running / i.attention_dp * loading_time(i) - (decodes * decode + once)
+    )
+    loading = loading_time(i) + queue
+    once = once + queue
     cycle = decodes * decode + once
     wait = f.place_wait(i.batch_size, running, cycle, i.waves)
-    ttft = admission + read + wait + filling + c.request_overhead
+    ttft = admission + read + wait + filling + c.request_overhead + loading
     request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
     energy = _power(
         i,
@@ -141,6 +149,12 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
         "running_batch_size": running,
         "recomputed_tokens": growth.recomputed,
+        "cached_tokens": i.cached_share * i.seq_len,
+        "loaded_tokens": i.loaded_share * i.seq_len,
+        "prefix_hit_share": math.nan * running,
+        "sessions": math.nan * running,
+        "loading_latency": loading,
+        "load_crossover": _crossover(i, d),
         "replica_devices": i.replica_devices,
         "model_weights_size": weights,
         "kv_cache_size": cache_size(i, i.batch_size, context),
@@ -151,6 +165,18 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "max_seq_len": longest(i, capacity, held, c.kv_share),
         "feasible": memory <= capacity,
     }
+
+
+def _crossover(i: ServingInputs, d: Device) -> Value:
+    """Return the length from which a prefix is loaded faster than read; NaN without a link."""
+    if i.host_link is None:
+        return math.nan * i.seq_len
+    tokens, layers = pass_budget(i), i.model.layers
+    every = tokens * i.attention_dp
+    layer = inference_layer(d, i.model, tokens, i.seq_len, i.tp_size, plan=_experts(i, every))
+    fixed = _fixed(i, i.calibration.prompt_overhead) + communication(i, tokens, every)
+    token = layers * (layer.products.time + layer.elementwise + fixed) / tokens
+    return crossover(i, token, layers * layer.attention / (tokens * i.seq_len))
 
 
 @dataclass(frozen=True)
@@ -218,8 +244,8 @@ def _own_weights(i: ServingInputs, weights: Value) -> Value:
 
 
 def new_tokens(i: ServingInputs) -> Value:
-    """Return the tokens of a prompt that are not in the prefix cache: at least the last one."""
-    return maximum(1, (1 - i.cached_share) * i.seq_len)
+    """Return the tokens of a prompt that are in no cache: at least the last one."""
+    return maximum(1, (1 - i.known_share) * i.seq_len)
 
 
 def pass_budget(i: ServingInputs) -> Value:
@@ -308,7 +334,7 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     chunks = maximum(1, own * new / pass_budget(i))
     tokens, every = own * new / chunks, maximum(prompts, 1) * new / chunks
     # Tokens after a cached prefix attend to it, and on average to half of the new tokens.
-    context = i.seq_len + where(i.cached_share > 0, i.seq_len - new, 0)
+    context = i.seq_len + where(i.known_share > 0, i.seq_len - new, 0)
     layer = inference_layer(d, model, tokens, context, i.tp_size, plan=_experts(i, every))
     logits = head(d, model, own, i.tp_size)
     layer_time = (

@@ -78,6 +78,21 @@ class ServingResult(Result):
     recomputed_tokens: float | None = number(unit="token")
     """Mean tokens recomputed per request because it was preempted while the cache was full; 0 if
     all running sequences fit at full length. `None` with `efficiency`."""
+    cached_tokens: float | None = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are cached in the devices' memory. `None` with `efficiency`."""
+    loaded_tokens: float | None = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are loaded over the host link. `None` with `efficiency`."""
+    prefix_hit_share: float | None = number()
+    """Share of the repeated part of prompts that is still in the devices' or the host's memory;
+    `None` without `turns`."""
+    sessions: float | None = number()
+    """Sessions with a request in flight or a user who is thinking; `None` without `turns`."""
+    loading_latency: Quantity | None = quantity("ms", zero=True)
+    """Time to load the tokens of a prompt that the host keeps, including the wait for the link; it
+    is part of `ttft`. `None` with `efficiency`."""
+    load_crossover: float | None = number(unit="token")
+    """Prefix length above which loading over `host_link` is faster than recomputing; `None` without
+    that link, or if loading is never faster."""
     replica_devices: int = number(whole=True)
     """Devices that serve these requests together; divide `output_throughput` by it for the rate per
     device."""

@@ -9,18 +9,29 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
     Fleet,
+    NetworkFabric,
     Node,
     PowerCalibration,
     ServingCalibration,
     TransformerModel,
 )
-from mlsysim.core.units import format_number
+from mlsysim.core.units import Quantity, format_number
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.solvers.arguments import Factor, Noun, Portion, PrecisionName, Share, Whole
+from mlsysim.solvers.arguments import (
+    Amount,
+    Factor,
+    Noun,
+    Portion,
+    PrecisionName,
+    Share,
+    Stage,
+    Whole,
+)
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.inputs import RULES, ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.result import ServingResult
+from mlsysim.solvers.serving.sessions import serve_sessions
 from mlsysim.solvers.serving.textbook import serve_textbook
 
 __all__ = ["ServingSolver"]
@@ -66,6 +77,12 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         expert_imbalance: Annotated[float, Factor()] = 1,
         dispatch_precision: Annotated[str | None, PrecisionName()] = None,
         cached_share: Annotated[float, Portion()] = 0,
+        loaded_share: Annotated[float, Portion()] = 0,
+        host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
+        turns: Annotated[int, Stage()] = 1,
+        turn_tokens: Annotated[int | None, Whole(unit="token")] = None,
+        think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
+        host_memory: Annotated[Quantity | None, Amount(unit="GB")] = None,
         token_budget: Annotated[int | None, Whole(unit="token")] = None,
         max_sequences: Annotated[int | None, Whole()] = None,
         block_size: Annotated[int, Whole(unit="token")] = 1,
@@ -135,6 +152,23 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         cached_share
             Share of each prompt that is already in the prefix cache. It is not computed again, but
             tokens still attend to it, and each request still counts with its whole cache in memory.
+        loaded_share
+            Share of each prompt whose keys and values are in the host's memory or on a disk. They
+            are loaded before the first token, which takes no device time.
+        host_link
+            Link over which each device loads them, such as PCIe or an SSD. `None` takes the
+            device's bandwidth to its host, without latency.
+        turns
+            Requests per session. Each prompt repeats everything before it and adds new tokens;
+            `seq_len` is the mean over all turns. `cached_share` and `loaded_share` then follow from
+            the memory, the request rate and `think_time`.
+        turn_tokens
+            New tokens per prompt after the first, in addition to the previous answer.
+        think_time
+            Mean time from an answer to the session's next request, exponentially distributed.
+        host_memory
+            Host memory (or disk) per device for prefixes that the device has evicted; `None` means
+            there is none.
         token_budget
             Most tokens per rank in one pass, which limits the chunks of a prefill; `None` takes the
             calibration's.
@@ -235,7 +269,9 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
     @classmethod
     def model(cls, inputs: ServingInputs) -> Model[ServingInputs]:
         """Choose the operator-level model, or the textbook model if an efficiency is given."""
-        return serve_operators if inputs.efficiency is None else serve_textbook
+        if inputs.efficiency is not None:
+            return serve_textbook
+        return serve_operators if inputs.turns == 1 else serve_sessions
 
     @classmethod
     def rest(cls, values: Mapping[str, Any], inputs: ServingInputs) -> dict[str, Callable[[], Any]]:

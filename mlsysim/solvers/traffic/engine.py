@@ -5,14 +5,14 @@ The times come from the serving model, evaluated for several numbers of sequence
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, minimum
 from mlsysim.solvers.serving.operators import pass_budget, serve_operators
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
-__all__ = ["Engine", "engine_of"]
+__all__ = ["Engine", "engine_of", "with_prefixes"]
 
 _DOUBLINGS = 15
 """Batch sizes at which decode steps are timed: 1, 2, 4 and so on to 16,384."""
@@ -62,23 +62,15 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     # Answers in flight are longer on average than all answers; context and memory depend on the
     # former.
     length = f.length_in_flight(i.answer, i.output_variation)
-    # The cached share is subtracted below, for each prompt.
-    running = i.but(output_len=length, cached_share=0.0)
+    # The cached and loaded shares are subtracted below, for each prompt.
+    running = i.but(output_len=length, cached_share=0.0, loaded_share=0.0)
     full = serve_operators(running.but(batch_size=i.batch_limit))
     places = full["running_batch_size"]
     sizes: list[Value] = []
     for power in range(_DOUBLINGS):
         sizes.append(minimum(float(2**power), places))
     served = [serve_operators(running.but(batch_size=b)) for b in sizes]
-    alone = i.but(batch_size=1.0, cached_share=0.0)
-    fresh = maximum(1, (1 - i.cached_share) * i.seq_len)
-    cached = maximum(1, i.cached_share * i.seq_len)
-    # A pass reads the weights and launches its layers for the running sequences anyway: a prompt
-    # adds the difference. Fresh tokens also attend to the cached ones, which matters for long ones.
-    alike = _reading(alone, _BESIDE + fresh) - _reading(alone, _BESIDE)
-    beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
-    prefill = maximum(alike, beyond)
-    empty = maximum(_reading(alone, fresh) - prefill, 0 * prefill)
+    empty, prefill, fresh = _prompts(i)
     if i.role == "decode":
         # Keys and values come from elsewhere; a first pass reads the token that came with them.
         fresh, prefill, empty = 0 * fresh + 1, 0 * prefill, served[0]["decode_latency"]
@@ -96,6 +88,27 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         ranks=i.attention_dp,
         stages=i.pp_size,
     )
+
+
+def with_prefixes(engine: Engine, i: OpenLoopInputs) -> Engine:
+    """Return the same engine with the cached and loaded shares of these inputs."""
+    if i.role == "decode":
+        return engine
+    empty, prefill, fresh = _prompts(i)
+    return replace(engine, empty=empty, prefill=prefill, seq_len=fresh)
+
+
+def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value]:
+    """Return the time of a pass without decodes, what a prompt adds to a pass, and its tokens."""
+    alone = i.but(batch_size=1.0, cached_share=0.0, loaded_share=0.0)
+    fresh = maximum(1, (1 - i.known_share) * i.seq_len)
+    cached = maximum(1, i.known_share * i.seq_len)
+    # A pass reads the weights and launches its layers for the running sequences anyway: a prompt
+    # adds the difference. Fresh tokens also attend to the cached ones, which matters for long ones.
+    alike = _reading(alone, _BESIDE + fresh) - _reading(alone, _BESIDE)
+    beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
+    prefill = maximum(alike, beyond)
+    return maximum(_reading(alone, fresh) - prefill, 0 * prefill), prefill, fresh
 
 
 def _reading(alone: OpenLoopInputs, tokens: Value) -> Value:

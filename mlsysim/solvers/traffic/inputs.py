@@ -55,6 +55,14 @@ RULES: tuple[Rule[Any], ...] = (
     _whole_token("seq_len"),
     _whole_token("output_len"),
     Rule(
+        "turns",
+        lambda i: (i.role == "both") | ((i.turns == 1) & (i.loaded_share == 0)),
+        lambda i: (
+            f"turns = {i.turns} and loaded_share = {i.loaded_share:g}: prefixes of sessions and of "
+            "the host are modeled for engines that do all of a request: leave them out, or role"
+        ),
+    ),
+    Rule(
         "output_len",
         lambda i: (i.role != "decode") | (i.output_len >= 2),
         lambda i: (

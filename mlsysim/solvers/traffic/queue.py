@@ -6,13 +6,17 @@ import math
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
-from mlsysim.solvers.traffic.engine import Engine, engine_of
+from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where
+from mlsysim.solvers.serving.host import loading_time
+from mlsysim.solvers.serving.sessions import prefixes_at, running_memory, thinking
+from mlsysim.solvers.traffic.engine import Engine, engine_of, with_prefixes
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 _SMALL = 1e-6
+_ROUNDS = 3
+"""Times that cached prefixes are worked out again from the requests in flight."""
 
-__all__ = ["PERCENTILES", "queue_at", "serve_open_loop"]
+__all__ = ["PERCENTILES", "queue_at", "serve_open_loop", "serve_open_sessions"]
 
 PERCENTILES = {
     "p50": (0.5, 0.0),
@@ -24,7 +28,11 @@ PERCENTILES = {
 
 def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
     """Serve requests that arrive from outside."""
-    engine = engine_of(i)
+    return _served_by(engine_of(i), i)
+
+
+def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
+    """Serve requests with an engine of these inputs."""
     found = queue_at(
         engine,
         i.arrival_rate,
@@ -33,6 +41,9 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
         i.input_variation,
         i.output_variation,
     )
+    load = loading_time(i)
+    if not is_zero(i.loaded_share):
+        found = _after_loading(i, engine, found, load)
     stable = found["stable"]
     served = where(stable, i.arrival_rate, found["request_capacity"])
     return {
@@ -41,8 +52,60 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
         "prefill_latency": engine.prefill,
         "output_throughput": served * i.answer,
         "max_batch_size": engine.fits,
+        "cached_tokens": i.cached_share * i.seq_len,
+        "loaded_tokens": i.loaded_share * i.seq_len,
+        "loading_latency": load,
+        "prefix_hit_share": math.nan * found["utilization"],
+        "sessions": math.nan * found["utilization"],
         "feasible": where(engine.fits >= 1, stable, False),
     }
+
+
+def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
+    """Serve sessions of several turns, whose prompts repeat what came before.
+
+    What is still cached depends on the memory of the requests in flight, and they on that. Fewer
+    prefixes mean more of them in flight, so we begin without any and come closer from below.
+    """
+    engine = engine_of(i)
+    found = _served_by(engine, i)
+    length = f.length_in_flight(i.answer, i.output_variation)
+    for _ in range(_ROUNDS):
+        inside = where(found["stable"], found["requests_in_flight"], found["places"])
+        taken = running_memory(i.but(output_len=length), minimum(inside, found["places"]))
+        prefixes = prefixes_at(i, i.arrival_rate, taken)
+        now = i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded)
+        found = _served_by(with_prefixes(engine, now), now)
+    waiting = where(found["stable"], thinking(i, i.arrival_rate), math.nan)
+    return found | {
+        "prefix_hit_share": prefixes.hits,
+        "sessions": waiting + found["requests_in_flight"],
+    }
+
+
+def _after_loading(
+    i: OpenLoopInputs, engine: Engine, found: dict[str, Any], load: Value
+) -> dict[str, Any]:
+    """Return the same with the time in which a link loads what the host has, prompt by prompt."""
+    # The devices of each rank have links of their own.
+    each = maximum(load, _SMALL * engine.prefill) / i.attention_dp
+    capacity = minimum(found["request_capacity"], 1 / each)
+    utilization = i.arrival_rate / capacity
+    stable = utilization < 1
+    busy = where(stable, i.arrival_rate * each, 0 * utilization)
+    more = load + f.budget_wait(busy, load, i.burstiness, i.input_variation)
+    later = {n: v + more for n, v in found.items() if n.startswith(("ttft", "e2e"))}
+    later["requests_in_flight"] = i.arrival_rate * later["e2e_mean"]
+    known = {n: where(stable, v, math.nan * v) for n, v in later.items()}
+    return (
+        found
+        | known
+        | {
+            "request_capacity": capacity,
+            "utilization": utilization,
+            "stable": stable,
+        }
+    )
 
 
 def queue_at(

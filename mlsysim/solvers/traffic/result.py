@@ -60,6 +60,17 @@ class OpenLoopResult(Result):
     """Most sequences that the engine runs at once, by its limit or by memory."""
     max_batch_size: int = number(whole=True)
     """Most sequences of full length that fit in memory."""
+    cached_tokens: float = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are cached in the devices' memory."""
+    loaded_tokens: float = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are loaded over the host link."""
+    loading_latency: Quantity = quantity("ms", zero=True)
+    """Time to load them, without the wait for the link; part of the time to first token."""
+    prefix_hit_share: float | None = number()
+    """Share of the repeated part of prompts that is still in the devices' or the host's memory;
+    `None` without `turns`."""
+    sessions: float | None = number()
+    """Sessions with a request in flight or a user who is thinking; `None` without `turns`."""
     device_power: Quantity | None = quantity("W")
     """Mean power of one device with the mean number of requests in flight; `None` if it has no
     design power."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from mlsysim.core.types import (
     Accelerator,
     Fleet,
+    NetworkFabric,
     Node,
     PowerCalibration,
     ServingCalibration,
@@ -24,12 +25,13 @@ from mlsysim.solvers.arguments import (
     Portion,
     PrecisionName,
     Ratio,
+    Stage,
     Whole,
 )
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.solver import ServingSolver
 from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopInputs
-from mlsysim.solvers.traffic.queue import serve_open_loop
+from mlsysim.solvers.traffic.queue import serve_open_loop, serve_open_sessions
 from mlsysim.solvers.traffic.result import OpenLoopResult
 
 __all__ = ["OpenLoopSolver"]
@@ -66,6 +68,12 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         input_variation: Annotated[float, Ratio()] = 0,
         output_variation: Annotated[float, Ratio()] = 0,
         cached_share: Annotated[float, Portion()] = 0,
+        loaded_share: Annotated[float, Portion()] = 0,
+        host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
+        turns: Annotated[int, Stage()] = 1,
+        turn_tokens: Annotated[float | None, Amount(unit="token", plain=True)] = None,
+        think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
+        host_memory: Annotated[Quantity | None, Amount(unit="GB")] = None,
         batch_limit: Annotated[int, Whole()] = 256,
         block_size: Annotated[int, Whole(unit="token")] = 1,
         precision: Annotated[str, PrecisionName()] = "fp16",
@@ -113,6 +121,19 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Standard deviation of the lengths of answers, divided by their mean.
         cached_share
             Share of each prompt that is already in the prefix cache.
+        loaded_share
+            Share of each prompt that is loaded from the host's memory or a disk.
+        host_link
+            Link over which each device loads it; `None` takes the device's bandwidth to its host.
+        turns
+            Requests per session. Each prompt repeats everything before it and adds new tokens;
+            `seq_len` is the mean over all turns. The cached and loaded shares follow from memory.
+        turn_tokens
+            Mean new tokens per prompt after the first, in addition to the previous answer.
+        think_time
+            Mean time from an answer to the session's next request, exponentially distributed.
+        host_memory
+            Host memory per device for prefixes that the device has evicted; `None` means none.
         batch_limit
             Most sequences that the engine runs at once, such as vLLM's `max_num_seqs`. Memory may
             allow fewer.
@@ -204,7 +225,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
     @classmethod
     def model(cls, inputs: OpenLoopInputs) -> Model[OpenLoopInputs]:
         """Return the queueing model."""
-        return serve_open_loop
+        return serve_open_loop if inputs.turns == 1 else serve_open_sessions
 
     @classmethod
     def rest(

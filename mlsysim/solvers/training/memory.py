@@ -12,8 +12,9 @@ from mlsysim.core.types.layers import Experts, LayerGroup
 from mlsysim.solvers.tower import tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import context_memory
-from mlsysim.solvers.training.work import Work, adapters_of, recomputed_share
+from mlsysim.solvers.training.work import Work, recomputed_share
 from mlsysim.solvers.work import (
+    adapters_of,
     attention_parameters,
     common_parameters,
     expert_parameters,
@@ -276,7 +277,7 @@ def _held(
         return common / where(sharded, w.shards, 1) + experts / where(sharded, w.expert_shards, 1)
 
     each, rules = i.precision.training_bytes, i.conventions
-    adapters = adapters_of(i)
+    adapters = adapters_of(i.model, i.adapter_rank)
     adapted = [
         sum_of([count * part for count, (_, part) in zip(stage.layers, parts, strict=True)])
         for parts in (adapters.common, adapters.experts)

@@ -39,7 +39,6 @@ from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.work import (
     Times,
     Work,
-    adapters_of,
     answer,
     bubble_time,
     in_mean_layer,
@@ -48,6 +47,7 @@ from mlsysim.solvers.training.work import (
     training_work,
 )
 from mlsysim.solvers.work import (
+    adapters_of,
     by_blocks,
     inner_width,
     mean_over,
@@ -365,7 +365,7 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
     streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
     streamed = streamed + streams_again
     # Frozen weights have no gradients; their adapters have both.
-    visited = mean_over(i.model, [each for _, each in adapters_of(i).visited])
+    visited = mean_over(i.model, [each for _, each in adapters_of(i.model, i.adapter_rank).visited])
     adapter_time = d.flops_per_mac * tokens * visited / i.tp_size / d.product
     layer_time = layer_time - i.frozen * one.products.time + 3 * adapter_time
     forward_time = one.products.time + one.attention + score + one.elementwise

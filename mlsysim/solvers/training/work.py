@@ -15,6 +15,7 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import (
     Matrix,
     TokenFlops,
+    adapters_of,
     common_matrices,
     expert_matrices,
     expert_parameters,
@@ -27,11 +28,9 @@ from mlsysim.solvers.work import (
 )
 
 __all__ = [
-    "Adapters",
     "Layout",
     "Times",
     "Work",
-    "adapters_of",
     "answer",
     "bubble_time",
     "in_mean_layer",
@@ -95,37 +94,6 @@ def in_mean_layer(i: TrainingInputs) -> TrainingInputs:
             all_reduces_per_layer=2 * forward + share * (again.all_reduces_per_layer - 2 * forward),
         )
     )
-
-
-@dataclass(frozen=True)
-class Adapters:
-    """Parameters of adapters, per layer of each group: (layers, parameters)."""
-
-    common: list[tuple[Value, Value]]
-    """Parameters of adapters other than those of experts."""
-    experts: list[tuple[Value, Value]]
-    visited: list[tuple[Value, Value]]
-    """Parameters of adapters that a token passes through."""
-
-
-def adapters_of(i: TrainingInputs) -> Adapters:
-    """Return the adapters of a model's matrices; none if all parameters are trained."""
-    model, rank = i.model, i.adapter_rank
-    found = Adapters([], [], [])
-    for group in model.groups:
-        block = group.feed_forward
-        matrices = own_attention_matrices(model, group) + common_matrices(model, block)
-        common = f.adapter_parameters(rank, sum_of([each.sides for each in matrices]))
-        if isinstance(block, Experts):
-            sides = sum_of([each.sides for each in expert_matrices(model, block)])
-            expert = f.adapter_parameters(rank, sides)
-            found.experts.append((group.count, block.count * expert))
-            found.visited.append((group.count, common + block.per_token * expert))
-        else:
-            found.experts.append((group.count, 0 * common))
-            found.visited.append((group.count, common))
-        found.common.append((group.count, common))
-    return found
 
 
 def orthogonalization(i: TrainingInputs, w: Work) -> Value:
@@ -231,7 +199,7 @@ def training_work(i: TrainingInputs) -> Work:
     # A fused kernel never keeps the scores, so recomputing them makes no difference.
     scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
-    adapters = adapters_of(i)
+    adapters = adapters_of(i.model, i.adapter_rank)
     visited = sum_of([count * each for count, each in adapters.visited])
     model_flops = model_flops - i.frozen * f.frozen_flops(
         tokens, each.matrix, each.logit, i.conventions.flops_per_mac * visited

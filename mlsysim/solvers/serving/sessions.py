@@ -1,0 +1,90 @@
+"""Sessions of several turns: which prefixes a server still has when their users go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, first_known, where
+from mlsysim.solvers.serving.cache import own_blocks
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.operators import serve_operators, server_memory
+
+__all__ = ["Prefixes", "prefixes_at", "running_memory", "serve_sessions", "thinking"]
+
+_HALVINGS = 14
+"""Times that the range of request rates is halved."""
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """What caches have of a prompt, as shares of it."""
+
+    cached: Value
+    """In the memory of the devices."""
+    loaded: Value
+    """In that of the host."""
+    hits: Value
+    """Share of the reusable tokens that either has."""
+
+
+def running_memory(i: ServingInputs, running: Value) -> Value:
+    """Return the memory of sequences that run, which have their mean length."""
+    context = f.mean_context(i.seq_len, i.output_len)
+    return running * own_blocks(i, 1, context) / i.calibration.kv_share
+
+
+def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
+    """Return what is still there at a rate of requests, next to the memory of those that run.
+
+    The device keeps what was used last, and the host what comes after that.
+    """
+    memory = server_memory(i, 1, 1)
+    share = i.calibration.kv_share
+    room = memory.capacity - memory.held - taken
+    flow = rate * own_blocks(i, 1, i.seq_len + i.output_len) / share
+    here = f.prefix_hit_share(room, flow, i.think_time, i.turns)
+    beyond = first_known(i.host_memory, 0 * room)
+    hits = f.prefix_hit_share(room + beyond, flow, i.think_time, i.turns)
+    reusable = f.reusable_share(i.seq_len, i.output_len, i.turns, i.turn_tokens)
+    return Prefixes(reusable * here, reusable * (hits - here), hits)
+
+
+def thinking(i: ServingInputs, rate: Value) -> Value:
+    """Return the sessions whose users think: all but the last of a session's answers."""
+    return rate * (1 - 1 / i.turns) * i.think_time
+
+
+def serve_sessions(i: ServingInputs) -> dict[str, Any]:
+    """Serve sessions: at the rate of requests that follows from the prefixes that it leaves.
+
+    The higher the rate, the shorter a prefix stays; and the fewer prefixes there are, the lower is
+    the rate. So exactly one rate agrees with itself.
+    """
+
+    def served(found: Prefixes) -> dict[str, Any]:
+        return serve_operators(i.but(cached_share=found.cached, loaded_share=found.loaded))
+
+    plain = serve_operators(i)
+    taken, low = running_memory(i, plain["running_batch_size"]), plain["request_throughput"]
+    reusable = f.reusable_share(i.seq_len, i.output_len, i.turns, i.turn_tokens)
+    high = served(Prefixes(reusable, 0 * reusable, 1))["request_throughput"]
+    rate = _agreeing(
+        lambda rate: served(prefixes_at(i, rate, taken))["request_throughput"], low, high
+    )
+    found = prefixes_at(i, rate, taken)
+    return served(found) | {
+        "prefix_hit_share": found.hits,
+        "sessions": i.batch_size + thinking(i, rate),
+    }
+
+
+def _agreeing(answer: Callable[[Value], Value], low: Value, high: Value) -> Value:
+    """Return the value between two that is its own answer, which falls as the value rises."""
+    for _ in range(_HALVINGS):
+        rate = (low + high) / 2
+        more = answer(rate) > rate
+        low, high = where(more, rate, low), where(more, high, rate)
+    return (low + high) / 2
