@@ -1,4 +1,4 @@
-"""mlsysim: closed-form models of machine-learning systems.
+"""mlsysim: closed-form physics of machine-learning systems.
 
 Every result shows its work (`result.explain()`), every number has a source, and the same formulas
 that explain one result can sweep a million configurations per second (`sweep`).

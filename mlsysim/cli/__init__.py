@@ -8,7 +8,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line."""
     try:
-        # Here, so that Ctrl-C while the commands are imported ends in the same way as later.
+        # Imported here, so that Ctrl-C during the import of commands is handled as it is later.
         from mlsysim.cli.app import main as run
     except KeyboardInterrupt:
         sys.exit(130)

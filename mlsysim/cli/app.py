@@ -1,7 +1,7 @@
 """The commands.
 
 Exit codes: 0, success; 1, the output cannot be written; 2, the input is invalid; 3, a limit is
-broken: one of the scenario's, or the memory of a device; 4, a limit cannot be judged; 130, the
+violated: one of the scenario's, or the memory of a device; 4, a limit cannot be checked; 130, the
 command was interrupted.
 """
 
@@ -52,8 +52,8 @@ __all__ = ["main"]
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success; 1 the output cannot be written; 2 invalid input; "
-    "3 a limit is broken; 4 a limit cannot be judged; 130 interrupted.",
+    epilog="Exit codes: 0 success; 1 the output cannot be written; 2 invalid input; 3 a limit is "
+    "violated; 4 a limit cannot be checked; 130 interrupted.",
 )
 @click.version_option(mlsysim.__version__, prog_name="mlsysim")
 def app() -> None:
@@ -85,7 +85,7 @@ class _File(Names):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete the names of scenarios, and leave files to the shell."""
+        """Complete the names of scenarios, and leave file names to the shell."""
         named = super().shell_complete(ctx, param, incomplete) if incomplete else []
         return named or [CompletionItem(incomplete, type="file")]
 
@@ -97,7 +97,7 @@ class _File(Names):
 def zoo(catalog: str | None, name: str | None, form: str) -> None:
     """List the catalogs, the rows of one catalog, or one row with its sources.
 
-    CATALOG is hardware, models, systems, or infra. NAME is a row of it, such as H100.
+    CATALOG is hardware, models, systems, or infra. NAME is one of its rows, such as H100.
     """
     if catalog is None:
         table = overview()
@@ -127,7 +127,7 @@ def support(
     status: str | None,
     form: str,
 ) -> None:
-    """Show which models run on which devices, and which answers have an error band.
+    """Show which models run on which devices, and which results have an error band.
 
     Give --model, --device, or both. Each option also takes several names, separated by commas.
     """
@@ -141,11 +141,11 @@ def support(
     "--folder",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Where to write; by default here.",
+    help="Where to write; the current directory by default.",
 )
 @click.option("--solution", is_flag=True, help="Fill in the answers.")
 def assign(students: tuple[str, ...], folder: Path, solution: bool) -> None:
-    """Write a notebook with the problem set for each STUDENT, whose name decides the numbers."""
+    """Write a notebook with a problem set for each STUDENT. The numbers depend on the name."""
     from mlsysim.labs.assign import assign as assigned
 
     for path in assigned(students, folder, solution=solution):
@@ -156,11 +156,11 @@ def assign(students: tuple[str, ...], folder: Path, solution: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @formatted
 def grade(folder: Path, form: str) -> None:
-    """Grade what students handed in: the problem set and the ledgers of labs in FOLDER.
+    """Grade the problem sets and lab ledgers that students submitted in FOLDER.
 
-    A file is named by its student up to the first dot, or is in a folder with that name. There is
-    one row for each problem and each lab, and a total. Answers are read, everything else is
-    computed again, and no notebook is run. `--format csv` is for a spreadsheet.
+    The name of a file up to the first dot, or of its folder, is the name of the student. The result
+    has one row for each problem and each lab, and a total. Only answers are read from the files;
+    everything else is computed again, and no notebook is run. Use `--format csv` for a spreadsheet.
     """
     from mlsysim.labs.grading import grade as graded  # labs are not loaded for other commands
 
@@ -207,7 +207,7 @@ def _show_row(form: str, name: str, details: list[dict[str, Any]]) -> None:
 def evaluate(ctx: click.Context, file: str, form: str) -> None:
     """Check a scenario against its limits.
 
-    FILE is a configuration in YAML or JSON, or the name of a scenario that comes with the package.
+    FILE is a configuration in YAML or JSON, or the name of a built-in scenario.
     """
     card = evaluate_scenario(_scenario(file))
     show(
@@ -221,7 +221,7 @@ def evaluate(ctx: click.Context, file: str, form: str) -> None:
 
 
 def _checks(card: Scorecard) -> Table:
-    """Return one row per promise or figure, with numbers and units in columns of their own."""
+    """Return one row per check or figure, with numbers and units in separate columns."""
     rows = [row for level in card.levels for row in (*level.checks, *level.figures)]
     values = flat({index: plain(row.like_limit) for index, row in enumerate(rows)})
     limits = flat({index: plain(row.limit) for index, row in enumerate(rows)})
@@ -242,15 +242,15 @@ def _checks(card: Scorecard) -> Table:
 @click.argument("file", type=click.Path())
 @click.option(
     "--kind",
-    help="training, serving, memory, kernels, passes, energy or tiny; by default, chosen by the "
-    "columns.",
+    help="training, serving, memory, kernels, passes, energy or tiny; by default, inferred from "
+    "the columns.",
 )
 @click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
 @click.option(
     "--calibration",
     metavar="NAME",
     type=Names(lambda _: entries(Calibration)),
-    help="Constants of training: a name, or the YAML file that `mlsysim calibrate` wrote.",
+    help="Training constants: a name, or the YAML file that `mlsysim calibrate` wrote.",
 )
 @formatted
 def validate(
@@ -270,7 +270,7 @@ def validate(
 @click.option(
     "--file",
     type=click.Path(),
-    help="CSV file of forecasts; those that come with the package if left out.",
+    help="CSV file of forecasts; by default, the built-in ones.",
 )
 @formatted
 def forecast(results: str | None, file: str | None, form: str) -> None:
@@ -289,11 +289,11 @@ def forecast(results: str | None, file: str | None, form: str) -> None:
     "--base",
     metavar="NAME",
     type=Names(lambda _: entries(Calibration)),
-    help="Constants to start from; by the device and the group of the runs if left out.",
+    help="Constants to start from; by default, chosen by the device and the group of the runs.",
 )
 @formatted
 def calibrate(file: str, output: str | None, base: str | None, form: str) -> None:
-    """Draw the constants of training toward the measured runs of your cluster.
+    """Fit the training constants to the measured runs of your cluster.
 
     FILE is a CSV file of step times, with the columns that `mlsysim validate` reads for training.
     """
@@ -307,7 +307,7 @@ def calibrate(file: str, output: str | None, base: str | None, form: str) -> Non
 
 
 def _check_output(file: str, output: str | None) -> None:
-    """Refuse to write over the measurements."""
+    """Refuse to overwrite the measurements."""
     if output is not None and _same_file(file, output):
         raise ConfigError(
             f"--output {shown(output)} is the file of measurements, and the report would "
@@ -318,7 +318,7 @@ def _check_output(file: str, output: str | None) -> None:
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """Give a file that cannot be written the exit code of its own."""
+    """Exit with a separate code if a file cannot be written."""
     try:
         yield
     except ConfigError as fault:
@@ -332,7 +332,7 @@ def schema() -> None:
 
 
 def _same_file(one: str, other: str) -> bool:
-    with suppress(OSError, ValueError):  # one that does not exist, or cannot
+    with suppress(OSError, ValueError):  # one that does not exist, or that cannot be read
         return Path(one).samefile(other)
     return False
 
@@ -363,7 +363,7 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         status = INTERRUPTED
     except OSError as fault:
-        # The reader of a pipe may close it early; a full disk deserves a message.
+        # The reader of a pipe may close it early; a full disk needs a message.
         if not isinstance(fault, BrokenPipeError):
             click.echo(f"Error: the output cannot be written: {fault.strerror or fault}", err=True)
         sys.stdout = None

@@ -1,7 +1,7 @@
-"""Arguments: from the words of a command line to the arguments of a function.
+"""Arguments: convert the words of a command line to the arguments of a function.
 
-A `Signature` has the kinds, defaults and notes of a function's arguments. The options of a command,
-its help and the completion of names are made from it.
+A `Signature` has the kinds, defaults and notes of a function's arguments. It determines the options
+of a command, their help and the completion of names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUIRED = inspect.Parameter.empty
 """Default of an argument that has none."""
 
 Words = Mapping[str, Iterable[str]]
-"""Texts given for each argument by an option of its name."""
+"""Texts given for each argument by the option with its name."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Signature:
     Attributes
     ----------
     name : str
-        What to call the function in an error.
+        Name of the function in errors.
     kinds : Mapping[str, Argument]
-        What each argument may be, in the function's order.
+        Kind of each argument, in the function's order.
     defaults : Mapping[str, object]
-        Its default, or `REQUIRED`.
+        Default of each argument, or `REQUIRED`.
     notes : Mapping[str, str]
-        What the docstring says about it.
+        Description of each argument in the docstring.
     """
 
     name: str
@@ -63,11 +63,11 @@ class Signature:
         Parameters
         ----------
         function
-            The function; its arguments without a kind are left out.
+            The function. Arguments without a kind are left out.
         kinds
             Kinds of its arguments; others are ignored.
         name
-            What to call it; its own name if empty.
+            Name for errors; if empty, the function's own name.
         notes
             Descriptions of arguments that its docstring does not describe one by one.
         """
@@ -142,7 +142,7 @@ class Signature:
             key, equals, text = setting.partition("=")
             if not equals or not key.strip():
                 raise ConfigError(f"--{option} {setting!r} is not KEY=VALUE", argument=option)
-            # An option is spelled with hyphens, so a key may be as well.
+            # Options are spelled with hyphens, so keys may be too.
             pairs.append((key.strip().replace("-", "_"), text.strip()))
         found: dict[str, str] = {}
         for key, text in pairs:

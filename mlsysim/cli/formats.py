@@ -20,11 +20,11 @@ __all__ = ["MACHINE", "flat", "formatted", "print_json", "print_text", "records"
 
 _FORMATS = ("table", "json", "csv", "md")
 MACHINE = ("json", "csv")
-"""Formats for programs; they include all rows unless a limit is given."""
+"""Formats for programs, which include all rows unless a limit is given."""
 
 
 def formatted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option `--format`, and pass the choice to it as `form`."""
+    """Add the option `--format` to a command, and pass the choice to it as `form`."""
 
     @functools.wraps(function)
     def command(*args: Any, form: str | None, as_json: bool, **kwargs: Any) -> Any:
@@ -36,7 +36,8 @@ def formatted(function: Callable[..., Any]) -> Callable[..., Any]:
         "--format",
         "form",
         type=click.Choice(_FORMATS),
-        help="How to print: text to read, JSON or CSV for programs, or Markdown.  [default: table]",
+        help="Output format: readable text, JSON or CSV for programs, or Markdown.  [default: "
+        "table]",
     )
     alias = click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
     return choice(alias(command))
@@ -50,14 +51,14 @@ def show(
     table: Callable[[], Table],
     markdown: Callable[[], str] | None = None,
 ) -> None:
-    """Print an answer in one of the formats.
+    """Print a result in one of the formats.
 
     Parameters
     ----------
     form
         The format.
     text
-        Composes the text to read.
+        Composes readable text.
     data
         Composes plain data, for JSON.
     table

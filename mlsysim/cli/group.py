@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, and errors as messages."""
+"""Shared by all commands: exit codes, and errors as messages."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class NotWritten(click.ClickException):
 
 
 class Commands(click.Group):
-    """Turns the package's errors into messages and exit codes.
+    """Converts the package's errors to messages and exit codes.
 
-    `member` is the word for its commands in an error.
+    `member` is the term for its commands in errors.
     """
 
     def __init__(self, *args: Any, member: str = "command", **kwargs: Any) -> None:
@@ -49,8 +49,8 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the nearest one."""
-        # During completion, the words of the line may be unfinished.
+        """Find the command, or suggest the most similar one."""
+        # During completion, words of the line may be unfinished.
         unknown = args and args[0] not in self.commands and not args[0].startswith("-")
         if unknown and not ctx.resilient_parsing:
             raise UnknownEntryError.build(args[0], self.member, self.commands)

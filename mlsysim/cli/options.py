@@ -34,7 +34,7 @@ __all__ = ["Asking", "Names", "answer_fields", "choices"]
 class Names(StringParamType):
     """Text with completion from known names.
 
-    The command itself reads the text, so its errors are the package's.
+    The command itself parses the text, so its errors are those of the package.
     """
 
     def __init__(self, known: Callable[[click.Context], Iterable[str]]) -> None:
@@ -57,9 +57,9 @@ class _Option(click.Option):
 
 
 class Asking(click.Command):
-    """A command that takes the arguments of a function, each as an option or by `--set`.
+    """A command that takes the arguments of a function, each as an option or with `--set`.
 
-    The callback gets their texts by name, each a tuple, and `settings`.
+    The callback receives a tuple of texts for each name, and `settings`.
     """
 
     def __init__(self, signature: Signature, *, params: list[click.Parameter], **kwargs: Any):
@@ -68,7 +68,7 @@ class Asking(click.Command):
             ["--set", "settings"],
             metavar="KEY=VALUE",
             multiple=True,
-            help="Any argument, by its name in Python; may be repeated.",
+            help="Any argument, by its Python name; may be repeated.",
         )
         file = click.Option(
             ["--file", "argument_file"],
@@ -82,7 +82,7 @@ class Asking(click.Command):
         super().__init__(params=[*arguments, setting, file, *params], **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, where `--set` also replaces a value of the file."""
+        """Run the command; `--set` also replaces a value of the file."""
         for setting in ctx.params["settings"]:
             name = setting.partition("=")[0].strip().replace("-", "_")
             if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
@@ -103,7 +103,7 @@ class Asking(click.Command):
 
 
 def _take_from_file(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
-    """Give the command the arguments and options that a file has."""
+    """Add the arguments and options of a file to the command."""
     if path is None or ctx.resilient_parsing:
         return
     document = read_file(path)
@@ -140,7 +140,7 @@ def _take_from_file(ctx: click.Context, _: click.Parameter, path: str | None) ->
 
 
 def _word(value: Any) -> str:
-    """Write a value of a file as it is written on the command line."""
+    """Convert a value of a file to its form on the command line."""
     return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
@@ -149,14 +149,14 @@ def _option(name: str, signature: Signature) -> _Option:
     metavar, words = _described(kind)
     flags = [flag(name)]
     if isinstance(kind, Noun) and Node in kind.kinds and not name.startswith("prefill_"):
-        flags.append("--node")  # a server may replace a device
+        flags.append("--node")  # a server is accepted in place of a device
     note = signature.notes.get(name, "").replace("`None`", "null").replace("`", "")
     facts = "; ".join(filter(None, [words, _default(kind, default)]))
     return _Option(
         [*flags, name],
         type=Names(lambda _: choices(kind)),
         metavar=metavar,
-        multiple=True,  # to refuse what is given twice
+        multiple=True,  # to reject values given twice
         help=f"{note}  [{facts}]".strip(),
     )
 
@@ -165,7 +165,7 @@ def _default(kind: Argument, default: Any) -> str:
     if default is REQUIRED:
         return "required"
     if default is None and not kind.optional:
-        return "optional"  # the function chooses
+        return "optional"  # the function chooses the default
     if default is None:
         return "default: null"
     return f"default: {str(default).lower() if isinstance(default, bool) else default}"
@@ -178,7 +178,10 @@ def _described(kind: Argument) -> tuple[str, str]:
             what = " or ".join(item.__name__ for item in kind.kinds)
             file = ", or the YAML file of a calibration" if Calibration in kind.kinds else ""
             if any(issubclass(TransformerModel, item) for item in kind.kinds):
-                file = ", or the path of a config.json, of its directory/ or of a .gguf file"
+                file = (
+                    ", or the path of a config.json, of its directory (with a trailing /) or of a "
+                    ".gguf file"
+                )
             return "NAME", f"{what} of the zoo, such as {example(kind)}{file}"
         case Amount():
             sign = "0 or more" if kind.zero else "above 0"
@@ -211,7 +214,7 @@ def choices(kind: Argument) -> list[str]:
 
 
 def answer_fields(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option `--field`, to choose columns."""
+    """Add the option `--field` to a command, to choose columns."""
     return click.option(
         "--field", "fields", multiple=True, help="A column to show; may be repeated."
     )(function)

@@ -1,4 +1,4 @@
-"""Plans of training jobs: the best one, the flaws of one, and the differences of two."""
+"""Plans of training jobs: find the best one, diagnose one, and compare two."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLAN = signature_of(DistributedSolver)
 _SEARCH = Signature.of(
     find_plan,
     PARAMETERS,
-    # Levers that the docstring describes together use the solver's descriptions.
+    # Levers that the docstring describes jointly use the solver's descriptions.
     notes={**signature_of(EconomicsSolver).notes, **_PLAN.notes},
 )
 
@@ -48,8 +48,8 @@ def advise(
 ) -> None:
     """Find the best way to split a training job, by trying all of them.
 
-    Levers that are left out are searched over all sensible values. A single value fixes a lever,
-    and values separated by commas limit it. CSV and Markdown list the best plans.
+    Levers that you leave out are searched over all sensible values. A single value fixes a lever,
+    and comma-separated values limit it. CSV and Markdown list the best plans.
     """
     arguments = _SEARCH.read(words, settings, axes=True)
     with progress_bar() as progress:
@@ -67,7 +67,7 @@ def advise(
 
 
 def _forced(advice: Advice) -> list[str]:
-    """Return lines about anti-patterns that the limits of the search force on the best plan."""
+    """Return lines about anti-patterns in the best plan that the limits of the search force."""
     found = [f"- {item}" for item in advice.diagnoses]
     return ["Anti-patterns that the limits force on it:", *found] if found else []
 
@@ -133,7 +133,7 @@ def diagnose(
     found = find_faults(plan)
     show(
         form,
-        text=lambda: "\n".join(map(str, found)) or "No change that we tried is faster.",
+        text=lambda: "\n".join(map(str, found)) or "None of the changes tried is faster.",
         data=lambda: [_diagnosis_data(item) for item in found],
         table=lambda: _diagnosis_table(found),
     )
@@ -202,7 +202,7 @@ def _parts_table(found: Contrast, other: DistributedResult) -> Table:
 def _end(
     ctx: click.Context, plan: DistributedResult, other: DistributedResult | None = None
 ) -> None:
-    """Print which plans are not feasible, and exit with the code for that."""
+    """Print which plans are not feasible, and exit with the matching code."""
     codes = [0]
     for name, result in (("The plan", plan), ("The other plan", other)):
         if result is not None and not result.feasible:

@@ -1,4 +1,4 @@
-"""Questions: one command for each solver, made from the solver's declaration."""
+"""Questions: one command for each solver, generated from the solver's declaration."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ ROWS = 20
 
 
 def _by_question(command: click.Command) -> Commands:
-    """Make a group of a command: one command per question, with the arguments of its solver."""
-    callback = cast(Callable[..., Any], command.callback)  # click allows for none
+    """Convert a command to a group: one command per question, with its solver's arguments."""
+    callback = cast(Callable[..., Any], command.callback)  # click allows none
     group = Commands(
         command.name,
         help=command.help,
@@ -194,7 +194,7 @@ def sweep(
     form: str,
     **words: tuple[str, ...],
 ) -> None:
-    """Answer one question for many configurations. Values separated by commas are an axis."""
+    """Answer one question for many configurations. Comma-separated values are an axis."""
     arguments = signature_of(solver).read(words, settings, axes=True)
     with progress_bar() as progress:
         table: Any = mlsysim.sweep(solver, invalid=invalid, progress=progress, **arguments)

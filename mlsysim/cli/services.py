@@ -1,4 +1,4 @@
-"""Services: engines for a load, replicas of a day, and measurements next to a prediction."""
+"""Services: engines for a load, replicas over a day, and measurements against predictions."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e":
 def _signature(
     name: str, own: tuple[str, ...], more: dict[str, tuple[Argument, Any, str]]
 ) -> Signature:
-    """Return arguments of the solver, limits, and others with their defaults and notes."""
+    """Return the solver's arguments, limits and other arguments, with their defaults and notes."""
     kinds = {n: _SOLVER.kinds[n] for n in own} | _LIMITS | {n: k for n, (k, _, _) in more.items()}
     defaults = {n: _SOLVER.defaults[n] for n in own} | dict.fromkeys(_LIMITS)
     defaults |= {n: value for n, (_, value, _) in more.items()}
     if "arrival_rate" in defaults:
-        defaults["arrival_rate"] = None  # a trace may have it
+        defaults["arrival_rate"] = None  # a trace may contain it
     notes = {n: _SOLVER.notes.get(n, "") for n in own}
     for limit in SLO:
         time, part = limit.split("_")
@@ -79,9 +79,9 @@ _PLAN = _signature(
         "goal": (
             Choice(options={name: name for name in SERVING_GOALS}),
             "fewest_devices",
-            "What to make small.",
+            "What to minimize.",
         ),
-        "most_devices": (Whole(), 256, "Devices that the service may have."),
+        "most_devices": (Whole(), 256, "Most devices that the service may use."),
         "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
         "engine": (
             Choice(options={name: name for name in ENGINES}, optional=True),
@@ -99,7 +99,7 @@ _DAY = _signature(
     "capacity",
     tuple(n for n in _SOLVER.kinds if n != "power_calibration"),
     {
-        "slot": (Amount(unit="h"), None, "How long a part of the day is; an hour if left out."),
+        "slot": (Amount(unit="h"), None, "Length of a part of the day; one hour if left out."),
         "start_up": (
             Amount(unit="minute", zero=True),
             None,
@@ -110,12 +110,12 @@ _DAY = _signature(
         "api_input_price": (
             Amount(unit="USD/Mtoken", optional=True, zero=True),
             None,
-            "An API's price of prompts.",
+            "An API's price for prompt tokens.",
         ),
         "api_output_price": (
             Amount(unit="USD/Mtoken", optional=True, zero=True),
             None,
-            "An API's price of answers.",
+            "An API's price for output tokens.",
         ),
     },
 )
@@ -125,7 +125,7 @@ _trace = click.option(
     help="A CSV file with arrival_s, input_tokens, output_tokens, for rate and lengths.",
 )
 _only = click.option(
-    "--only", metavar="COLUMN=WORD", multiple=True, help="Only rows of the trace with this word."
+    "--only", metavar="COLUMN=WORD", multiple=True, help="Only rows of the trace with this value."
 )
 
 
@@ -135,7 +135,7 @@ def _traffic(given: dict[str, Any], trace: str | None, only: tuple[str, ...]) ->
     if trace is not None:
         if stated:
             raise ConfigError(
-                f"{', '.join(stated)}: a trace has these; leave out one of the two",
+                f"{', '.join(stated)}: a trace already contains this; leave out one of the two",
                 argument="trace",
             )
         return Traffic.of(read_trace(trace, _words(only)), name=Path(trace).stem)
@@ -190,8 +190,8 @@ def serve_plan(
 ) -> None:
     """Find the engines for a service: devices, tensor parallelism, formats and replicas.
 
-    Values separated by commas are choices. Give at least one limit, such as --ttft-p99 "500 ms".
-    CSV and Markdown list the best plans.
+    Comma-separated values are choices. Give at least one limit, such as --ttft-p99 "500 ms". CSV
+    and Markdown list the best plans.
     """
     given, slo = _read(_PLAN, words, settings, axes=True)
     traffic = _traffic(given, trace, only)
@@ -224,7 +224,9 @@ def serve_plan(
 @click.command(cls=Asking, signature=_DAY)
 @_trace
 @_only
-@click.option("--day", metavar="RATES", help="Requests per second in each part, with commas.")
+@click.option(
+    "--day", metavar="RATES", help="Requests per second in each part, separated by commas."
+)
 @formatted
 def capacity(
     settings: tuple[str, ...],
@@ -234,9 +236,9 @@ def capacity(
     form: str,
     **words: tuple[str, ...],
 ) -> None:
-    """Count the replicas of a day, and compare renting, reserving, owning and an API.
+    """Compute the replicas needed over a day, and compare renting, reserving, owning and an API.
 
-    The day is given as rates, or counted from a trace.
+    Give the day as rates, or count it from a trace.
     """
     given, slo = _read(_DAY, words, settings, axes=False)
     if day is not None and trace is None:
@@ -285,7 +287,7 @@ def _rates(text: str) -> list[float]:
 def compare(file: str, settings: tuple[str, ...], form: str, **words: tuple[str, ...]) -> None:
     """Compare the JSON FILE of a load generator with the prediction for the same load.
 
-    It may come from vLLM's or SGLang's serving benchmark, AIPerf, GenAI-Perf or llm-bench.
+    The file may come from vLLM's or SGLang's serving benchmark, AIPerf, GenAI-Perf or llm-bench.
     """
     gap = find_gap(OpenLoopSolver.solve(**_SOLVER.read(words, settings)), file)
     show(

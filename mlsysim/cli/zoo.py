@@ -42,7 +42,7 @@ _UNITS = {
 
 
 def catalog_of(name: str) -> Any:
-    """Return the catalog of that name."""
+    """Return the catalog with that name."""
     if name not in CATALOGS:
         raise UnknownEntryError.build(name, "catalog", CATALOGS)
     return CATALOGS[name]
@@ -68,7 +68,7 @@ def listing(catalog: Any) -> Iterator[tuple[str, Table]]:
 def joined(parts: Mapping[str, Table]) -> Table:
     """Join the parts of a catalog into one table.
 
-    Columns of the same name and unit become one. Cells are empty where a part has no such column.
+    Columns with the same name and unit are merged. Cells are empty if a part has no such column.
     """
     keys = dict.fromkeys(
         (name, table.units.get(name, "")) for table in parts.values() for name in table.columns
@@ -90,7 +90,7 @@ def supported(
     questions: str | None,
     statuses: str | None,
 ) -> Table:
-    """Return what is supported, for names separated by commas; `None` takes all of them.
+    """Return the support matrix for comma-separated names; `None` takes all of them.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _rows(text: str | None, kind: type) -> list[Any] | None:
 
 
 def row_details(row: Any) -> list[dict[str, Any]]:
-    """Return every value of a row: name, text, plain value, source, whether it is a guess."""
+    """Return every value of a row: name, text, plain value, source, whether it is estimated."""
     table = type(row)  # the record class, for its fields
     return [
         {

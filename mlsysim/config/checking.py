@@ -1,4 +1,4 @@
-"""Checks a document against the schema, and makes the scenario that it describes.
+"""Checks a document against the schema, and creates the scenario that it describes.
 
 Every check records its faults and continues, so one run reports all of them.
 """
@@ -53,7 +53,7 @@ def checked(document: Document) -> Scenario:
     Raises
     ------
     ConfigError
-        If anything is wrong; its `faults` are all of it.
+        If anything is wrong; its `faults` list everything.
     """
     scenario = _Checker(document).scenario()
     if document.faults or scenario is None:
@@ -86,7 +86,7 @@ class _Checker(Parts):
         return None if self._document.faults else self._made(values)
 
     def _made(self, values: Mapping[str, Any]) -> Scenario | None:
-        """Make the scenario, and say which keys do not agree with each other."""
+        """Create the scenario, and report keys that are inconsistent."""
         task = TASKS[values["task"]]
         try:
             return Scenario(**values)
@@ -103,7 +103,7 @@ class _Checker(Parts):
         if key not in data:
             return None
         if not isinstance(value, str):
-            self._document.fault((key,), f"is {kind_of(value)}: write text, in quotes if need be")
+            self._document.fault((key,), f"is {kind_of(value)}: write text, in quotes if necessary")
         elif key == "name" and not 0 < len(value.strip()) <= _MAX_NAME:
             self._document.fault((key,), f"must have 1 to {_MAX_NAME} characters")
         return value if isinstance(value, str) else None
@@ -138,7 +138,8 @@ class _Checker(Parts):
             return row
         if kind != "node":
             self._document.fault(
-                (*path, parts[0]), f"has no meaning with {kind}: a fleet takes {', '.join(built)}"
+                (*path, parts[0]),
+                f"cannot be combined with {kind}: a fleet takes {', '.join(built)}",
             )
             return None
         if len(parts) == 1:
@@ -235,7 +236,7 @@ def _argument_of(fault: ConfigError) -> str | None:
 
 
 def _place(fault: ConfigError, task: Task) -> KeyPath:
-    """Return the key that a fault of the scenario is about."""
+    """Return the key at which a fault of the scenario occurred."""
     name = _argument_of(fault) or ""
     if name in task.defaults:
         return ("arguments", name)

@@ -42,31 +42,31 @@ _KEYS = (
     "software",
 )
 _OPTIONAL_KEYS = ("covers", "conflicts")
-"""Keys that files of earlier versions do not have."""
+"""Keys that files of earlier versions lack."""
 MAX_BYTES = 256 * 1024
 
 
 @record
 class ClusterCalibration(Calibration):
-    """Constants that were drawn toward the runs of one cluster, by `calibrate`.
+    """Constants that `calibrate` fitted to the runs of one cluster.
 
-    A `Calibration` like those of the registry: pass it as ``calibration=``.
+    It is a `Calibration` like those of the registry: pass it as ``calibration=``.
 
     Attributes
     ----------
     base_machine, base_software : str
-        Names of the constants that the fit started from.
+        Names of the constants from which the fit started.
     made_with : str
-        Version of the package that fitted it. Another version may model a step differently:
-        calibrate again, from the same rows.
+        Version of the package that made the fit. Another version may model a step differently, so
+        calibrate again from the same rows after an upgrade.
     factors : tuple of FittedFactor
-        What each constant was multiplied by, and how sure that is.
+        The factor of each constant, and its uncertainty.
     rows : tuple of UsedRow
-        The runs it was fitted to.
+        The runs to which it was fitted.
     refused : tuple of RefusedRow
         The rows that were left out, with reasons.
     next_run : NextRun or None
-        What to measure next.
+        The run to measure next.
     conflicts : tuple of Conflict
         Runs that contradict each other.
     """
@@ -82,7 +82,7 @@ class ClusterCalibration(Calibration):
 
     @property
     def unidentified(self) -> tuple[str, ...]:
-        """Constants that the runs do not identify: they are near those of the base."""
+        """Constants that the runs do not identify; they stay near those of the base."""
         return tuple(each.name for each in self.factors if not each.identified)
 
     @property
@@ -102,8 +102,8 @@ class ClusterCalibration(Calibration):
     def table(self) -> Table:
         """Return the factors as a table, with the constants' uncertainty in percent.
 
-        `prior` is the uncertainty before any run was seen, and `deviations` is how far the factor
-        is from 1 in units of it.
+        `prior` is the uncertainty without any runs, and `deviations` is the distance of the factor
+        from 1 in units of `prior`.
         """
         return Table(
             {
@@ -117,7 +117,7 @@ class ClusterCalibration(Calibration):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the calibration as plain data, as it is in a file."""
+        """Return the calibration as plain data, as in a file."""
         data = {
             "format": FORMAT,
             "mlsysim": self.made_with,
@@ -159,7 +159,7 @@ class ClusterCalibration(Calibration):
         return data
 
     def _stated(self) -> dict[str, Any]:
-        """Return what is in a file only if it is known."""
+        """Return the keys that a file contains only if they are known."""
         found: dict[str, Any] = {}
         if (known := self.covered) is not None:
             sizes = {n: {"least": low, "most": high} for n, low, high in known.ranges()}
@@ -173,7 +173,7 @@ class ClusterCalibration(Calibration):
         return found
 
     def _coverage(self) -> str:
-        """Return what the runs covered in words."""
+        """Describe in words what the runs covered."""
         if self.covered is None:
             return "none, because the file does not state what they covered; calibrate again"
         parts = [
@@ -196,7 +196,7 @@ class ClusterCalibration(Calibration):
         Parameters
         ----------
         path
-            A file that ends in ``.yaml`` or ``.yml``; one that is there is replaced.
+            A file that ends in ``.yaml`` or ``.yml``; an existing file is replaced.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class ClusterCalibration(Calibration):
             f"started from: {self.base_machine}, {self.base_software}",
             f"mean error on these runs: {before:.1f}% before, {after:.1f}% after",
             f"band: {self.family_band_low:.3g} to {self.family_band_high:.3g} times the prediction",
-            f"holds for plans like the runs: {self._coverage()}",
+            f"applies to plans like the runs: {self._coverage()}",
             "",
             str(self.table()),
         ]
@@ -236,19 +236,19 @@ class ClusterCalibration(Calibration):
             low, high = self.next_run.band_low, self.next_run.band_high
             lines += ["", f"measure next: {self.next_run} (band: {low:.3g} to {high:.3g})"]
         if self.refused:
-            lines += ["", f"{len(self.refused)} refused:"]
+            lines += ["", f"{len(self.refused)} rejected:"]
             lines += [f"  {printable(row.id)}: {printable(row.reason)}" for row in self.refused]
         return "\n".join(lines)
 
 
 _CHECK_FIRST = (
-    "check the rows before the machine: recompute, the framework (base=), precision, the number of "
-    "devices and the batch size; a wrong cell moves a constant that has to pay for it"
+    "check the rows before the machine: recompute, the framework (base=), precision, the number "
+    "of devices and the batch size; a wrong cell distorts a constant"
 )
 
 
 def load_calibration(path: str | Path) -> ClusterCalibration:
-    """Read a calibration that `calibrate` made and `ClusterCalibration.save` wrote.
+    """Read a calibration made by `calibrate` and written by `ClusterCalibration.save`.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def load_calibration(path: str | Path) -> ClusterCalibration:
     Raises
     ------
     ConfigError
-        If the file cannot be read, has another format, or says anything that makes no sense.
+        If the file cannot be read, has another format, or contains invalid values.
 
     Examples
     --------
@@ -296,15 +296,15 @@ def load_calibration(path: str | Path) -> ClusterCalibration:
 
 
 def assemble(data: Mapping[str, Any]) -> ClusterCalibration:
-    """Return the calibration that plain data describes, marked as made by this version."""
-    # The package that this module is in: importing it by name would turn the layers around.
+    """Return the calibration from plain data, marked as made by this version."""
+    # The package of this module; importing it by name would violate the layering.
     own = sys.modules[__name__.partition(".")[0]].__version__
     marks = {"format": FORMAT, "mlsysim": own, "next_run": None}
     return _made(document_of(marks | dict(data)))
 
 
 def written(row: Machine | Software) -> dict[str, Any]:
-    """Return a record's numbers: plain ones as they are, others as text with their unit."""
+    """Return a record's numbers: plain numbers as such, others as text with their unit."""
     found: dict[str, Any] = {}
     for name, unit, plain in units_of(type(row)):
         value = getattr(row, name)
@@ -322,7 +322,7 @@ def _yaml_path(path: Any) -> Path:
 
 
 def _made(document: Document) -> ClusterCalibration:
-    """Make the record that a document describes, or refuse the document."""
+    """Create the record that a document describes, or reject the document."""
     if document.faults:
         raise refusal(document.faults)
     data = document.data
@@ -330,14 +330,14 @@ def _made(document: Document) -> ClusterCalibration:
     if stated != FORMAT:
         found = "no format" if stated is None else f"format {shown(stated)}"
         raise document.stop(
-            f"has {found}, and this version reads format {FORMAT} of calibrations: give a file "
+            f"has {found}, but this version reads format {FORMAT} of calibrations: give a file "
             "that `mlsysim calibrate` wrote, or calibrate again from the runs",
             path=("format",),
         )
     try:
         return ClusterCalibration(**_arguments(_Part(document, (), data)))
     except ConfigError as fault:
-        if getattr(fault, "faults", ()):  # refused with its place already
+        if getattr(fault, "faults", ()):  # already rejected with its location
             raise
         raise document.stop(fault.message) from None
 
@@ -388,7 +388,7 @@ def _arguments(top: _Part) -> dict[str, Any]:
         "formats": tuple(top.texts("formats")),
         "family_band_low": band.number("low"),
         "family_band_high": band.number("high"),
-        # Constants that no run was compared with have no such band.
+        # Constants without any compared run have no such band.
         "unseen_band_low": unseen.number("low") if unseen.has("low") else None,
         "unseen_band_high": unseen.number("high") if unseen.has("high") else None,
         "device": top.text("device"),
@@ -418,7 +418,7 @@ def _covered(part: _Part) -> Covered:
 
 
 def _record(kind: type[Machine | Software], part: _Part, told: frozenset[str]) -> dict[str, Any]:
-    """Return the numbers of a record, and mark those that no run identified as estimates."""
+    """Return the numbers of a record, and mark those not identified by any run as estimates."""
     units = {name: (unit, plain) for name, unit, plain in units_of(kind)}
     part.only(*units, *(["release"] if kind is Software else []))
     numbers = {
@@ -429,7 +429,7 @@ def _record(kind: type[Machine | Software], part: _Part, told: frozenset[str]) -
 
 
 class _Part:
-    """A mapping in a document, and where it stands. What is not as expected is an error."""
+    """A mapping in a document, and its location. Anything unexpected is an error."""
 
     def __init__(self, document: Document, path: KeyPath, data: Any) -> None:
         self._document, self._path = document, path
@@ -439,11 +439,11 @@ class _Part:
 
     @property
     def name(self) -> str:
-        """The last key on the way to it."""
+        """The last key of its path."""
         return str(self._path[-1])
 
     def only(self, *keys: str, optional: Sequence[str] = ()) -> None:
-        """Refuse keys that are unknown or missing."""
+        """Reject unknown or missing keys."""
         known = (*keys, *optional)
         for key in self.data:
             if key not in known:
@@ -452,7 +452,7 @@ class _Part:
             self._value(key)
 
     def has(self, key: str) -> bool:
-        """Tell whether a key has a value."""
+        """Return whether a key has a value."""
         return self._value(key) is not None
 
     def part(self, key: str) -> _Part:
@@ -505,7 +505,7 @@ class _Part:
         return self.data[key]
 
     def refusal(self, key: str, message: str) -> ConfigError:
-        """Compose the error for what is below a key."""
+        """Compose the error for the value of a key."""
         return self._refusal((*self._path, key), message)
 
     def _refusal(self, path: KeyPath, message: str) -> ConfigError:

@@ -1,7 +1,7 @@
 """Documents: plain data, and the line of each value.
 
 The readers of YAML and JSON share the rules below. A plain scalar is `null`, `true`, `false`, a
-number as JSON writes it, or text. Nothing else is guessed: `yes`, `0o17` and `1:30` are text.
+JSON number, or text. Nothing else is interpreted: `yes`, `0o17` and `1:30` are text.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _WORDS = {"null": None, "true": True, "false": False, "": None}
 
 @dataclass
 class Document:
-    """What was read.
+    """The document that was read.
 
     Attributes
     ----------
     data : object
-        Mappings, lists, text, numbers, truth values and `None`.
+        Mappings, lists, text, numbers, Booleans and `None`.
     file : str
-        Name of the file; empty where there is none.
+        Name of the file; empty if there is none.
     lines : dict
         Line of each key path.
     faults : list of Fault
-        What the reader objects to.
+        Faults found by the reader.
     """
 
     data: Any = None
@@ -48,18 +48,18 @@ class Document:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     spoiled: set[KeyPath] = field(default_factory=set)
-    """Key paths that have a fault already: their values mean nothing."""
+    """Key paths that already have a fault, so that their values are invalid."""
     values: int = 0
 
     def fault(self, path: KeyPath, message: str, line: int | None = None) -> None:
-        """Note a fault, unless the same place has one already."""
+        """Record a fault, unless the same place already has one."""
         if any(path[:end] in self.spoiled for end in range(len(path) + 1)):
             return
         self.spoiled.add(path)
         self.also(path, message, line)
 
     def also(self, path: KeyPath, message: str, line: int | None = None) -> None:
-        """Note a fault, whatever else is known about the place."""
+        """Record a fault, even if the place already has one."""
         self.faults.append(Fault(self.file, line or self.line_of(path), spell(path), message))
 
     def stop(self, message: str, line: int | None = None, path: KeyPath = ()) -> ConfigError:
@@ -67,14 +67,14 @@ class Document:
         return refusal([*self.faults, Fault(self.file, line, spell(path), message)])
 
     def line_of(self, path: KeyPath) -> int | None:
-        """Return the line of a key path, or of the nearest thing around it."""
+        """Return the line of a key path, or of the innermost known parent."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return self.lines[path[:end]]
         return None
 
     def enter(self, path: KeyPath, line: int | None) -> None:
-        """Note a value that is about to be read, and refuse what is out of all proportion."""
+        """Count a value that is about to be read, and reject documents that are far too large."""
         if line is not None:
             self.lines.setdefault(path, line)
         self.values += 1
@@ -86,20 +86,20 @@ class Document:
     def add(
         self, known: dict[str, Any], key: Any, path: KeyPath, line: int | None
     ) -> KeyPath | None:
-        """Return the path of a mapping's next key; `None` if the key cannot stand."""
+        """Return the path of a mapping's next key; `None` if the key is invalid."""
         if not isinstance(key, str) or not key or len(key) > 100 or UNPRINTABLE.search(key):
             shown = repr(key) if len(repr(key)) < 100 else f"{repr(key)[:60]}..."
             self.also((*path, "?"), f"the key {shown} is not a name", line)
             return None
         if key in known:
-            self.fault((*path, key), "the key stands twice: remove one of them", line)
+            self.fault((*path, key), "the key occurs twice: remove one of them", line)
             return None
         return (*path, key)
 
     def text(self, value: str, path: KeyPath) -> str:
         """Return text that can be printed."""
         if UNPRINTABLE.search(value):
-            self.fault(path, "the text holds characters that cannot be printed")
+            self.fault(path, "the text contains characters that cannot be printed")
         elif len(value) > _MAX_TEXT:
             self.fault(path, f"the text is longer than {_MAX_TEXT:,} characters")
         return value
@@ -115,12 +115,12 @@ class Document:
 
 
 def scalar_of(written: str) -> Any:
-    """Read a plain scalar by the strict rules: a word, a number as JSON writes it, or text.
+    """Read a plain scalar by the strict rules: a keyword, a JSON number, or text.
 
     Raises
     ------
     ConfigError
-        If the number is not finite, or too large or small to mean anything.
+        If the number is not finite, or too large or too small.
     """
     if written in _WORDS:
         return _WORDS[written]
@@ -135,13 +135,13 @@ def scalar_of(written: str) -> Any:
     vanished = value == 0 and re.search("[1-9]", written.lower().partition("e")[0])
     if abs(value) > MAX_NUMBER or vanished:
         raise ConfigError(
-            f"the number {written} is out of range: write it with a unit of a better size"
+            f"the number {written} is out of range: write it with a more suitable unit"
         )
     return value if match[2] or match[3] else int(written)
 
 
 def document_of(data: Any) -> Document:
-    """Take data that Python already holds through the same rules."""
+    """Apply the same rules to Python data."""
     document = Document()
     document.data = _copied(data, (), document)
     return document
@@ -154,7 +154,7 @@ def _copied(value: Any, path: KeyPath, document: Document) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if type(value) in (int, float):
-        # In this order: a whole number may be too large to become a float.
+        # In this order, because an integer may be too large for a float.
         if abs(value) > MAX_NUMBER or math.isnan(value):
             document.fault(path, f"the number is not finite, or beyond {MAX_NUMBER:g}")
         return value

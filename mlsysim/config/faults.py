@@ -1,4 +1,4 @@
-"""Faults of a configuration: what is wrong, where it stands, and what is allowed."""
+"""Faults of a configuration: what is wrong, where it is, and what is allowed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Fault:
     Attributes
     ----------
     file : str
-        Name of the file; empty where there is none.
+        Name of the file; empty if there is none.
     line : int or None
-        Line on which it stands, from 1.
+        Line number, from 1.
     path : str
         The key at fault, as in ``"arguments.tp_size"``; empty for the whole file.
     message : str

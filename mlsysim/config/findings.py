@@ -1,4 +1,4 @@
-"""What a fit to the runs of one cluster found: factors, rows, contradictions, and the next run."""
+"""Findings of a fit to one cluster: factors, rows, contradictions, and the next run."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _FAR = 2.0
 
 @record
 class FittedFactor(Record):
-    """What a constant was multiplied by.
+    """The fitted factor of a constant.
 
     Attributes
     ----------
     name : str
         The constant, a field of `Machine` or of `Software`.
     factor : float
-        Its value over that of the base.
+        Its value divided by that of the base.
     uncertainty : float
         Standard deviation of the factor's logarithm, given the runs.
     prior : float
-        The same before any run was seen.
+        The same without any runs.
     """
 
     name: str
@@ -40,7 +40,7 @@ class FittedFactor(Record):
 
     @property
     def identified(self) -> bool:
-        """Whether the runs identify it."""
+        """Whether the runs identify the constant."""
         return self.uncertainty <= _OPEN * self.prior
 
     @property
@@ -50,13 +50,13 @@ class FittedFactor(Record):
 
     @property
     def surprising(self) -> bool:
-        """Whether it is farther from the published constant than 95% of systems are."""
+        """Whether it is farther from the published constant than those of 95% of systems."""
         return abs(self.deviations) > _FAR
 
 
 @record
 class UsedRow(Record):
-    """A run that the constants were fitted to.
+    """A run to which the constants were fitted.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class UsedRow(Record):
     measured : float
         Time of a step, in seconds.
     before, after : float
-        What the model predicted with the base's constants, and what it does with these.
+        Prediction with the base's constants, and with the fitted ones.
     """
 
     id: str
@@ -83,7 +83,7 @@ class RefusedRow(Record):
     id : str
         Identifier of the row.
     reason : str
-        Why, and what to change.
+        Why it was left out, and what to change.
     """
 
     id: str
@@ -92,14 +92,14 @@ class RefusedRow(Record):
 
 @record
 class Conflict(Record):
-    """Two runs that contradict each other; they do not show which of them is wrong.
+    """Two runs that contradict each other; it is unclear which of them is wrong.
 
     Attributes
     ----------
     fast, slow : str
         Identifiers of the rows.
     ratio : float
-        How many times longer the slow one took, compared with the fast one, than the base predicts.
+        Ratio of the slow run's time to the fast run's, divided by the ratio that the base predicts.
     """
 
     fast: str
@@ -109,9 +109,9 @@ class Conflict(Record):
     def __str__(self) -> str:
         fast, slow = printable(self.fast), printable(self.slow)
         return (
-            f"{fast} and {slow} contradict each other: {slow} took {self.ratio:.3g} times as long, "
-            f"compared with {fast}, as the constants imply. The two do not show which of them is "
-            "wrong, and both were used: measure both again, or a third plan."
+            f"{fast} and {slow} contradict each other: {slow} took {self.ratio:.3g} times as "
+            f"long, compared with {fast}, as the constants imply. It is unclear which of them is "
+            "wrong, so both were used: measure both again, or a third plan."
         )
 
 
@@ -122,11 +122,11 @@ class NextRun(Record):
     Attributes
     ----------
     like : str
-        Identifier of the row that it is like.
+        Identifier of the row from which it differs.
     changes : Mapping[str, object]
         Arguments of `DistributedSolver.solve` that differ; ``nodes`` is the count of the fleet.
     band_low, band_high : float
-        The band once it is measured.
+        The band after this measurement.
     """
 
     like: str

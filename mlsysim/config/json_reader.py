@@ -1,7 +1,7 @@
 """JSON, strictly, with the line of every value.
 
-The standard library decides whether the text is JSON. The walk below then reads the same tokens
-once more, because the library forgets where they stood.
+The standard library decides whether the text is JSON. The code below then reads the same tokens
+again, because the library does not keep their positions.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def read_json(text: str, file: str = "") -> Document:
     Raises
     ------
     ConfigError
-        If the text is not JSON. Lesser faults are noted in the document.
+        If the text is not JSON. Lesser faults are recorded in the document.
     """
     document = Document(file=file)
     try:
-        # Numbers stay text here: the walk reads them, by the rules that YAML has too.
+        # Numbers stay text here; they are read below by the same rules as in YAML.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     except json.JSONDecodeError as fault:
         raise document.stop(f"not valid JSON: {fault.msg}", fault.lineno) from None
@@ -40,7 +40,7 @@ def read_json(text: str, file: str = "") -> Document:
 
 
 class _Walk:
-    """Reads the tokens of text that is known to be JSON."""
+    """Reads the tokens of valid JSON text."""
 
     def __init__(self, document: Document, text: str) -> None:
         self._document = document

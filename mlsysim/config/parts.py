@@ -1,4 +1,4 @@
-"""The parts that sections of a configuration share: keys, names, amounts and limits."""
+"""Parts shared by the sections of a configuration: keys, names, amounts and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOUNDS = ("at_most", "at_least")
 
 
 def kind_of(value: Any) -> str:
-    """Say what a value is, for a message."""
+    """Describe the type of a value, for a message."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -32,7 +32,7 @@ def kind_of(value: Any) -> str:
 
 
 class Parts:
-    """Reads parts of a document, noting what is wrong with them."""
+    """Reads parts of a document and records their faults."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -40,7 +40,7 @@ class Parts:
     def section(
         self, path: KeyPath, data: Any, keys: Iterable[str], required: Iterable[str] = ()
     ) -> Mapping[str, Any] | None:
-        """Check that a value is a mapping of known keys, with all that are required."""
+        """Check that a value is a mapping with only known keys and all required ones."""
         known = tuple(keys)
         if not isinstance(data, Mapping):
             shown = "is empty" if data is None else f"is {kind_of(data)}"
@@ -57,7 +57,7 @@ class Parts:
         return data
 
     def entry(self, path: KeyPath, value: Any, kinds: tuple[type, ...], label: str) -> Any:
-        """Look a registry row up by name."""
+        """Look up a registry row by name."""
         if not isinstance(value, str):
             self._document.fault(path, f"is {kind_of(value)}: write the name of a {label}")
             return None

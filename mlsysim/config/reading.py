@@ -1,4 +1,4 @@
-"""Files of plain data, in YAML or JSON: their text, their size, and which reader takes them."""
+"""Files of plain data in YAML or JSON: their text, their size limit, and their reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlsysim.core.files import named, read_bytes
 __all__ = ["MAX_BYTES", "read_file", "read_text"]
 
 MAX_BYTES = 64 * 1024
-"""Larger files are refused. A configuration takes one or two thousand bytes."""
+"""Larger files are rejected. A configuration takes one or two thousand bytes."""
 
 _READERS = {"yaml": read_yaml, "json": read_json}
 _FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
@@ -27,7 +27,7 @@ def read_file(path: str | Path) -> Document:
     Raises
     ------
     ConfigError
-        If the file cannot be read, or is neither YAML nor JSON. Lesser faults are noted in the
+        If the file cannot be read, or is neither YAML nor JSON. Lesser faults are recorded in the
         document.
     """
     if not isinstance(path, (str, PathLike)):
@@ -47,7 +47,7 @@ def read_text(text: str, kind: str) -> Document:
     Raises
     ------
     ConfigError
-        If the text is not of this kind. Lesser faults are noted in the document.
+        If the text is not of this kind. Lesser faults are recorded in the document.
     """
     if not isinstance(kind, str) or kind not in _READERS:
         raise ConfigError(

@@ -1,7 +1,7 @@
 """The JSON Schema of configurations, built from the registries and the solvers.
 
-Editors use it to complete names and to underline mistakes. The checks that decide are those of
-`checking`: a schema cannot say that sizes must tile a fleet.
+Editors use it to complete names and to underline mistakes. The authoritative checks are those of
+`checking`, because a schema cannot express rules such as sizes that must tile a fleet.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _system() -> Schema:
 
 
 def _when(task: Task) -> Schema:
-    """Say what the task's solver takes and gives."""
+    """Compose the schema of a task: the arguments and results of its solver."""
     notes = argument_notes(task.solver.solve)
     arguments = {
         name: _argument(kind, task.defaults[name], notes.get(name, ""))
@@ -166,8 +166,9 @@ def _macro() -> Schema:
             "type": "number",
             "minimum": 0,
             "maximum": 1,
-            "description": "Where devices stand between idle (0) and design power (1). Left out: "
-            "predicted from the workload of training and serving, else 1, an upper bound.",
+            "description": "Position of the devices' power between idle (0) and design power (1). "
+            "If left out, it is predicted from the workload for training and serving, and "
+            "otherwise 1, an upper bound.",
         },
         **{name: _amount(unit) for name, unit in PRICES.items()},
         "limits": _limits(MACRO_METRICS),
@@ -176,7 +177,7 @@ def _macro() -> Schema:
 
 
 def argument_notes(function: Callable[..., Any]) -> dict[str, str]:
-    """Return what a solver's docstring says about each of its arguments."""
+    """Return the description of each argument in a solver's docstring."""
     text = inspect.getdoc(function) or ""
     section = re.search(r"Parameters\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", text, re.DOTALL)
     items = re.findall(r"^(\w+)\n((?: .*\n?)+)", section[1] if section else "", re.MULTILINE)

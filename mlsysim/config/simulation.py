@@ -22,13 +22,13 @@ __all__ = ["SimulationConfig"]
 class SimulationConfig(Record):
     """A scenario in plain data: names of registry rows, numbers, and amounts as text.
 
-    A configuration checks itself when it is made. All errors are reported together, in one
-    `ConfigError`. Its `faults` have file, line and key. Nothing runs before that.
+    A configuration is checked when it is created, before anything runs. All errors are reported
+    together in one `ConfigError`. Its `faults` have file, line and key.
 
     Attributes
     ----------
     name : str
-        What the scenario is called.
+        Name of the scenario.
     description : str
         One sentence about it.
     task : str
@@ -88,7 +88,7 @@ class SimulationConfig(Record):
 
     @classmethod
     def from_file(cls, path: str | Path) -> SimulationConfig:
-        """Read a file; its suffix says whether it is YAML or JSON.
+        """Read a file; its suffix determines whether it is YAML or JSON.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class SimulationConfig(Record):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SimulationConfig:
-        """Make a configuration from data with the structure of a file.
+        """Create a configuration from data with the structure of a file.
 
         Raises
         ------
@@ -138,12 +138,12 @@ class SimulationConfig(Record):
         return cls(**document.data)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as plain data, which `from_dict` takes back."""
+        """Return the configuration as plain data, which `from_dict` accepts."""
         data: dict[str, Any] = plain_data(self._plain())
         return data
 
     def to_yaml(self) -> str:
-        """Return the configuration as YAML, which `from_text` takes back."""
+        """Return the configuration as YAML, which `from_text` accepts."""
         return write_yaml(self.to_dict())
 
     def scenario(self) -> Scenario:

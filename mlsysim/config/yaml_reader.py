@@ -1,7 +1,7 @@
-"""YAML, safely: PyYAML finds the structure, our own rules read the scalars.
+"""Safe YAML: PyYAML parses the structure, and our own rules read the scalars.
 
-No object is ever built from a tag, nothing is referred to twice, and no merge takes place. All of
-these are refused, so that a file says what it seems to say.
+Tags, anchors, aliases and merge keys are rejected, so that a file means exactly what it appears to
+mean.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mlsysim.core.errors import ConfigError
 __all__ = ["read_yaml"]
 
 _MARKERS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
-# What PyYAML raises on malformed text: its own errors, and others where it converts numbers.
+# Errors that PyYAML raises on malformed text: its own, and others when it converts numbers.
 _MALFORMED = (yaml.YAMLError, ValueError, OverflowError, RecursionError)
 
 
@@ -28,7 +28,7 @@ def read_yaml(text: str, file: str = "") -> Document:
     Raises
     ------
     ConfigError
-        If the text is not YAML. Lesser faults are noted in the document.
+        If the text is not YAML. Lesser faults are recorded in the document.
     """
     document = Document(file=file)
     try:

@@ -1,4 +1,4 @@
-"""Writes plain data as YAML that our own reader takes back unchanged."""
+"""Writes plain data as YAML that our own reader reads back unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["write_yaml"]
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text that the reader would take for a number or a word."""
+    """Quotes text that the reader would interpret as a number or a keyword."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Counting rules, and the one constant of the textbook model."""
+"""Counting rules, and the efficiency of the textbook model."""
 
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types import Entry, Source
@@ -25,7 +25,7 @@ class Conventions(Entry):
     moment_bytes, master_bytes : Quantity
         Bytes per parameter of Adam's two moments, and of a master weight.
     tree_share : float
-        Share of a ring's bandwidth with which NCCL plans an all-reduce over a tree.
+        Share of a ring's bandwidth that NCCL assumes for an all-reduce over a tree.
     """
 
     flops_per_mac: Quantity = quantity("flop")
@@ -59,7 +59,7 @@ _KORTHIKANTI = Source(
 _FLASH = Source(
     title="Dao (2023), FlashAttention-2",
     url="https://arxiv.org/abs/2307.08691",
-    locator="section 3.1: the logsumexp, one number of 32 bits",
+    locator="section 3.1: the logsumexp, one 32-bit number",
     checked="2026-11-20",
 )
 _MEGATRON = Source(
@@ -109,8 +109,8 @@ TEXTBOOK_EFFICIENCY = Efficiency(
         url="https://arxiv.org/abs/2104.04473",
         locator="Table 1: 43 to 52% of peak",
         checked="2026-11-20",
-        note="a round number in the published range, not fitted; the published shares are of whole "
-        "steps and count recomputed operations",
+        note="a round number in the published range, not fitted; the published shares refer to "
+        "whole steps and count recomputed operations",
     ),
     value=0.5,
     estimated=frozenset({"value"}),

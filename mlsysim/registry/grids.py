@@ -1,8 +1,8 @@
-"""Grids: what a kilowatt-hour emits and costs by country, and when it emits how much.
+"""Grids: carbon intensity and price of electricity by country, and hourly profiles.
 
-Carbon intensities cover the life cycle, so hydropower is not free: reservoirs and dams count.
-Countries are comparable with each other. Québec and the regions of the United States come from
-other years.
+Carbon intensities cover the life cycle, so hydropower is not free of emissions: reservoirs and dams
+count. Countries are comparable with each other. Figures for Québec and for regions of the United
+States are from other years.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -18,7 +18,8 @@ def _country(
 ) -> GridProfile:
     """Return a country's row: g/kWh, USD/kWh, and whether the price was compiled from tariffs.
 
-    PUE is the world's average, and WUE that of the United States: no survey covers the others.
+    PUE is the world average, and WUE that of the United States, because no survey covers other
+    countries.
     """
     priced = {} if price is None else {"kwh_price": src.INDUSTRIAL_PRICES}
     return GridProfile(
@@ -53,7 +54,7 @@ def _region(name: str, intensity: float, *hours: float) -> GridProfile:
 
 
 class Countries(Catalog):
-    """Electricity of countries, from one edition, and of Québec.
+    """Electricity of countries, from one edition of the data, and of Québec.
 
     The price is that of a large industrial consumer without taxes.
     """
@@ -72,8 +73,8 @@ class Countries(Catalog):
         wue=Q_(0.36, "L/kWh"),
         kwh_price=Q_(0.045, "USD/kWh"),
     )
-    """Hydropower, at the tariff of Hydro-Québec for large consumers. Facilities as in the United
-    States, because there is no provincial survey."""
+    """Hydropower, at Hydro-Québec's tariff for large consumers. Facilities are assumed to be like
+    those in the United States, because there is no provincial survey."""
 
     US_Avg = GridProfile(
         name="United States, average",
@@ -157,7 +158,7 @@ class Countries(Catalog):
     """Coal, gas and nuclear."""
 
     Singapore = _country("Singapore", 498.74, 0.145, tariff=True)
-    """Almost only gas."""
+    """Almost entirely gas."""
 
     Taiwan = _country("Taiwan", 635.15)
     """Coal and gas."""
@@ -176,7 +177,7 @@ class Countries(Catalog):
 
 
 class Regions(Catalog):
-    """Regions of the United States with their hours, at the price of the whole country."""
+    """Regions of the United States with hourly profiles, at the national price."""
 
     # fmt: off
     California = _region(
@@ -184,22 +185,22 @@ class Regions(Catalog):
         306, 303, 301, 301, 302, 302, 287, 253, 209, 185, 179, 177,
         177, 177, 180, 191, 219, 261, 294, 306, 308, 309, 311, 308,
     )
-    """Gas and sun: the cleanest hour is noon, the dirtiest are at night. Imports do not count."""
+    """Gas and solar: cleanest at noon, dirtiest at night. Imports are not included."""
 
     Texas = _region(
         "Texas (ERCOT)", 353.1,
         333, 325, 322, 323, 327, 335, 346, 354, 347, 336, 334, 338,
         343, 346, 348, 347, 348, 354, 372, 387, 386, 375, 360, 346,
     )
-    """Gas and wind: dirtiest in the evening, when the sun has set."""
+    """Gas and wind: dirtiest in the evening, after sunset."""
 
     Mid_Atlantic = _region(
         "Mid-Atlantic, United States (PJM)", 367.1,
         354, 351, 349, 349, 352, 357, 360, 362, 364, 365, 366, 365,
         364, 363, 363, 363, 365, 369, 372, 373, 375, 374, 368, 360,
     )
-    """From Virginia to Chicago, with the largest cluster of data centers anywhere: gas, nuclear and
-    coal, much the same at all hours."""
+    """From Virginia to Chicago, with the world's largest cluster of data centers: gas, nuclear and
+    coal, almost constant over the day."""
 
     New_York = _region(
         "New York (NYISO)", 276.8,

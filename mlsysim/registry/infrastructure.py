@@ -20,7 +20,7 @@ class Racks(Catalog):
         cooling="air",
         pue=1.54,
     )
-    """The rack that most facilities were built for; not enough for one DGX H100."""
+    """The rack for which most facilities were built; not enough for one DGX H100."""
 
     Liquid_Cooled = Rack(
         name="AI, liquid-cooled",
@@ -54,8 +54,8 @@ class Datacenters(Catalog):
         pue=1.09,
         wue=Q_(0.99, "L/kWh"),
     )
-    """The mean of Google's facilities worldwide, on hydropower: little carbon, much water. Google
-    publishes no figures for Québec, where a cold climate may need less of it."""
+    """The mean of Google's facilities worldwide, on hydropower: little carbon, but much water.
+    Google publishes no figures for Québec, where a cold climate may need less water."""
 
     Nordic_Free_Cooling = Datacenter(
         name="Nordic, free cooling",
@@ -67,7 +67,7 @@ class Datacenters(Catalog):
         wue=Q_(0.09, "L/kWh"),
     )
     """Facilities like Microsoft's in Sweden, on Norway's grid. The PUE is a design value at full
-    load, which a year's mean hardly reaches."""
+    load; annual means are usually worse."""
 
     Colocation_Poland = Datacenter(
         name="Colocation, Poland",

@@ -67,7 +67,8 @@ class Fabrics(Catalog):
         bandwidth=Q_(400, "Gbit/s"),
         latency=Q_(2.7, "us"),
     )
-    """400 Gbit/s Ethernet that bypasses the kernel; NCCL plans with one latency for both nets."""
+    """400 Gbit/s Ethernet that bypasses the kernel; NCCL assumes the same latency for both
+    networks."""
 
     Ethernet_SpectrumX_400G = NetworkFabric(
         name="Spectrum-X 400G",
@@ -77,8 +78,8 @@ class Fabrics(Catalog):
         latency=Q_(2.7, "us"),
         estimated=frozenset({"latency"}),
     )
-    """NVIDIA's Ethernet for training, one BlueField-3 of 400 Gbit/s per GPU; NCCL plans with one
-    latency for all nets."""
+    """NVIDIA's Ethernet for training, one BlueField-3 of 400 Gbit/s per GPU; NCCL assumes the same
+    latency for all networks."""
 
     Ethernet_SpectrumX_800G = NetworkFabric(
         name="Spectrum-X 800G",
@@ -138,7 +139,7 @@ class Fabrics(Catalog):
         latency=Q_(50, "us"),
         estimated=frozenset({"latency"}),
     )
-    """What joins pods of TPUs. A pod's ports are counted in units of this rate."""
+    """The network between TPU pods. A pod's ports are counted in units of this rate."""
 
 
 class Links(Catalog):
@@ -188,7 +189,7 @@ class Links(Catalog):
         latency=Q_(0.6, "us"),
         estimated=frozenset({"latency"}),
     )
-    """Cards of one server that only the host connects."""
+    """Cards of one server that are connected only through the host."""
 
     InfinityFabric3 = NetworkFabric(
         name="Infinity Fabric of CDNA 3",
@@ -242,7 +243,7 @@ class Links(Catalog):
         latency=Q_(0.6, "us"),
         estimated=frozenset({"latency"}),
     )
-    """Cards of one server that only the host connects."""
+    """Cards of one server that are connected only through the host."""
 
     NVMe5 = NetworkFabric(
         name="SSD on PCIe 5.0",

@@ -79,7 +79,7 @@ class Nodes(Catalog):
         nics_per_node=8,
         power=Q_(10.2, "kW"),
     )
-    """Eight H200 on NVLink 4, one 400 Gbit/s port each. Assumed power: that of its
+    """Eight H200 on NVLink 4, one 400 Gbit/s port each. The power is assumed to be that of its
     predecessor, the DGX H100."""
 
     DGX_B200 = Node(
@@ -169,8 +169,8 @@ class Nodes(Catalog):
         nics_per_node=8,
         estimated=frozenset({"nics_per_node"}),
     )
-    """Eight H800 on NVLink 4, one 400 Gbit/s port for each, as one per plane of
-    DeepSeek's network suggests."""
+    """Eight H800 on NVLink 4. One 400 Gbit/s port each is assumed, one per plane of DeepSeek's
+    network."""
 
     HGX_H20 = Node(
         name="HGX H20",
@@ -182,7 +182,7 @@ class Nodes(Catalog):
         nics_per_node=8,
         estimated=frozenset({"nics_per_node"}),
     )
-    """Eight H20 on NVLink 4. Network assumed: that of the DGX H100."""
+    """Eight H20 on NVLink 4. The network is assumed to be that of the DGX H100."""
 
     H100_PCIe_Server = Node(
         name="Server of H100 PCIe",
@@ -207,7 +207,7 @@ class Nodes(Catalog):
         nics_per_node=4,
         estimated=frozenset({"nics_per_node"}),
     )
-    """Four H200 cards on one bridge of NVLink 4. Network assumed: one port for each."""
+    """Four H200 cards on one NVLink 4 bridge. One network port per card is assumed."""
 
     MI300X_Platform = Node(
         name="MI300X Platform",
@@ -240,7 +240,8 @@ class Nodes(Catalog):
         nics_per_node=8,
         estimated=frozenset({"nics_per_node"}),
     )
-    """Eight MI350X, each linked to every other one. Network assumed: as the MI355X platform."""
+    """Eight MI350X, each linked to every other one. The network is assumed to be that of the MI355X
+    platform."""
 
     MI355X_Platform = Node(
         name="MI355X Platform",
@@ -263,8 +264,8 @@ class Nodes(Catalog):
         nics_per_node=4_480,
         estimated=frozenset({"devices_per_host"}),
     )
-    """8,960 chips in a 3D torus, of which a job takes a slice. Each chip has 50 Gbit/s of the data
-    center's network, which counts as half of a 100 Gbit/s port."""
+    """8,960 chips in a 3D torus; a job takes a slice. Each chip has 50 Gbit/s of the data center's
+    network, which counts as half of a 100 Gbit/s port."""
 
     TPUv6e_Pod = Node(
         name="TPU v6e pod",
@@ -277,8 +278,8 @@ class Nodes(Catalog):
         nics_per_node=256,
         estimated=frozenset({"devices_per_host"}),
     )
-    """256 chips in a 2D torus. A job takes a slice of it, or several pods. Each chip has 100 Gbit/s
-    of the data center's network."""
+    """256 chips in a 2D torus. A job takes a slice of a pod, or several pods. Each chip has 100
+    Gbit/s of the data center's network."""
 
     TPUv7x_Pod = Node(
         name="TPU7x pod",
@@ -290,8 +291,8 @@ class Nodes(Catalog):
         nics_per_node=9_216,
         estimated=frozenset({"devices_per_host"}),
     )
-    """9,216 chips in a 3D torus, of which a job takes a slice. Each chip has 100 Gbit/s of the data
-    center's network."""
+    """9,216 chips in a 3D torus; a job takes a slice. Each chip has 100 Gbit/s of the data center's
+    network."""
 
     DGX2_V100 = Node(
         name="DGX-2",
@@ -324,7 +325,7 @@ class Nodes(Catalog):
         nics_per_node=8,
         estimated=frozenset({"nics_per_node"}),
     )
-    """Eight cards on PCIe 5.0. Network assumed: one 400 Gbit/s port for each."""
+    """Eight cards on PCIe 5.0. One 400 Gbit/s port per card is assumed."""
 
     Gaudi2_Server = Node(
         name="Server of Gaudi 2",
@@ -402,5 +403,5 @@ class Nodes(Catalog):
         scale_up=Links.ICI_v5e,
         nics_per_node=64,
     )
-    """256 chips in a 2D torus, of which a job takes a slice. The pod has 6.4 Tbit/s of the data
-    center's network, as 64 ports of 100 Gbit/s."""
+    """256 chips in a 2D torus; a job takes a slice. The pod has 6.4 Tbit/s of the data center's
+    network, as 64 ports of 100 Gbit/s."""

@@ -1,7 +1,7 @@
-"""Offers: what renting a device cost on one day.
+"""Offers: rental prices of devices on given days.
 
-Offers for one device differ by a factor of 3 and change by the month, so a price is a row with a
-date. `EconomicsSolver` takes any of them, or one of your own.
+Offers for one device differ by a factor of 3 and change every month, so each price is a row with a
+date. `EconomicsSolver` accepts any of them, or your own.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -24,7 +24,7 @@ def _offer(
     region: str = "",
     dated: bool = True,
 ) -> RentalOffer:
-    """Return an offer: USD per device and hour. Its name begins with the provider's."""
+    """Return an offer in USD per device and hour. Its name begins with the provider's."""
     return RentalOffer(
         name=name,
         source=source,
@@ -153,7 +153,7 @@ class Offers(Catalog):
         commitment="1 year",
         dated=False,
     )
-    """What the market settles at."""
+    """Typical market price."""
 
     Market_H200_3Y = _offer(
         "Market, H200, 3 years",
@@ -164,7 +164,7 @@ class Offers(Catalog):
         commitment="3 years",
         dated=False,
     )
-    """What the market settles at."""
+    """Typical market price."""
 
     TensorWave_MI300X = _offer(
         "TensorWave, MI300X", Hardware.MI300X, 1.5, src.CLIFF, date="2026-05-18"
@@ -194,7 +194,7 @@ class Offers(Catalog):
 
 
 def usual_offer(accelerator: Accelerator) -> RentalOffer | None:
-    """Return the median of a device's offers on demand, the lower of two; `None` without any."""
+    """Return the (lower) median of a device's on-demand offers; `None` if there are none."""
     found = [
         row
         for row in Offers

@@ -1,6 +1,6 @@
 """Operations: power, cost, embodied carbon and failures of fleets.
 
-The defaults of the solvers for sustainability, economics and reliability.
+These are the defaults of the solvers for sustainability, economics and reliability.
 """
 
 from mlsysim.core.fields import number, quantity, record
@@ -38,8 +38,8 @@ class PowerDraw(Entry):
     idle_share : float
         Power of an idle device, as a share of its design power.
     host_share : float
-        Power of a server without its devices, as a share of the part of its rating that is not
-        for devices.
+        Power of a server without its devices, as a share of its rated power less that of its
+        devices.
     """
 
     utilization: float = number(zero=True, most=1)
@@ -49,7 +49,7 @@ class PowerDraw(Entry):
 
 @record
 class EmbodiedCarbon(Entry):
-    """Greenhouse gas of making the hardware.
+    """Greenhouse gas emissions of making the hardware.
 
     Attributes
     ----------
@@ -108,9 +108,9 @@ class Recovery(Entry):
     Attributes
     ----------
     restart_time : Quantity
-        Time from the interruption until training goes on: detection, repair, loading.
+        Time from the interruption until training resumes: detection, repair, loading.
     storage_bandwidth : Quantity
-        Rate at which storage takes checkpoints, per device of the job.
+        Rate at which storage accepts checkpoints, per device of the job.
     """
 
     restart_time: Quantity = quantity("minute", zero=True)
@@ -126,7 +126,7 @@ POWER_DRAW = PowerDraw(
     idle_share=0.1,
     host_share=0.61,
 )
-"""Devices at their design power, and a host as measured on an H100 server."""
+"""Devices at their design power, and the host share measured on an H100 server."""
 
 POWER_DRAW_BLACKWELL = PowerDraw(
     name="Power draw, Blackwell",
@@ -137,7 +137,7 @@ POWER_DRAW_BLACKWELL = PowerDraw(
     idle_share=0.165,
     host_share=0.61,
 )
-"""The same for Blackwell, which draws more while it waits."""
+"""The same for Blackwell, which draws more power when idle."""
 
 EMBODIED_CARBON = EmbodiedCarbon(
     name="Embodied carbon",
@@ -147,7 +147,8 @@ EMBODIED_CARBON = EmbodiedCarbon(
     device=Q_(164, "kg"),
     host=Q_(5700, "kg"),
 )
-"""A server with eight H100; we use the same values for all others, which have no figures."""
+"""A server with eight H100. The same values are used for all others, which have no published
+figures."""
 
 EMBODIED_BLACKWELL = EmbodiedCarbon(
     name="Embodied carbon, Blackwell",
@@ -157,7 +158,7 @@ EMBODIED_BLACKWELL = EmbodiedCarbon(
     device=Q_(284, "kg"),
     host=Q_(5700, "kg"),
 )
-"""A server with eight B200. Its host is taken to be like that of eight H100."""
+"""A server with eight B200. Its host is assumed to be like that of eight H100."""
 
 EMBODIED_TRAY = EmbodiedCarbon(
     name="Embodied carbon, tray of a rack",
@@ -167,8 +168,8 @@ EMBODIED_TRAY = EmbodiedCarbon(
     device=Q_(284, "kg"),
     host=Q_(2850, "kg"),
 )
-"""A tray with four GPUs and two processors. Its host has about half of the memory and flash of a
-server for eight GPUs, and half of that server's figure is assumed. The rack's switches and cables
+"""A tray with four GPUs and two processors. Its host has about half the memory and flash of a
+server for eight GPUs, so half of that server's figure is assumed. The rack's switches and cables
 are not counted."""
 
 OWNERSHIP = Ownership(
@@ -199,7 +200,7 @@ RECOVERY = Recovery(
     restart_time=Q_(10, "minute"),
     storage_bandwidth=Q_(122, "MB/s"),
 )
-"""Restart of a large job, and the storage of one: 2 TB/s for 16,384 devices."""
+"""Restart time of a large job, and its storage bandwidth: 2 TB/s for 16,384 devices."""
 
 
 def power_draw_for(accelerator: Accelerator) -> PowerDraw:

@@ -19,7 +19,7 @@ class Clusters(Catalog):
         node=Nodes.DGX_H100,
         count=32,
         fabric=Fabrics.Ethernet_100G,
-        note="A university's budget: fast nodes on a slow network.",
+        note="A cluster within a university's budget: fast nodes on a slow network.",
     )
     """256 H100 on 100 Gbit/s Ethernet."""
 
@@ -28,7 +28,7 @@ class Clusters(Catalog):
         node=Nodes.DGX_H100,
         count=1024,
         fabric=Fabrics.InfiniBand_NDR,
-        note="Of the size that trains frontier models.",
+        note="A cluster of the size used to train frontier models.",
     )
     """8,192 H100 on InfiniBand NDR."""
 
@@ -38,9 +38,9 @@ class Clusters(Catalog):
         count=384,
         fabric=Fabrics.InfiniBand_HDR,
         source=src.SELENE,
-        note="NVIDIA's own, on which Megatron-LM was measured up to 3,072 GPUs.",
+        note="NVIDIA's own cluster, on which Megatron-LM was measured up to 3,072 GPUs.",
     )
-    """The 3,072 A100 with 80 GB that Megatron-LM's largest run used, on InfiniBand HDR."""
+    """3,072 A100 with 80 GB on InfiniBand HDR, used in Megatron-LM's largest run."""
 
     Meta_24K = Fleet(
         name="Meta 24K",
@@ -51,8 +51,8 @@ class Clusters(Catalog):
         note="One of the two clusters on which Llama 3 was trained. Racks of Grand Teton with H100 "
         "of 80 GB; the node is the DGX H100, which has the same GPUs, links and ports.",
     )
-    """24,576 H100 on RoCE at 400 Gbit/s: 3,072 GPUs in each of eight pods, which share the spine
-    seven to one. The model does not see that, and takes the network as if it did not block."""
+    """24,576 H100 on RoCE at 400 Gbit/s: 3,072 GPUs in each of eight pods, with 7:1
+    oversubscription at the spine. The model ignores this and assumes a nonblocking network."""
 
     DeepSeek_2048 = Fleet(
         name="DeepSeek 2048",
@@ -60,13 +60,13 @@ class Clusters(Catalog):
         count=256,
         fabric=Fabrics.InfiniBand_NDR,
         source=src.H800_SERVER,
-        note="DeepSeek-V3 was trained on it.",
+        note="The cluster on which DeepSeek-V3 was trained.",
     )
     """2,048 H800 on a fat tree of InfiniBand with several planes."""
 
 
 class Tiers(Catalog):
-    """Places where models run, with the budgets of one deployment."""
+    """Classes of places where models run, with the budgets of one deployment."""
 
     Cloud = DeploymentTier(
         name="Cloud",
@@ -76,7 +76,7 @@ class Tiers(Catalog):
         power=Q_(700, "W"),
         latency=Q_(200, "ms"),
     )
-    """One data center GPU; the answer crosses the internet."""
+    """One data center GPU; answers travel over the internet."""
 
     Edge = DeploymentTier(
         name="Edge",

@@ -1,4 +1,4 @@
-"""Scenarios: a workload, the system that it runs on, and what is promised about it."""
+"""Scenarios: a workload, the system that it runs on, and its limits."""
 
 from mlsysim.scenario.catalog import Scenarios
 from mlsysim.scenario.limits import Limit

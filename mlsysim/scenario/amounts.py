@@ -13,7 +13,7 @@ from mlsysim.solvers.arguments import Amount, Argument, Noun, Switch
 __all__ = ["read_amount", "read_argument"]
 
 _AMOUNT = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)\s*(\S.*)?")
-# A product of names, with small powers. Anything more would be arithmetic.
+# A product of names with small powers. Anything else would be arithmetic.
 _UNIT = re.compile(r"(1|[A-Za-zµμ%]+)(\*\*-?[1-3])?([*/][A-Za-zµμ%]+(\*\*-?[1-3])?){0,4}")
 _LARGEST = 1e30
 
@@ -24,11 +24,11 @@ def read_amount(text: str, expected: str, name: str) -> Any:
     Parameters
     ----------
     text
-        What was written, such as ``"3.35 TB/s"``.
+        The text, such as ``"3.35 TB/s"``.
     expected
         A unit of the expected dimension.
     name
-        What the amount is, for the error.
+        Name of the amount, for the error.
 
     Raises
     ------
@@ -75,13 +75,12 @@ def read_argument(kind: Argument, name: str, value: Any) -> Any:
     name
         Its name.
     value
-        What was written: a number, a truth value or text. An entry of the registry is written by
-        its name.
+        The value: a number, true or false, or text. A registry entry is given by its name.
 
     Raises
     ------
     ConfigError
-        If the value is invalid; the message says what to write.
+        If the value is invalid. The message states what to write.
     """
     if isinstance(kind, Noun) and value is not None:
         value = find_entry(value, kind.kinds, name)
@@ -89,7 +88,8 @@ def read_argument(kind: Argument, name: str, value: Any) -> Any:
         value = read_amount(value, kind.unit, name)
     if isinstance(kind, Switch) and value is not None and not isinstance(value, bool):
         raise ConfigError(
-            f"{name} = {shown(value)} is not a truth value: write true or false", argument=name
+            f"{name} = {shown(value)} is not a Boolean: write true or false",
+            argument=name,
         )
     kind.admit(name, value)
     return value

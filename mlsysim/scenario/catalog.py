@@ -1,8 +1,8 @@
-"""Scenarios to start from: one for each place where models run.
+"""Scenarios to start from: one for each kind of place where models run.
 
-The limits are those of the exercise, not of a product. Rates and bandwidths are the datasheets',
-and the share of the peak rate that arithmetic reaches is the textbook's half unless a row says
-otherwise: sensors, pre- and post-processing and the network are not in any of the times.
+The limits belong to the exercise, not to a product. Rates and bandwidths are those of datasheets,
+and arithmetic reaches half of the peak rate, the textbook value, unless a row states otherwise.
+Times exclude sensors, pre- and postprocessing, and the network.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -16,7 +16,7 @@ __all__ = ["Scenarios"]
 
 
 class Scenarios(Catalog):
-    """Scenarios to start from; make variants with `dataclasses.replace`."""
+    """Scenarios to start from; create variants with `dataclasses.replace`."""
 
     Smart_Doorbell = Scenario(
         name="Smart doorbell",
@@ -30,15 +30,15 @@ class Scenarios(Catalog):
         region=without_facility(Infra.US_Avg),
         macro_limits=(Limit(metric="total_energy", at_most=Q_(5, "kWh")),),
     )
-    """Misses its limit, as the arithmetic shows. The peak of a microcontroller is counted, but not
-    reached: Espressif's own kernels take 54 ms (https://github.com/espressif/esp-tflite-micro) for
-    a person detector that has 7.16 million multiply-accumulates by our count of its layers, which
-    is 1.7% of that peak. At the same share, the 35.9 million of this one take 275 ms. At 160 x 160
-    pixels the network has 18.3 million, and keeps the limit."""
+    """Misses its limit. Microcontrollers reach only a small share of their peak: Espressif's own
+    kernels take 54 ms (https://github.com/espressif/esp-tflite-micro) for a person detector with
+    7.16 million multiply-accumulates (counted from its layers), which is 1.7% of the peak. At the
+    same share, the 35.9 million of this network take 275 ms. At 160 x 160 pixels the network has
+    18.3 million and meets the limit."""
 
     Autonomous_Vehicle = Scenario(
         name="Autonomous vehicle",
-        description="A module in the car finds objects in each picture of one camera.",
+        description="A module in the car detects objects in each frame of one camera.",
         task="inference",
         workload=Models.YOLOv8_Nano,
         system=Hardware.Jetson_Orin_NX,
@@ -51,8 +51,8 @@ class Scenarios(Catalog):
         region=without_facility(Infra.US_Avg),
         macro_limits=(Limit(metric="total_energy", at_most=Q_(250, "kWh")),),
     )
-    """Keeps its limit with room to spare, on paper: a batch of one keeps a GPU busy for less than
-    half of its peak, and launching kernels takes time that a roofline does not count."""
+    """Meets its limit with room to spare, on paper: a batch of one reaches less than half of a
+    GPU's peak, and a roofline does not count the time to launch kernels."""
 
     Local_Training = Scenario(
         name="Local training",
@@ -70,7 +70,7 @@ class Scenarios(Catalog):
         kwh_price=Q_(0.08, "USD/kWh"),
         macro_limits=(Limit(metric="opex_energy", at_most=Q_(1, "USD")),),
     )
-    """The strength of a laptop: it has ample memory, but not much compute."""
+    """Fits easily but trains slowly: a laptop has plenty of memory, but not much compute."""
 
     Frontier_Training = Scenario(
         name="Frontier training",
@@ -100,7 +100,7 @@ class Scenarios(Catalog):
             Limit(metric="period_cost", at_most=Q_(10, "MUSD")),
         ),
     )
-    """The interleaved pipeline is what keeps the limit. Without it, filling and draining would add
-    three eighths to the work of a stage, not three fortieths, and the utilization would miss its
-    limit. With the optimizer's states sharded, most of the gradients' reduction hides under the
+    """The interleaved pipeline is needed to meet the limit. Without it, filling and draining would
+    add three eighths to the work of a stage instead of three fortieths, and the utilization would
+    miss its limit. With sharded optimizer states, most of the gradient reduction overlaps with the
     passes."""

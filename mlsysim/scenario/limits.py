@@ -1,4 +1,4 @@
-"""Limits: what is promised about a field of a result."""
+"""Limits on fields of a result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["METRICS", "Limit", "metrics_of"]
 
 
 def metrics_of(result: type[Any]) -> dict[str, str]:
-    """Return the fields of a result that a limit may be put on, with their units."""
+    """Return the fields of a result that can have a limit, with their units."""
     return {name: unit for name, unit, _ in units_of(result)}
 
 
@@ -86,13 +86,13 @@ class Limit(Record):
         return float(plain)
 
     def bounds(self) -> Iterable[tuple[str, Any]]:
-        """Yield ``("at_most", value)`` and ``("at_least", value)``, as far as they are given."""
+        """Yield ``("at_most", value)`` and ``("at_least", value)``, if they are given."""
         for name in ("at_most", "at_least"):
             if getattr(self, name) is not None:
                 yield name, getattr(self, name)
 
     def allows(self, value: Any) -> bool:
-        """Tell whether a value of the metric keeps the limit; an unknown value does not."""
+        """Return whether a value of the metric meets the limit; an unknown value does not."""
         if value is None:
             return False
         number = strip(value, METRICS[self.metric], self.metric)

@@ -18,9 +18,9 @@ from mlsysim.registry.calibration.training import Calibrations
 __all__ = ["FILE", "MODEL_FILE", "entries", "find_entry", "named_calibration", "read_from"]
 
 FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
-"""How the name of a file ends where a calibration may be one."""
+"""Suffixes of a calibration file's name."""
 MODEL_FILE = re.compile(r"\.([jJ][sS][oO][nN]|[gG][gG][uU][fF])$|/$")
-"""How the path of a model's configuration, or of its directory, ends where a model is named."""
+"""Suffixes of the path of a model's configuration or its directory."""
 
 _CATALOGS: tuple[Any, ...] = (
     Hardware,
@@ -51,24 +51,25 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     Parameters
     ----------
     name
-        Short name of the row, such as ``"H100"``; of a calibration of training also the path of
-        a YAML file that `calibrate` made, from the working directory; of a transformer also the
-        path of a ``config.json``, of its directory (with a ``/`` at the end) or of a ``.gguf``
-        file.
+        Short name of the row, such as ``"H100"``. For a training calibration, it can also be the
+        path of a YAML file made by `calibrate`, relative to the working directory; for a
+        transformer, the path of a ``config.json``, of its directory (with a trailing ``/``) or of a
+        ``.gguf`` file.
     kinds
-        What the row may be.
+        Types that the row may have.
     label
         What to call such a row in a message.
 
     Raises
     ------
     UnknownEntryError
-        If there is no such row; the message has the nearest names.
+        If there is no such row. The message lists similar names.
     ConfigError
         If the file of a calibration or of a model cannot be read.
     """
     if Calibration in kinds and isinstance(name, str) and FILE.search(name):
-        from mlsysim.config.cluster import load_calibration  # which reads names itself
+        # Imported here, because that module imports this one.
+        from mlsysim.config.cluster import load_calibration
 
         return load_calibration(name)
     if read_from(name, kinds):
@@ -79,14 +80,14 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
         fault = UnknownEntryError.build(name, what, known)
         if _reads_models(kinds) and isinstance(name, str) and re.search(r"[/\\]", name):
             fault.message += (
-                "; the path of a model ends in .json or .gguf, that of a directory in /"
+                "; the path of a model must end in .json or .gguf, that of a directory in /"
             )
         raise fault
     return known[name]
 
 
 def named_calibration(value: Any, argument: str) -> Calibration:
-    """Return a calibration of training that is given as such, by its name, or by its file.
+    """Return a training calibration, given as an object, by its name, or by its file.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def named_calibration(value: Any, argument: str) -> Calibration:
 
 
 def read_from(name: object, kinds: tuple[type, ...]) -> TypeGuard[str]:
-    """Tell whether a name is the path of a model, where a transformer may be named."""
+    """Return whether a name is the path of a model and a transformer is accepted."""
     known = isinstance(name, str) and MODEL_FILE.search(name) is not None
     return known and _reads_models(kinds)
 

@@ -1,4 +1,4 @@
-"""A scenario: a workload, its system, and the limits to keep."""
+"""A scenario: a workload, its system, and the limits to meet."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ __all__ = ["Scenario"]
 
 @record
 class Scenario(Record):
-    """A workload on a system, with limits that it has to keep.
+    """A workload on a system, with limits that it must meet.
 
-    A scenario checks itself when it is made: every argument, and whether all of them agree. It
-    holds everything that `evaluate` needs for three questions: does it fit, is it fast enough,
-    and what does it cost in money, carbon and water?
+    A scenario is checked when it is created: every argument, and whether they are consistent. It
+    has everything that `evaluate` needs for three questions: does it fit, is it fast enough, and
+    what does it cost in money, carbon and water?
 
     Attributes
     ----------
     name : str
-        What the scenario is called.
+        Name of the scenario.
     description : str
         One sentence about it.
     task : str
-        The task: ``"inference"`` (one forward pass on one device), ``"serving"`` (prompts
-        answered by a device or a node) or ``"training"`` (a step on the whole fleet).
+        The task: ``"inference"`` (one forward pass on one device), ``"serving"`` (requests served
+        by a device or a node) or ``"training"`` (a step on the whole fleet).
     workload : Workload
         The model.
     system : Accelerator, Node or Fleet
-        What it runs on. The solver gets the part that the task concerns; energy and cost are
+        The system it runs on. The solver receives the part that the task uses; energy and cost are
         those of the whole system.
     arguments : Mapping[str, object]
         Further arguments of the task's solver.
     limits : tuple of Limit
-        What is promised about the solver's result.
+        Limits on the solver's result.
     duration_days : float or None
-        Days that the system runs; a quantity may be given, and becomes days.
+        Days that the system runs, or a quantity of time, which is converted to days.
     region : GridProfile, Datacenter or None
         Where it runs.
     kwh_price : Quantity or None
@@ -67,13 +67,13 @@ class Scenario(Record):
         Repair and support per year, as a share of the purchase price, such as ``Q_(0.05,
         "1/year")``; `None` takes the default of `EconomicsSolver`.
     service_life : Quantity or None
-        Time over which hardware is written off; `None` takes the default of `EconomicsSolver`.
+        Time over which hardware is depreciated; `None` takes the default of `EconomicsSolver`.
     utilization : float or None
-        Position of the devices' power between idle (0) and design power (1). `None` takes the
-        prediction of the result for training and serving, which run all the time; else 1, an upper
-        bound. The scorecard reports which.
+        Position of the devices' power between idle (0) and design power (1). For training and
+        serving, which run all the time, `None` takes the prediction of the result; otherwise it
+        takes 1, an upper bound. The scorecard reports which one was used.
     macro_limits : tuple of Limit
-        What is promised about energy, carbon, water and cost.
+        Limits on energy, carbon, water and cost.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Scenario(Record):
     description: str = ""
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
-    # A quantity may be given; it becomes plain days.
+    # A quantity is converted to plain days.
     duration_days: Any = number(default=None)
     region: GridProfile | Datacenter | None = None
     kwh_price: Quantity | None = quantity("USD/kWh", default=None, zero=True)
@@ -108,7 +108,7 @@ class Scenario(Record):
     macro_limits: tuple[Limit, ...] = ()
 
     def __post_init__(self) -> None:
-        if is_quantity(self.duration_days):  # as the solvers take it
+        if is_quantity(self.duration_days):  # in the form that solvers take
             days = strip(self.duration_days, "day", "duration_days") / si_factor("day")
             self._keep("duration_days", days)
         super().__post_init__()
@@ -126,27 +126,27 @@ class Scenario(Record):
 
     @property
     def question(self) -> Task:
-        """The task: which solver answers, and about which part of the system."""
+        """The task: its solver, and the part of the system that it uses."""
         return TASKS[self.task]
 
     @property
     def fleet(self) -> Fleet:
-        """The whole system as a fleet; a device or node alone has no peers."""
+        """The whole system as a fleet; a single device or node has no peers."""
         return standalone_fleet(self.system)
 
     def solve(self) -> Any:
-        """Ask the task's solver.
+        """Run the task's solver.
 
         Returns
         -------
         SingleNodeResult, ServingResult or DistributedResult
-            The solver's answer, which can show its work.
+            The solver's result, which can show its work.
         """
         answer: Result = self.question.solve(self.workload, self.system, self.arguments)
         return answer
 
     def faults(self) -> list[ConfigError]:
-        """Return everything that is wrong with the scenario; a finished scenario has no faults."""
+        """Return everything that is wrong with the scenario; a valid scenario has no faults."""
         found = list(self._field_faults())
         return found or self.question.faults(self.workload, self.system, self.arguments)
 
@@ -165,8 +165,8 @@ class Scenario(Record):
                 )
         if self.task != "inference" and not isinstance(self.workload, TransformerModel):
             yield ConfigError(
-                f"workload = {shown(self.workload)} has no layers to be split or cached: "
-                f"{self.task} takes a transformer such as Models.Llama3_8B",
+                f"workload = {shown(self.workload)} has no layers to split or cache: {self.task} "
+                "takes a transformer such as Models.Llama3_8B",
                 argument="workload",
             )
         if self.utilization is not None:

@@ -1,4 +1,4 @@
-"""The parts of a system that a question is about: its device, its node, the whole fleet."""
+"""The parts of a system that solvers use: its device, its node, the whole fleet."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ System = Accelerator | Node | Fleet
 SYSTEMS = (Accelerator, Node, Fleet)
 
 _ALONE = Source(
-    title="By definition: a standalone system has no peers, and no facility around it",
-    note="no message crosses such a link, so its rate and latency enter no result",
+    title="By definition: a standalone system has no peers and no facility around it",
+    note="no message crosses such a link, so its rate and latency do not affect results",
 )
 NO_LINK = NetworkFabric(name="no link", source=_ALONE, bandwidth=Q_(1, "B/s"), latency=Q_(0, "us"))
 """The fabric of a system without peers."""
 
 
 def device_of(system: System) -> Accelerator:
-    """Return the one device that a forward pass runs on."""
+    """Return the device on which a forward pass runs."""
     return system if isinstance(system, Accelerator) else node_of(system).accelerator
 
 
 def node_of(system: System) -> Node:
-    """Return the node of a fleet; a device alone is a node without a host."""
+    """Return the node of a fleet; a single device is a node without a host."""
     if isinstance(system, Fleet):
         return system.node
     return system if isinstance(system, Node) else _bare_node(system)
 
 
 def standalone_fleet(system: System) -> Fleet:
-    """Make a fleet of one device or one node, with no peers.
+    """Create a fleet of one device or one node, without peers.
 
-    Such a fleet makes training, energy and cost available for a laptop or a microcontroller. A
-    device becomes a node without a host: the node's power and price are the device's own.
+    Use it to model training, energy and cost of a laptop or a microcontroller. A device becomes a
+    node without a host: the power and price of the node are those of the device.
 
     Parameters
     ----------
     system
-        A device or a node. A fleet is returned as it is.
+        A device or a node. A fleet is returned unchanged.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Tasks: the solver that answers for a scenario, and its arguments."""
+"""Tasks: the solver for a scenario, and its arguments."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["TASKS", "Task"]
 
 
 def _server(system: System) -> System:
-    """Return what one copy of a served model runs on: a device, or the devices of a node."""
+    """Return the hardware of one copy of a served model: a device, or the devices of a node."""
     return device_of(system) if node_of(system).accelerators_per_node == 1 else node_of(system)
 
 
 @dataclass(frozen=True)
 class Task:
-    """The question of a scenario.
+    """The kind of question that a scenario poses.
 
     Attributes
     ----------
     solver : type
-        The solver that answers.
+        The solver of the task.
     noun : str
         The argument for the system.
     part : callable
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def parameters(self) -> dict[str, Argument]:
-        """Every argument that a scenario may set, with what it accepts."""
+        """Every argument that a scenario may set, with its kind."""
         return {name: self.solver.parameters[name] for name in self.defaults}
 
     def given(
@@ -70,7 +70,7 @@ class Task:
         return {"model": workload, self.noun: self.part(system), **arguments}
 
     def name_faults(self, arguments: Mapping[str, Any]) -> Iterator[ConfigError]:
-        """Yield a fault for each unknown argument, and for each that is missing."""
+        """Yield a fault for each unknown and for each missing argument."""
         for name in arguments:
             if name not in self.defaults:
                 near = get_close_matches(str(name), self.defaults, n=1)
@@ -82,7 +82,7 @@ class Task:
             if default is inspect.Parameter.empty and name not in arguments:
                 wanted = getattr(self.solver.parameters[name], "wanted", "a value")
                 yield ConfigError(
-                    f"{name} is missing, and {self.name} has no default for it: give {wanted}",
+                    f"{name} is missing and has no default in {self.name}: give {wanted}",
                     argument=name,
                 )
 
@@ -110,12 +110,12 @@ class Task:
     def faults(
         self, workload: Workload, system: System, arguments: Mapping[str, Any]
     ) -> list[ConfigError]:
-        """Return everything that keeps the solver from an answer."""
+        """Return all faults that prevent the solver from running."""
         found = [*self.name_faults(arguments), *self.value_faults(arguments)]
         return found or list(self.joint_faults(workload, system, arguments))
 
     def solve(self, workload: Workload, system: System, arguments: Mapping[str, Any]) -> Any:
-        """Ask the solver.
+        """Run the solver.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""Pipeline schedules simulated event by event, as an order of passes for each stage.
+"""Pipeline schedules as orders of passes per stage, simulated event by event.
 
-A schedule is the order in which each stage runs its passes. Times follow from the
-orders by one loop, in which a pass starts when its stage is free and its inputs have arrived.
+A schedule is the order in which each stage runs its passes. One loop computes the times: a pass
+starts when its stage is free and its inputs have arrived.
 """
 
 from mlsysim.schedules.orders import Pass, pipeline_orders

@@ -1,4 +1,4 @@
-"""What orders and times have to be before they are played through."""
+"""Checks of orders and times before they are simulated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["refuse_deadlock", "shape", "stage_times", "weight_times"]
 
 
 def shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool]:
-    """Return the orders as lists, their microbatches and chunks, and if backwards are split.
+    """Return the orders as lists, their microbatches and chunks, and whether backwards are split.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool
         raise ConfigError(
             f"orders name microbatch {shown(microbatches - 1)} and chunk {shown(chunks - 1)}, so "
             f"{len(queues)} stages would run more than the {MOST_PASSES:,} passes that can be "
-            "played: count microbatches and chunks from 0 without gaps, or give fewer of them",
+            "simulated: count microbatches and chunks from 0 without gaps, or give fewer of them",
             argument="orders",
         )
     every = {Pass(kind, i, c) for kind in kinds for i in range(microbatches) for c in range(chunks)}
@@ -52,7 +52,7 @@ def shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool
 
 
 def _read(orders: Any) -> list[Order]:
-    """Read the orders of all stages, up to as many passes as can be played."""
+    """Read the orders of all stages, up to the most passes that can be simulated."""
     queues: list[Order] = []
     left = MOST_PASSES
     for order in _iterated(orders):
@@ -60,8 +60,8 @@ def _read(orders: Any) -> list[Order]:
         left -= max(len(queue), 1)
         if left < 0:
             raise ConfigError(
-                f"orders hold more than the {MOST_PASSES:,} passes that can be played: give fewer "
-                "microbatches, or use DistributedSolver, which takes any number",
+                f"orders hold more than the {MOST_PASSES:,} passes that can be simulated: give "
+                "fewer microbatches, or use DistributedSolver, which takes any number",
                 argument="orders",
             )
         queues.append(queue)
@@ -80,7 +80,7 @@ def _iterated(value: Any) -> Iterator[Any]:
 
 
 def _as_pass(step: Any) -> Pass:
-    """Return a pass, or a tuple that reads like one, as a pass."""
+    """Return a pass, or a tuple of the same form as a pass."""
     if isinstance(step, tuple) and 2 <= len(step) <= 3:
         found = Pass(*step)
         whole = all(isinstance(n, int) and n >= 0 for n in found[1:])
@@ -100,12 +100,12 @@ def _refuse(fault: str) -> None:
 
 
 def refuse_deadlock(queues: list[Order], events: list[list[Event]]) -> None:
-    """Refuse orders with passes that have not run.
+    """Reject orders with passes that could not run.
 
     Raises
     ------
     ConfigError
-        If there are any.
+        If there are such passes.
     """
     waiting = [
         f"stage {stage} to run {queue[len(ran)]}"
@@ -116,7 +116,7 @@ def refuse_deadlock(queues: list[Order], events: list[list[Event]]) -> None:
         more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
         raise ConfigError(
             f"the orders wait for each other forever: {', '.join(waiting[:4])}{more}, which needs "
-            "a pass that stands later in one of these orders; move that one forward",
+            "a pass that comes later in one of these orders; move that pass forward",
             argument="orders",
         )
 
@@ -129,7 +129,7 @@ def stage_times(
     Raises
     ------
     ConfigError
-        If there are more or fewer, or one is not a finite number above zero, or `zero`.
+        If there are more or fewer, or one is not a finite number above zero (or zero, with `zero`).
     """
     if hasattr(given, "magnitude"):
         raise ConfigError(
@@ -146,7 +146,7 @@ def stage_times(
         )
     for value in values:
         number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-        # In this order: a whole number may be too large to become a float.
+        # In this order, because an integer may be too large for a float.
         finite = number and abs(value) <= sys.float_info.max
         if not finite or value < 0 or (value == 0 and not zero):
             limit = "of zero or more" if zero else "above zero"
@@ -157,12 +157,12 @@ def stage_times(
 
 
 def weight_times(given: Time | Sequence[Time] | None, backward: list[Time]) -> list[Time]:
-    """Return the part of each stage's backward that gives gradients of weights.
+    """Return the part of each stage's backward pass for the gradients of weights.
 
     Raises
     ------
     ConfigError
-        If one is not from zero to below the whole backward.
+        If one is negative or not less than the whole backward pass.
     """
     if given is None:
         return [time * Fraction(1, 2) for time in backward]
@@ -170,8 +170,8 @@ def weight_times(given: Time | Sequence[Time] | None, backward: list[Time]) -> l
     for stage, (part, whole) in enumerate(zip(parts, backward, strict=True), 1):
         if part >= whole:
             raise ConfigError(
-                f"weight_time = {part} of stage {stage} is part of backward_time = {whole}, so it "
-                "has to be below: give less, or a longer backward_time",
+                f"weight_time = {part} of stage {stage} is part of backward_time = {whole} and "
+                "must be smaller: give less, or a longer backward_time",
                 argument="weight_time",
             )
     return parts

@@ -46,7 +46,7 @@ def _label(event: Event, timeline: Timeline) -> str:
 
 
 def _tick(timeline: Timeline) -> Time:
-    """Longest time that divides every start and every end; of floats, the shortest pass."""
+    """Longest time that divides every start and every end; for floats, the shortest pass."""
     times = [time for event in timeline.events for time in (event.start, event.end)]
     if any(isinstance(time, float) for time in times):
         return min(event.duration for event in timeline.events if event.duration)

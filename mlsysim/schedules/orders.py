@@ -1,4 +1,4 @@
-"""Orders: which passes each stage of a pipeline runs, one after the other."""
+"""Orders: the sequence of passes that each stage of a pipeline runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlsysim.core.errors import ConfigError, ParallelismError, UnknownEntryError
 __all__ = ["MOST_PASSES", "Kind", "Order", "Pass", "pipeline_orders"]
 
 MOST_PASSES = 1_000_000
-"""Most passes of all stages: simulating them takes half a minute and half a gigabyte."""
+"""Most passes over all stages; simulating them takes half a minute and half a gigabyte."""
 
 Kind: TypeAlias = Literal["F", "B", "W"]
-"""Forward, backward, and the part of a backward that only gives gradients of weights."""
+"""Forward, backward, and the part of a backward pass that computes only gradients of weights."""
 
 
 class Pass(NamedTuple):
@@ -23,8 +23,9 @@ class Pass(NamedTuple):
     Attributes
     ----------
     kind : str
-        ``"F"`` for a forward, ``"B"`` for a backward. Where backwards are split, ``"B"`` gives the
-        gradient of the input, for which the previous stage waits, and ``"W"`` that of the weights.
+        ``"F"`` for forward, ``"B"`` for backward. If backward passes are split, ``"B"`` computes
+        the gradient of the input, for which the previous stage waits, and ``"W"`` that of the
+        weights.
     microbatch, chunk : int
         Counted from zero.
     """
@@ -52,15 +53,15 @@ def pipeline_orders(
     ----------
     schedule
         ``"gpipe"``: all forwards, then all backwards. ``"1f1b"``: as many forwards as there are
-        stages behind, then one forward and one backward in turn. ``"zb-h1"``: the same with
-        backwards split, stage ``i`` putting off its weights by ``i`` microbatches.
+        later stages, then one forward and one backward in turn. ``"zb-h1"``: the same with split
+        backwards, where stage ``i`` postpones its weight gradients by ``i`` microbatches.
     pp_size
         Stages.
     microbatch_count
         Microbatches per step.
     virtual_stages
         Model chunks per stage. Above 1, ``"1f1b"`` is interleaved: it takes `pp_size` microbatches
-        through a chunk before it turns to the next.
+        through a chunk before moving to the next chunk.
 
     Returns
     -------
@@ -70,9 +71,9 @@ def pipeline_orders(
     Raises
     ------
     ConfigError
-        If a size is not a whole number from 1, if they make more than a million passes, if there is
-        no such schedule, if it has no interleaved form, or if the interleaved one cannot distribute
-        the microbatches.
+        If a size is not a positive integer, if there are more than a million passes, if the
+        schedule does not exist or has no interleaved form, or if the interleaved schedule cannot
+        distribute the microbatches.
 
     References
     ----------
@@ -125,7 +126,7 @@ def pipeline_orders(
 
 
 def _count(name: str, size: int) -> int:
-    """Return a size, NumPy's too, as a whole number."""
+    """Return a size as an integer, including NumPy integers."""
     try:
         whole = 0 if isinstance(size, bool) else operator.index(size)
     except TypeError:
@@ -161,8 +162,8 @@ def _zb_h1(stage: int, stages: int, microbatches: int) -> Order:
 def _interleaved(stage: int, stages: int, microbatches: int, chunks: int) -> Order:
     """1F1B over chunks: rounds of as many microbatches as there are stages, chunk after chunk.
 
-    The last chunk's backward comes first, and a stage is ahead by twice the stages behind it:
-    forwards and backwards travel towards each other.
+    The last chunk's backward comes first, and a stage runs ahead by twice the number of later
+    stages, because forwards and backwards travel in opposite directions.
     """
     rounds = [range(first, first + stages) for first in range(0, microbatches, stages)]
     forwards = [Pass("F", i, c) for r in rounds for c in range(chunks) for i in r]
@@ -172,7 +173,7 @@ def _interleaved(stage: int, stages: int, microbatches: int, chunks: int) -> Ord
 
 
 def _in_turn(forwards: Order, backwards: Order, ahead: int) -> Order:
-    """Run `ahead` forwards, then one forward and one backward in turn, then what is left."""
+    """Run `ahead` forwards, then one forward and one backward in turn, then the rest."""
     order = forwards[:ahead]
     for position, backward in enumerate(backwards):
         order += forwards[ahead + position : ahead + position + 1]

@@ -39,16 +39,17 @@ def simulate_pipeline(
     microbatch_count
         Microbatches per step.
     forward_time
-        Time of a microbatch's forward pass through a stage, in any unit that all times share: one
-        number for all stages, or one for each. Chunks of a stage take equal parts of it.
+        Time of a microbatch's forward pass through a stage, in any unit, the same for all times:
+        one number for all stages, or one per stage. Chunks of a stage take equal parts of it.
     backward_time
-        The same for the whole backward pass.
+        Time of the whole backward pass, likewise.
     weight_time
-        Part of `backward_time` for the gradients of weights, for which no other stage waits;
-        `None` is half of it. ``"zb-h1"`` runs it as a separate pass, the other schedules at the
-        end of the backward pass.
+        Part of `backward_time` for the gradients of weights, for which no other stage waits; `None`
+        takes half of it. ``"zb-h1"`` runs it as a separate pass, the other schedules at the end of
+        the backward pass.
     transfer_time
-        Time from the end of a pass to its arrival at another stage. Stages compute meanwhile.
+        Time from the end of a pass to its arrival at another stage. Stages keep computing
+        meanwhile.
     virtual_stages
         Model chunks per stage; above 1, ``"1f1b"`` is interleaved.
 
@@ -60,8 +61,8 @@ def simulate_pipeline(
     Raises
     ------
     ConfigError
-        If a size or a time is out of range, if times are not one for each stage, or if the
-        schedule does not exist or has no such form.
+        If a size or a time is out of range, if the number of times differs from the stages, or if
+        the schedule does not exist or has no such form.
 
     Examples
     --------
@@ -97,14 +98,14 @@ def play(
     weight_time: Time | Sequence[Time] | None = None,
     transfer_time: Time = 0,
 ) -> Timeline:
-    """Simulate your own orders: changed ones of `pipeline_orders`, or new ones.
+    """Simulate your own orders: modified ones of `pipeline_orders`, or new ones.
 
-    Backwards are split where the orders have passes of kind ``"W"``.
+    Backwards are split if the orders have passes of kind ``"W"``.
 
     Parameters
     ----------
     orders
-        For each stage the passes that it runs, one after the other.
+        For each stage, the sequence of passes that it runs.
     forward_time, backward_time, weight_time, transfer_time
         As for `simulate_pipeline`.
 
@@ -116,8 +117,8 @@ def play(
     Raises
     ------
     ConfigError
-        If a stage lacks a pass, has one twice or has one that no other stage has; if the orders
-        wait for each other forever; or if a time is out of range.
+        If a stage lacks a pass, repeats one or has one that no other stage has; if the orders
+        deadlock; or if a time is out of range.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def play(
 def _run(
     queues: list[Order], durations: list[dict[str, Time]], transfer: Time, chunks: int
 ) -> Iterator[Event]:
-    """Give every pass its times, stage by stage; each runs as soon as it can."""
+    """Compute the times of every pass, stage by stage; each runs as soon as it can."""
     stages = len(queues)
     ends: dict[_Key, Time] = {}
     events: list[list[Event]] = [[] for _ in queues]
@@ -162,7 +163,7 @@ def _run(
                 needs = list(_needs(step, stage, stages, stages * chunks - 1))
                 if any(key not in ends for key in needs):
                     break
-                # Data that is already on the stage need not be sent.
+                # Data that is already on the stage is not sent.
                 away = [transfer if key[2] % stages != stage else 0 for key in needs]
                 arrivals = [ends[key] + time for key, time in zip(needs, away, strict=True)]
                 start = exact(max([clock[stage], *arrivals]))

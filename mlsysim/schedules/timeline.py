@@ -15,7 +15,7 @@ Time: TypeAlias = float | Fraction
 
 
 def exact(value: Time) -> Time:
-    """Return a fraction that is whole as a whole number."""
+    """Return a fraction as an integer if it is one."""
     whole = isinstance(value, Fraction) and value.denominator == 1
     return int(value) if whole else value
 
@@ -26,11 +26,11 @@ class Event(NamedTuple):
     Attributes
     ----------
     stage, microbatch, chunk : int
-        Where and on what it ran, counted from zero.
+        Stage, microbatch and chunk of the pass, counted from zero.
     kind : str
         ``"F"``, ``"B"`` or ``"W"``, as in `Pass`.
     start, end : int, float or Fraction
-        When it ran, in the unit of the times that the caller gave.
+        Start and end, in the unit of the given times.
     """
 
     stage: int
@@ -50,17 +50,17 @@ class Event(NamedTuple):
 class Timeline(Record):
     """Every pass of one training step through a pipeline, with its start and its end.
 
-    Times are in the unit of the times that were given; whole numbers and fractions are exact.
-    Stages and microbatches count from zero here, and from one in `gantt` and in pictures.
+    Times are in the unit of the given times; whole numbers and fractions are exact. Stages and
+    microbatches count from zero here, but from one in `gantt` and in pictures.
 
     Attributes
     ----------
     schedule : str
-        Name of the schedule; ``"own"`` for orders that were given.
+        Name of the schedule; ``"own"`` for custom orders.
     pp_size, microbatch_count, virtual_stages : int
         Stages, microbatches, and model chunks per stage.
     events : tuple of Event
-        All passes, stage by stage, each stage's in the order in which they ran.
+        All passes by stage, in the order in which each stage ran them.
     """
 
     schedule: str
@@ -108,16 +108,16 @@ class Timeline(Record):
 
     @property
     def bubble_over_busy(self) -> float:
-        """Bubble over the time in which a stage works: the time that waiting adds."""
+        """Bubble divided by the busy time of a stage: the relative time that waiting adds."""
         return float(self.bubble_time / (self.makespan - self.bubble_time))
 
     @property
     def peak_activations(self) -> tuple[int, ...]:
         """Maximum number of microbatches in flight on each stage, counted in chunks.
 
-        A chunk's activations are held from the start of the forward to the end of the backward,
-        of its last part where backwards are split. With `virtual_stages` chunks, each of them is
-        that part of what a stage keeps of a microbatch.
+        A chunk's activations are held from the start of its forward pass to the end of its backward
+        pass (of the last part, if backwards are split). With `virtual_stages` chunks, each chunk
+        holds that fraction of a stage's activations of a microbatch.
         """
         split = any(event.kind == "W" for event in self.events)
         held, peak = [0] * self.pp_size, [0] * self.pp_size
@@ -132,14 +132,14 @@ class Timeline(Record):
     def gantt(self, tick: Time | None = None) -> str:
         """Draw the timeline in letters: a line for each stage, a column for each tick.
 
-        A pass is named where it starts, ``F1`` or ``B1``, with a letter for its chunk where there
-        are several, and continues in dashes. Dots are the bubble.
+        A pass is labeled at its start, ``F1`` or ``B1``, with a letter for its chunk if there are
+        several, and continues in dashes. Dots are the bubble.
 
         Parameters
         ----------
         tick
-            Time of a column; `None` takes the longest one in which nothing is rounded, and for
-            floats the shortest pass.
+            Time of a column; `None` takes the longest time that needs no rounding or, for floats,
+            the shortest pass.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Traffic: how requests arrive and how long they are, from a trace or from a few numbers."""
+"""Traffic: arrivals and lengths of requests, from a trace or from a few numbers."""
 
 from mlsysim.traffic.engines import engine_for
 from mlsysim.traffic.record import Traffic

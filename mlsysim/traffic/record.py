@@ -21,7 +21,7 @@ _MOST_REQUESTS = 10_000_000
 
 @record
 class Traffic(Record):
-    """Requests as they arrive at a service: how many, how regular, and how long.
+    """Requests to a service: how many arrive, how regularly, and how long they are.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Traffic(Record):
         path
             The file.
         only
-            Words of other columns, by their names: only rows that have them count.
+            Values of other columns, by column name: only rows with these values count.
 
         Raises
         ------
@@ -84,8 +84,8 @@ class Traffic(Record):
         span = float(gaps.sum())
         if span <= 0:
             raise ConfigError(
-                f"the trace {shown(name)} has no span: all {len(trace)} requests arrive at once; "
-                "give at least two that arrive at different times",
+                f"the trace {shown(name)} has no duration: all {len(trace)} requests arrive at "
+                "once; give at least two that arrive at different times",
                 argument="trace",
             )
         return cls(
@@ -150,7 +150,7 @@ def _variation(values: NDArray[Any]) -> float:
 def _lengths(
     random: np.random.Generator, mean: float, variation: float, count: int
 ) -> NDArray[Any]:
-    """Return whole lengths; a draw below one token is one token."""
+    """Return integer lengths; a draw below one token becomes one token."""
     if variation == 0:
         return np.full(count, round(mean))
     spread = np.log1p(variation * variation)

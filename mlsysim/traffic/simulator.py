@@ -1,12 +1,12 @@
 """A simulator of the engine that `OpenLoopSolver` describes, pass by pass.
 
-It has the same scheduler and the same times of passes, and plays every request through. The solver
-never calls it: it is there to check the closed form, and to show where that fails.
+It has the same scheduler and the same pass times, and simulates every request. The solver never
+calls it; use it to check the closed form and to see where that fails.
 
-In a pass, the engine reads the prompts that have arrived, up to its budget of tokens, and gives
-each running sequence a token. The pass takes a decode step and the prefill of what it reads. Its
-first tokens come out at its end. A request that finds the engine busy also waits for the passes
-that are launched ahead.
+In a pass, the engine prefills the prompts that have arrived, up to its token budget, and gives each
+running sequence a token. The pass takes the time of a decode step plus the prefill. Its first
+tokens appear at its end. A request that finds the engine busy also waits for the passes that are
+launched ahead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Simulated", "simulate"]
 
 @dataclass(frozen=True)
 class Simulated:
-    """Times of every request that was played through, in seconds, in order of arrival."""
+    """Times of every simulated request, in seconds, in order of arrival."""
 
     ttft: NDArray[Any]
     """Time to first token."""
@@ -40,11 +40,11 @@ class Simulated:
     """Mean requests in the server, over time."""
 
     def percentile(self, name: str, percent: float, skip: int = 0) -> float:
-        """Return a percentile of a time, without the first requests."""
+        """Return a percentile of a time, excluding the first requests."""
         return float(np.nanpercentile(getattr(self, name)[skip:], percent))
 
     def mean(self, name: str, skip: int = 0) -> float:
-        """Return the mean of a time, without the first requests."""
+        """Return the mean of a time, excluding the first requests."""
         return float(np.nanmean(getattr(self, name)[skip:]))
 
 
@@ -54,14 +54,14 @@ def simulate(
     prompts: Sequence[float] | NDArray[Any],
     answers: Sequence[int] | NDArray[Any],
 ) -> Simulated:
-    """Play requests through an engine.
+    """Simulate requests on an engine.
 
     Parameters
     ----------
     engine
         Times of passes, and limits.
     arrivals
-        When each request arrives, in seconds, in ascending order.
+        Arrival time of each request in seconds, in ascending order.
     prompts
         Tokens of each prompt that are not in the cache.
     answers
@@ -98,7 +98,7 @@ def simulate(
 def _play(
     engine: Engine, at: list[float], tokens: list[float], made: list[int]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return when each request has its first and its last token."""
+    """Return the times of each request's first and last token."""
     places, chunk = int(engine.places), float(engine.pass_tokens)
     budget, together = chunk * engine.ranks, engine.ranks * engine.stages
     step = [
@@ -112,7 +112,7 @@ def _play(
     now, passes, coming, length = 0.0, 0, 0, 0.0
     asking: deque[tuple[float, int]] = deque()  # by the pass from which they may be admitted
     reading: deque[int] = deque()
-    running: list[tuple[int, int]] = []  # by the pass in which each ends
+    running: list[tuple[int, int]] = []  # sorted sorted by the pass in which each ends
     while coming < count or asking or reading or running:
         if not (asking or reading or running):
             now, length = max(now, at[coming]), 0.0

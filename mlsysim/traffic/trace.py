@@ -21,11 +21,11 @@ __all__ = ["COLUMNS", "Trace", "read_trace"]
 COLUMNS = ("arrival_s", "input_tokens", "output_tokens")
 _MAX_BYTES = 256 * 1024**2
 _UNIX = 1e8
-"""Seconds: larger ones count from 1970, and not from the start of a trace."""
+"""Most seconds: larger times count from 1970, not from the start of a trace."""
 _LONGEST = 1e8
-"""Tokens: ten times the longest context that is offered."""
+"""Most tokens: ten times the longest context of any model."""
 _SILENCE = 0.5
-"""Share of the span that one gap may take before rates mean nothing."""
+"""Largest share of the duration that one gap may take; beyond it, a mean rate is meaningless."""
 _FEW = 10
 
 
@@ -34,7 +34,7 @@ class Trace:
     """Requests in order of arrival."""
 
     arrivals: NDArray[Any]
-    """When each arrives, in seconds."""
+    """Arrival time of each request, in seconds."""
     prompts: NDArray[Any]
     """Tokens of each prompt."""
     answers: NDArray[Any]
@@ -54,7 +54,7 @@ def read_trace(path: str | Path, only: Mapping[str, str] | None = None) -> Trace
     path
         The file.
     only
-        Words of other columns, by their names: only rows that have them count.
+        Values of other columns, by column name: only rows with these values count.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def read_trace(path: str | Path, only: Mapping[str, str] | None = None) -> Trace
     ------
     ConfigError
         If the file cannot be read, a column is missing, or a row is wrong. The message names the
-        row as a line of the file, what is wrong, and what to give.
+        line of the file, the problem, and what to give.
     """
     name, wanted = named(path), dict(only or {})
     try:
@@ -76,7 +76,7 @@ def read_trace(path: str | Path, only: Mapping[str, str] | None = None) -> Trace
         missing = [column for column in (*COLUMNS, *wanted) if column not in head]
         if missing:
             raise ConfigError(
-                f"{name} has no column {', '.join(missing)}: its head is "
+                f"{name} has no column {', '.join(missing)}: its header is "
                 f"{shown(', '.join(head))}; give {', '.join(COLUMNS)}",
                 argument="trace",
             )
@@ -99,7 +99,7 @@ def _checked(name: str, rows: list[tuple[int, dict[str, Any]]]) -> Trace:
     found: dict[str, list[float]] = {column: [] for column in COLUMNS}
     for line, row in rows:
         if None in row or None in row.values():
-            raise _fault(name, line, "it has more or fewer cells than the head")
+            raise _fault(name, line, "it has more or fewer cells than the header")
         for column in COLUMNS:
             found[column].append(_number(name, line, column, row[column]))
         at = found["arrival_s"]
@@ -108,7 +108,7 @@ def _checked(name: str, rows: list[tuple[int, dict[str, Any]]]) -> Trace:
                 name,
                 line,
                 f"arrival_s = {at[-1]:g} is before {at[-2]:g} of the row above: sort the rows, or "
-                "if the file holds several traces, choose one with only={column: word}",
+                f"if the file holds several traces, choose one with only={{column: value}}",
             )
     _check_silence(name, rows, found["arrival_s"])
     return Trace(*(np.array(found[column]) for column in COLUMNS))
@@ -132,8 +132,8 @@ def _number(name: str, line: int, column: str, cell: str) -> float:
             raise _fault(
                 name,
                 line,
-                f"arrival_s = {text} is more than three years: times since 1970 and milliseconds "
-                "have to be converted to seconds from the start of the trace",
+                f"arrival_s = {text} is more than three years: convert times since 1970 and "
+                "milliseconds to seconds from the start of the trace",
             )
         return value
     if value != int(value):
@@ -146,7 +146,7 @@ def _number(name: str, line: int, column: str, cell: str) -> float:
 
 
 def _check_silence(name: str, rows: list[tuple[int, Any]], arrivals: list[float]) -> None:
-    """Refuse a trace that is mostly one gap, since its rate would be of neither part."""
+    """Reject a trace that is mostly one gap, because its rate would describe neither part."""
     gaps = np.diff(arrivals)
     span, longest = float(gaps.sum()), int(gaps.argmax())
     if len(gaps) >= _FEW and gaps[longest] > _SILENCE * span > 0:

@@ -37,8 +37,8 @@ def plot_roofline(
     hardware
         The device.
     workloads
-        Models, which are solved at `batch_size`; or pairs of a label and a result that
-        `SingleNodeSolver` gave.
+        Models, which are solved at `batch_size`; or pairs of a label and a `SingleNodeSolver`
+        result.
     precision
         Number format; `None` takes the device's default.
     batch_size
@@ -49,13 +49,13 @@ def plot_roofline(
     Returns
     -------
     figure, axes
-        The matplotlib objects, to be changed or saved.
+        The matplotlib objects, which you can change or save.
 
     Raises
     ------
     ConfigError
-        If `hardware` is not a device, the device cannot compute in `precision`, or a workload is
-        not of a known kind.
+        If `hardware` is not a device, if it cannot compute in `precision`, or if a workload is
+        neither a model nor a pair.
     """
     import matplotlib.pyplot as plt
 

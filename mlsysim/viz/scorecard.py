@@ -1,4 +1,4 @@
-"""A scorecard as a picture: every promise, and how much of its limit is used."""
+"""A scorecard as a picture: every limit, and how much of it is used."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _WIDEST = 1e3
 
 
 def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
-    """Draw each promise as a point: its share of the limit, which is the line at 1.
+    """Draw each check as a point at its share of the limit, which is the line at 1.
 
-    Left of the line a promise is kept, right of it broken. A limit from below counts the other
-    way round: limit over value. The axis is logarithmic and ends at 1,000 times the limit.
+    Left of the line a limit is met, right of it violated. For a lower limit the share is inverted:
+    limit over value. The axis is logarithmic and ends at 1,000 times the limit.
 
     Parameters
     ----------
     scorecard
-        What `evaluate` returned.
+        The result of `evaluate`.
     ax
         Axes to draw on; `None` makes a new figure.
 
     Returns
     -------
     figure, axes
-        The matplotlib objects, to be changed or saved.
+        The matplotlib objects, which you can change or save.
 
     Raises
     ------
@@ -62,7 +62,8 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
     for row, (check, share) in enumerate(zip(checks, shares, strict=True)):
         status = str(check.status)
         marker, color, label = _MARKS[status]
-        # Each status once in the legend; matplotlib skips labels that begin with an underscore.
+        # List each status once in the legend; matplotlib skips labels that begin with an
+        # underscore.
         label = f"_{label}" if status in named else label
         named.add(status)
         ax.plot([share, 1], [row, row], color=color, lw=2, alpha=0.5, label="_line")

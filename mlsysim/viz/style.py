@@ -95,10 +95,10 @@ def label_lines(ax: Axes) -> list[Annotation]:
 
 
 def _apart(middles: list[float], heights: list[float]) -> list[float]:
-    """Return middles, in rising order, moved as little as possible until no two labels overlap."""
+    """Return centers in rising order, moved as little as possible so that no two labels overlap."""
     steps = ((low + high) / 2 for low, high in itertools.pairwise(heights))
     above = list(itertools.accumulate(steps, initial=0.0))[: len(heights)]
-    # Each group of labels that touch sits at the mean of the places that they would have alone.
+    # Each group of touching labels is at the mean of the positions that they would have alone.
     groups: list[list[float]] = []
     for middle, offset in zip(middles, above, strict=True):
         groups.append([middle - offset])

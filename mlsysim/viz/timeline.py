@@ -1,4 +1,4 @@
-"""A pipeline's timeline: a row for each stage, a block for each pass, gaps where it waits."""
+"""A pipeline's timeline: a row per stage, a block per pass, and gaps for the bubble."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
     Parameters
     ----------
     timeline
-        What `simulate_pipeline` or `schedules.play` returned.
+        The result of `simulate_pipeline` or `schedules.play`.
     ax
         Axes to draw on; `None` makes a new figure.
 
     Returns
     -------
     figure, axes
-        The matplotlib objects, to be changed or saved.
+        The matplotlib objects, which you can change or save.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
 
 
 def _write(ax: Axes, timeline: Timeline) -> None:
-    """Number the blocks that are wide enough for their number, in the size of all other text."""
+    """Number the blocks that are wide enough for it, in the size of all other text."""
     from matplotlib import rcParams
 
     figure: Any = ax.get_figure()

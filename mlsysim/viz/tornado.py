@@ -1,4 +1,4 @@
-"""A tornado plot: the inputs that an answer depends on most, as bars."""
+"""A tornado plot: the inputs that a result depends on most, as bars."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 __all__ = ["plot_sensitivity"]
 
 _LESS, _MORE = "#5a9a73", "#c43716"
-"""Colors of figures.mplstyle, for inputs that lower the answer and for those that raise it."""
+"""Colors of figures.mplstyle, for inputs that lower the result and for those that raise it."""
 
 
 def plot_sensitivity(
     sensitivity: Sensitivity, *, most: int = 12, ax: Axes | None = None
 ) -> tuple[Figure, Axes]:
-    """Draw the elasticities of an answer as bars, the strongest on top.
+    """Draw the elasticities of a result as bars, the strongest on top.
 
-    A bar to the right means that more of the input raises the answer, a bar to the left that it
-    lowers it. Inputs that the answer follows in steps have no bar.
+    A bar to the right means that increasing the input raises the result; a bar to the left means
+    that it lowers the result. Inputs that the result follows in steps have no bar.
 
     Parameters
     ----------
     sensitivity
-        What `sensitivity` returned.
+        The result of `sensitivity`.
     most
         Inputs to show.
     ax
@@ -37,12 +37,12 @@ def plot_sensitivity(
     Returns
     -------
     figure, axes
-        The matplotlib objects, to be changed or saved.
+        The matplotlib objects, which you can change or save.
 
     Raises
     ------
     ConfigError
-        If `sensitivity` is not one, or `most` is not a whole number of one or more.
+        If `sensitivity` is not a `Sensitivity`, or `most` is not a whole number of one or more.
     """
     if not isinstance(sensitivity, Sensitivity):
         raise ConfigError(

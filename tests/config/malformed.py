@@ -138,7 +138,7 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "no count": (put("count: 32, ", ""), "needs count and fabric", 5),
     "count beside a device": (
         CAMERA.replace("{hardware: T4}", "{hardware: T4, count: 2}"),
-        "no meaning",
+        "cannot be combined",
         4,
     ),
     "no whole count": (put("count: 32", "count: 1.5"), "whole number", 5),

@@ -172,7 +172,7 @@ def test_orders_refused(orders, words):
         ("forward_time", Q_(1, "ms"), "has a unit"),
         ("backward_time", float("inf"), "finite"),
         ("backward_time", [1, 2, 0], "above zero"),
-        ("weight_time", 2, "has to be below"),
+        ("weight_time", 2, "must be smaller"),
         ("weight_time", -1, "zero or more"),
         ("transfer_time", -1, "zero or more"),
         ("transfer_time", [1, 2], "2 values for 1 stage"),

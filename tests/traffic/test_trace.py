@@ -100,7 +100,7 @@ def test_a_file_that_is_no_trace(trace, head, lines, words):
 
 
 def test_requests_that_all_arrive_at_once_have_no_rate(trace):
-    with pytest.raises(ConfigError, match="no span"):
+    with pytest.raises(ConfigError, match="no duration"):
         Traffic.from_trace(trace("3,1,1", "3,1,1"))
 
 

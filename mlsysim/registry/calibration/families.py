@@ -32,7 +32,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "TPU Trillium": ("tpu_trillium",),
     "TPU v5p": ("tpu_v5p",),
 }
-"""Runs that one team measured on one kind of machine."""
+"""Runs measured by one team on one kind of machine."""
 
 
 def family_of(group: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Frameworks: what releases of training software do on any machine.
+"""Frameworks: constants of training software, by release, for any machine.
 
 ``python -m tools.calibrate`` fits the constants together with those of the machines. Constants
 that the runs of a release cannot identify stay near those of others, and are marked as estimates.
@@ -21,20 +21,20 @@ _PRIOR = Source(
     title="Population of frameworks",
     locator="not fitted",
     checked="2026-11-22",
-    note="what the releases below do between them; a backward pass of 1.5 forward passes in "
-    "element-wise operators, and 30 bytes per parameter in the update",
+    note="averages of the releases below; 1.5 for the backward pass of element-wise operators "
+    "relative to forward, and 30 bytes per parameter in the update",
 )
 _FIT = Source(
     title="Fitted by tools/calibrate.py",
     locator="calibrate rows of measurements/training.csv",
     checked="2026-11-22",
-    note="check rows were not seen",
+    note="check rows are held out",
 )
 _SET = Source(
     title="Set for this row",
     locator="not fitted",
     checked="2026-11-22",
-    note="the note below the row says why",
+    note="see the note of the row",
 )
 # Sizes in bytes, launch and step times in milliseconds, overheads in microseconds.
 FRAMEWORK_PRIOR: dict[str, float] = {
@@ -64,7 +64,7 @@ FRAMEWORK_PRIOR: dict[str, float] = {
     "copies_per_node": 0.0,
     "step_overhead": 1.0,
 }
-"""What a release does that no run tells of."""
+"""Defaults for constants that the runs of a release do not identify."""
 
 
 def _release(
@@ -75,9 +75,9 @@ def _release(
     told: Mapping[str, float] | None = None,
     population: Mapping[str, float] | None = None,
 ) -> Software:
-    """Return a release from what its runs tell, and what they leave near the population's.
+    """Return a release from fitted constants, completed with those of the population.
 
-    Those `given` stand whatever else is said, and no run told them.
+    Constants in `given` override all others and were not fitted.
     """
     given, told, population = given or {}, told or {}, population or {}
     units = {field: unit for field, unit, plain in units_of(Software) if not plain}
@@ -123,8 +123,8 @@ class Frameworks(Catalog):
             "gradient_overlap": 0.8,
         },
     )
-    """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100. Nothing hid a
-    tensor group's collectives then."""
+    """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100. These releases
+    did not overlap a tensor group's collectives."""
 
     FSDP_2023 = _release(
         "FSDP 2023",
@@ -179,13 +179,13 @@ class Frameworks(Catalog):
             "gather_overlap": 0.541,
         },
     )
-    """NVIDIA's runs, MLPerf's among them."""
+    """NVIDIA's runs, including those of MLPerf."""
 
     Megatron_Core_Graphs = replace(
         Megatron_Core,
         name="Megatron-Core 2026, the step as a graph",
         release="Megatron-Bridge with Transformer Engine: the whole step launched as one CUDA "
-        "graph, exchanges with experts under other work",
+        "graph, with overlapped expert exchanges",
         layer_launch=Q_(0, "ms"),
         expert_launch=Q_(0, "ms"),
         copies_per_node=1.0,
@@ -196,7 +196,7 @@ class Frameworks(Catalog):
             "exchange_overlap": _FIT,
         },
     )
-    """What Megatron-Bridge's recipes switch on since 26.06."""
+    """Features that Megatron-Bridge's recipes switch on since 26.06."""
 
     Megatron_LM_2025 = _release(
         "Megatron-LM 2025, untuned",
@@ -223,7 +223,7 @@ class Frameworks(Catalog):
             "step_overhead": 3.28,
         },
     )
-    """Cuts of Llama 3 and DeepSeek on one server of eight B200."""
+    """Shortened Llama 3 and DeepSeek models on one server of eight B200."""
 
     FSDP2 = _release(
         "FSDP2 2024-2025, eager",
@@ -273,11 +273,11 @@ class Frameworks(Catalog):
             "step_overhead": 2.39,
         },
     )
-    """The same where the recipe names the compiler."""
+    """The same, for recipes that name the compiler."""
 
     FSDP2_Rowwise = _release(
         "FSDP2 2025, compiled, row-wise FP8",
-        "PyTorch FSDP2 with torch.compile; eight bits with one scale per row, as in torchao",
+        "PyTorch FSDP2 with torch.compile; 8 bits with one scale per row, as in torchao",
         told={"attention_speed": 0.42},
         population={
             "gemm_speed": 0.932,
@@ -323,7 +323,7 @@ class Frameworks(Catalog):
             "step_overhead": 2.03,
         },
     )
-    """Models with experts and dense ones on H100. Experts exchange tokens by DeepEP, which sends a
+    """Models with experts and dense ones on H100. Tokens are exchanged with DeepEP, which sends a
     token to each node once."""
 
     MaxText = _release(

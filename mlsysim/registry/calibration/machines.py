@@ -1,10 +1,9 @@
-"""Machines: what devices and their links reach of their datasheets in training.
+"""Machines: the share of their datasheets that devices and links reach in training.
 
-``python -m tools.calibrate`` fits the constants to the rows marked ``calibrate`` in
-``measurements``, those of all machines and of all software at once: a machine is seen under several
-frameworks, and a framework on several machines, so that the fit can separate the two. Constants
-that the runs of a machine cannot identify stay near those of other machines, and are marked as
-estimates.
+``python -m tools.calibrate`` fits the constants of all machines and all software at once, to the
+rows marked ``calibrate`` in ``measurements``. Machines appear with several frameworks, and
+frameworks on several machines, so the fit can separate the two. Constants that the runs of a
+machine cannot identify stay near those of other machines, and are marked as estimates.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ _PRIOR = Source(
     title="Population of machines",
     locator="not fitted",
     checked="2026-11-22",
-    note="what the machines below reach between them; memory streams at 0.8 of the datasheet, and "
-    "attention's backward pass at 0.75 of the forward pass's rate (FlashAttention-2, section 4.1: "
-    "63 to 73 percent of the A100's peak; FlashAttention-3, section 4.1: about 550 to 740 TFLOP/s)",
+    note="averages of the machines below; memory streams at 0.8 of the datasheet, and attention's "
+    "backward pass at 0.75 of the forward pass's rate (FlashAttention-2, section 4.1: 63 to "
+    "73 percent of the A100's peak; FlashAttention-3, section 4.1: about 550 to 740 TFLOP/s)",
 )
 _FIT = Source(
     title="Fitted by tools/calibrate.py",
@@ -36,18 +35,18 @@ _KERNELS = Source(
     url=BEKMAN_ACCELERATORS,
     locator="Maximum Achievable Matmul FLOPS comparison table",
     checked="2026-11-22",
-    note="the best product of any shape, and training reaches 0.86 of it: the mean of A100, H100, "
-    "B200 and B300, whose runs are known (0.89, 0.86, 0.74, 0.95)",
+    note="0.86 of the best product of any shape: the mean of that ratio for A100, H100, B200 and "
+    "B300 in training (0.89, 0.86, 0.74, 0.95)",
 )
 STATES = Source(
     title="Fitted by tools/calibrate_states.py",
     locator="calibrate rows of measurements/training.csv whose model has linear attention",
     checked="2026-11-22",
-    note="one value for all machines: H100, B200, GB200, B300 and GB300 alone would have 0.012 to "
-    "0.025; check rows were not seen",
+    note="one value for all machines; separate fits for H100, B200, GB200, B300 and GB300 give "
+    "0.012 to 0.025; check rows are held out",
 )
 STATE_EFFICIENCY = 0.0157
-"""Share of the 16-bit peak rate that scans of states reach, on whatever machine."""
+"""Share of the 16-bit peak rate that scans of states reach, on any machine."""
 MACHINE_PRIOR: dict[str, float] = {
     "gemm_efficiency": 0.75,
     "gemm_efficiency_fp8": 0.65,
@@ -60,7 +59,7 @@ MACHINE_PRIOR: dict[str, float] = {
     "link_efficiency": 0.77,
     "nic_efficiency": 0.85,
 }
-"""What a machine without runs reaches."""
+"""Constants of a machine without runs."""
 
 
 def _machine(
@@ -68,7 +67,7 @@ def _machine(
     told: Mapping[str, float] | None = None,
     population: Mapping[str, float] | None = None,
 ) -> Machine:
-    """Return a machine from what its runs tell, and what they leave near the population's."""
+    """Return a machine from fitted constants, completed with those of the population."""
     told, population = told or {}, population or {}
     return Machine(
         name=name,
@@ -80,7 +79,7 @@ def _machine(
 
 
 def _from_kernels(name: str, best: float, best_fp8: float | None = None) -> Machine:
-    """Return a machine without runs: its products from the best that was measured of them."""
+    """Return a machine without runs, with products scaled from the best measured ones."""
     told = {"gemm_efficiency": round(0.86 * best, 3)}
     if best_fp8 is not None:
         told["gemm_efficiency_fp8"] = round(0.86 * best_fp8, 3)
@@ -124,7 +123,7 @@ class Machines(Catalog):
         },
         population={"attention_half": 535.0, "link_efficiency": 0.762, "nic_efficiency": 0.943},
     )
-    """H100 SXM with 96 GB of slower memory and less power, as torchtitan's runs had it."""
+    """H100 SXM with 96 GB of slower memory and less power, as in torchtitan's runs."""
 
     H200 = _machine(
         "H200",
@@ -157,7 +156,7 @@ class Machines(Catalog):
             "nic_efficiency": 0.85,
         },
     )
-    """B200 under a limit of power."""
+    """B200 with a power limit."""
 
     B300 = _machine(
         "B300",
@@ -244,7 +243,7 @@ class Machines(Catalog):
     """Intel Gaudi 3: no runs, two products."""
 
     Uncalibrated = _machine("Uncalibrated")
-    """For devices without a published run in our tables."""
+    """For devices without a published run in the tables."""
 
 
 _DEVICES: Mapping[str, Machine] = {
@@ -275,9 +274,9 @@ WITHOUT_RUNS = (
     Machines.Gaudi2,
     Machines.Gaudi3,
 )
-"""Machines that no run was measured on."""
+"""Machines without measured runs."""
 
 
 def machine_for(generation: str | None, name: str) -> Machine:
-    """Return the constants of a device by its name, or else of its generation."""
+    """Return the constants of a device by its name, or otherwise of its generation."""
     return _DEVICES.get(name) or _GENERATIONS.get(generation, Machines.Uncalibrated)

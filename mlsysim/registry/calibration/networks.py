@@ -1,7 +1,7 @@
 """Calibrations of networks of fixed shape on microcontrollers: one row per core, engine and format.
 
 ``python -m tools.calibrate_tiny`` fits the constants to the rows marked ``calibrate`` in
-``measurements/tiny.csv`` and prints them; a test compares this file with its output.
+``measurements/tiny.csv`` and prints them.
 """
 
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ _FITTED = Source(
     title="Fitted by tools/calibrate_tiny.py",
     locator="32 calibrate rows of MLPerf Tiny v1.2",
     checked="2026-11-22",
-    note="measurements/tiny.csv; check rows were not seen. Constants that the rows of a core leave "
-    "open are drawn to those of the other cores and engines.",
+    note="measurements/tiny.csv; check rows are held out. Constants that the rows of a core do not "
+    "identify stay near those of the other cores and engines.",
 )
 _BAND = (0.843, 1.312)
 
@@ -117,7 +117,8 @@ def network_calibration_for(
 ) -> NetworkCalibration | None:
     """Return the constants of a device's core in a format, or None if no run is known.
 
-    Without an engine, the first in the catalog: one that anyone can download comes first.
+    Without an engine, it returns the first row in the catalog, which lists freely available engines
+    first.
     """
     core = CORES.get(accelerator.name)
     for row in _ALL:

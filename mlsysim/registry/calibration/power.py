@@ -1,7 +1,7 @@
 """Calibrations of power: energy of operations and bytes, fitted to published measurements.
 
 ``python -m tools.calibrate_power`` fits the constants to the rows marked ``calibrate`` in
-``measurements/energy.csv`` and prints them; a test compares this file with its output.
+``measurements/energy.csv`` and prints them.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def _fitted(rows: int, runs: str) -> Source:
         title="Fitted by tools/calibrate_power.py",
         locator=f"{rows} calibrate rows: {runs}",
         checked="2026-11-20",
-        note="measurements/energy.csv, power at the measured rate; check rows were not seen",
+        note="measurements/energy.csv, power at the measured rate; check rows are held out",
     )
 
 
@@ -28,7 +28,7 @@ _ROUND = Source(
     title="Common constants",
     locator="not fitted",
     checked="2026-11-20",
-    note="round values between those of the generations that were measured",
+    note="round values between those of the measured generations",
 )
 
 
@@ -73,14 +73,14 @@ class PowerCalibrations(Catalog):
             url="https://github.com/mlcommons/tiny_results_v1.2",
             locator="final_report_v1.2.xlsx: energy over latency",
             checked="2026-11-22",
-            note="the registry's design power of these devices is their mean power in these runs; "
-            "it hardly depends on the network",
+            note="the registry takes the mean power in these runs as the design power; it hardly "
+            "depends on the network",
         ),
         constant_share=1.0,
         compute_share=0,
         memory_share=0,
     )
-    """Devices whose power was measured as one number: it is drawn all the time."""
+    """Devices with a single measured power, which they draw all the time."""
     Uncalibrated = PowerCalibration(
         name="Uncalibrated",
         source=_ROUND,
@@ -89,7 +89,7 @@ class PowerCalibrations(Catalog):
         compute_share=2.0,
         memory_share=0.8,
     )
-    """For devices without a measurement in our table: a guess."""
+    """For devices without a measurement in the table: an estimate."""
 
 
 _MEASURED = frozenset(
@@ -121,7 +121,7 @@ def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
 
 @cache
 def _borrowed(found: PowerCalibration) -> PowerCalibration:
-    """Return the constants for a device of the generation that was not measured itself."""
+    """Return the constants for an unmeasured device of a measured generation."""
     return replace(
         found,
         name=f"{found.name} (no measurement to compare with)",

@@ -1,4 +1,4 @@
-"""What is known of the constants of training before any run is seen.
+"""Priors of the training constants.
 
 ``python -m tools.calibrate`` and `mlsysim.calibrate` both start from these.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["PRIORS", "SPREAD"]
 
 SPREAD = 0.06
-"""Error of a run whose constants are all known, as a share: the spread between runs."""
+"""Relative error of a run with known constants: the spread between runs."""
 PRIORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
     "machine": {
         "gemm_efficiency": (0.75, 0.1, 0.4, 0.92),
@@ -40,5 +40,5 @@ PRIORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
         "step_overhead": (2.0, 1.5, 0.05, 100.0),
     },
 }
-"""Per constant: what to expect, by how much machines or frameworks differ (standard deviation of
-the logarithm), and the least and the most that is physically possible; in the registry's units."""
+"""For each constant, in the registry's units: the expected value, the spread between machines or
+frameworks (standard deviation of the logarithm), and the physical bounds."""

@@ -2,10 +2,9 @@
 
 Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
 fits the constants to the rows marked ``calibrate`` in ``measurements/serving.csv`` and
-``serving_2.csv`` and prints them; a test fits two of the rows again and compares. Constants that a
-row's runs cannot determine come from the common set, and are marked as estimates. The two rows of
-libraries describe single passes, and are fitted by ``python -m tools.calibrate_passes`` to
-``measurements/passes.csv``.
+``serving_2.csv`` and prints them. Constants that a row's runs cannot determine come from the common
+set, and are marked as estimates. The two rows of libraries describe single passes, and are fitted
+by ``python -m tools.calibrate_passes`` to ``measurements/passes.csv``.
 """
 
 import re
@@ -46,15 +45,15 @@ __all__ = [
 _OPEN_RUNS = Source(
     title="Fitted by tools/calibrate_open_loop.py",
     checked="2026-11-22",
-    note="measurements/serving_2.csv; check rows were not seen",
+    note="measurements/serving_2.csv; check rows are held out",
 )
 _LIBRARY = {
     "admission_steps": (
         0.0,
-        Source(title="Counting", checked="2026-11-20", note="a library is called without a server"),
+        Source(title="Counting", checked="2026-11-20", note="a library runs without a server"),
     )
 }
-# No pass was published in 16 bits, so this uses the times of matrix products.
+# No 16-bit pass is published, so this uses the times of matrix products.
 _PRODUCTS = ProductCalibrations.H100_bf16
 
 
@@ -130,7 +129,8 @@ class ServingCalibrations(Catalog):
         models=("Kimi K2.5", "Llama 3 70B", "MiniMax-M2.5", "Qwen3 235B-A22B"),
         formats=("fp16", "bf16", "fp8"),
     )
-    """H100 and H200: Llama 70B in 8 bits. Keys and values in 8 bits are read at half speed."""
+    """H100 and H200: Llama 70B in 8 bits. Keys and values in 8 bits are read at half the
+    bandwidth."""
     Hopper_vLLM_Open = engine_row(
         "Hopper, vLLM in 16 bits, open loop",
         "vLLM 0.15.1",
@@ -144,7 +144,7 @@ class ServingCalibrations(Catalog):
         admission_steps=2.88,
     )
     """H100: Llama 2 7B and 70B, Llama 3.1 8B, Qwen 7B and 14B, Mixtral 8x7B, in 16 bits. Requests
-    arrive at a constant rate, and nearly all of each prompt is in the cache."""
+    arrive at a constant rate, and nearly all of each prompt is in the prefix cache."""
     Hopper_SGLang = engine_row(
         "Hopper, SGLang",
         "SGLang 0.5",
@@ -180,8 +180,8 @@ class ServingCalibrations(Catalog):
         ),
         formats=("fp16", "bf16", "fp8"),
     )
-    """H100 and H200: Qwen 32B in 16 bits, Llama 8B in 8. The steps before admission are at the
-    fit's upper bound: these runs have hundreds of clients, and waits that the model does not
+    """H100 and H200: Qwen 32B in 16 bits, Llama 8B in 8. The number of steps before admission is at
+    the fit's upper bound: these runs have hundreds of clients, and waits that the model does not
     explain."""
     Blackwell_TensorRT = engine_row(
         "Blackwell, TensorRT-LLM",
@@ -503,13 +503,13 @@ class ServingCalibrations(Catalog):
         throughput_band_low=0.702,
         throughput_band_high=1.168,
     )
-    """For devices without a published run in our table: the common constants. The bands are those
-    of all engines that have runs, each predicted by these constants instead of its own."""
+    """For devices without a published run in the table: the common constants. The bands are those
+    of all engines with runs, predicted with these constants instead of their own."""
 
 
 _Kind = str | None
 _MAKERS = {"NVIDIA GeForce": "geforce", "Apple M": "apple", "NVIDIA DGX Spark": "spark"}
-"""Kinds of devices that have no generation, by the beginning of their names."""
+"""Kinds of devices without a generation, by the beginning of their names."""
 _SERVING: Mapping[_Kind, ServingCalibration] = {
     "ampere": ServingCalibrations.Ampere,
     "hopper": ServingCalibrations.Hopper_TensorRT,
@@ -558,7 +558,7 @@ def serving_calibration_for(
     """Return the constants of an engine on a device, or those of the device's generation.
 
     Without an engine, these are TensorRT-LLM's for NVIDIA's newer generations, and llama.cpp's for
-    devices of consumers.
+    consumer devices.
 
     Parameters
     ----------
@@ -567,9 +567,9 @@ def serving_calibration_for(
     engine
         Name of the engine, such as ``"vLLM"``.
     year
-        Year of the engine: those up to 2024 have constants of their own.
+        Year of the engine; releases up to 2024 have their own constants.
     pools
-        Whether prefills and decodes have devices of their own, which has constants of its own.
+        Whether prefill and decode run on separate devices, which have their own constants.
     """
     kind: _Kind = accelerator.generation or next(
         (maker for name, maker in _MAKERS.items() if accelerator.name.startswith(name)), None
@@ -584,5 +584,5 @@ def serving_calibration_for(
 
 
 def pass_calibration_for(accelerator: Accelerator) -> ServingCalibration:
-    """Return the constants of a single forward pass: a library's if they are known."""
+    """Return the constants of a single forward pass: those of a library if known."""
     return _PASS.get(accelerator.generation) or serving_calibration_for(accelerator)

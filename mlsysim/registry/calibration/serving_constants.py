@@ -1,4 +1,4 @@
-"""Sources and common values of the constants of serving, and how a row is made of them."""
+"""Sources and common values of the serving constants, and the function that builds a row."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,14 +15,14 @@ _COMMON = Source(
     title="Common constants",
     locator="not fitted",
     checked="2026-11-20",
-    note="round values in the range of the fitted ones, where the fits start",
+    note="round values in the range of the fitted ones; the fits start from them",
 )
 _COUNTED = Source(
     title="Counting of reads and writes in 16 bits",
     checked="2026-11-20",
-    note="per element of the residual stream: two norms that read and write the stream and their "
-    "result, rotation of queries, copy of attention's output; per element of the inner width: gate "
-    "and input read, their product written",
+    note="per element of the residual stream: two norms read and write the stream and their "
+    "result, queries are rotated, and attention's output is copied; per element of the inner "
+    "width: gate and input are read, and their product is written",
 )
 _DEFAULTS = Source(
     title="TensorRT-LLM documentation, Performance Tuning Guide, Useful Runtime Options",
@@ -34,19 +34,19 @@ _PAGED = Source(
     title="Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with "
     "PagedAttention",
     url="https://arxiv.org/abs/2309.06180",
-    locator="section 4.5: memory is taken as tokens are made, so requests share what they hold on "
-    "average, half of the output",
+    locator="section 4.5: memory is allocated as tokens are generated, so a request holds half of "
+    "its output on average",
     checked="2026-11-20",
 )
 _RUNS = Source(
     title="Fitted by tools/calibrate_serving.py",
     checked="2026-11-20",
-    note="measurements/serving.csv; check rows were not seen",
+    note="measurements/serving.csv; check rows are held out",
 )
 PASSES = Source(
     title="Fitted by tools/calibrate_passes.py",
     checked="2026-11-20",
-    note="measurements/passes.csv; check rows were not seen",
+    note="measurements/passes.csv; check rows are held out",
 )
 # Layer, collective, prompt and sequence times in microseconds. Steps before admission: half of the
 # running step, and one that is launched ahead.

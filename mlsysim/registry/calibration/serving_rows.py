@@ -1,4 +1,4 @@
-"""Constants of serving in pools, of llama.cpp, and on devices outside of data centers."""
+"""Constants of disaggregated serving, of llama.cpp, and of devices outside data centers."""
 
 from mlsysim.registry.calibration.serving_constants import ALTERNATING, GROWING, engine_row
 

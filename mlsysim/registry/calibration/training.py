@@ -1,7 +1,7 @@
-"""Calibrations: a machine with the software on it, and how far off the two have been.
+"""Calibrations: a machine with its software, and the error of their predictions.
 
-``python -m tools.calibrate`` fits machines and frameworks, leaves one family of runs out at a time
-to see how far constants carry, and prints the numbers in this file.
+``python -m tools.calibrate`` fits machines and frameworks, cross-validates them by leaving out one
+family of runs at a time, and prints the numbers in this file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _NO_RUN = (0.6, 1.9)
-"""The same for devices that no run was measured on."""
+"""The same for devices without measured runs."""
 _FIT = Source(
     title="Fitted by tools/calibrate.py",
     locator="calibrate rows of measurements/training.csv",
@@ -63,19 +63,19 @@ MEASURED: Mapping[str, tuple[float, float]] = {
     "ep_size": (1, 64),
     "virtual_stages": (1, 12),
 }
-"""The least and the most that any measured run had of each."""
+"""The smallest and the largest value of each in any measured run."""
 MEASURED_CHOICES: Mapping[str, tuple[str, ...]] = {
     "schedule": ("1f1b",),
     "optimizer": ("adamw",),
     "cp_kind": ("ring",),
 }
-"""What measured runs had of levers that are chosen by name."""
+"""Values of named levers in the measured runs."""
 MEASURED_FORMATS = ("fp16", "bf16", "fp8", "fp4")
 """Number formats of the measured runs."""
 
 
 class Calibrations(Catalog):
-    """Machines with software; where eight published runs or more were measured, with their band."""
+    """Machines with software, with a band if there are eight or more published runs."""
 
     A100_Megatron = _on(Machines.A100, Frameworks.Megatron_2021, (0.887, 1.119))
     A100_FSDP = _on(Machines.A100, Frameworks.FSDP_2023, (0.921, 1.087))
@@ -95,7 +95,7 @@ class Calibrations(Catalog):
 def calibration_for(accelerator: Accelerator) -> Calibration:
     """Return the constants of a device, with the software that it usually runs.
 
-    Only the device decides: another plan is the same machine and the same software. The band is
+    Only the device matters, because other plans run on the same machine and software. The band is
     that of a system without measured runs.
     """
     return _usual(accelerator.generation, accelerator.name)
@@ -109,7 +109,7 @@ def _usual(generation: str | None, name: str) -> Calibration:
 
 
 def calibration_of(machine: Machine, software: Software) -> Calibration:
-    """Return the row of a machine and its software, or one without a band of its own."""
+    """Return the row of a machine and its software, or a new one without its own band."""
     return _KNOWN.get((machine.name, software.name)) or _on(machine, software)
 
 

@@ -1,8 +1,8 @@
 """Hardware: devices from data center GPUs to microcontrollers, tier by tier.
 
-Rates are dense and belong to the fastest unit that takes the format: `fp64` is the tensor-core
-rate where there is one. Link rates are per direction. Capacities are as the vendor prints
-them; a driver may report a few percent more or less.
+Rates are dense and those of the fastest unit for the format: `fp64` is the tensor-core rate if
+there is one. Link rates are per direction. Capacities are as stated by the vendor; a driver may
+report a few percent more or less.
 """
 
 from mlsysim.registry.hardware import cloud, edge, mobile, tiny, workstation

@@ -1,4 +1,4 @@
-"""NVIDIA's Blackwell generation, with capacities that a program can use."""
+"""NVIDIA's Blackwell generation, with usable capacities."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ class Blackwell(Catalog):
         },
     )
     """Blackwell in an HGX or DGX server: two dies, 180 GB usable of the 192 GB announced, eighteen
-    NVLink 5 links, a PCIe 5.0 x16 host. NVIDIA's own pages print 7.7 and 8 TB/s."""
+    NVLink 5 links, a PCIe 5.0 x16 host. NVIDIA's own pages state 7.7 and 8 TB/s."""
 
     B300 = Accelerator(
         name="NVIDIA B300 SXM 270GB",
@@ -95,8 +95,8 @@ class Blackwell(Catalog):
         name="NVIDIA B200 SXM 180GB (power limited)",
         estimated=B200.estimated | {"compute", "tdp"},
     )
-    """A B200 whose power is limited, to how much is not published (runs of torchao): its rates and
-    its power are at most the B200's."""
+    """A B200 with an unpublished power limit (torchao's runs): its rates and its power are at most
+    the B200's."""
 
     GB200 = Accelerator(
         name="NVIDIA GB200 186GB (one GPU)",
@@ -130,7 +130,7 @@ class Blackwell(Catalog):
         },
     )
     """One of the two Blackwell GPUs of a GB200 superchip, a tenth faster than a B200. The processor
-    is reached over NVLink-C2C, with an unpublished rate per GPU and direction."""
+    is connected over NVLink-C2C, with an unpublished rate per GPU and direction."""
 
     GB300 = Accelerator(
         name="NVIDIA GB300 279GB (one GPU)",

@@ -1,4 +1,4 @@
-"""NVIDIA's data center chips outside the servers of eight: cards, superchips, and Rubin."""
+"""NVIDIA's data center chips outside eight-GPU servers: cards, superchips, and Rubin."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -8,7 +8,7 @@ from mlsysim.registry.sources import hardware as src
 
 
 class Cards(Catalog):
-    """Cards, superchips, and what is announced."""
+    """Cards, superchips, and announced devices."""
 
     L4 = Accelerator(
         name="NVIDIA L4",
@@ -81,8 +81,8 @@ class Cards(Catalog):
         },
         estimated=frozenset({"compute", "host_bandwidth", "release_year", "tdp"}),
     )
-    """The card of AWS g5. NVIDIA publishes no data sheet: the rates and the power are what others
-    print."""
+    """The card of AWS g5. NVIDIA publishes no data sheet; the rates and the power are from
+    secondary sources."""
 
     RTX_PRO_6000 = Accelerator(
         name="NVIDIA RTX PRO 6000 Blackwell Server Edition",
@@ -105,7 +105,8 @@ class Cards(Catalog):
         field_sources={"release_year": src.ASSUMPTION, "compute.mxfp4": blackwell.MXFP4_RATE},
         estimated=frozenset({"release_year"}),
     )
-    """Card with the graphics chip of the Blackwell generation, which is another than the B200's."""
+    """Card with the graphics chip of the Blackwell generation, which differs from the B200's
+    chip."""
 
     H100_NVL = Accelerator(
         name="NVIDIA H100 NVL 94GB",
@@ -136,8 +137,8 @@ class Cards(Catalog):
             {"compute", "host_bandwidth", "interconnect_bandwidth", "release_year"}
         ),
     )
-    """The H100 as a card with HBM3, in pairs on a bridge. We have read no rates of it: those of the
-    H200 NVL are assumed."""
+    """The H100 as a card with HBM3, in pairs on a bridge. Rates are assumed to be those of the H200
+    NVL."""
 
     GH200 = Accelerator(
         name="NVIDIA GH200 96GB",
@@ -165,7 +166,7 @@ class Cards(Catalog):
         },
         estimated=frozenset({"release_year"}),
     )
-    """A Hopper GPU with an Arm processor on one module: the host is seven times as near as over
+    """A Hopper GPU with an Arm processor on one module: the host link is seven times as fast as
     PCIe. The power is that of the module."""
 
     Rubin = Accelerator(
@@ -188,4 +189,4 @@ class Cards(Catalog):
         field_sources={"tdp": src.ASSUMPTION, "interconnect_bandwidth": cards.BEKMAN_LINKS},
         estimated=frozenset({"compute", "interconnect_bandwidth", "memory", "release_year", "tdp"}),
     )
-    """Announced, not shipped: every figure may change. The power is not disclosed."""
+    """Announced, not shipped; every figure may change. The power is not disclosed."""

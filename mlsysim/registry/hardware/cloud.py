@@ -1,4 +1,4 @@
-"""Cloud: accelerators of data centers."""
+"""Cloud: data center accelerators."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -43,7 +43,7 @@ class OtherMakers(Catalog):
         estimated=frozenset({"unit_price"}),
     )
     """CDNA 3, eight compute dies on one package. Seven Infinity Fabric links of 64 GB/s each lead
-    to seven peers, so the rate to a single peer is 64 GB/s. The power is the peak."""
+    to seven peers, so the rate to a single peer is 64 GB/s. The power is the peak power."""
 
     MI250 = Accelerator(
         name="AMD Instinct MI250",
@@ -68,8 +68,8 @@ class OtherMakers(Catalog):
         },
         estimated=frozenset({"host_bandwidth"}),
     )
-    """CDNA 2. The row is the card: two dies with half of everything each, which programs see as two
-    devices. Six Infinity Fabric links of 50 GB/s each leave the card."""
+    """CDNA 2. The row is the whole card: two dies, each with half of everything, which programs see
+    as two devices. Six Infinity Fabric links of 50 GB/s each leave the card."""
 
     MI325X = Accelerator(
         name="AMD Instinct MI325X",
@@ -116,8 +116,8 @@ class OtherMakers(Catalog):
             "host_bandwidth": amd.MLPERF_MI355X,
         },
     )
-    """CDNA 4, cooled by air. Seven Infinity Fabric links of 76.5 GB/s each. Its four-bit
-    format is MXFP4; `fp4` is the same rate, as runs label it."""
+    """CDNA 4, air-cooled. Seven Infinity Fabric links of 76.5 GB/s each. Its 4-bit format is MXFP4;
+    `fp4` has the same rate, because published runs use that label."""
 
     MI355X = Accelerator(
         name="AMD Instinct MI355X",
@@ -147,7 +147,7 @@ class OtherMakers(Catalog):
             "host_bandwidth": amd.MLPERF_MI355X,
         },
     )
-    """The MI350X cooled by liquid, at a clock that is a tenth higher."""
+    """The liquid-cooled MI350X, with a clock about 10% higher."""
 
     TPUv5p = Accelerator(
         name="Google TPU v5p",
@@ -170,7 +170,7 @@ class OtherMakers(Catalog):
         estimated=frozenset({"tdp"}),
     )
     """One chip of a 3D torus: six inter-chip links of 100 GB/s per direction. fp8 runs at the bf16
-    rate. Google publishes no power; the guess takes an A100's, which does similar work per second.
+    rate. Google publishes no power; the estimate is an A100's, which has similar throughput.
     """
 
     TPUv4 = Accelerator(
@@ -189,7 +189,7 @@ class OtherMakers(Catalog):
         estimated=frozenset({"interconnect_bandwidth", "release_year"}),
     )
     """One chip of a 3D torus: six inter-chip links, assumed to be half as fast as the v5p's. The
-    power is the highest that Google measured; the mean is 170 W."""
+    power is the highest measured by Google; the mean is 170 W."""
 
     TPUv6e = Accelerator(
         name="Google TPU v6e (Trillium)",
@@ -213,7 +213,7 @@ class OtherMakers(Catalog):
         estimated=frozenset({"tdp"}),
     )
     """One chip of a 2D torus: four inter-chip links of 100 GB/s per direction. fp8 runs at the bf16
-    rate. Google publishes no power; the guess is that of others."""
+    rate. Google publishes no power; the estimate is from secondary sources."""
 
     TPUv7x = Accelerator(
         name="Google TPU7x (Ironwood)",
@@ -228,8 +228,10 @@ class OtherMakers(Catalog):
         estimated=frozenset({"tdp"}),
     )
     """One chip of a 3D torus, which programs see as two devices: six inter-chip links of 100 GB/s
-    per direction. Google publishes no power; the guess takes a B200's, which does similar work."""
+    per direction. Google publishes no power; the estimate is a B200's, which has similar
+    throughput.
+    """
 
 
 class Cloud(hopper.Hopper, blackwell.Blackwell, cards.Cards, OtherMakers, other_makers.AmazonIntel):
-    """Accelerators of data centers."""
+    """Data center accelerators."""

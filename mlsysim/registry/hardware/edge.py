@@ -24,8 +24,8 @@ class Edge(Catalog):
         field_sources={"release_year": src.ASSUMPTION},
         estimated=frozenset({"release_year"}),
     )
-    """The GPU alone, dense: 32 tensor cores x 1,024 int8 operations x 918 MHz; fp16 at half that.
-    The advertised 100 TOPS are sparse: 60 of the GPU and 40 of two fixed-function DLA engines. The
+    """GPU only, dense: 32 tensor cores x 1,024 int8 operations x 918 MHz; fp16 at half that. The
+    advertised 100 TOPS are sparse: 60 from the GPU and 40 from two fixed-function DLA engines. The
     later "Super" mode takes 40 W and is advertised with 157 TOPS."""
 
     Jetson_AGX_Orin = Accelerator(
@@ -42,8 +42,8 @@ class Edge(Catalog):
         },
         estimated=frozenset({"compute.fp32", "memory"}),
     )
-    """The GPU alone, dense: half of its 170 sparse TOPS. The advertised 275 count two fixed-
-    function engines as well."""
+    """GPU only, dense: half of its 170 sparse TOPS. The advertised 275 also count two
+    fixed-function engines."""
 
     Jetson_AGX_Thor = Accelerator(
         name="NVIDIA Jetson AGX Thor 128GB",
@@ -70,8 +70,8 @@ class Edge(Catalog):
             {"compute.bf16", "compute.fp16", "compute.fp32", "compute.fp8", "memory"}
         ),
     )
-    """Dense: half of the advertised 2,070 TFLOP/s in fp4. Wider formats are taken as a half and a
-    quarter of that."""
+    """Dense: half of the advertised 2,070 TFLOP/s in fp4. Wider formats are assumed to reach a half
+    and a quarter of that."""
 
     Coral = Accelerator(
         name="Google Coral Dev Board (Edge TPU)",
@@ -104,8 +104,8 @@ class Edge(Catalog):
         },
         estimated=frozenset({"memory", "release_year", "tdp"}),
     )
-    """A small PC whose vision processor computes in fp16. Memory and power are assumptions about
-    the PC: one channel of DDR4 at 3,200 MT/s, a 15 W processor."""
+    """A small PC with a vision processor that computes in fp16. Memory and power are assumptions
+    about the PC: one channel of DDR4 at 3,200 MT/s, and a 15 W processor."""
 
     Generic_Server = Accelerator(
         name="Generic edge server",

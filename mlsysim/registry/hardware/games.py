@@ -1,4 +1,4 @@
-"""Cards for games, on which people run models at home."""
+"""Gaming cards, which people use to run models at home."""
 
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
@@ -8,10 +8,10 @@ from mlsysim.registry.sources import hardware as src
 
 
 class Games(Catalog):
-    """Cards for games below the largest ones.
+    """Gaming cards below the largest ones.
 
-    NVIDIA's tensor rates are not on the pages that the rows cite. They are estimated from the lanes
-    and the clock, with the ratios between formats of the RTX 3090, 4090 and 5090.
+    The cited pages do not state NVIDIA's tensor rates. They are estimated from the lanes and the
+    clock, with the ratios between formats of the RTX 3090, 4090 and 5090.
     """
 
     GTX_1050_Ti = Accelerator(
@@ -24,8 +24,8 @@ class Games(Catalog):
         field_sources={"compute.fp16": src.ASSUMPTION},
         estimated=frozenset({"compute.fp16"}),
     )
-    """Pascal, without tensor cores. Its own 16-bit arithmetic is far slower than its 32-bit
-    arithmetic, so engines convert: fp16 is taken at the rate of fp32."""
+    """Pascal, without tensor cores. Its native 16-bit arithmetic is far slower than its 32-bit
+    arithmetic, so engines convert: fp16 is assumed to run at the rate of fp32."""
 
     RTX_2080 = Accelerator(
         name="NVIDIA GeForce RTX 2080",
@@ -40,7 +40,7 @@ class Games(Catalog):
         field_sources={"compute": src.ASSUMPTION},
         estimated=frozenset({"compute"}),
     )
-    """Turing for games: the first tensor cores, without bf16. fp16 is with 32-bit sums."""
+    """Turing for games: the first tensor cores, without bf16. fp16 is with 32-bit accumulation."""
 
     RTX_3060 = Accelerator(
         name="NVIDIA GeForce RTX 3060 12GB",
@@ -58,7 +58,7 @@ class Games(Catalog):
         field_sources={"compute": src.ASSUMPTION, "host_bandwidth": src.ASSUMPTION},
         estimated=frozenset({"compute", "host_bandwidth"}),
     )
-    """As the RTX 3090, at a third of its rate."""
+    """Like the RTX 3090, at a third of its rate."""
 
     RTX_3080 = Accelerator(
         name="NVIDIA GeForce RTX 3080 10GB",
@@ -135,7 +135,7 @@ class Games(Catalog):
             {"compute.bf16", "compute.fp16", "compute.fp8", "compute.int8", "host_bandwidth"}
         ),
     )
-    """Blackwell for games. The page prints fp4 with sparsity, which is halved here."""
+    """Blackwell for games. The source states fp4 with sparsity, which is halved here."""
 
     RX_7900_XT = Accelerator(
         name="AMD Radeon RX 7900 XT",
@@ -153,4 +153,4 @@ class Games(Catalog):
         },
         estimated=frozenset({"compute.bf16", "host_bandwidth"}),
     )
-    """RDNA 3 for games: 84 compute units. bf16 is taken at the rate of fp16."""
+    """RDNA 3 for games: 84 compute units. bf16 is assumed to run at the rate of fp16."""

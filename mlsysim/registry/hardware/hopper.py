@@ -36,9 +36,9 @@ class Hopper(Catalog):
         },
         estimated=frozenset({"compute.int8", "release_year"}),
     )
-    """First GPU with tensor cores (Volta), six NVLink 2 links. They take fp16 only; int8 runs on
+    """First GPU with tensor cores (Volta), six NVLink 2 links. They support only fp16; int8 runs on
     the fp32 lanes, four products each (DP4A), hence 4 x 15.7. The host link is PCIe 3.0 x16. The
-    V100 of 16 GB came in 2017, this one a year later."""
+    V100 with 16 GB was released in 2017, this one a year later."""
 
     T4 = Accelerator(
         name="NVIDIA T4",
@@ -94,7 +94,7 @@ class Hopper(Catalog):
             "memory.reported": src.REPORTED_MEMORY,
         },
     )
-    """The A100 of the launch (Ampere), with HBM2; twelve NVLink 3 links, PCIe 4.0 x16."""
+    """The A100 at launch (Ampere), with HBM2; twelve NVLink 3 links, PCIe 4.0 x16."""
 
     A100 = Accelerator(
         name="NVIDIA A100 SXM4 80GB",
@@ -114,7 +114,7 @@ class Hopper(Catalog):
             "memory.reported": src.REPORTED_MEMORY,
         },
     )
-    """The A100 that replaced it, with HBM2e: twice the memory, the same arithmetic."""
+    """The later A100, with HBM2e: twice the memory, the same arithmetic."""
 
     H100 = Accelerator(
         name="NVIDIA H100 SXM5 80GB",
@@ -148,7 +148,7 @@ class Hopper(Catalog):
         estimated=frozenset({"unit_price"}),
     )
     """Hopper, with HBM3 and eighteen NVLink 4 links. The product page's 1,979 TFLOP/s in fp16 are
-    with sparsity, and its 900 GB/s of NVLink both directions together."""
+    with sparsity, and its 900 GB/s of NVLink count both directions."""
 
     H100_HBM2e = Accelerator(
         name="NVIDIA H100 SXM5 96GB HBM2e",
@@ -190,8 +190,8 @@ class Hopper(Catalog):
         source=src.H100_PCIE,
         field_sources={"release_year": launches.H100},
     )
-    """The H100 as a card: fewer units at a lower clock, and HBM2e. Its links reach one other card
-    over a bridge; all others are reached over PCIe."""
+    """The H100 as a card: fewer units at a lower clock, and HBM2e. Its links connect to one other
+    card over a bridge; all others are connected over PCIe."""
 
     H200 = Accelerator(
         name="NVIDIA H200 SXM 141GB",
@@ -245,8 +245,8 @@ class Hopper(Catalog):
         },
         estimated=frozenset({"compute", "interconnect_bandwidth", "host_bandwidth"}),
     )
-    """The H200 as a card; up to four cards share a bridge of NVLink 4. We have read no rates of
-    it: five sixths of the H200's are assumed, links as fast as the H200's, and PCIe 5.0 x16."""
+    """The H200 as a card; up to four cards share an NVLink 4 bridge. Assumptions: five sixths of
+    the H200's rates, links as fast as the H200's, and PCIe 5.0 x16."""
 
     H20 = Accelerator(
         name="NVIDIA H20 96GB",
@@ -274,8 +274,8 @@ class Hopper(Catalog):
             "host_bandwidth": src.H100_PAGE,
         },
     )
-    """A Hopper for China after the rules of October 2023: a seventh of the H100's arithmetic, with
-    all of its links and more memory."""
+    """A Hopper GPU for China under the export rules of October 2023: a seventh of the H100's
+    arithmetic, with all of its links and more memory."""
 
     H800 = Accelerator(
         name="NVIDIA H800 SXM5 80GB",
@@ -295,4 +295,4 @@ class Hopper(Catalog):
             "host_bandwidth": src.H100_PAGE,
         },
     )
-    """The H100 as it may be sold in China: fewer NVLink lanes, hardly any double precision."""
+    """The H100 for export to China: fewer NVLink lanes, hardly any double precision."""

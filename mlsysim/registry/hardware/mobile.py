@@ -1,7 +1,7 @@
 """Mobile: the neural engines of phones.
 
-Phone makers print one figure in "TOPS" without a number format. We list it as int8, and half of
-it, as an estimate, as fp16.
+Phone makers state one figure in "TOPS" without a number format. It is listed as int8, and half of
+it as an estimate for fp16.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -32,7 +32,7 @@ class Mobile(Catalog):
         estimated=frozenset({"compute.fp16", "memory.bandwidth", "tdp"}),
     )
     """16-core Neural Engine. Bandwidth assumed: 64 bits of LPDDR5 at 6,400 MT/s. Power assumed:
-    what a phone can dissipate for minutes, not the chip's peak."""
+    sustained dissipation of a phone over minutes, not the chip's peak."""
 
     Pixel_8 = Accelerator(
         name="Google Pixel 8 (Tensor G3)",
@@ -66,5 +66,5 @@ class Mobile(Catalog):
         },
         estimated=frozenset({"compute", "memory.capacity", "tdp"}),
     )
-    """The Hexagon neural processor. The press reports 45 TOPS; Qualcomm prints no figure.
-    Phones with it commonly have 12 GB."""
+    """The Hexagon neural processor. The press reports 45 TOPS; Qualcomm publishes no figure. Phones
+    with this chip commonly have 12 GB."""

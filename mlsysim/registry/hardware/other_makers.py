@@ -23,7 +23,7 @@ class AmazonIntel(Catalog):
         estimated=frozenset({"release_year", "tdp"}),
     )
     """One chip of a 2D torus: four inter-chip links of 50 GB/s per direction. Google publishes no
-    power; the guess takes a TPU v4's."""
+    power; the estimate is that of a TPU v4."""
 
     Trainium2 = Accelerator(
         name="AWS Trainium2",
@@ -47,7 +47,7 @@ class AmazonIntel(Catalog):
         },
         estimated=frozenset({"release_year", "tdp"}),
     )
-    """Eight cores on a chip, 16 chips in a 2D torus of a server. AWS publishes no power."""
+    """Eight cores per chip, and 16 chips in the 2D torus of a server. AWS publishes no power."""
 
     Trainium3 = Accelerator(
         name="AWS Trainium3",
@@ -69,8 +69,8 @@ class AmazonIntel(Catalog):
         field_sources={"tdp": src.ASSUMPTION},
         estimated=frozenset({"interconnect_bandwidth", "tdp"}),
     )
-    """Eight cores on a chip. Its fp8 and fp4 are the block formats MXFP8 and MXFP4, at one rate.
-    AWS publishes no power."""
+    """Eight cores per chip. Its fp8 and fp4 are the block formats MXFP8 and MXFP4, at the same
+    rate. AWS publishes no power."""
 
     Max_1550 = Accelerator(
         name="Intel Data Center GPU Max 1550",
@@ -95,9 +95,9 @@ class AmazonIntel(Catalog):
         },
         estimated=frozenset({"compute", "host_bandwidth", "release_year"}),
     )
-    """Ponte Vecchio. The row is the card of two stacks with 64 cores each. Rates are what the units
-    of 128 cores do at the highest clock, 1.6 GHz (in 16 bits, 4,096 operations per clock and core);
-    GEMMs that users measured reach a third of them."""
+    """Ponte Vecchio. The row is the card with two stacks of 64 cores each. Rates are those of 128
+    cores at the highest clock, 1.6 GHz (in 16 bits, 4,096 operations per clock and core); measured
+    GEMMs reach a third of them."""
 
     Gaudi2 = Accelerator(
         name="Intel Gaudi 2",
@@ -115,8 +115,8 @@ class AmazonIntel(Catalog):
             "interconnect_bandwidth": cards.BEKMAN_LINKS,
         },
     )
-    """Two matrix engines and 24 Ethernet ports of 100 Gbit/s, of which 21 lead to the seven peers
-    of a server. Other formats have no published rate."""
+    """Two matrix engines and 24 Ethernet ports of 100 Gbit/s, 21 of them to the seven peers of a
+    server. Other formats have no published rate."""
 
     Gaudi3 = Accelerator(
         name="Intel Gaudi 3",
@@ -139,5 +139,5 @@ class AmazonIntel(Catalog):
             "interconnect_bandwidth": cards.BEKMAN_LINKS,
         },
     )
-    """Eight matrix engines at the 1,600 MHz that shipped (the white paper has 1,750), as fast in
-    bf16 as in fp8, and 24 Ethernet ports of 200 Gbit/s."""
+    """Eight matrix engines at the shipped clock of 1,600 MHz (the white paper states 1,750), with
+    the same rate in bf16 and fp8, and 24 Ethernet ports of 200 Gbit/s."""

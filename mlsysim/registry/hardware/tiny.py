@@ -81,7 +81,7 @@ class Tiny(Catalog):
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
-    """A Cortex-M33 at 160 MHz, which counts like a Cortex-M4."""
+    """A Cortex-M33 at 160 MHz, with the same operations per clock as a Cortex-M4."""
 
     STM32H7A3 = Accelerator(
         name="STMicroelectronics STM32H7A3",
@@ -99,7 +99,7 @@ class Tiny(Catalog):
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
-    """A Cortex-M7 at 280 MHz: two instructions per clock, but two int8 products as well. It loads
+    """A Cortex-M7 at 280 MHz: two instructions per clock, but still two int8 products. It loads
     eight bytes per clock."""
 
     STM32F746 = Accelerator(
@@ -164,7 +164,7 @@ class Tiny(Catalog):
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
-    """A Cortex-M85 at 480 MHz. Its vector unit forms eight int8 products per clock."""
+    """A Cortex-M85 at 480 MHz. Its vector unit computes eight int8 products per clock."""
 
     RH850_F1KM = Accelerator(
         name="Renesas RH850/F1KM-S4",
@@ -180,8 +180,8 @@ class Tiny(Catalog):
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
     )
-    """A core for cars at 240 MHz, without products of packed numbers: one product per clock. The
-    size of its memory is assumed."""
+    """An automotive core at 240 MHz without packed products: one product per clock. The size of its
+    memory is assumed."""
 
     NDP120_30MHz = Accelerator(
         name="Syntiant NDP120 at 30.7 MHz",
@@ -199,8 +199,8 @@ class Tiny(Catalog):
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
     )
-    """A core for networks, at 0.9 V. Peak by counting: 32 int8 products and 32 bytes per
-    clock, both assumed, like the size of its memory."""
+    """A neural network core at 0.9 V. Peak by counting: 32 int8 products and 32 bytes per clock,
+    both assumed, like the size of its memory."""
 
     NDP120_98MHz = Accelerator(
         name="Syntiant NDP120 at 98.7 MHz",
@@ -218,4 +218,4 @@ class Tiny(Catalog):
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
     )
-    """The same at 1.1 V, which takes four times the power."""
+    """The same core at 1.1 V, with four times the power."""

@@ -25,8 +25,9 @@ class Workstation(Games):
         field_sources={"memory.bandwidth": apple.M3_MAX_BANDWIDTH},
         estimated=frozenset({"compute", "tdp", "unit_price"}),
     )
-    """The 40-core GPU of a laptop with memory shared by CPU and GPU. Apple publishes no rate: 40
-    cores x 128 lanes x 2 at about 1.4 GHz, in 16 bits as in 32. The Neural Engine is not counted.
+    """The 40-core GPU of a laptop with memory shared by CPU and GPU. Apple publishes no rate; it is
+    computed as 40 cores x 128 lanes x 2 at about 1.4 GHz, the same in 16 and 32 bits. The Neural
+    Engine is not counted.
     """
 
     M1_Max = Accelerator(
@@ -43,7 +44,7 @@ class Workstation(Games):
         },
         estimated=frozenset({"compute.fp16", "release_year", "tdp"}),
     )
-    """32-core GPU, in 16 bits as fast as in 32. Power assumed: as the M3 Max."""
+    """32-core GPU with the same rate in 16 and 32 bits. Power assumed to be that of the M3 Max."""
 
     M2_Max = Accelerator(
         name="Apple M2 Max 96GB",
@@ -60,7 +61,7 @@ class Workstation(Games):
         },
         estimated=frozenset({"compute", "tdp"}),
     )
-    """38 cores x 128 lanes x 2 at 1.398 GHz. Power assumed: as the M3 Max."""
+    """38 cores x 128 lanes x 2 at 1.398 GHz. Power assumed to be that of the M3 Max."""
 
     M2_Ultra = Accelerator(
         name="Apple M2 Ultra 192GB",
@@ -96,7 +97,7 @@ class Workstation(Games):
         },
         estimated=frozenset({"compute", "tdp"}),
     )
-    """40 cores x 128 lanes x 2 at 1.678 GHz. Power assumed: as the M3 Max."""
+    """40 cores x 128 lanes x 2 at 1.678 GHz. Power assumed to be that of the M3 Max."""
 
     RTX_3090 = Accelerator(
         name="NVIDIA GeForce RTX 3090",
@@ -115,8 +116,8 @@ class Workstation(Games):
         source=src.ASSUMPTION,
         estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year", "tdp"}),
     )
-    """Ampere for games: 16-bit products with 32-bit sums run at half the rate of those with 16-bit
-    sums. The figures are the customary ones; we have not read NVIDIA's white paper."""
+    """Ampere for games: 16-bit products with 32-bit accumulation run at half the rate of those with
+    16-bit accumulation. The figures are from secondary sources."""
 
     RTX_4090 = Accelerator(
         name="NVIDIA GeForce RTX 4090",
@@ -138,8 +139,8 @@ class Workstation(Games):
         field_sources={"release_year": src.ASSUMPTION, "host_bandwidth": src.ASSUMPTION},
         estimated=frozenset({"host_bandwidth", "release_year"}),
     )
-    """Ada for games. Rates with 32-bit sums, as training and most inference need them; with 16-bit
-    sums fp16 and fp8 are twice as fast."""
+    """Ada for games. Rates are with 32-bit accumulation, as in training and most inference; with
+    16-bit accumulation fp16 and fp8 are twice as fast."""
 
     RTX_5090 = Accelerator(
         name="NVIDIA GeForce RTX 5090",
@@ -164,7 +165,7 @@ class Workstation(Games):
         },
         estimated=frozenset({"compute.int8", "host_bandwidth"}),
     )
-    """Blackwell for games. Rates with 32-bit sums in fp16, bf16 and fp8."""
+    """Blackwell for games. Rates in fp16, bf16 and fp8 are with 32-bit accumulation."""
 
     DGX_Spark = Accelerator(
         name="NVIDIA DGX Spark (GB10)",
@@ -186,8 +187,8 @@ class Workstation(Games):
         },
         estimated=frozenset({"compute.bf16", "compute.fp16", "compute.fp32", "compute.fp8", "tdp"}),
     )
-    """A desktop box: a Blackwell GPU and an Arm processor share 128 GB. NVIDIA prints fp4 with
-    sparsity; wider formats are taken as a half and a quarter of the dense rate."""
+    """A desktop box: a Blackwell GPU and an Arm processor share 128 GB. NVIDIA states fp4 with
+    sparsity; wider formats are assumed to reach a half and a quarter of the dense rate."""
 
     Strix_Halo = Accelerator(
         name="AMD Ryzen AI Max+ 395 (Strix Halo) 128GB",
@@ -206,7 +207,7 @@ class Workstation(Games):
         },
         estimated=frozenset({"compute", "memory.capacity", "release_year", "tdp"}),
     )
-    """A laptop processor whose GPU has 40 compute units: 512 operations per clock and unit in 16
+    """A laptop processor with a GPU of 40 compute units: 512 operations per clock and unit in 16
     bits, at an assumed 2.9 GHz."""
 
     M3_Ultra = Accelerator(
@@ -239,8 +240,8 @@ class Workstation(Games):
         field_sources={"tdp": src.ASSUMPTION, "compute": src.ASSUMPTION},
         estimated=frozenset({"compute", "tdp"}),
     )
-    """Ten GPU cores, each with a matrix unit. Apple prints no rate: four times that of the M4's ten
-    cores is assumed in 16 bits."""
+    """Ten GPU cores, each with a matrix unit. Apple publishes no rate; in 16 bits it is assumed to
+    be four times that of the M4's ten cores."""
 
     M5_Max = Accelerator(
         name="Apple M5 Max 128GB",
@@ -258,4 +259,5 @@ class Workstation(Games):
         },
         estimated=frozenset({"compute.bf16", "compute.fp16"}),
     )
-    """40 GPU cores, each with a matrix unit. Four times the M4 Max's rate is assumed in 16 bits."""
+    """40 GPU cores, each with a matrix unit. In 16 bits the rate is assumed to be four times the M4
+    Max's."""

@@ -1,4 +1,4 @@
-"""Reading configurations from elsewhere: size, depth and kinds of values are limited."""
+"""Reading untrusted configurations: size, depth and kinds of values are limited."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_NUMBER = 1e30
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
+    """Read a file that contains one JSON object.
 
     Raises
     ------
@@ -41,18 +41,19 @@ def parsed(content: bytes, name: str) -> dict[str, Any]:
         raise ConfigError(f"{name} is not UTF-8 text (byte {fault.start + 1})") from None
     except RecursionError:
         raise ConfigError(f"{name} is nested deeper than {MAX_DEPTH} levels") from None
-    except ValueError as fault:  # not JSON, or a whole number of thousands of digits
+    except ValueError as fault:  # not JSON, or an integer with thousands of digits
         raise ConfigError(f"{name} is not valid JSON: {shown(str(fault))}") from None
     return copied(data, name)
 
 
 def copied(data: Any, name: str) -> dict[str, Any]:
-    """Return a copy of a mapping that holds plain data only: dictionaries, lists and scalars.
+    """Return a copy of a mapping with only plain data: dictionaries, lists and scalars.
 
     Raises
     ------
     ConfigError
-        If it is not a mapping, or holds something that a JSON file could not or should not hold.
+        If it is not a mapping, or contains something that a JSON file could not or should not
+        contain.
     """
     if not isinstance(data, Mapping):
         raise ConfigError(
@@ -93,7 +94,7 @@ class _Copy:
             return [self.of(item, depth + 1) for item in value]
         raise ConfigError(
             f"{self._name} holds {shown(value)}, which is not plain data: give text, numbers, "
-            "truth values, lists and mappings",
+            "Booleans, lists and mappings",
             argument="source",
         )
 
@@ -106,7 +107,7 @@ class _Copy:
 
 
 def decoded(source: Any) -> Path:
-    """Return a path, or raise what tells how to name one."""
+    """Return a path, or raise an error that explains how to give one."""
     if not isinstance(source, str | PathLike):
         raise ConfigError(
             f"source = {shown(source)} is neither a path nor a mapping: give the path of a "

@@ -58,12 +58,12 @@ def from_config(
 def _there(file: Path) -> bool:
     try:
         return file.exists()
-    except (OSError, ValueError):  # let the reader say what is wrong with the path
+    except (OSError, ValueError):  # the function that reads the file reports the error
         return True
 
 
 def _with_quantization(config: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Return a configuration with the formats that older files of NVIDIA state next to it."""
+    """Return a configuration with the formats from the separate file of older checkpoints."""
     file = directory / "hf_quant_config.json"
     if config.get("quantization_config") or not file.is_file():
         return config
@@ -72,7 +72,7 @@ def _with_quantization(config: dict[str, Any], directory: Path) -> dict[str, Any
 
 
 def _name(config: Mapping[str, Any], label: str) -> str:
-    """Return the name that the file states, or that of its directory, or its kind."""
+    """Return the name stated in the file, or that of its directory, or its kind."""
     stated = config.get("_name_or_path")
     own = stated.rstrip("/").rpartition("/")[2] if isinstance(stated, str) else ""
     given = own or label or str(config.get("model_type") or "model")

@@ -1,4 +1,4 @@
-"""Readers that several kinds of models build on."""
+"""Readers that several kinds of models share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYER_NORM = 2
 
 
 def like(other: Reader, **changes: Any) -> Reader:
-    """Return a reader with changes; its names are added to the other's."""
+    """Return a changed copy of a reader; new names are added to its own."""
     changes["names"] = {**other.names, **changes.get("names", {})}
     return dataclasses.replace(other, **changes)
 

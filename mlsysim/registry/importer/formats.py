@@ -75,13 +75,13 @@ def read_formats(
 ) -> tuple[Formats | None, Source]:
     """Return the formats of the parts, and where they are stated.
 
-    A part has the format of most of its products, by the names that published networks give them.
-    What the file excepts keeps the type that it states for everything else.
+    A part has the format of most of its products, by their names in published networks. Modules
+    that the file excludes keep the type that it states for unquantized weights.
 
     Raises
     ------
     ConfigError
-        If the method, or the format it leaves weights in, is not known.
+        If the method or the resulting format of weights is not known.
     """
     key = "quantization_config"
     found = inner.get(key) if config.get(key) is None else config[key]
@@ -178,8 +178,8 @@ def _whole(value: Any) -> int:
 def _known(name: str | None, what: str, title: str) -> str:
     if name is None:
         raise ConfigError(
-            f"{title}: quantization_config leaves weights in a format that is not known "
-            f"({shown(what)}): {_WAY_OUT}",
+            f"{title}: quantization_config stores weights in an unknown format ({shown(what)}): "
+            f"{_WAY_OUT}",
             argument="quantization_config",
         )
     return name
@@ -222,7 +222,7 @@ def _grouped(groups: list[_Group], module: str, title: str) -> str | None:
 
 
 def _quark(groups: list[_Group], module: str, title: str) -> str | None:
-    """Return the format that AMD's Quark leaves a module in; `None` if its weights stay wide."""
+    """Return the format of a module under AMD's Quark; `None` if its weights stay wide."""
     group = next(own for own, modules in groups if modules is None or modules.has(module))
     weights = group.get("weight")
     if weights is None:
@@ -262,7 +262,7 @@ _EXCEPTIONS = (
 class _Modules:
     """Modules that a file lists by their names and by patterns.
 
-    Regular expressions come from the file and could take forever, so that only their `.*` is read.
+    Regular expressions from a file could take forever to match, so only their `.*` is supported.
     """
 
     def __init__(self, listed: Iterable[Any], title: str) -> None:
@@ -281,10 +281,10 @@ class _Modules:
         self._patterns = sorted(patterns)
 
     def has(self, module: str) -> bool:
-        """Tell whether a module is listed, or is in one that is."""
+        """Return whether a module or its parent is listed."""
         words = module.split(".")
         around = (".".join(words[:end]) for end in range(1, len(words) + 1))
-        # A name without a path, such as "self_attn", is meant wherever it occurs.
+        # A name without a path, such as "self_attn", matches wherever it occurs.
         return (
             any(name in self._names for name in around)
             or any(word in self._names for word in words)

@@ -92,13 +92,13 @@ _PARTS = {
 
 
 def model_of_gguf(path: Path, *, name: str | None, seq_len: int | None) -> TransformerModel:
-    """Return the model that a GGUF file holds.
+    """Return the model of a GGUF file.
 
     Raises
     ------
     ConfigError
-        If the file is not GGUF, holds another kind of network, or its tensors do not have the
-        parameters of the shape that it states.
+        If the file is not GGUF, contains another kind of network, or has tensors that do not match
+        its stated shape.
     """
     title = named(path)
     try:
@@ -124,7 +124,7 @@ def model_of_gguf(path: Path, *, name: str | None, seq_len: int | None) -> Trans
 def _config(
     metadata: Mapping[str, Any], tensors: Mapping[str, tuple[int, int]], title: str
 ) -> dict[str, Any]:
-    """Return the keys of a config.json that state what the metadata states."""
+    """Return the metadata as the keys of a config.json."""
     kind = metadata.get("general.architecture")
     if kind not in _KINDS:
         raise ConfigError(
@@ -238,7 +238,7 @@ class _Header:
             )
         if length <= _KEPT:
             return [self._value(inner) for _ in range(length)]
-        for _ in range(length):  # such as the words of a tokenizer: their number is enough
+        for _ in range(length):  # such as the vocabulary of a tokenizer; only their number matters
             self._value(inner)
         return length
 
@@ -256,5 +256,5 @@ class _Header:
             )
         found = self._file.read(count)
         if len(found) < count:
-            raise ConfigError(f"{self._name} ends within its header: it is not whole")
+            raise ConfigError(f"{self._name} ends within its header: it is incomplete")
         return found

@@ -78,7 +78,7 @@ HYBRIDS: Mapping[str, Reader] = {
     "granitemoehybrid": like(
         _BAMBA,
         file="granitemoehybrid/configuration_granitemoehybrid.py",
-        # Without experts, its block is the shared one.
+        # Without experts, its block is the shared expert.
         names={**EXPERTS_LIKE_MLP, "ffn_dim": ("shared_intermediate_size",)},
         mlp_bias=False,
         mixture=kinds.everywhere,

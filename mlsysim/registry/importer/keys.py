@@ -1,4 +1,4 @@
-"""Keys of a configuration: other names, what the library fills in, and where each value is from."""
+"""Keys of a configuration: alternative names, library defaults, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARY = "transformers 5.23.0"
 _ADDRESS = "https://github.com/huggingface/transformers/blob/main/src/transformers/models/"
 
 MOST = 10**9
-"""Larger numbers than this are no width or count of any network."""
+"""Larger numbers cannot be a width or count of a network."""
 MAX_LAYERS = 2_000
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -84,11 +84,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "mamba_chunk": ("chunk_size", "mamba_chunk_size"),
     "dt_rank": ("time_step_rank", "mamba_dt_rank"),
 }
-"""Keys that hold each field, in the files of one family or another."""
+"""Keys of each field in the files of various families."""
 
 
 class Keys:
-    """Reads fields of one configuration, and remembers the key and origin of each.
+    """Reads fields of one configuration, and records the key and origin of each.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ class Keys:
     file
         Path of the class with the defaults, from `models/` of the library; empty without one.
     names
-        Keys of fields that this kind of model spells differently.
+        Keys of fields that have other names in this kind of model.
     defaults
-        What the class fills in, by key.
+        Defaults of the class, by key.
     around
         The configuration that `data` is a part of.
     """
@@ -120,13 +120,13 @@ class Keys:
         self.sources: dict[str, Source] = {}
         self.missing: dict[str, tuple[str, ...]] = {}
         self.layer: int | None = None
-        """The layer that is read, where a list has a number for each."""
+        """The layer being read, for lists with one number per layer."""
         self._file = file
         self._names = {**NAMES, **(names or {})}
         self._defaults = defaults or {}
 
     def names(self, field: str) -> tuple[str, ...]:
-        """Return the keys that may hold a field."""
+        """Return the possible keys of a field."""
         return self._names.get(field, (field,))
 
     def _stated(self, field: str) -> tuple[str, Any] | None:
@@ -169,7 +169,7 @@ class Keys:
         )
 
     def number(self, field: str, *, zero: bool = False) -> int | None:
-        """Return a whole number, or `None` where it is null or absent.
+        """Return a whole number, or `None` if it is null or absent.
 
         Raises
         ------
@@ -213,9 +213,10 @@ class Keys:
         return listed[0]
 
     def needed(self, field: str) -> int:
-        """Return a whole number that the model cannot do without.
+        """Return a required whole number.
 
-        A missing one is noted, and 1 returned, so that one error can list all of them.
+        If it is missing, this is recorded and 1 returned, so that one error can list all missing
+        keys.
         """
         found = self.number(field)
         if found is None:
@@ -224,7 +225,7 @@ class Keys:
         return found
 
     def either(self, field: str, otherwise: int, from_: str) -> int:
-        """Return a whole number, or what follows from the fields `from_` where there is none."""
+        """Return a whole number or, if there is none, the value computed from `from_`."""
         found = self.number(field)
         if found is None:
             self.sources[field] = Source(title=self.title, locator=from_)
@@ -232,11 +233,11 @@ class Keys:
         return found
 
     def count(self, field: str) -> int:
-        """Return a whole number that may be zero, absent or null, which all mean zero."""
+        """Return a whole number; absent and null mean zero."""
         return self.number(field, zero=True) or 0
 
     def flag(self, field: str | bool) -> bool:
-        """Return a truth value; absent or null means false.
+        """Return a Boolean; absent or null means false.
 
         Raises
         ------
@@ -296,7 +297,7 @@ class Keys:
         return layers
 
     def check(self, model_type: str, known: str = "") -> None:
-        """Refuse a configuration that lacks what the model cannot do without."""
+        """Reject a configuration that lacks required keys."""
         if not self.missing:
             return
         lines = [
@@ -317,7 +318,7 @@ _ABSENT = object()
 
 @functools.cache
 def defaults_of(file: str) -> Mapping[str, Any]:
-    """Return what a configuration class of the library fills in, by key."""
+    """Return the defaults of a configuration class of the library, by key."""
     path = Path(__file__).with_name("defaults.json")
     known: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return known.get(file, {})

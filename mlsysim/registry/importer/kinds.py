@@ -1,4 +1,4 @@
-"""Kinds of the layers of a network where its file does not list them, and other single rules."""
+"""Kinds of a network's layers if its file does not list them, and other special rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
     "windows",
 ]
 
-# Kinds of layers, where the file does not list them
+# Kinds of layers, if the file does not list them
 
 
 def windows(keys: Keys, layers: int) -> list[str]:
@@ -51,7 +51,7 @@ def late_windows(keys: Keys, layers: int) -> list[str]:
 
 
 def every(default: int, other: str = "sliding", first: int = 1) -> Callable[..., list[str]]:
-    """Full attention in every so many layers, and another kind in the others."""
+    """Full attention at a fixed interval of layers, and another kind in the others."""
 
     def kinds(keys: Keys, layers: int) -> list[str]:
         stated = keys.value("period")
@@ -130,7 +130,7 @@ def kimi_linear(keys: Keys, layers: int) -> list[str]:
 
 
 def indexers(keys: Keys, layers: int) -> list[bool]:
-    """GLM-5.2: layers with an indexer of their own, listed or at regular distances."""
+    """GLM-5.2: layers with their own indexer, listed or at a fixed interval."""
     listed, field = keys.value("indexer_types"), "indexer_types"
     if listed is None:
         listed, field = keys.value("index_topk_pattern"), "index_topk_pattern"
@@ -152,7 +152,7 @@ def indexers(keys: Keys, layers: int) -> list[bool]:
 
 
 def jamba(keys: Keys, layers: int) -> list[str]:
-    """Full attention in every so many layers, from an offset."""
+    """Full attention at a fixed interval of layers, from an offset."""
     period, offset = keys.needed("attn_layer_period"), keys.count("attn_layer_offset")
     return ["full" if layer % period == offset else "linear" for layer in range(layers)]
 
@@ -201,7 +201,7 @@ def sparse_steps(keys: Keys, layers: int) -> list[bool]:
 
 
 def stated(keys: Keys, layers: int) -> list[bool]:
-    """Kinds that are not known: by the keys of Qwen or of DeepSeek, whichever are there."""
+    """Unknown kinds: by the keys of Qwen or of DeepSeek, whichever are present."""
     if any(keys.data.get(key) for key in ("mlp_only_layers", "decoder_sparse_step")):
         return sparse_steps(keys, layers)
     return first_dense(keys, layers)
@@ -226,7 +226,7 @@ def ernie(keys: Keys, layers: int) -> list[bool]:
 
 
 def jamba_experts(keys: Keys, layers: int) -> list[bool]:
-    """Experts in every so many layers, from an offset."""
+    """Experts at a fixed interval of layers, from an offset."""
     period, offset = keys.needed("expert_layer_period"), keys.count("expert_layer_offset")
     some = (keys.number("experts") or 1) > 1
     return [some and layer % period == offset for layer in range(layers)]

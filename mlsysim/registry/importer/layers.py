@@ -22,12 +22,12 @@ from mlsysim.registry.importer.keys import Keys
 __all__ = ["Part", "Reader", "parts"]
 
 Switch = str | bool
-"""A truth value, or the key that holds it."""
+"""A Boolean, or the key that contains it."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One layer, and the parameters in it that are not in matrices: norms, biases, routers."""
+    """One layer, and its parameters outside matrices: norms, biases, routers."""
 
     attention: Attention | LatentAttention | LinearAttention | None
     feed_forward: FeedForward | Experts | None
@@ -42,12 +42,12 @@ class Reader:
     Attributes
     ----------
     file : str
-        File of the configuration class, from `models/` of the library. What it fills in is in
-        `defaults.json`; empty for kinds whose code comes with the weights.
+        File of the configuration class, from `models/` of the library. Its defaults are in
+        `defaults.json`. Empty for kinds with code that comes with the weights.
     defaults : Mapping
-        What is filled in besides, by key.
+        Further defaults, by key.
     names : Mapping
-        Keys of fields, where this kind of model spells them differently.
+        Keys of fields that have other names in this kind of model.
     norm, norms : int
         Vectors of a norm (2 with a bias, 0 without weights), and norms of a layer.
     bias : str or bool
@@ -62,16 +62,16 @@ class Reader:
     gated : bool
         Whether feed-forward blocks have a gate.
     kinds : callable or None
-        Kinds of the layers, where no list states them.
+        Kinds of the layers, if no list states them.
     mixture : callable or None
         Whether each layer has experts; `None` for a dense model.
     attention : str
         ``"heads"`` or ``"latent"``.
     latent_if : str or bool
-        Whether attention is latent where `attention` says so.
+        Whether attention is latent if `attention` is ``"latent"``.
     indexers : callable or None
-        Whether each layer has an indexer of its own, or attends to the keys that an earlier one
-        chose; `None` if all have one.
+        Whether each layer has its own indexer or attends to the keys that an earlier one chose;
+        `None` if all have one.
     linear : str
         Kind of linear layers: ``"delta"``, ``"kda"``, ``"mamba"``, ``"mamba2"``, ``"lightning"`` or
         ``"conv"``.
@@ -80,11 +80,12 @@ class Reader:
     single : bool
         Whether each layer is one block only.
     gaps : bool
-        Whether some layers lack a block: attention by their kind, the other by its width of zero.
+        Whether some layers lack a block: attention according to their kind, the feed-forward block
+        if its width is zero.
     output_gate : str or bool
         Whether a gate scales the output of attention.
     global_heads : bool
-        Whether layers that attend to everything have heads of their own (Gemma 4).
+        Whether layers with full attention have their own heads (Gemma 4).
     sinks : bool
         Whether each head has a sink.
     router_bias, expert_bias, shared_gate : bool
@@ -94,12 +95,12 @@ class Reader:
     final_norm, causal : bool
         Whether a norm follows the last layer, and whether tokens attend only to earlier ones.
     needs : Mapping
-        Values that keys must have if they are stated, because others change the structure.
+        Values that keys must have if they are stated, because other values change the structure.
     outside, in_layer : callable
-        Further parameters outside of the layers, and in each of them.
+        Further parameters outside the layers, and in each layer.
     modules : Mapping
-        Names of the blocks ``"dense"``, ``"experts"``, ``"shared"`` and ``"mixer"`` (linear
-        attention) in the files of weights, where they are not the usual ones.
+        Unusual names of the blocks ``"dense"``, ``"experts"``, ``"shared"`` and ``"mixer"`` (linear
+        attention) in weight files.
     """
 
     file: str = ""
@@ -161,7 +162,7 @@ def parts(keys: Keys, reader: Reader) -> list[Part]:
     Raises
     ------
     ConfigError
-        If a key contradicts another, or states something that no layer here can express.
+        If a key contradicts another, or states something that cannot be expressed.
     """
     for key, allowed in reader.needs.items():
         value = keys.value(key)
@@ -176,7 +177,7 @@ def parts(keys: Keys, reader: Reader) -> list[Part]:
     layers = keys.depth()
     kinds = _listed(keys, layers) or (reader.kinds or _everywhere)(keys, layers)
     if reader.global_heads:
-        kinds[-1] = "full"  # as the library sees to, whatever the list says
+        kinds[-1] = "full"  # as in the library, whatever the list states
     if reader.indexers is not None:
         indexers = reader.indexers(keys, layers)
         kinds = [kind if own else "shared" for kind, own in zip(kinds, indexers, strict=True)]
@@ -195,7 +196,7 @@ def parts(keys: Keys, reader: Reader) -> list[Part]:
 
 
 def _differ(data: Mapping[str, Any], layers: int) -> bool:
-    """Tell whether there is a list that could have numbers of single layers."""
+    """Return whether there is a list that could have per-layer numbers."""
     inner = [value for value in data.values() if isinstance(value, Mapping)]
     values = (value for part in (data, *inner) for value in part.values())
     return any(
@@ -208,10 +209,10 @@ def _differ(data: Mapping[str, Any], layers: int) -> bool:
 
 
 def _check_blocks(keys: Keys, reader: Reader) -> None:
-    """Refuse blocks that the file states and that its kind does not have."""
+    """Reject blocks that the file states but that its kind does not have."""
     dense = reader.mixture is None and not reader.single
     experts = keys.value("experts") if dense else None
-    # A single expert is as good as none, and lists have their own checks.
+    # A single expert counts as none, and lists have their own checks.
     some = isinstance(experts, int) and experts > 1
     rank = keys.value("kv_rank") if reader.attention != "latent" else None
     for block, stated in (("experts", some), ("kv_rank", rank)):
@@ -312,7 +313,7 @@ def head_shape(keys: Keys, hidden: int) -> tuple[int, int, int]:
     """Return heads, key and value heads, and the width of a head."""
     heads = keys.needed("heads")
     if keys.flag("multi_query") and not keys.flag("new_decoder_architecture"):
-        kv_heads = 1  # Falcon and GPT-BigCode, whatever the number of heads says
+        kv_heads = 1  # Falcon and GPT-BigCode, whatever the stated number of heads
         keys.sources["kv_heads"] = keys.sources["multi_query"]
     else:
         kv_heads = keys.either("kv_heads", heads, keys.names("heads")[0])
@@ -349,7 +350,7 @@ def _heads(keys: Keys, reader: Reader, kind: str, hidden: int) -> tuple[Attentio
     if reader.qk_norm and keys.flag(reader.qk_norm_if):
         other += head_dim * (2 if reader.qk_norm == "head" else heads + kv_heads)
     other += heads if reader.sinks else 0
-    if same:  # keys are values, before their norms: one matrix makes both
+    if same:  # keys are values before their norms: one matrix computes both
         other -= hidden * kv_heads * head_dim
     return made, other
 
@@ -395,7 +396,7 @@ def _delta(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
 
 
 def _kda(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
-    """Kimi delta attention: each channel of a key has a decay of its own."""
+    """Kimi delta attention: each channel of a key has its own decay."""
     heads, width = keys.needed("linear_num_heads"), keys.needed("linear_head_dim")
     made = LinearAttention(
         heads=heads,
@@ -408,7 +409,7 @@ def _kda(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
         output_gate_rank=width,
         delta_rule=True,
     )
-    # The record makes the update of the short vector too; here it is made of the token.
+    # The record computes the update from the low-rank vector too; here it comes from the token.
     other = (hidden - width) * heads
     return made, other + heads * width + heads + width  # steps, decay of each head, and the norm
 
@@ -451,7 +452,7 @@ def _mamba2(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
         key = keys.sources["mamba_heads"].locator
         raise ConfigError(
             f"{keys.title}: {key} = {heads} does not fit the mixer's width of {stated or inner}: "
-            "heads times their width must be that number",
+            "the heads times their width must equal it",
             argument=key,
         )
     made = LinearAttention(
@@ -476,7 +477,7 @@ def _mamba2(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
 
 
 def _mamba(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
-    """Mamba: every channel is a head, and B, C and the step are made of the channels."""
+    """Mamba: every channel is a head, and B, C and the step are computed from the channels."""
     inner = keys.either("inner_dim", keys.needed("expand") * hidden, "expand * hidden_size")
     state, conv = keys.needed("state_dim"), keys.needed("conv_width")
     stated = keys.value("dt_rank")
@@ -491,7 +492,7 @@ def _mamba(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
         chunk=256,
     )
     other = inner * state + 2 * inner  # decay, skip, and the bias of the step
-    # The record has B, C and the rank made of the token, and the convolution pass over B and C.
+    # The record computes B, C and the rank from the token, with the convolution over B and C.
     other += (inner - hidden) * (rank + 2 * state)
     other -= (conv if conv > 1 else 0) * 2 * state - (inner if conv == 1 else 0)
     other += inner if keys.flag("mamba_conv_bias") else 0

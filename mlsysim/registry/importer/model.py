@@ -44,7 +44,7 @@ _DROPOUT = (
     "resid_pdrop",
     "dropout",
 )
-# Keys that tell of layers which common keys do not describe.
+# Keys of layers that common keys do not describe.
 _STRUCTURE = re.compile(
     r"mamba|ssm|rwkv|lru|linear_(attn|conv|key|num|value)|(kv|q)_lora_rank|block_types?$|state_size"
     r"|conv_|recurrent|cross_attention|encoder_layers|is_encoder_decoder|per_layer_input|kv_shared"
@@ -61,7 +61,7 @@ _HARMLESS = re.compile(
     r"|hidden_act|is_decoder|vision|audio|image|video|theta|alpha|coef|position|seq|length"
 )
 _GATED = ("silu", "swiglu", "swish")
-# Fields of the record, and the fields here that they come from.
+# Fields of the record, and the fields from which they are computed.
 _FIELDS = {
     "layers": "layers",
     "hidden_dim": "hidden_dim",
@@ -211,7 +211,7 @@ def model_of(
 
 
 def _in_file(fault: ConfigError, keys: Keys) -> ConfigError:
-    """Return an error about a field as one that names the file and the keys to correct."""
+    """Convert an error about a field to one that names the file and the keys to correct."""
     field = getattr(fault, "argument", "")
     fields = ("heads", "kv_heads") if field == "kv_heads" else (field,)
     read = [keys.sources[name].locator for name in fields if name in keys.sources]
@@ -248,15 +248,15 @@ def _known(kind: str = "") -> str:
 
 
 def _check_unknown(keys: Keys, kind: str) -> set[str]:
-    """Require the common keys of a kind that is not known, and return what is then a guess."""
+    """Require the common keys of an unknown kind, and return the fields that are estimates."""
     if kind in READERS:
         return set()
     strange = [key for key, value in keys.data.items() if value and _STRUCTURE.search(key)]
     if strange:
         raise ConfigError(
-            f"{keys.title}: {', '.join(strange[:5])} of model_type {shown(kind)} change the layers "
-            "in a way that is not known here: describe the network as a TransformerModel with a "
-            "stack, or state the model_type of a kind with the same layers" + _known(kind),
+            f"{keys.title}: {', '.join(strange[:5])} of model_type {shown(kind)} change the "
+            "layers in an unknown way: describe the network as a TransformerModel with a stack, "
+            "or state the model_type of a kind with the same layers" + _known(kind),
             argument=strange[0],
         )
     for field in ("layers", "hidden_dim", "heads", "kv_heads", "ffn_dim", "vocab_size", "seq_len"):
@@ -286,7 +286,7 @@ def _guessed(reader: Reader, config: Mapping[str, Any]) -> Reader:
 
 
 def _unread(keys: Keys) -> str:
-    """Return what to say of keys that no field is from, and that may change the layers."""
+    """Describe unread keys that may change the layers."""
     read = {source.locator for source in keys.sources.values()}
     left = [
         key
@@ -305,7 +305,7 @@ def _length(keys: Keys, reader: Reader, given: int | None) -> int | None:
 
 
 def _outside(keys: Keys, reader: Reader, hidden: int, vocab: int) -> int:
-    """Return the parameters that are in no layer and in no table of the vocabulary."""
+    """Return the parameters outside the layers and the vocabulary tables."""
     total = reader.norm * hidden if reader.final_norm else 0
     if reader.positions is not None:
         total += (keys.count("seq_len") + reader.positions) * hidden
@@ -332,7 +332,7 @@ def _dropout(config: Mapping[str, Any]) -> bool | None:
 
 
 def _short(found: list[Part]) -> dict[str, Any] | None:
-    """Return the short form of layers that are all alike, but for experts in the last ones."""
+    """Return the short form of layers that are all alike, except for experts in the last ones."""
     attention, last = found[0].attention, found[-1].feed_forward
     alike = all(part.attention == attention and part.parallel_attention is None for part in found)
     if not alike or not isinstance(attention, Attention | LatentAttention) or attention.reach:
@@ -375,7 +375,7 @@ def _short(found: list[Part]) -> dict[str, Any] | None:
 
 
 def _stack(found: list[Part]) -> tuple[Layers, ...]:
-    """Return equal layers as groups, with their positions unless they follow each other."""
+    """Return equal layers as groups, with positions unless they are consecutive."""
     groups: dict[Any, list[int]] = {}
     for spot, part in enumerate(found):
         blocks = (part.attention, part.feed_forward, part.parallel_attention)

@@ -1,4 +1,4 @@
-"""Kinds whose code comes with the weights; no class of the library states their defaults."""
+"""Kinds with code that comes with the weights; no library class states their defaults."""
 
 from __future__ import annotations
 

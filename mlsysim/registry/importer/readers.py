@@ -1,4 +1,4 @@
-"""Kinds of models by `model_type`: what each adds to the keys that all of them share.
+"""Kinds of models by `model_type`: their additions to the common keys.
 
 Structure and defaults are those of the modeling and configuration classes of transformers 5.23.0.
 """
@@ -86,7 +86,7 @@ _GEMMA4 = like(
     _GEMMA3,
     file="gemma4/configuration_gemma4.py",
     defaults={"global_head_dim": 512},
-    # Its dense block runs next to the experts, as a shared expert does.
+    # Its dense block runs in parallel with the experts, like a shared expert.
     names={"shared_dim": ("intermediate_size",)},
     global_heads=True,
     mixture=kinds.gemma4_experts,
@@ -141,7 +141,7 @@ _BERT = Reader(
     outside=kinds.bert,
 )
 
-# Layers that reuse the keys which an earlier layer chose; only some kinds leave out their indexers.
+# Layers that reuse keys chosen by an earlier layer; only some kinds leave out their indexers.
 _ALL_INDEXERS: Mapping[str, tuple[object, ...]] = {
     "index_topk_freq": (1,),
     "index_topk_pattern": (),
@@ -559,4 +559,4 @@ GENERIC = Reader(
     mlp_bias="mlp_bias",
     mixture=kinds.stated,
 )
-"""How other kinds are read, which have to state everything."""
+"""Reader of other kinds, which must state everything."""

@@ -13,14 +13,12 @@ REFUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("vit", "clip", "siglip", "dinov2", "swin", "resnet"),
-        "it reads images, and has no vocabulary: use a FixedShapeModel",
+        "it processes images and has no vocabulary: use a FixedShapeModel",
     ),
     **dict.fromkeys(
         ("albert", "zamba", "zamba2"), "several of its layers share the same parameters"
     ),
-    **dict.fromkeys(
-        ("gemma3n", "gemma3n_text"), "each of its layers has an embedding table of its own"
-    ),
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), "each of its layers has its own embedding table"),
     **dict.fromkeys(
         ("mllama", "mllama_text_model"), "some of its layers attend to images instead of text"
     ),
@@ -33,6 +31,6 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("longcat_flash",), "its layers have two attention blocks each"),
     **dict.fromkeys(
         ("minimax_m3", "minimax_m3_vl", "step3p7", "qwen", "phi-msft", "phi3_v"),
-        "its keys mean what only its own code tells",
+        "its keys are defined only in its own code",
     ),
 }

@@ -1,7 +1,7 @@
-"""Files whose keys need arithmetic before they describe layers: lists of multipliers and blocks.
+"""Files with keys that need arithmetic before they describe layers: multipliers and blocks.
 
-Each function returns the keys of the file with further ones, named after those that they are made
-of, so that the source of a number is the file's own key.
+Each function adds keys to those of the file, named after the keys from which they are computed, so
+that the source of a number is the file's own key.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _openelm(config: Mapping[str, Any], title: str) -> dict[str, Any]:
 
 
 def _nemotron_nas(config: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """Nemotron of a neural architecture search: each layer states its blocks, if it has them."""
+    """Nemotron from a neural architecture search: each layer states its blocks, if any."""
     blocks = config.get("block_configs")
     if not isinstance(blocks, list):
         return dict(config)
@@ -125,7 +125,7 @@ def _lfm2(config: Mapping[str, Any], title: str) -> dict[str, Any]:
 
 
 def _mamba_ssm(config: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """Files of the package mamba_ssm, which fill up the vocabulary and leave widths to its code."""
+    """Files of the package mamba_ssm, which pads the vocabulary and defines widths in its code."""
     own = config.get("ssm_cfg")
     layer = own if isinstance(own, Mapping) else {}
     for key in ("attn_layer_idx", "d_intermediate"):
@@ -156,7 +156,7 @@ REWRITTEN: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
     "mamba_ssm": _mamba_ssm,
     "mamba2_ssm": _mamba_ssm,
 }
-"""What makes the keys of a kind, from the file and its title."""
+"""Functions that compute the keys of a kind, from the file and its title."""
 
 
 def kind_without_name(config: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Towers for images, from `vision_config`: those that take images of one size."""
+"""Vision towers, from `vision_config`: those that take images of one size."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["tower_of"]
 def tower_of(config: Mapping[str, Any], hidden: int, title: str) -> VisionTower | None:
     """Return the tower of a configuration; `None` without one, or if it is of another kind.
 
-    Gemma 3 has a SigLIP encoder: each image becomes patches, and a mean over patches the tokens.
-    Its attention is not causal. Operations count products and attention; activations are the
-    outputs of products.
+    Gemma 3 has a SigLIP encoder: each image is divided into patches, and means over patches are the
+    tokens. Its attention is not causal. Operations count products and attention; activations are
+    the outputs of products.
     """
     vision = config.get("vision_config")
     if (

@@ -1,4 +1,4 @@
-"""Parameters that files of weights hold, compared with those of the shape."""
+"""Parameters in weight files, compared with those of the shape."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_weights(model: TransformerModel, weights: Any, config: Mapping[str, An
         The model that was read from the configuration.
     weights
         Path of a ``model.safetensors.index.json`` or ``.safetensors`` file, or the contents of the
-        first or of the header of the second.
+        index or of the header.
     config
         The configuration.
 
@@ -40,7 +40,7 @@ def check_weights(model: TransformerModel, weights: Any, config: Mapping[str, An
     """
     if config.get("quantization_config"):
         raise ConfigError(
-            "weights: those of a quantized model hold scales and packed numbers, which are not "
+            "weights: files of a quantized model contain scales and packed numbers, which are not "
             "parameters: leave weights out, or pass those of the model before quantization",
             argument="weights",
         )
@@ -67,7 +67,7 @@ def check_weights(model: TransformerModel, weights: Any, config: Mapping[str, An
 
 
 def check_count(model: TransformerModel, found: float, name: str) -> None:
-    """Refuse a number of elements that is not the model's, with or without multi-token layers."""
+    """Reject a number of elements other than the model's, with or without multi-token layers."""
     own = model.si("parameters")
     more = model.mtp_parameters.to("param").magnitude
     twice = model.vocab_size * model.hidden_dim  # files may repeat tables for these layers

@@ -1,10 +1,9 @@
 """Models: shapes, parameters and work per sample.
 
-Parameters of transformers are counted from the shape, including biases, norms and position
-tables, and compared with the published total in the source's note. Operations of the other
-models count each multiply-accumulate as two. Activations are the outputs of convolutions and
-linear layers; norms and activation functions are taken as fused into them. Input shapes put
-channels first.
+Parameters of transformers are counted from the shape, including biases, norms and position tables;
+the note of the source compares them with the published total. Operations of the other models count
+each multiply-accumulate as two. Activations are the outputs of convolutions and linear layers, into
+which norms and activation functions are assumed to be fused. Input shapes put channels first.
 """
 
 from __future__ import annotations
@@ -71,10 +70,10 @@ class Models(
     ) -> TransformerModel:
         """Read a model from its published configuration.
 
-        Each field says which key it comes from, as in ``model.source_of("kv_heads")``. What the
-        file does not state, but the transformers library fills in, has that class as its source.
-        Parameters are counted from the shape with norms, biases, routers and tables of positions.
-        A kind of model that is not known must state everything. Nothing in a file is executed.
+        Each field records the key that it comes from, as in ``model.source_of("kv_heads")``. If the
+        file does not state a value, the default of the transformers library applies and is named as
+        the source. Parameters are counted from the shape with norms, biases, routers and position
+        tables. An unknown kind of model must state everything. Nothing in a file is executed.
 
         Parameters
         ----------
@@ -92,8 +91,8 @@ class Models(
         Raises
         ------
         ConfigError
-            If a file cannot be read, or describes something that is incomplete, contradicts itself
-            or cannot be expressed. The message names the key and what to change.
+            If a file cannot be read, or describes a model that is incomplete, contradictory or
+            cannot be expressed. The message names the key and what to change.
 
         Examples
         --------

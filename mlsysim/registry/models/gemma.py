@@ -28,10 +28,10 @@ class Gemma(Catalog):
     """Five layers of six have a window of 1,024 tokens. Parameters include the vision tower."""
 
     Gemma3_12B = published("google/gemma-3-12b-it", name="Gemma 3 12B", seq_len=4_096)
-    """As Gemma 3 4B, deeper and wider."""
+    """Like Gemma 3 4B, but deeper and wider."""
 
     Gemma3_27B = published("google/gemma-3-27b-it", name="Gemma 3 27B", seq_len=4_096)
-    """As Gemma 3 12B, deeper and wider."""
+    """Like Gemma 3 12B, but deeper and wider."""
 
     Gemma4_26B_A4B = published("google/gemma-4-26B-A4B", name="Gemma 4 26B-A4B", seq_len=4_096)
     """128 experts, eight per token. The vision tower is not counted."""

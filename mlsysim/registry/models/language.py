@@ -25,7 +25,7 @@ class Language(Llama):
         seq_len=1024,
         tied_embeddings=True,
     )
-    """The smallest GPT-2, which checkpoints and tutorials call "gpt2"."""
+    """The smallest GPT-2, called "gpt2" in checkpoints and tutorials."""
 
     GPT2 = TransformerModel(
         name="GPT-2 XL",
@@ -41,7 +41,7 @@ class Language(Llama):
         seq_len=1024,
         tied_embeddings=True,
     )
-    """The largest GPT-2, of 1.5 billion parameters, which checkpoints call "gpt2-xl"."""
+    """The largest GPT-2, with 1.5 billion parameters, called "gpt2-xl" in checkpoints."""
 
     GPT3 = TransformerModel(
         name="GPT-3",
@@ -95,9 +95,9 @@ class Language(Llama):
         expert_ffn_dim=43_008,
         moe_layers=120,
     )
-    """Reported, but never published. Sixteen experts, two per token: the reported 280e9 active
-    parameters, and the reported 1.8e12 in total. There is no dense block: `ffn_dim` repeats
-    the width of an expert."""
+    """Reported by the press, but never published: sixteen experts, two per token, 280e9 active
+    parameters and 1.8e12 in total. There is no dense block; `ffn_dim` repeats the width of an
+    expert."""
 
     BERT_Base = TransformerModel(
         name="BERT-Base",
@@ -131,7 +131,7 @@ class Language(Llama):
         vocab_size=32_000,
         seq_len=8192,
     )
-    """Mistral 7B v0.1. A token attends to the last 4,096 tokens; the row treats attention as
+    """Mistral 7B v0.1. A token attends to the last 4,096 tokens, but the row treats attention as
     full."""
 
     Qwen3_32B = TransformerModel(

@@ -9,7 +9,7 @@ __all__ = ["Megatron"]
 
 
 class Megatron(Catalog):
-    """GPT from 1.7 to 1,008 billion parameters, with 51,200 words. None was trained to the end."""
+    """GPT from 1.7 to 1,008 billion parameters; vocabulary of 51,200. None was fully trained."""
 
     GPT_1B7 = TransformerModel(
         name="Megatron GPT 1.7B",

@@ -10,7 +10,7 @@ class Mistral(Catalog):
     """Models of Mistral AI beyond the first."""
 
     Mistral_7B_v0_3 = published("mistralai/Mistral-7B-v0.3", name="Mistral 7B v0.3", seq_len=4_096)
-    """As v0.1, with a larger vocabulary and without a window."""
+    """Like v0.1, with a larger vocabulary and without a window."""
 
     Mistral_Small_22B = published(
         "mistralai/Mistral-Small-Instruct-2409", name="Mistral Small 22B", seq_len=4_096

@@ -1,7 +1,7 @@
 """Mixtures of experts: each token visits a few of the many feed-forward blocks in a layer.
 
-`parameters` counts all experts. Routers, norms and biases are in it; what a token visits follows
-from the shape.
+`parameters` counts all experts, and includes routers, norms and biases; the experts that a token
+visits follow from the shape.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -34,8 +34,8 @@ class MoE(Catalog):
         expert_ffn_dim=14_336,
         moe_layers=32,
     )
-    """Eight experts in every layer; each token visits two. There is no dense block:
-    `ffn_dim` repeats the width of an expert. Trained on contexts of 32k tokens."""
+    """Eight experts in every layer; each token visits two. There is no dense block; `ffn_dim`
+    repeats the width of an expert. Trained on contexts of 32k tokens."""
 
     Mixtral_8x22B = MoETransformerModel(
         name="Mixtral 8x22B",
@@ -55,7 +55,7 @@ class MoE(Catalog):
         expert_ffn_dim=16_384,
         moe_layers=56,
     )
-    """As Mixtral 8x7B, deeper and wider, with a context of 64k tokens."""
+    """Like Mixtral 8x7B, but deeper and wider, with a context of 64k tokens."""
 
     Qwen3_30B_A3B = MoETransformerModel(
         name="Qwen3 30B-A3B",
@@ -79,7 +79,7 @@ class MoE(Catalog):
         moe_layers=48,
     )
     """128 small experts, eight per token. All heads together are wider than the residual stream.
-    The file names a dense width, 6,144, that no layer uses."""
+    The file states a dense width, 6,144, that no layer uses."""
 
     Qwen3_235B_A22B = MoETransformerModel(
         name="Qwen3 235B-A22B",
@@ -145,7 +145,7 @@ class MoE(Catalog):
         moe_layers=24,
         expert_biases=True,
     )
-    """The smaller one: fewer layers, and a quarter of the experts."""
+    """The smaller gpt-oss: fewer layers, and a quarter of the experts."""
 
     DeepSeek_V3 = MoETransformerModel(
         name="DeepSeek-V3",
@@ -168,8 +168,8 @@ class MoE(Catalog):
         shared_ffn_dim=2_048,
         moe_layers=58,
     )
-    """256 experts, eight per token and one that all visit; the first three layers are dense. R1 has
-    the same shape. A server keeps a latent vector of 576 numbers per token and layer."""
+    """256 experts, eight per token, and a shared one; the first three layers are dense. R1 has the
+    same shape. A server caches a latent vector of 576 numbers per token and layer."""
 
     Kimi_K2 = MoETransformerModel(
         name="Kimi K2",

@@ -11,7 +11,7 @@ __all__ = ["MPT"]
 class MPT(Catalog):
     """MPT from 125 million to 70 billion parameters, with learned positions and biases.
 
-    The published MPT-7B and MPT-30B have neither; they are slightly smaller than these rows.
+    The published MPT-7B and MPT-30B have neither, so they are slightly smaller than these rows.
     """
 
     MPT_125M = TransformerModel(

@@ -29,4 +29,4 @@ class Nemotron(Catalog):
         name="Nemotron 3 Ultra 550B-A55B",
         seq_len=4_096,
     )
-    """As Nemotron 3 Super, deeper and twice as wide."""
+    """Like Nemotron 3 Super, but deeper and twice as wide."""

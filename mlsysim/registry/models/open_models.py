@@ -38,26 +38,26 @@ class OpenModels(Catalog):
     """Every fourth layer has no rotary positions, which changes no count."""
 
     DeepSeek_MoE_16B = published("deepseek-ai/deepseek-moe-16b-base", name="DeepSeekMoE 16B")
-    """64 small experts, six per token, and two that all visit."""
+    """64 small experts, six per token, and two shared ones."""
 
     DeepSeek_V2_Lite = published(
         "deepseek-ai/DeepSeek-V2-Lite", name="DeepSeek-V2-Lite", seq_len=4_096
     )
-    """The smallest with latent attention."""
+    """The smallest model with latent attention."""
 
     DeepSeek_V3_2 = published(
         "deepseek-ai/DeepSeek-V3.2", name="DeepSeek-V3.2", seq_len=4_096, length=moe.LENGTH_4K
     )
-    """DeepSeek-V3 with an indexer: a token attends to 2,048 others that it selects."""
+    """DeepSeek-V3 with an indexer, which selects 2,048 tokens to attend to."""
 
     Kimi_K2_5 = published("moonshotai/Kimi-K2.5", name="Kimi K2.5", seq_len=4_096)
     """The shape of Kimi K2, with a vision tower that is not counted."""
 
     GLM_4_5 = published("zai-org/GLM-4.5", name="GLM-4.5", seq_len=4_096)
-    """160 experts, eight per token and one that all visit; three dense layers come first."""
+    """160 experts, eight per token, and a shared one; the first three layers are dense."""
 
     GLM_4_5_Air = published("zai-org/GLM-4.5-Air", name="GLM-4.5-Air", seq_len=4_096)
-    """As GLM-4.5, narrower and half as deep."""
+    """Like GLM-4.5, but narrower and half as deep."""
 
     GLM_5 = published("zai-org/GLM-5", name="GLM-5", seq_len=4_096)
     """Latent attention with an indexer, as in DeepSeek-V3.2."""
@@ -66,13 +66,13 @@ class OpenModels(Catalog):
     """256 experts, eight per token. M2.7 has the same shape."""
 
     OLMo2_7B = published("allenai/OLMo-2-1124-7B", name="OLMo 2 7B")
-    """All heads have keys and values of their own."""
+    """Every head has its own keys and values."""
 
     OLMo2_13B = published("allenai/OLMo-2-1124-13B", name="OLMo 2 13B")
-    """As OLMo 2 7B, deeper and wider."""
+    """Like OLMo 2 7B, but deeper and wider."""
 
     OLMo2_32B = published("allenai/OLMo-2-0325-32B", name="OLMo 2 32B")
-    """Eight heads have keys and values."""
+    """Eight heads of keys and values."""
 
     Olmo3_1_32B = published("allenai/Olmo-3.1-32B-Instruct", name="Olmo 3.1 32B", seq_len=4_096)
     """Three layers of four have a window of 4,096 tokens."""
@@ -149,7 +149,7 @@ class OpenModels(Catalog):
             ),
         ),
     )
-    """Four, two or one heads of keys and values, layer by layer, as a search chose them."""
+    """Four, two or one heads of keys and values per layer, chosen by an architecture search."""
 
     BERT_Large = published("google-bert/bert-large-uncased", name="BERT-Large")
     """BERT-Large, uncased: an encoder."""
@@ -158,7 +158,7 @@ class OpenModels(Catalog):
     """An encoder; two layers of three have a window of 128 tokens."""
 
     Jamba_v0_1 = published("ai21labs/Jamba-v0.1", name="Jamba v0.1", seq_len=4_096)
-    """One layer of eight has attention, the others a state; every other layer has experts."""
+    """One layer in eight has attention, the others have states; every other layer has experts."""
 
     DBRX = published("databricks/dbrx-base", name="DBRX", seq_len=4_096)
     """16 experts, four per token."""
@@ -176,7 +176,7 @@ class OpenModels(Catalog):
     """Llama's design with a larger vocabulary."""
 
     ChatGLM3_6B = published("THUDM/chatglm3-6b", name="ChatGLM3 6B")
-    """Two heads have keys and values."""
+    """Two heads of keys and values."""
 
     Baichuan2_7B = published("baichuan-inc/Baichuan2-7B-Chat", name="Baichuan 2 7B")
     """Llama's design with a vocabulary of 125,696."""
@@ -185,7 +185,7 @@ class OpenModels(Catalog):
     """40 layers, with keys and values for all heads."""
 
     StableLM_3B = published("stabilityai/stablelm-3b-4e1t", name="StableLM 3B")
-    """Trained on one trillion tokens, four times."""
+    """Trained on one trillion tokens for four epochs."""
 
     StableLM2_1_6B = published("stabilityai/stablelm-2-1_6b", name="StableLM 2 1.6B")
     """24 layers."""

@@ -1,8 +1,8 @@
-"""Rows that are made of a published configuration, which the importer reads.
+"""Rows that the importer creates from published configurations.
 
-`configs.json` has one line for each of them: where the configuration was read and when, and the
-keys that decide a number. What a file repeats of the library's defaults, and what only a tokenizer
-or an initialization uses, is left out.
+`configs.json` has one line per row: the address and date of the configuration, and the keys that
+determine a number. Keys that repeat the library's defaults, or that only a tokenizer or an
+initialization uses, are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def configurations() -> Mapping[str, Mapping[str, Any]]:
 def published(
     repository: str, *, name: str, seq_len: int | None = None, length: Source | None = None
 ) -> Deferred[TransformerModel]:
-    """Return the row of a model whose configuration is in `configs.json`.
+    """Return the row of a model with a configuration in `configs.json`.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ def _row(
     }
     estimated = set(model.estimated)
     if seq_len is not None:
-        sources["seq_len"] = length or Source(title="Assumed", note="a length common in training")
+        sources["seq_len"] = length or Source(
+            title="Assumed", note="assumed: a common length in training"
+        )
         estimated |= set() if length else {"seq_len"}
     formats = _of_the_state(model.formats)
     if formats is None:
@@ -78,7 +80,7 @@ def _row(
 
 
 def _of_the_state(formats: Formats | None) -> Formats | None:
-    """Leave out the formats of weights, so that an argument chooses them as for any other row."""
+    """Leave out the formats of weights, so that arguments choose them as for any other row."""
     if formats is None or formats.state is None:
         return None
     return Formats(state=formats.state)

@@ -14,7 +14,7 @@ class Qwen(Catalog):
     """The smallest Qwen2; input and output share a table."""
 
     Qwen2_7B = published("Qwen/Qwen2-7B", name="Qwen2 7B", seq_len=4_096)
-    """Heads of keys and values are a seventh of the others. Qwen2.5 7B has the same shape."""
+    """One head of keys and values per seven query heads. Qwen2.5 7B has the same shape."""
 
     Qwen2_72B = published("Qwen/Qwen2-72B", name="Qwen2 72B", seq_len=4_096)
     """The shape of Qwen2.5 72B."""
@@ -26,10 +26,10 @@ class Qwen(Catalog):
     """Dense, with biases on queries, keys and values."""
 
     Qwen2_5_7B = published("Qwen/Qwen2.5-7B", name="Qwen2.5 7B", seq_len=4_096)
-    """The model that fine-tuning recipes use most."""
+    """The model used most in fine-tuning recipes."""
 
     Qwen2_5_14B = published("Qwen/Qwen2.5-14B", name="Qwen2.5 14B", seq_len=4_096)
-    """As Qwen2.5 32B, with fewer layers and a narrower block."""
+    """Like Qwen2.5 32B, with fewer layers and a narrower block."""
 
     Qwen2_5_32B = published("Qwen/Qwen2.5-32B", name="Qwen2.5 32B", seq_len=4_096)
     """Dense, 64 layers; QwQ 32B has the same shape."""
@@ -48,7 +48,7 @@ class Qwen(Catalog):
     Qwen3_1_7B = published(
         "Qwen/Qwen3-1.7B", name="Qwen3 1.7B", seq_len=4_096, length=models.QWEN3_REPORT
     )
-    """As Qwen3 0.6B, twice as wide."""
+    """Like Qwen3 0.6B, but twice as wide."""
 
     Qwen3_4B = published(
         "Qwen/Qwen3-4B", name="Qwen3 4B", seq_len=4_096, length=models.QWEN3_REPORT
@@ -58,7 +58,7 @@ class Qwen(Catalog):
     Qwen3_8B = published(
         "Qwen/Qwen3-8B", name="Qwen3 8B", seq_len=4_096, length=models.QWEN3_REPORT
     )
-    """Dense; input and output have tables of their own."""
+    """Dense; input and output have separate tables."""
 
     Qwen3_14B = published(
         "Qwen/Qwen3-14B", name="Qwen3 14B", seq_len=4_096, length=models.QWEN3_REPORT
@@ -82,7 +82,7 @@ class Qwen(Catalog):
     """256 experts, eight per token, with linear attention in three layers of four."""
 
     Qwen3_5_122B_A10B = published("Qwen/Qwen3.5-122B-A10B", name="Qwen3.5 122B-A10B", seq_len=4_096)
-    """As Qwen3.5 35B-A3B, deeper and wider."""
+    """Like Qwen3.5 35B-A3B, but deeper and wider."""
 
     Qwen3_5_397B_A17B = published("Qwen/Qwen3.5-397B-A17B", name="Qwen3.5 397B-A17B", seq_len=4_096)
     """512 experts, ten per token, with linear attention in three layers of four."""

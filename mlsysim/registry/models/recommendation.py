@@ -9,7 +9,7 @@ __all__ = ["Recommendation"]
 
 
 class Recommendation(Catalog):
-    """Recommenders. Most parameters are in tables, and a sample reads few of them."""
+    """Recommendation models. Most parameters are in tables, and a sample reads few of them."""
 
     DLRM = FixedShapeModel(
         name="DLRM",

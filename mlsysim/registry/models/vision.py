@@ -49,4 +49,4 @@ class Vision(Catalog):
         activations_per_sample=Q_(494_184, "count"),
         input_shape=(3, 224, 224),
     )
-    """AlexNet: most parameters in linear layers, most work in convolutions."""
+    """AlexNet: most parameters are in linear layers, but most work is in convolutions."""

@@ -44,7 +44,7 @@ CDNA4_UNITS = Source(
     locator="second and third paragraphs",
     checked="2026-11-22",
     note="fp8: 32 units on each of 8 dies, each with 8,192 dense operations per clock; at 2.4 GHz "
-    "these are the five petaflops it prints. fp16 is half of this rate, fp4 twice",
+    "this gives the stated five petaflops. fp16 has half of this rate, fp4 twice",
 )
 CDNA4_RATES = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",

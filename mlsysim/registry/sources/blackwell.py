@@ -8,7 +8,7 @@ BLACKWELL_TABLE = Source(
     url="https://zdszero.github.io/Computer/Artificial_Intelligence/Hardware.html",
     locator="Technical Specifications, per GPU",
     checked="2026-11-22",
-    note="transcribes NVIDIA's table; tensor rates there are with sparsity. It prints 7.7 TB/s of "
+    note="transcribes NVIDIA's table; tensor rates there are with sparsity. It states 7.7 TB/s of "
     "memory bandwidth for the B200",
 )
 B200_AIC = Source(
@@ -17,7 +17,7 @@ B200_AIC = Source(
     locator="mem_bw, and the rates of tensor cores",
     checked="2026-11-22",
     note="dense; 7.7 TB/s, after NVIDIA's data sheet of Blackwell. NVIDIA's page of the DGX B200, "
-    "Bekman and Lockwood print 8",
+    "Bekman and Lockwood state 8",
 )
 B300_AIC = Source(
     title="NVIDIA, aiconfigurator, system b300_sxm",

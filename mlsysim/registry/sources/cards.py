@@ -12,7 +12,7 @@ L4_AIC = Source(
     url=f"{AICONFIGURATOR}/l4.yaml",
     locator="gpu and node",
     checked="2026-11-22",
-    note="dense; NVIDIA's page prints the rates with sparsity",
+    note="dense; NVIDIA's page states the rates with sparsity",
 )
 L40S_AIC = Source(
     title="NVIDIA, aiconfigurator, system l40s",
@@ -67,21 +67,21 @@ GAUDI_PORTS = Source(
     url=BEKMAN_NETWORK,
     locator="Inter-node networking, rows Gaudi2 and Gaudi3 with notes",
     checked="2026-11-22",
-    note="24 ports a server lead out of it, three of each chip's 24; the other 21 stay inside",
+    note="24 ports lead out of a server, three of each chip's 24; the other 21 stay inside",
 )
 GH200_POWER = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
     url=BEKMAN_ACCELERATORS,
     locator="Maximum Achievable Matmul FLOPS, row GH200",
     checked="2026-11-22",
-    note="900 W for the module, its processor included",
+    note="900 W for the module, including its processor",
 )
 RUBIN = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
     url=BEKMAN_ACCELERATORS,
     locator="tables of announced accelerators",
     checked="2026-11-22",
-    note="preliminary: what NVIDIA announced before any part shipped",
+    note="preliminary: announced by NVIDIA before shipping",
 )
 TRAINIUM2 = Source(
     title="AWS Neuron, Trainium2 architecture",
@@ -95,7 +95,7 @@ TRAINIUM3 = Source(
     url="https://awsdocs-neuron.readthedocs-hosted.com/en/v2.29.1/_sources/about-neuron/arch/neuron-hardware/trainium3.rst",
     locator="NeuronCore-v4, chip components",
     checked="2026-11-22",
-    note="dense; NeuronLink-v4 of 2.56 TB/s is taken to be both directions together",
+    note="dense; NeuronLink-v4 of 2.56 TB/s is assumed to count both directions",
 )
 CLOUD_TPU_V5E = Source(
     title="Google Cloud, TPU v5e",

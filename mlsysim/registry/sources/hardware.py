@@ -1,14 +1,14 @@
-"""Sources of the hardware registry: data sheets, vendors' pages, and books that compare them.
+"""Sources of the hardware registry: data sheets, vendors' pages, and comparisons.
 
-Where a vendor's document was read in a transcription, the note names its author.
+If a vendor's document is cited through a transcription, the note names its author.
 """
 
 from mlsysim.core.types import Source
 from mlsysim.registry.sources.repositories import BEKMAN_ACCELERATORS, BEKMAN_NETWORK
 
 ASSUMPTION = Source(
-    title="Assumption of this project",
-    note="no publication states the number; the row's comment says how it was chosen",
+    title="Assumption",
+    note="not published; the row's note explains the assumption",
 )
 
 # NVIDIA data center GPUs
@@ -58,7 +58,7 @@ H100_WHITEPAPER = Source(
     url="https://nvdam.widen.net/s/95bdhpsgrs/nvidia_h100_tensor_core_gpu_architecture_whitepaper_v1.03",
     locator="Table 1, p. 20, column H100 SXM5",
     checked="2026-11-20",
-    note="dense column; formats other than bf16 read in Lockwood's transcription",
+    note="dense column; formats other than bf16 from Lockwood's transcription",
 )
 H100_LOCKWOOD = Source(
     title="Glenn K. Lockwood, H100",
@@ -72,7 +72,7 @@ H100_PAGE = Source(
     url="https://www.nvidia.com/en-us/data-center/h100/",
     locator="table Product Specifications, column H100 SXM",
     checked="2026-11-20",
-    note="read in transcriptions; tensor rates there are with sparsity, links both directions",
+    note="from transcriptions; tensor rates there are with sparsity, links count both directions",
 )
 H200_MLPERF = Source(
     title="MLPerf Inference v4.1, NVIDIA's system description of 8 x H200-SXM-141GB",
@@ -106,8 +106,8 @@ H100_PCIE = Source(
     url="https://archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html",
     locator="table of specifications, column H100 PCIe",
     checked="2026-11-22",
-    note="transcribes NVIDIA's page; tensor rates there are with sparsity, links both directions. "
-    "Bekman prints the same rates dense",
+    note="transcribes NVIDIA's page; tensor rates there are with sparsity, links count both "
+    "directions. Bekman states the same rates as dense",
 )
 H200_NVL = Source(
     title="AI Wiki, NVIDIA H200",
@@ -128,7 +128,8 @@ H20_RATES = Source(
     url="https://zangshuxian.com/new/674733024499207168",
     locator="paragraph on arithmetic",
     checked="2026-11-22",
-    note="dense rates in int8, fp16, tf32, fp32 and fp64; others print 296 TFLOP/s in fp8 as well",
+    note="dense rates in int8, fp16, tf32, fp32 and fp64; other sources also state 296 TFLOP/s in "
+    "fp8",
 )
 H20_TWEAKTOWN = Source(
     title="TweakTown, NVIDIA's tweaked H20 AI GPU enters mass production",
@@ -142,7 +143,7 @@ H20_PAGE = Source(
     url="https://huggingface.co/hardware/h20",
     locator="Released",
     checked="2026-11-22",
-    note="it prints 148 TFLOPS, 96 GB and 400 W as well",
+    note="it also states 148 TFLOPS, 96 GB and 400 W",
 )
 T4_LAUNCH = Source(
     title="NVIDIA presenta la nueva Tesla T4",
@@ -253,8 +254,8 @@ LISTED_PRICES = Source(
     url="https://huggingface.co/hardware",
     locator="page of the device, MSRP",
     checked="2026-11-20",
-    note="what that list calls MSRP, rounded to thousands: neither a list price of the maker nor a "
-    "price that a buyer paid",
+    note="MSRP according to that list, rounded to thousands: neither the maker's list price nor a "
+    "price paid",
 )
 
 # Phones
@@ -342,7 +343,7 @@ ESP32_S3_DATASHEET = Source(
     url="https://www.espressif.com/sites/default/files/documentation/esp32-s3_datasheet_en.pdf",
     locator="Table 5-9, 240 MHz, both cores in 128-bit access, peripheral clocks on",
     checked="2026-11-20",
-    note="107.9 mA at 3.3 V, radio off; read in quotations",
+    note="107.9 mA at 3.3 V, radio off; quoted from secondary sources",
 )
 HIMAX_COURSE = Source(
     title="HarvardX, Deploying TinyML, course notes",
@@ -350,8 +351,8 @@ HIMAX_COURSE = Source(
     locator="TinyML Development Board Comparison, row Himax WiseEye WE-I Plus EVB",
     checked="2026-11-20",
     note=(
-        "HX6537-A, ARC EM9D DSP at 400 MHz, 2 MB (binary) of RAM; read in a transcript, "
-        "the address is the course's code"
+        "HX6537-A, ARC EM9D DSP at 400 MHz, 2 MB (binary) of RAM; from a transcript; the address "
+        "is that of the course's code"
     ),
 )
 MLPERF_TINY = Source(
@@ -365,7 +366,7 @@ MLPERF_TINY_POWER = Source(
     url="https://github.com/mlcommons/tiny_results_v1.2",
     locator="final_report_v1.2.xlsx: energy over latency",
     checked="2026-11-22",
-    note="mean of the rows marked calibrate in measurements/tiny.csv; a measured power, no limit",
+    note="mean of rows marked calibrate in measurements/tiny.csv; a measured power, not a limit",
 )
 STM32L4R5_BOARD = Source(
     title="RIOT, STM32 Nucleo-L4R5ZI",

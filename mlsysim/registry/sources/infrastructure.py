@@ -26,17 +26,16 @@ EMBER_2024 = Source(
     locator="emissions_intensity_gco2_per_kwh",
     checked="2026-11-22",
     note="CC BY 4.0. Life cycle, CO2 equivalent, generation within the country. One edition for "
-    "all countries. Smokestacks alone, United States 2022: 823.1 lb/MWh or 373 g/kWh (EPA, "
-    "eGRID2022).",
+    "all countries. Direct emissions only, United States 2022: 823.1 lb/MWh or 373 g/kWh "
+    "(EPA, eGRID2022).",
 )
 EIA_HOURLY = Source(
     title="HPE, SustainDC: hourly generation by balancing authority, 2022 (EIA)",
     url="https://github.com/HewlettPackard/dc-rl/tree/a92b4755aca560e34a98d14028dda629eb968482/data/CarbonIntensity",
     locator="avg_CI of 8,760 hours: its mean by generation, and by hour of the day",
     checked="2026-11-22",
-    note="Generation within the area, without imports, times factors of the life cycle (IPCC 2014: "
-    "gas 490, coal 820, wind 11, water 24 g/kWh). Comparable with Ember in what it counts, not in "
-    "the year.",
+    note="Generation within the area, without imports, times life-cycle factors (IPCC 2014: gas "
+    "490, coal 820, wind 11, water 24 g/kWh). Same scope as Ember, but another year.",
 )
 INDUSTRIAL_PRICES = Source(
     title="Gunkin, FLOPs export: country_electricity_prices.csv",
@@ -45,16 +44,16 @@ INDUSTRIAL_PRICES = Source(
     checked="2026-11-22",
     note="Without taxes. Europe: Eurostat, nrg_pc_205, consumers of 20 to 70 GWh a year, second "
     "half of 2024 (the United Kingdom: its last report, of 2020). United States: EIA, "
-    "industry, 2024. Others were compiled by the author from tariffs, and are marked as "
-    "estimates here.",
+    "industry, 2024. Others were compiled by the author from tariffs and are marked as "
+    "estimates.",
 )
 GOOGLE_MONTREAL = Source(
     title="Google Cloud, region-carbon-info",
     url="https://github.com/GoogleCloudPlatform/region-carbon-info/blob/49f3f26bfd682305e8d9b572fea1f811900421a9/data/yearly/2020.csv",
     locator="northamerica-northeast1 (Montréal), 2020",
     checked="2026-11-22",
-    note="Life cycle, of 2020: Ember has countries only. Operation alone is 0 to 5.5 g/kWh, "
-    "depending on the year and on imports (the same tables, 2021 to 2024).",
+    note="Life cycle, 2020 (Ember has only countries). Operation alone is 0 to 5.5 g/kWh, "
+    "depending on the year and on imports (same tables, 2021 to 2024).",
 )
 LBNL_2024 = Source(
     title="Lawrence Berkeley National Laboratory, 2024 United States Data Center Energy Usage "
@@ -62,16 +61,15 @@ LBNL_2024 = Source(
     url="https://eta-publications.lbl.gov/sites/default/files/2024-12/lbnl-2024-united-states-data-center-energy-usage-report.pdf",
     locator="p. 48 and national averages, 2023",
     checked="2026-11-20",
-    note="Averages of all data centers of the United States in 2023: PUE 1.40, water on site "
-    "just over 0.36 L/kWh. Read as quoted by others; the report itself was not at hand.",
+    note="Averages of all data centers of the United States in 2023: PUE 1.40, water on site just "
+    "over 0.36 L/kWh. Quoted from secondary sources.",
 )
 UPTIME_2025 = Source(
     title="Uptime Institute, Global Data Center Survey 2025",
     url="https://intelligence.uptimeinstitute.com/resource/uptime-institute-global-data-center-survey-2025",
     locator="weighted average annual PUE: 1.54",
     checked="2026-11-20",
-    note="The world's average, little changed since 2019 (1.56 in 2024). Read as quoted by the "
-    "trade press.",
+    note="World average, almost unchanged since 2019 (1.56 in 2024). Quoted from the trade press.",
 )
 MICROSOFT_SWEDEN = Source(
     title="Microsoft, energy use and sustainability at the Sweden datacenters",
@@ -120,6 +118,6 @@ LIQUID_COOLING = Source(
     url="https://readkong.com/page/dcdm1-lessons-learned-from-the-world-s-most-energy-5016333",
     locator="Lessons learned: trailing twelve-month average PUE of 1.04",
     checked="2026-11-20",
-    note="The best that was measured, with warm water and without chillers. 1.15 is assumed: no "
-    "survey separates facilities by the cooling of their racks.",
+    note="The best measured value, with warm water and without chillers. 1.15 is assumed, because "
+    "no survey separates facilities by rack cooling.",
 )

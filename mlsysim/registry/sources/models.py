@@ -52,7 +52,7 @@ GPT3_PAPER = Source(
     locator="Table 2.1, row 'GPT-3 175B'",
     checked=_CHECKED,
     note="Counted from the shape, with GPT-2's vocabulary and biases: 174.6e9; the paper prints "
-    "175.0B. Every other layer attends in bands; the row treats all layers as dense.",
+    "175.0B. Every other layer has banded attention; the row treats all layers as dense.",
 )
 GPT4_REPORTS = Source(
     title="The Decoder 2023, GPT-4 architecture, datasets, costs and more leaked",
@@ -113,8 +113,8 @@ LLAMA1 = Source(
     locator="Touvron et al., Table 2, for depth, width and heads",
     checked=_CHECKED,
     note="Counted from the shapes: 6.7e9, 13.0e9, 32.5e9 and 65.3e9; the paper prints 6.7B, 13.0B, "
-    "32.5B and 65.2B. The inner widths of 7B and 13B are those of Llama 2; with them the counts "
-    "are those of the paper. The table was read in transcriptions.",
+    "32.5B and 65.2B. The inner widths of 7B and 13B are those of Llama 2; with them the "
+    "counts are those of the paper. The table is quoted from transcriptions.",
 )
 LLAMA2_SMALL = Source(
     title="torchtune, builders of Llama 2 7B and 13B",
@@ -155,32 +155,31 @@ NEMOTRON4 = Source(
     title="Nemotron-4-340B-Base, config.json of a conversion",
     url="https://huggingface.co/mgoin/Nemotron-4-340B-Base-hf/blob/main/config.json",
     checked=_CHECKED,
-    note="Counted from the shape: 341,029,195,776; NVIDIA prints 340B. Its report says "
-    "that training drops nothing out.",
+    note="Counted from the shape: 341,029,195,776; NVIDIA prints 340B. Its report states that "
+    "training uses no dropout.",
 )
 MEGATRON = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
     url="https://arxiv.org/abs/2104.04473",
     locator="Table 1",
     checked=_CHECKED,
-    note="Counted from the shape, biases, norms and 2,048 positions included, to all the digits "
-    "that the table prints. Read in a transcription.",
+    note="Counted from the shape, including biases, norms and 2,048 positions; matches all digits "
+    "of the table. Quoted from a transcription.",
 )
 MEGATRON_LARGE = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
     url="https://arxiv.org/abs/2104.04473",
     locator="Tables 1 and 2, rows of 529.6 and 1008.0 billion",
     checked=_CHECKED,
-    note="Counted from the shape to all the digits that the table prints. Read in the "
-    "transcriptions that come with the validation runs.",
+    note="Counted from the shape; matches all digits of the table. Quoted from transcriptions.",
 )
 MPT = Source(
     title="llm-foundry, training benchmarks and their configurations",
     url="https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/yamls/pretrain",
     locator="mpt-*.yaml; column NumParams of scripts/train/benchmarking/README.md",
     checked=_CHECKED,
-    note="Counted from the shape, with 2,048 learned positions and biases: the very numbers that "
-    "the README prints. MPTConfig sets all three rates of dropout to 0.",
+    note="Counted from the shape, with 2,048 learned positions and biases; matches the numbers in "
+    "the README. MPTConfig sets all three dropout rates to 0.",
 )
 RESNET50 = Source(
     title="torchvision, ResNet50_Weights",

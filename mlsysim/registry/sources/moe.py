@@ -26,9 +26,9 @@ MIXTRAL_8X22B = Source(
     title="Mixtral-8x22B-Instruct-v0.1, config.json",
     url="https://huggingface.co/mistralai/Mixtral-8x22B-Instruct-v0.1/blob/main/config.json",
     checked=_CHECKED,
-    note="Counted from the shape: 140,630,071,296 in all, 39.2e9 per token; Mistral AI prints "
-    "141B and 39B. The base model has 32,000 words in its table, this one 32,768. Read in copies "
-    "of the file and in litgpt's config.py.",
+    note="Counted from the shape: 140,630,071,296 in all, 39.2e9 per token; Mistral AI prints 141B "
+    "and 39B. The base model has 32,000 words in its table, this one 32,768. Quoted from "
+    "copies of the file and litgpt's config.py.",
 )
 QWEN3_MOE = Source(
     title="litgpt, config.py, after the config.json of Qwen3-30B-A3B and Qwen3-235B-A22B",
@@ -76,5 +76,5 @@ LENGTH_4K = Source(
     url="https://github.com/NVIDIA-NeMo/Megatron-Bridge/blob/main/docs/performance-summary-archive.md",
     locator="rows DeepSeekV3, column Sequence Length",
     checked=_CHECKED,
-    note="4,096, as NVIDIA measures its training",
+    note="4,096, the length in NVIDIA's training benchmarks",
 )

@@ -18,7 +18,7 @@ AWS_BLOCKS = Source(
     url="https://aws.amazon.com/ec2/capacityblocks/pricing/",
     locator="Pricing Tables, effective accelerator hourly rate",
     checked="2026-11-22",
-    note="read in a copy of the page from before its update of 2025-01-01",
+    note="prices before the update of 2025-01-01",
 )
 CLIFF = Source(
     title="Cliff Center, AMD inference economics",
@@ -40,7 +40,7 @@ PACKET = Source(
     url="https://packet.ai/blog/gpu-pricing-models-compared",
     locator="Key takeaways",
     checked="2026-11-22",
-    note="June 2026; of AWS it prints the range for H200 and B200",
+    note="June 2026; for AWS it states the range for H200 and B200",
 )
 SPHERON = Source(
     title="Spheron, NVIDIA H200 vs B200 vs GB200",
@@ -61,12 +61,12 @@ TECHBYTES = Source(
     url="https://techbytes.app/posts/serverless-gpu-pricing-matrix-modal-replicate-lambda-2026/",
     locator="Key Takeaways, table",
     checked="2026-11-22",
-    note="checked there against the providers' pages on 7 May 2026",
+    note="according to the source, checked against the providers' pages on 7 May 2026",
 )
 YOBITEL = Source(
     title="Yobitel, NVIDIA H200",
     url="https://yobitel.com/knowledge-base/nvidia-h200",
     locator="TL;DR, market clearing pricing",
     checked="2026-11-22",
-    note="through 2026; the row takes the middle of the year as its date",
+    note="for 2026; the row takes the middle of the year as its date",
 )

@@ -1,4 +1,4 @@
-"""Addresses of repositories that several sources cite, each pinned to the commit that was read."""
+"""Addresses of repositories that several sources cite, each pinned to a commit."""
 
 __all__ = [
     "AICONFIGURATOR",

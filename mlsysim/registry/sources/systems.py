@@ -50,17 +50,16 @@ ETHERNET = Source(
     url="https://en.wikipedia.org/wiki/100_Gigabit_Ethernet",
     locator="introduction",
     checked="2026-11-20",
-    note="Nominal rate of the standard (IEEE 802.3ba, 802.3ae), each direction of a "
-    "full-duplex link. Frames and headers take a few percent of it.",
+    note="Nominal rate of the standard (IEEE 802.3ba, 802.3ae), each direction of a full-duplex "
+    "link. Frames and headers take a few percent of the bandwidth.",
 )
 KERNEL_LATENCY = Source(
     title="WWT, The Basics of High Performance Networking",
     url="https://www.wwt.com/article/the-basics-of-high-performance-networking",
     locator="The components of HPN",
     checked="2026-11-20",
-    note="Kernel to kernel, around 50 us, of which the switch takes less than 0.3 us: sockets "
-    "over TCP. RoCE bypasses the kernel and comes close to InfiniBand; use "
-    "dataclasses.replace() for it.",
+    note="Sockets over TCP, kernel to kernel: around 50 us, with less than 0.3 us for the switch. "
+    "RoCE bypasses the kernel and comes close to InfiniBand; use dataclasses.replace() for it.",
 )
 INFINIBAND = Source(
     title="AI Infrastructure Index, networking and interconnects",
@@ -74,9 +73,9 @@ NCCL_TUNING = Source(
     url=NCCL_TUNING_FILE,
     locator="ncclTunerConstantsDefaults.hwLatencies, ring, protocol LL",
     checked="2026-11-22",
-    note="The step latency of small messages that the library itself plans with: 0.6 us over "
-    "NVLink, 2.7 us over the network, whatever its generation. Its protocol for large "
-    "messages plans with 3.4 and 14 us. The first edition used 0.5 us, and 7 (HDR) or 5 us (NDR).",
+    note="Step latency of small messages in the library's own tuning model: 0.6 us over NVLink, "
+    "2.7 us over the network, for all generations. For large messages it assumes 3.4 and 14 "
+    "us. The first edition used 0.5 us, and 7 (HDR) or 5 us (NDR).",
 )
 NVLINK = Source(
     title="Wikipedia, NVLink",
@@ -123,8 +122,8 @@ DGX_BLACKWELL = Source(
     url=BEKMAN_NETWORK,
     locator="Inter-node networking, and table of InfiniBand generations",
     checked="2026-11-22",
-    note="DGX B300: eight single-port ConnectX-8 of 800 Gbit/s (XDR). For the DGX B200 as many "
-    "ports, one per GPU, of the generation before are assumed.",
+    note="DGX B300: eight single-port ConnectX-8 of 800 Gbit/s (XDR). The DGX B200 is assumed to "
+    "have the same number of ports, one per GPU, of the previous generation.",
 )
 DGX_BLACKWELL_POWER = Source(
     title="NVIDIA GPUs push 1,200W power draw",
@@ -160,7 +159,7 @@ GB300_POWER = Source(
     locator="Power consumption, NVIDIA's GB300 rack-planning example",
     checked="2026-11-22",
     note="18 compute trays of 7.5 kW are 135 kW; the nine switch trays and the shelves are assumed "
-    "to take 7 kW more, as second-hand reports of 142 kW suggest",
+    "to take 7 kW more, based on secondary reports of 142 kW",
 )
 DGX_A100_NETWORK = Source(
     title="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
@@ -168,7 +167,7 @@ DGX_A100_NETWORK = Source(
     locator="section 5",
     checked="2026-11-20",
     note="Selene, made of DGX A100: eight A100, eight 200 Gbit/s HDR adapters for application "
-    "traffic, two more for storage, which are not counted.",
+    "traffic, and two more for storage, which are not counted.",
 )
 DGX_A100_POWER = Source(
     title="PCNews 2020, power supplies of the DGX A100",
@@ -185,7 +184,7 @@ DGX_A100_PRICE = Source(
 )
 TIER_BUDGETS = Source(
     title="Round figures chosen for this catalog",
-    note="Budgets of one deployment: order of magnitude only.",
+    note="Budgets of one deployment; only the order of magnitude is meaningful.",
 )
 H800_SERVER = Source(
     title="DeepSeek-V3's hardware-aware co-design",
@@ -236,8 +235,8 @@ EFA_LATENCY = Source(
     url="https://www.wwt.com/article/the-basics-of-high-performance-networking",
     locator="The components of HPN",
     checked="2026-11-22",
-    note="AWS publishes no latency of EFA; 15 us lies between NCCL's 2.7 for a network and 50 for "
-    "TCP.",
+    note="AWS publishes no latency for EFA; 15 us is assumed, between NCCL's 2.7 us for a network "
+    "and 50 us for TCP.",
 )
 SLINGSHOT = Source(
     title=_BEKMAN,
@@ -279,8 +278,8 @@ META_24K = Source(
     url="https://arxiv.org/abs/2407.21783",
     locator="section 3.3.1, Network",
     checked="2026-11-22",
-    note="24K GPUs on RoCE, Arista 7800, 400 Gbit/s; eight pods of 3,072, one to seven over the "
-    "spine. Read as summarized by others.",
+    note="24K GPUs on RoCE, Arista 7800, 400 Gbit/s; eight pods of 3,072, with 1:7 "
+    "oversubscription at the spine. Quoted from secondary sources.",
 )
 AMD_LINKS = Source(
     title=_BEKMAN,
@@ -294,5 +293,5 @@ ICI_LATENCY = Source(
     url="https://jax-ml.github.io/scaling-book/sharding/",
     locator="answers to the problems on AllGather",
     checked="2026-11-22",
-    note="about 1 us per hop, whatever the generation",
+    note="about 1 us per hop, for all generations",
 )
