@@ -149,7 +149,7 @@ def _option(name: str, signature: Signature) -> _Option:
     metavar, words = _described(kind)
     flags = [flag(name)]
     if isinstance(kind, Noun) and Node in kind.kinds and not name.startswith("prefill_"):
-        flags.append("--node")  # a server is accepted in place of a device
+        flags.append("--node")  # a server is accepted instead of a device
     note = signature.notes.get(name, "").replace("`None`", "null").replace("`", "")
     facts = "; ".join(filter(None, [words, _default(kind, default)]))
     return _Option(
