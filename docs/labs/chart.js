@@ -42,6 +42,7 @@ const tone = (one, i) => TONES[one.tone === "plain" && i > 0 ? "other" : one.ton
 
 const places = ({ x, series }) => [...x.ticks, ...series.flatMap((one) => one.points.map(([at]) => at))];
 const scaleX = (block) => ({ type: block.x.scale === "log2" ? "log" : "linear", base: 2, domain: [Math.min(...places(block)), Math.max(...places(block))] });
+const scaleY = ({ y }) => ({ type: y.scale ?? "linear", domain: [y.min, y.max] });
 const line = (one, i) => Plot.line(one.points, { stroke: tone(one, i), strokeWidth: 2.5, strokeDasharray: DASHES[i % DASHES.length], className: "mls-line" });
 const rule = (block) => Plot.ruleY(block.rule ? [block.rule.y] : [], { stroke: "var(--warn)", strokeWidth: 1.5, strokeDasharray: "4 4" });
 const circle = (block, r) => Plot.dot(block.marker ? [block.marker] : [], { x: "x", y: "y", r, stroke: "var(--text)", strokeWidth: 2.5, fill: "none", className: "mls-marker" });
@@ -68,7 +69,7 @@ const draw = (block, width) => {
     marginTop: EDGE.top,
     marginBottom: EDGE.bottom,
     x: { ...axis, ...scaleX(block), ticks: block.x.ticks.filter((_, i) => i % every === 0), label: block.x.label },
-    y: { ...axis, domain: [block.y.min, block.y.max], ticks: 5, grid: true, label: block.y.label },
+    y: { ...axis, ...scaleY(block), ticks: block.y.ticks ?? 5, grid: true, label: block.y.label },
     marks: [
       rule(block),
       ...block.series.map(line),
@@ -89,7 +90,7 @@ export const spark = (block) => {
     margin: edge,
     axis: null,
     x: scaleX(block),
-    y: { domain: [block.y.min, block.y.max] },
+    y: scaleY(block),
     marks: [Plot.frame({ anchor: "left", stroke: "var(--line)" }), Plot.frame({ anchor: "bottom", stroke: "var(--line)" }), rule(block), line(block.series[0], 0), circle(block, 4)],
   });
 };
@@ -101,7 +102,8 @@ const name = (block, width) => {
   const scale = block.x.scale === "log2" ? Math.log2 : (value) => value;
   const [low, high] = scaleX(block).domain.map(scale);
   const x = EDGE.left + ((scale(marker.x) - low) / (high - low || 1)) * (width - EDGE.left - EDGE.right);
-  const y = (marker.y - block.y.min) / (block.y.max - block.y.min);
+  const level = block.y.scale === "log" ? Math.log : (value) => value;
+  const y = (level(marker.y) - level(block.y.min)) / (level(block.y.max) - level(block.y.min));
   const rises = points.length > 1 && points[points.length - 1][1] > points[0][1];
   const before = rises ? x > EDGE.left + 60 : x > width - EDGE.right - 60;
   const above = y < 0.12 || (rises === before && y < 0.88);

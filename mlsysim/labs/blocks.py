@@ -27,8 +27,8 @@ readouts
 alert
     A failure state: `tone` ("bad", "warn", "info"), `title`, `text`.
 chart
-    `caption`, `alt`, `x`, `y` with its `unit`, `series`, `marker`, `rule`, and a `table` of the
-    same numbers.
+    `caption`, `alt`, `x`, `y` with its `unit` and, if it is logarithmic, `scale` and `ticks`,
+    `series`, `marker`, `rule`, and a `table` of the same numbers.
 derivation
     `title`, `open`, and `steps` when open: equation, substituted numbers, value and source. The id
     is that of the switch that opens it.

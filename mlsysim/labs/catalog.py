@@ -10,7 +10,7 @@ from mlsysim.labs.lab import Lab
 
 __all__ = ["LABS", "find", "lab_of"]
 
-LABS = ("parallelism_paradox", "roofline", "pipeline_builder", "checkpointing")
+LABS = ("parallelism_paradox", "roofline", "serving_slo", "pipeline_builder", "checkpointing")
 """Names of the labs; the first one opens if no name is given."""
 
 

@@ -10,6 +10,7 @@ from mlsysim.solvers import DistributedResult
 __all__ = [
     "band",
     "count",
+    "dollars",
     "gigabytes",
     "hours",
     "millions",
@@ -57,6 +58,11 @@ def minutes(time: Quantity) -> str:
 def hours(time: Quantity) -> str:
     """Print a time in hours."""
     return f"{time.m_as(_S) / 3600:,.3g} hours"
+
+
+def dollars(amount: float) -> str:
+    """Print an amount of money in whole dollars."""
+    return f"${amount:,.0f}"
 
 
 def millions(dollars: float) -> str:

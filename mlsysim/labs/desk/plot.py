@@ -44,6 +44,7 @@ def _draw(block: Block) -> str:
         axes.annotate(rule["label"], (block["x"]["ticks"][0], rule["y"]), va="bottom")
     if block["x"]["scale"] == "log2":
         axes.set_xscale("log", base=2)
+    axes.set_yscale(block["y"].get("scale", "linear"))
     ticks = block["x"]["ticks"]
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.set(xlabel=block["x"]["label"], ylabel=block["y"]["label"])
