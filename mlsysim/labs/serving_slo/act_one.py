@@ -117,7 +117,8 @@ def _opening() -> list[Block]:
             "vary widely: their standard deviations equal their means.",
             "A GPU works in passes. Each pass gives every running sequence a token and reads the "
             "prompts that have arrived. A sequence needs memory for its keys and values until its "
-            "answer ends.",
+            "answer ends. The percentiles come from a formula, so they are approximate: where the "
+            "same requests are simulated one by one, they differ by up to a factor of two.",
             "Commit to a number before you see the instruments. You cannot change it afterward.",
         ),
     ]

@@ -19,6 +19,7 @@ from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.offers import Offers
 from mlsysim.solvers import DisaggregatedSolver, OpenLoopResult, OpenLoopSolver
 from mlsysim.solvers.traffic.engine import Engine, engine_of
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 from mlsysim.solvers.traffic.queue import queue_at
 
 __all__ = [
@@ -72,9 +73,9 @@ class Limits:
     tpot: float
 
 
-LIMITS = Limits(0.5, 0.05)
+LIMITS = Limits(0.6, 0.06)
 """The service level of the first email."""
-STRICT = Limits(0.5, 0.015)
+STRICT = Limits(0.6, 0.015)
 """The service level that the planner of Act II has to meet."""
 
 
@@ -128,8 +129,8 @@ def pools(service: Service) -> tuple[Times, Times]:
     """Return the times of the pool that reads prompts, and of the one that generates."""
     generating = service.gpus - service.prompt_gpus
     return (
-        _times(service, "prompts", service.rate / service.prompt_gpus),
-        _times(service, "answers", service.rate / generating),
+        _times(service, "prefill", service.rate / service.prompt_gpus),
+        _times(service, "decode", service.rate / generating),
     )
 
 
@@ -153,10 +154,10 @@ def solve(service: Service) -> Times:
 
 @functools.lru_cache(maxsize=4096)
 def _times(service: Service, role: str, rate: float) -> Times:
-    spread = 0 if role == "prompts" else VARIATION
-    length = 1 if role == "prompts" else OUTPUT
-    engine = _engine(role, service.precision, service.token_budget, service.limit)
-    found = queue_at(engine, rate, length, service.burstiness, VARIATION, spread)
+    i, engine = _engine(role, service.precision, service.token_budget, service.limit)
+    found = queue_at(
+        engine, rate, i.answer, service.burstiness, i.input_variation, i.output_variation
+    )
 
     def read(name: str) -> float:
         return float(found[name]) if found["stable"] else math.inf
@@ -173,12 +174,19 @@ def _times(service: Service, role: str, rate: float) -> Times:
 
 
 @functools.lru_cache(maxsize=64)
-def _engine(role: str, precision: str, token_budget: int, limit: int) -> Engine:
-    """Return the engine of one GPU, which does not depend on the traffic."""
-    stated = signature(OpenLoopSolver.solve).parameters
-    given = {name: item.default for name, item in stated.items()}
+def _engine(
+    role: str, precision: str, token_budget: int, limit: int
+) -> tuple[OpenLoopInputs, Engine]:
+    """Return the engine of one GPU, which does not depend on the traffic, and its inputs.
+
+    `OpenLoopSolver.solve` makes it again for every rate, and a chart has a dozen of them.
+    """
+    given = {
+        name: item.default for name, item in signature(OpenLoopSolver.solve).parameters.items()
+    }
     asked = _arguments(role, precision, token_budget, limit)
-    return engine_of(OpenLoopSolver.admit(given | asked | {"arrival_rate": 1.0}).plain())
+    i = OpenLoopSolver.admit(given | asked | {"arrival_rate": 1.0}).plain()
+    return i, engine_of(i)
 
 
 def _arguments(role: str, precision: str, token_budget: int, limit: int) -> dict[str, Any]:
@@ -188,20 +196,21 @@ def _arguments(role: str, precision: str, token_budget: int, limit: int) -> dict
         "precision": precision,
         "seq_len": PROMPT,
         "input_variation": VARIATION,
-        "output_len": 1 if role == "prompts" else OUTPUT,
-        "output_variation": 0 if role == "prompts" else VARIATION,
-        # Keys and values of a prompt come from the GPU that read it.
-        "cached_share": 1.0 if role == "answers" else 0.0,
+        "output_len": OUTPUT,
+        "output_variation": VARIATION,
+        "token_budget": token_budget,
         "batch_limit": limit,
-        "calibration": replace(CALIBRATION, pass_tokens=token_budget),
+        "role": role,
+        "calibration": CALIBRATION,
     }
 
 
-def each(service: Service) -> OpenLoopResult:
-    """Return the answer of the solver for one GPU that does both."""
+def each(service: Service, role: str = "both") -> OpenLoopResult:
+    """Return the answer of the solver for one GPU, by default one that does both."""
+    count = {"prefill": service.prompt_gpus, "decode": service.gpus - service.prompt_gpus}
     return OpenLoopSolver.solve(
-        **_arguments("both", service.precision, service.token_budget, service.limit),
-        arrival_rate=service.rate / service.gpus,
+        **_arguments(role, service.precision, service.token_budget, service.limit),
+        arrival_rate=service.rate / count.get(role, service.gpus),
         burstiness=service.burstiness,
     )
 
