@@ -7,6 +7,7 @@ const SPARK = { width: 104, height: 42, edge: 5 };
 const DASHES = ["none", "7 4", "2 4", "9 3 2 3"];
 const ROOM = 38; // pixels that the label of a tick takes
 const format = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
+const short = (value) => value.toLocaleString("en-US", { notation: "compact" });
 const heightFor = (width) => (width < 560 ? 236 : 300);
 
 let Plot = null;
@@ -60,6 +61,7 @@ const draw = (block, width) => {
   // Labels of ticks that would touch are left out, every second one first.
   let every = 1;
   while ((width - EDGE.left - EDGE.right) / (block.x.ticks.length / every) < ROOM) every *= 2;
+  const left = block.rule?.side === "left";
   const axis = { labelArrow: "none", labelAnchor: "center", tickFormat: format, tickSize: 0 };
   return plotted(block, {
     width,
@@ -69,12 +71,12 @@ const draw = (block, width) => {
     marginTop: EDGE.top,
     marginBottom: EDGE.bottom,
     x: { ...axis, ...scaleX(block), ticks: block.x.ticks.filter((_, i) => i % every === 0), label: block.x.label },
-    y: { ...axis, ...scaleY(block), ticks: block.y.ticks ?? 5, grid: true, label: block.y.label },
+    y: { ...axis, ...scaleY(block), ticks: block.y.ticks ?? 5, tickFormat: block.y.scale === "log" ? short : format, grid: true, label: block.y.label },
     marks: [
       rule(block),
       ...block.series.map(line),
       ...block.series.map((one, i) => Plot.dot(one.points, { r: 3, fill: tone(one, i), className: "mls-point" })),
-      Plot.text(block.rule ? [block.rule] : [], { ...HALO, y: "y", text: "label", frameAnchor: "right", textAnchor: "end", dy: -10 }),
+      Plot.text(block.rule ? [block.rule] : [], { ...HALO, y: "y", text: "label", frameAnchor: left ? "left" : "right", textAnchor: left ? "start" : "end", dx: left ? 4 : 0, dy: -10 }),
       circle(block, 7),
       ...(block.marker ? [name(block, width)] : []),
     ],

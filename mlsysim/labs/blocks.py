@@ -28,7 +28,8 @@ alert
     A failure state: `tone` ("bad", "warn", "info"), `title`, `text`.
 chart
     `caption`, `alt`, `x`, `y` with its `unit` and, if it is logarithmic, `scale` and `ticks`,
-    `series`, `marker`, `rule`, and a `table` of the same numbers.
+    `series`, `marker`, `rule` with the `side` of its label if that is the left, and a `table` of
+    the same numbers.
 derivation
     `title`, `open`, and `steps` when open: equation, substituted numbers, value and source. The id
     is that of the switch that opens it.

@@ -256,7 +256,11 @@ def _curve(chosen: Service) -> Block:
         marker={"x": chosen.rate, "y": 1e3 * here.ttft_p99, "label": span(here.ttft_p99)}
         if here.stable
         else None,
-        rule={"y": 1e3 * LIMITS.ttft, "label": f"limit of the p99: {span(LIMITS.ttft)}"},
+        rule={
+            "y": 1e3 * LIMITS.ttft,
+            "label": f"limit of the p99: {span(LIMITS.ttft)}",
+            "side": "left",
+        },
     )
 
 

@@ -57,6 +57,13 @@ CHANGES: dict[str, Callable[[], Service]] = {
 }
 """Services of the options of this act's prediction; pools have the split with the least load."""
 
+NAMES = {
+    "replica": "One more GPU",
+    "budget": "Larger passes",
+    "fp8": "FP8",
+    "pools": "Separate pools",
+}
+
 PREDICTION = Question(
     id="act2_prediction",
     label=f"Your prediction: with one of these changes, the GPUs cannot keep up with {GROWTH.rate} "
@@ -276,7 +283,7 @@ def _changes() -> Block:
         ["Change", "TTFT, p99", "TPOT, p99", "Promise kept", "A month"],
         [
             row("Nothing", GROWTH),
-            *(row(PREDICTION.options[name], change()) for name, change in CHANGES.items()),
+            *(row(NAMES[name], change()) for name, change in CHANGES.items()),
         ],
     )
 
@@ -305,7 +312,7 @@ def _readings(chosen: Service) -> Block:
         readout(
             "Load",
             "–" if times is None else percent(times.utilization),
-            hint="of the capacity, of the busier pool if there are two",
+            hint="of the busier pool's capacity" if chosen.prompt_gpus else "of the capacity",
         ),
     ]
     return readouts("a2_readouts", *found)
@@ -380,7 +387,7 @@ def _curve(chosen: Service) -> Block:
         y=log_axis("p99 over its limit (%)", values, "%"),
         lines=lines,
         marker=marker,
-        rule={"y": 100, "label": "the limit"},
+        rule={"y": 100, "label": "the limit", "side": "left"},
     )
 
 
