@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -17,6 +18,7 @@ TUTORIALS = [
 ]
 WORDS_PER_MINUTE = 150  # 25 in ten seconds
 MINUTES_PER_EXERCISE = 5
+MOST_WORDS = 3_000
 
 
 def reading_minutes(path: Path) -> float:
@@ -41,7 +43,9 @@ def test_the_minutes_are_true(path: Path) -> None:
     stated = re.search(r"\*\*About (\d+) minutes to read, (\d+) for the exercises\.\*\*", text)
     assert stated, "no minutes"
     exercises = len(re.findall(r"^\*\*(?:\d+\.|Self-check\.)\*\*", text, flags=re.MULTILINE))
-    assert int(stated[1]) == pytest.approx(reading_minutes(path), abs=4)
+    minutes = reading_minutes(path)
+    assert int(stated[1]) == pytest.approx(minutes, abs=4)
+    assert WORDS_PER_MINUTE * minutes <= MOST_WORDS
     assert int(stated[2]) == MINUTES_PER_EXERCISE * exercises
 
 
@@ -55,3 +59,23 @@ def test_teachers_read_the_same_minutes() -> None:
     for name, *minutes in rows:
         text = (ROOT / f"docs/tutorials/{name}.qmd").read_text(encoding="utf-8")
         assert f"About {minutes[0]} minutes to read, {minutes[1]} for the exercises" in text
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_exercises_have_stars_and_end_with_an_open_task(path: Path) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    exercises = re.findall(r"^\*\*(?:\d+\.|Self-check\.)\*\*(.*)", text, flags=re.MULTILINE)
+    stars = [re.match(r" (★{1,3}) ", line) for line in exercises]
+    assert all(stars), "an exercise without stars"
+    assert {len(found[1]) for found in stars if found} >= {1, 3}
+    assert len(re.findall(r"^\*\*Open design task\*\* ★★★ ", text, flags=re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_predictions_come_before_folded_answers(path: Path) -> None:
+    """A fold follows each prediction before the next one."""
+    text = (ROOT / path).read_text(encoding="utf-8").split("\n## Exercises")[0]
+    kinds = re.findall(r"^::: \{\.callout-(important|tip collapse)", text, flags=re.MULTILINE)
+    assert kinds[:1] == ["important"]
+    assert all(pair != ("important", "important") for pair in itertools.pairwise(kinds))
+    assert kinds[-1] == "tip collapse"
