@@ -16,6 +16,7 @@ if sys.version_info < (3, 11):
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tools.dev import checks, cleaning, publish, serving, venv
 from tools.dev.console import DevError, Stopped, complain, stop_on_signals
@@ -24,7 +25,9 @@ from tools.dev.console import DevError, Stopped, complain, stop_on_signals
 def site(options: argparse.Namespace) -> int:
     """Build the site: with Quarto where there is one, else the preview of it."""
     venv.ensure()
-    return publish.site(retry_quarto=options.retry_quarto, force=options.force)
+    return publish.site(
+        retry_quarto=options.retry_quarto, force=options.force, into=options.versions
+    )
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -90,6 +93,10 @@ def parser() -> argparse.ArgumentParser:
     sub["site"].add_argument(
         "--retry-quarto", action="store_true", help="try again to install Quarto from PyPI"
     )
+    sub["site"].add_argument(
+        "--versions", type=Path, metavar="FOLDER",
+        help="put the site also into FOLDER/vX.Y, next to those of other versions",
+    )  # fmt: skip
     sub["serve"].add_argument("--port", type=port, default=4200, help="default: %(default)s")
     for name in ("test", "bench"):
         sub[name].add_argument("rest", nargs="*", metavar="-- ARGS", help="arguments passed on")

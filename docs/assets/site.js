@@ -331,6 +331,38 @@
     });
   }
 
+  // In a folder of several versions, such as v0.2, a list next to it names the pages of each, the
+  // newest first. From a file system, and without the list, there is nothing to choose from.
+  const root = new URL("../../", address);
+  const version = root.protocol.startsWith("http") ? root.pathname.match(/\/(v\d+\.\d+)\/$/)?.[1] : undefined;
+  const listVersions = async () => {
+    const answer = await fetch(new URL("../versions.json", root)).catch(() => null);
+    if (!answer?.ok) return;
+    const versions = await answer.json();
+    const inside = location.pathname.startsWith(root.pathname) ? location.pathname.slice(root.pathname.length) : "";
+    const place = decodeURI(inside).replace(/(^|\/)$/, "$1index.html");
+    const [newest] = Object.keys(versions);
+    const link = (name, about = "") => {
+      const there = versions[name].includes(place);
+      const words = [name, about, there ? "" : ", start page"].join("");
+      const made = make("a", { href: new URL(`../${name}/${there ? place : "index.html"}`, root) }, words);
+      if (name === version) made.setAttribute("aria-current", "true");
+      return made;
+    };
+    const list = make("ul", {}, ...Object.keys(versions).map((name) => make("li", {}, link(name, name === newest ? " (newest)" : ""))));
+    const summary = make("summary", { ariaLabel: `${version}, choose another version` }, version);
+    const menu = make("details", { className: "mls-versions" }, summary, list);
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !menu.open) return;
+      menu.open = false;
+      summary.focus();
+    });
+    menu.addEventListener("focusout", (event) => { if (!menu.contains(event.relatedTarget)) menu.open = false; });
+    document.querySelector(".quarto-navbar-tools")?.prepend(menu);
+    if (version !== newest && newest) main?.prepend(make("p", { className: "mls-old" }, `You are reading ${version}; the newest is `, link(newest), "."));
+  };
+  if (version) addEventListener("load", listVersions);
+
   // Explorers, code that runs and exercises: loaded where a page has a place for one.
   const exercises = [...document.querySelectorAll("main code.python")].some((code) => code.textContent.includes("from mlsysim.labs import check"));
   if (exercises || document.querySelector(".mls-explorer")) import(new URL("../labs/page.js", address)).then(({ begin }) => begin(exercises));

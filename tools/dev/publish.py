@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.dev import quarto
+from tools.dev import quarto, versions
 from tools.dev.changes import changed_pages, digests
 from tools.dev.cleaning import remove
 from tools.dev.console import ROOT, DevError, must, run, say, step
@@ -41,14 +41,25 @@ MLSYSIM_REQUIRE_QUARTO is set and there is no Quarto ($QUARTO, PATH, .venv).
 Get it from {quarto.WHERE}, or try pip once more: python3 dev.py site --retry-quarto"""
 
 
-def site(*, retry_quarto: bool, force: bool) -> int:
-    """Build everything that changed and print the page to open first."""
+def site(*, retry_quarto: bool, force: bool, into: Path | None = None) -> int:
+    """Build everything that changed and print the page to open first.
+
+    With a folder, put the site also there, next to those of other versions.
+    """
+    path = ""
+    if into:
+        versions.check(into)
+        path = versions.move_address(version())
     program = quarto.find(retry=retry_quarto)
     if program is None and quarto.required():
         raise DevError(QUARTO_REQUIRED)
     if program is None:
         say(PREVIEW_INSTEAD)
     folder = build(program, force=force)
+    if into:
+        place = versions.add(folder, into, version(), path)
+        say(f"\nThe site of this version, and the list of all versions:\n  {place}")
+        say(f"  {into / versions.NAME}")
     say(f"\nThe first page to open:\n  {folder / 'index.html'}")
     say("Or serve the site, then open the address it prints:\n  python3 dev.py serve")
     return 0
@@ -228,7 +239,8 @@ def notebooks() -> None:
     """Write each tutorial as two notebooks next to its page; their sentences hold numbers."""
     pages = [page for page in TUTORIALS.glob("*.qmd") if page.stem != "index"]
     others = [ROOT / name for name in (*RESTS_ON, "tools/pages", "_quarto.yml")]
-    stamp, current = Stamp("notebooks"), fingerprint([*pages, *others, VARIABLES])
+    address = os.environ.get("MLSYSIM_SITE_URL", "")
+    stamp, current = Stamp("notebooks"), fingerprint([*pages, *others, VARIABLES], address)
     ends = (".ipynb", ".student.ipynb")
     there = all(page.with_suffix(end).is_file() for page in pages for end in ends)
     if there and stamp.matches(current):

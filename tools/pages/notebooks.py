@@ -35,6 +35,9 @@ SUFFIX, STUDENT_SUFFIX = ".ipynb", ".student.ipynb"
 WORKERS = 2
 KINDS = {"fig": "Figure", "tbl": "Table", "eq": "Equation"}
 LABEL = re.compile(r"(?:label: |\{#)((fig|tbl|eq)-[\w-]+)")
+EQUATION = re.compile(r"\s*\$\$ *\{#(eq-[\w-]+)\}")
+REFERENCE = re.compile(r"@((?:fig|tbl|eq)-[\w-]+)")
+CITED = re.compile(r"\[@([\w-]+)[^]]*\]")
 CALLOUT = re.compile(
     r'^:{3,} *\{\.callout-(\w+)(?:title="(?P<title>[^"]*)"|"[^"]*"|[^}"])*\}\s*'
     r"(?:^#+ (?P<heading>.*)\n)?",
@@ -96,7 +99,7 @@ def notebook(page: Page, project: Project) -> Any:
     """Return a page that has its numbers as a notebook."""
     address = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url")
     site = f"{address.rstrip('/')}/" if address else ""
-    numbers = _numbers(page)
+    numbers = numbers_of(page)
     install = (INSTALL if site else INSTALL_FILE).format(site=site, **project.variables)
     about = [f"# {page.meta.get('title', '')}", page.meta.get("subtitle", "")]
     about += [COMPUTED.format(**project.variables)]
@@ -114,7 +117,7 @@ def notebook(page: Page, project: Project) -> Any:
     return _notebook([(kind, text.strip("\n")) for kind, text in sources if text.strip()])
 
 
-def _numbers(page: Page) -> dict[str, str]:
+def numbers_of(page: Page) -> dict[str, str]:
     """Count figures, tables and equations as the page does."""
     counts, numbers = dict.fromkeys(KINDS, 0), {}
     for label, kind in LABEL.findall(page.source):
@@ -149,12 +152,10 @@ def _markdown(text: str, numbers: dict[str, str], page: Path, site: str) -> str:
     text = DOWNLOAD.sub("", text)
     text = CALLOUT.sub(title, text).replace(": **", "**")
     text = re.sub(r"^:{3,}.*\n?", "", text, flags=re.MULTILINE)
-    text = re.sub(
-        r"\s*\$\$ *\{#(eq-[\w-]+)\}", lambda n: rf" \\tag{{{numbers[n[1]][9:]}}} $$", text
-    )
-    text = re.sub(r"@((?:fig|tbl|eq)-[\w-]+)", lambda n: numbers.get(n[1], n[1]), text)
+    text = EQUATION.sub(lambda n: rf" \tag{{{numbers[n[1]][9:]}}} $$", text)
+    text = REFERENCE.sub(lambda n: numbers.get(n[1], n[1]), text)
     text = re.sub(r"[ \t]*\{[#.][^}\n]*\}", "", text)
-    text = re.sub(r"\[@([\w-]+)[^]]*\]", r"(\1)", text)
+    text = CITED.sub(r"(\1)", text)
     return LINK.sub(link, text)
 
 

@@ -52,4 +52,6 @@ def markdown(entry: Entry, project: Project, folder: Path) -> str:
         return {"text": done.stdout}
 
     text = remember(project.root, ["copy", *PANDOC, html], make)["text"]
-    return f"# {entry.title}\n\n> {entry.description}\n\n{text}"
+    version = project.variables["version"]
+    head = f"# {entry.title}\n\n> {entry.description}\n\nComputed by mlsysim {version}."
+    return f"{head}\n\n{text}"
