@@ -73,3 +73,11 @@ def test_teachers_are_told_of_each_tutorial_and_each_lab(page: str, anchor: str)
 
 def test_the_guide_to_solvers_says_where_each_is_taught() -> None:
     assert set(re.findall(r"\(tutorials/([\w-]+)\.qmd", read("solver-guide.qmd"))) == ALL
+
+
+def test_teachers_find_both_notebooks_of_each_tutorial(project: Project) -> None:
+    found = re.findall(
+        r"\(tutorials/([\w.-]+\.ipynb)\)", section(read("for-teachers.qmd"), "notebooks")
+    )
+    names = [name for names in groups(project).values() for name in names]
+    assert found == [f"{name}{end}" for name in names for end in (".student.ipynb", ".ipynb")]
