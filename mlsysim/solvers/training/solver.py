@@ -335,7 +335,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         """Check every argument, and that the arguments are consistent."""
         inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name)
-        # No measured run has attention with limited reach or with states, either.
+        # The families' bands do not cover attention with limited reach or with states, either.
         strange = fitted_elsewhere(inputs) or not inputs.model.plain_attention
         if strange or unlike_own_runs(inputs):
             constants = replace(constants, basis="unseen")
