@@ -324,7 +324,7 @@ def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) ->
         if plan["break_even"] is not None:
             lines.append(
                 "A replica costs less than the API above a steady "
-                "{format_number(plan['break_even'])}."
+                f"{format_number(plan['break_even'])}."
             )
         elif not math.isnan(rent):
             full = rent / api / plan["rate_per_replica"].magnitude

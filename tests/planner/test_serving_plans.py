@@ -216,6 +216,8 @@ def test_an_api_and_the_load_from_which_it_costs_more():
     found = day(rental_price=Q_(3, "USD/h"), **prices)
     request = 1000 * 0.5e-6 + 200 * 2e-6
     assert found.break_even.magnitude == pytest.approx(8 * 3 / 3600 / request)
+    assert f"{found.break_even.magnitude:.3g}"[:3] in found.words
+    assert "{" not in found.words
     assert found.api_cost.magnitude == pytest.approx(20 * 86_400 * request)
     cheap = {name: price / 100 for name, price in prices.items()}
     assert day(rental_price=Q_(3, "USD/h"), **cheap).break_even is None
