@@ -2,7 +2,7 @@
 // itself, in a worker, computes what is drawn in its place.
 import { make, table } from "./dom.js";
 import { chart, load, numbers } from "./plot.js";
-import { findRuntime, loading, megabytes, python, size } from "./python.js";
+import { findRuntime, loading, megabytes, python, remembered, size } from "./python.js";
 
 const SILENCE = 900;
 let count = 0;
@@ -47,6 +47,21 @@ const control = (item, id, change) => {
       say(value);
     },
   };
+};
+
+// Starts before the first change: at the first sign of a hand, or near an explorer if there is nothing
+// to download. If it fails, the first change tries again and says why.
+const ahead = () => {
+  if (!navigator.connection?.saveData) Promise.all([python(() => {}), load()]).catch(() => {});
+};
+const NEAR = "400px";
+const comingNear = (boxes, act) => {
+  const watch = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    watch.disconnect();
+    act();
+  }, { rootMargin: NEAR });
+  boxes.forEach((box) => watch.observe(box));
 };
 
 // One step of a derivation, or one input, with its source as a link.
@@ -103,6 +118,8 @@ const start = (box, name, { title, controls }) => {
   const form = make("form", { class: "mls-explore", "aria-label": title },
     make("p", { class: "mls-explore-title" }, title), make("div", { class: "mls-explore-controls" }), notice, wait, make("div", { class: "mls-explore-foot" }, hint, reset), heard);
   form.addEventListener("submit", (event) => event.preventDefault());
+  // A form that scrolls under a pointer at rest is no sign.
+  ["pointermove", "pointerdown", "focusin"].forEach((sign) => form.addEventListener(sign, ahead, { once: true }));
 
   const made = controls.map((item, i) => control(item, `${prefix}-${i}`, (value) => {
     state = { ...state, [item.id]: value };
@@ -188,16 +205,16 @@ const start = (box, name, { title, controls }) => {
       close();
     }
     view.readings.forEach((item, i) => {
-      const place = readings.children[i].lastElementChild;
-      (place.firstElementChild ?? place).textContent = item.text;
+      const button = buttons()[i];
+      button.textContent = item.text;
+      button.setAttribute("aria-label", `${item.label}, ${item.text}: show how it is computed`);
     });
     clearTimeout(told);
     told = setTimeout(() => { heard.textContent = view.sentence; }, SILENCE);
   };
 
   const reading = (item, i) => {
-    if (!item.derived) return make("div", {}, make("dt", {}, item.label), make("dd", {}));
-    const button = make("button", { type: "button", class: "mls-figure", "aria-expanded": "false", "aria-controls": panel.id, "aria-label": `${item.label}, ${item.text}: show how it is computed` });
+    const button = make("button", { type: "button", class: "mls-figure", "aria-expanded": "false", "aria-controls": panel.id });
     button.addEventListener("click", () => (open === i ? close() : derive(i, true)));
     return make("div", {}, make("dt", {}, item.label), make("dd", {}, button));
   };
@@ -206,7 +223,7 @@ const start = (box, name, { title, controls }) => {
   const close = () => {
     open = null;
     panel.hidden = true;
-    buttons().forEach((button) => button?.setAttribute("aria-expanded", "false"));
+    buttons().forEach((button) => button.setAttribute("aria-expanded", "false"));
   };
   const derive = async (i, focus) => {
     const answer = await shown.ask("derive", { name, state, index: i });
@@ -215,7 +232,7 @@ const start = (box, name, { title, controls }) => {
     panel.hidden = false;
     panel.setAttribute("aria-label", `Derivation of ${answer.value.label}: ${title}`);
     panel.replaceChildren(...derived(answer.value).filter(Boolean));
-    buttons().forEach((button, at) => button?.setAttribute("aria-expanded", `${at === i}`));
+    buttons().forEach((button, at) => button.setAttribute("aria-expanded", `${at === i}`));
     return focus && panel.focus({ preventScroll: true });
   };
   panel.addEventListener("keydown", ({ key }) => {
@@ -256,8 +273,9 @@ const start = (box, name, { title, controls }) => {
 
   set();
   box.replaceChildren(still, live, form);
-  findRuntime().then((manifest) => {
-    if (!shown) hint.textContent = manifest.missing ?? `The first change loads Python and the package, ${megabytes(size(manifest))} MB, once.`;
+  findRuntime().then(async (manifest) => {
+    const left = manifest.missing ?? (await remembered(manifest) ? "" : `The first change loads Python and the package, ${megabytes(size(manifest))} MB, once.`);
+    if (!shown) hint.textContent = left;
     if (manifest.missing) form.querySelectorAll("input, select, textarea").forEach((one) => { one.disabled = true; });
   }).catch(() => {});
   addEventListener("hashchange", arrive);
@@ -271,4 +289,5 @@ export const explorers = async (boxes) => {
   if (!answer.ok) return; // the static figures stay
   const declared = await answer.json();
   boxes.forEach((box) => declared[box.dataset.name] && start(box, box.dataset.name, declared[box.dataset.name]));
+  comingNear(boxes, () => findRuntime().then(remembered).then((kept) => kept && ahead()).catch(() => {}));
 };

@@ -60,6 +60,15 @@ export const findRuntime = async () => {
   return answer.json();
 };
 
+// Whether an earlier start left Python's memory in this browser, so that nothing has to be downloaded.
+export const remembered = async ({ build }) => {
+  try {
+    return Boolean(await caches.match(new URL(`runtime/memory-${build}`, import.meta.url), { cacheName: "mlsysim-memory" }));
+  } catch {
+    return false; // a page that was not served safely, or a private window
+  }
+};
+
 // From the first start on, a service worker at the root of the site keeps what the reader opens.
 const PATIENCE = 2000; // milliseconds; without it everything works except without a network
 export const keepOffline = async () => {

@@ -81,19 +81,26 @@ const growing = async (bytes, work) => {
 };
 
 const IMPORTS = "import mlsysim.labs.bridge, mlsysim.labs.explorers";
+const HOME = "/lib/archives/";
 const begin = async ({ archive, wheel, build }, files) => {
+  // Everything that has to be read is on its way before anything waits.
+  const reading = kept(build);
+  const archives = Promise.all([`runtime/${archive}`, `../../dist/${wheel}`].map(async (path) => new Uint8Array(await (await fetch(here(path))).arrayBuffer())));
+  archives.catch(() => {}); // the download reports it
   await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.mjs")]);
   const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
-  const archives = Promise.all([`runtime/${archive}`, `../../dist/${wheel}`].map(async (path) => (await fetch(here(path))).arrayBuffer()));
   const options = { indexURL: here("runtime/") };
-  const memory = await kept(build);
+  const memory = await reading;
   const restored = memory && await growing(memory.byteLength, () => loadPyodide({ ...options, _loadSnapshot: memory })).catch(() => null);
   const loaded = restored ?? await loadPyodide({ ...options, _makeSnapshot: true });
   tell({ text: "Loading mlsysim." });
-  // The files are not part of the memory, and derivations read formulas from their source.
-  const extractDir = loaded.runPython("import site; site.getsitepackages()[0]");
-  for (const content of await archives) loaded.unpackArchive(content, "zip", { extractDir });
+  // Python imports from the archives as they are. Files are not part of the memory, and derivations
+  // read formulas from their source, so a restored Python needs them as well.
+  const paths = [archive, wheel].map((name) => HOME + name);
+  loaded.FS.mkdirTree(HOME);
+  (await archives).forEach((content, i) => loaded.FS.writeFile(paths[i], content));
   if (!restored) {
+    loaded.runPython(`import sys; sys.path += ${JSON.stringify(paths)}`);
     loaded.runPython(IMPORTS);
     try {
       keep(build, loaded.makeMemorySnapshot()).catch(() => {}); // no room: the next start takes as long

@@ -100,7 +100,7 @@ def test_a_reader_with_a_keyboard(shared: Visitor, axe: str) -> None:
     page = shared.open(SERVING)
     box = page.locator(BOX.format("kv-wall"))
     still = box.locator("figure img")
-    slider = box.get_by_label("Tokens of each user")
+    slider = box.get_by_label("Tokens per user")
     slider.wait_for()
     assert still.is_visible()
     assert "MB" in box.locator(".mls-explore-foot").inner_text()
@@ -113,7 +113,7 @@ def test_a_reader_with_a_keyboard(shared: Visitor, axe: str) -> None:
     assert box.locator("svg[role=img]").get_attribute("aria-label") == shown["view"]["sentence"]
     assert page.evaluate("document.activeElement.type") == "range"
     assert page.url.endswith("#kv-wall?context=16384")
-    number = box.get_by_role("button", name="Cache of one user")
+    number = box.get_by_role("button", name="KV cache per user")
     assert shown["view"]["readings"][1]["text"] == number.inner_text()
     number.press("Enter")
     panel = box.get_by_role("region", name="Derivation")
@@ -145,7 +145,7 @@ def test_a_reader_with_a_keyboard(shared: Visitor, axe: str) -> None:
 def test_changes_are_answered_at_once(shared: Visitor) -> None:
     """The best of a few, since other programs run as well."""
     page = shared.open(SERVING)
-    slider = page.locator(BOX.format("kv-wall")).get_by_label("Tokens of each user")
+    slider = page.locator(BOX.format("kv-wall")).get_by_label("Tokens per user")
     times = []
     for key in ("Home", *["ArrowRight"] * 5):
         slider.press(key)
@@ -160,7 +160,7 @@ def test_a_shared_link_opens_as_it_was_sent(shared: Visitor) -> None:
     assert shown["view"] == view("roofline", {"batch": 64, "precision": "int8"})
     box = page.locator(BOX.format("roofline"))
     assert "efficiency = 7" in box.get_by_role("alert").inner_text()
-    assert box.get_by_role("slider", name="Batch").get_attribute("aria-valuetext") == "64"
+    assert box.get_by_role("slider", name="Batch size").get_attribute("aria-valuetext") == "64"
     box.get_by_label("Number format").select_option("fp8")
     box.get_by_role("alert").get_by_text("'fp8' is not supported").wait_for()
     assert parse_qs(page.url.split("?")[1]) == {"batch": ["64"], "precision": ["fp8"]}

@@ -22,7 +22,7 @@ def asked(question, **given):
 
 def test_an_explorer_is_asked():
     assert asked("explore", name="ring", state={"step": 2}) == {"value": view("ring", {"step": 2})}
-    assert "takes 6 steps" in asked("explore", name="ring", state={"step": 9})["refused"]
+    assert "fp8" in asked("explore", name="roofline", state={"precision": "fp8"})["refused"]
     assert asked("derive", name="ring", state={}, index=0)["value"]["steps"]
 
 

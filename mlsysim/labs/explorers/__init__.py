@@ -16,9 +16,10 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.labs.explorers.declare import Explorer
 from mlsysim.labs.explorers.devices import ROOFLINE, WHICH_GPU
 from mlsysim.labs.explorers.imported import IMPORT
+from mlsysim.labs.explorers.pipeline import PIPELINE
 from mlsysim.labs.explorers.running import CARBON
 from mlsysim.labs.explorers.serving import COST, KV_WALL, LATENCY
-from mlsysim.labs.explorers.training import ADVICE, CHECKPOINT, MEMORY, PIPELINE, RING, SPLIT
+from mlsysim.labs.explorers.training import ADVICE, CHECKPOINT, MEMORY, RING, SPLIT
 
 __all__ = ["EXPLORERS", "declarations", "derivation", "view"]
 
@@ -87,12 +88,7 @@ def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
         "sentence": answer.sentence,
         "tone": answer.tone,
         "readings": [
-            {
-                "label": item.label,
-                "text": item.text,
-                "value": item.value,
-                "derived": item.derive is not None,
-            }
+            {"label": item.label, "text": item.text, "value": item.value}
             for item in answer.readings
         ],
         "charts": list(answer.charts),
@@ -118,19 +114,16 @@ def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any
     Raises
     ------
     ConfigError
-        If there is no such reading, or it has no derivation.
+        If there is no such reading.
     """
     readings = _explorer(name).solve(state).readings
-    known = type(index) is int and 0 <= index < len(readings)
-    derive = readings[index].derive if known else None
-    if derive is None:
-        derived = [str(at) for at, item in enumerate(readings) if item.derive]
+    if type(index) is not int or not 0 <= index < len(readings):
         raise ConfigError(
-            f"index = {shown(index)} is not a number with a derivation: give one of "
-            f"{', '.join(derived)}",
+            f"index = {shown(index)} is not one of the numbers of {name}: give 0 to "
+            f"{len(readings) - 1}",
             argument="index",
         )
-    found = derive()
+    found = readings[index].derive()
     names: dict[int, str] = {}
     for step in found.steps:
         for asked, part in step.parents.items():

@@ -32,8 +32,8 @@ class Reading:
         The number in `unit`; infinity and NaN are not numbers of an answer.
     unit : str
         The unit as a reader sees it, or nothing.
-    derive : Callable or None
-        Returns its derivation; `None` for a number that a simulation or a search found.
+    derive : Callable
+        Returns its derivation.
     measured : str
         The unit of the package's number; nothing for a plain one.
     scale : float
@@ -42,8 +42,8 @@ class Reading:
 
     label: str
     value: float
-    unit: str = ""
-    derive: Callable[[], Derivation] | None = None
+    unit: str
+    derive: Callable[[], Derivation]
     measured: str = ""
     scale: float = 1
 
@@ -171,6 +171,7 @@ def by_formula(
     unit: str,
     given: Mapping[str, Any],
     *,
+    shown: str = "",
     scale: float = 1,
 ) -> Reading:
     """Read what a formula returns for inputs, with its derivation.
@@ -180,11 +181,13 @@ def by_formula(
     label
         What it is.
     formula
-        One of the package's formulas.
+        One of the package's formulas, or a function of an explorer that uses them.
     unit
-        Unit in which it is shown.
+        Unit of the number.
     given
         Its arguments by name: quantities, numbers, or `Input` with a source.
+    shown
+        What a reader sees as the unit, where that is another word.
     scale
         Factor of a plain number; 100 shows a share in percent.
     """
@@ -194,8 +197,8 @@ def by_formula(
     }
     value = formula(**{name: item.value for name, item in inputs.items()})
     derive = partial(_recorded, formula, inputs)
-    shown = "%" if scale == 100 else unit
-    return Reading(label, amount(value, unit) * scale, shown, derive, unit, scale)
+    seen = shown or ("%" if scale == 100 else unit)
+    return Reading(label, amount(value, unit) * scale, seen, derive, unit, scale)
 
 
 def _quantity(value: Any) -> Quantity:
@@ -204,9 +207,10 @@ def _quantity(value: Any) -> Quantity:
 
 def _recorded(formula: Callable[..., Any], inputs: Mapping[str, Input]) -> Derivation:
     numbers = {name: Recorded(item.value, origin=item) for name, item in inputs.items()}
-    with watching():
-        answer = formula(**numbers)
-    return Derivation({answer.name or "answer": answer})
+    name = getattr(formula, "__name__", "answer").strip("_")
+    with watching("mlsysim.labs.explorers"):
+        found = {name: formula(**numbers)}
+    return Derivation(found)
 
 
 def options(rows: Any, names: Iterable[str]) -> dict[str, str]:

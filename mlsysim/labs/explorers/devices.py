@@ -9,18 +9,21 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import PRECISIONS
 from mlsysim.labs.controls import Selector, Slider
 from mlsysim.labs.explorers.charts import axis, bars, line, lines, mark, part
-from mlsysim.labs.explorers.declare import Answer, Explorer, Reading, amount, figure, options, read
+from mlsysim.labs.explorers.declare import Answer, Explorer, amount, figure, options, read
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import ServingSolver, SingleNodeSolver
 
-__all__ = ["ROOFLINE", "WHICH_GPU", "device_control"]
+__all__ = ["COMPARED", "ROOFLINE", "TEXTBOOK", "WHICH_GPU", "WIDTHS", "device_control"]
 
 DEVICES = ("A100", "H100", "H200", "B200", "MI300X", "L4", "L40S", "T4", "V100", "TPUv5e")
 NETWORKS = ("ResNet50", "MobileNetV2", "BERT_Base", "GPT2", "Llama3_8B", "Llama3_70B")
 SERVED = ("Llama3_8B", "Qwen3_14B", "Gemma3_27B", "Qwen3_32B", "Llama3_70B", "Mixtral_8x7B")
 COMPARED = ("L4", "L40S", "A100", "H100", "H200", "B200", "MI300X", "RTX_4090")
+WIDTHS = {name: name for name in ("bf16", "fp8", "int4")}
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _RATE, _INTENSITY = "TFLOP/s", "FLOP/B"
+TEXTBOOK = 0.5
+"""Share of the peak rate that programs reach in textbooks."""
 
 
 def device_control(first: str, names: tuple[str, ...] = DEVICES) -> Selector:
@@ -35,13 +38,12 @@ def _formats() -> dict[str, str]:
 
 def _roofline(s: Mapping[str, Any]) -> Answer:
     device, model = getattr(Hardware, s["device"]), getattr(Models, s["model"])
-    share = s["efficiency"] / 100
     result = SingleNodeSolver.solve(
         model=model,
         hardware=device,
         batch_size=s["batch"],
         precision=s["precision"],
-        efficiency=share,
+        efficiency=TEXTBOOK,
     )
     peak = amount(device.compute.rate(s["precision"]), _RATE)
     bandwidth = amount(device.memory.bandwidth, "TB/s")
@@ -50,10 +52,10 @@ def _roofline(s: Mapping[str, Any]) -> Answer:
     reached = amount(result.flops / result.latency, _RATE)
     low, high = min(1.0, at / 2), max(4 * ridge, 2 * at)
     roof = [(low, low * bandwidth), (ridge, peak), (high, peak)]
-    own = [(low, low * bandwidth), (share * ridge, share * peak), (high, share * peak)]
-    bound = "memory bandwidth" if result.bottleneck == "memory" else "arithmetic"
+    own = [(low, low * bandwidth), (TEXTBOOK * ridge, TEXTBOOK * peak), (high, TEXTBOOK * peak)]
+    bound = "memory bandwidth" if result.bottleneck == "memory" else "compute"
     return Answer(
-        f"{model.name} on {device.name} in {s['precision']}: at a batch of {s['batch']:,}, the "
+        f"{model.name} on {device.name} in {s['precision']}: at batch size {s['batch']:,}, the "
         f"intensity is {figure(at)} {_INTENSITY} and {bound} is the limit. A pass takes "
         f"{figure(amount(result.latency, 'ms'))} ms.",
         (
@@ -67,7 +69,7 @@ def _roofline(s: Mapping[str, Any]) -> Answer:
                 axis(f"Arithmetic intensity ({_INTENSITY})", log=True),
                 axis(f"Rate ({_RATE})", log=True),
                 [
-                    line(f"at {s['efficiency']}% of the peak", own),
+                    line(f"at {TEXTBOOK:.0%} of the peak", own),
                     line("roof of the device", roof, dashed=True),
                 ],
                 marks=[mark(at, reached, f"batch {s['batch']:,}")],
@@ -82,9 +84,8 @@ ROOFLINE = Explorer(
     (
         device_control("A100"),
         Selector("model", "Model", options(Models, NETWORKS), "ResNet50"),
-        Slider("batch", "Batch", BATCHES, 1),
+        Slider("batch", "Batch size", BATCHES, 1),
         Selector("precision", "Number format", _formats(), "fp16"),
-        Slider("efficiency", "Efficiency", tuple(range(10, 101, 10)), 50, "%"),
     ),
     _roofline,
 )
@@ -104,7 +105,7 @@ def _which(s: Mapping[str, Any]) -> Answer:
                 seq_len=s["context"],
                 precision="bf16",
                 weight_precision=s["weights"],
-                efficiency=0.5,
+                efficiency=TEXTBOOK,
             )
         except ConfigError as fault:
             refused.append(f"{device.name}: {fault.message}")
@@ -132,22 +133,22 @@ def _which(s: Mapping[str, Any]) -> Answer:
     )
     asked = f"{model.name} with {s['users']:,} users of {s['context']:,} tokens"
     if not fits:
-        need = Reading("Memory needed", amount(found[0][2].total_memory_required, "GB"), "GB")
+        need = read("Memory needed", found[0][2], "total_memory_required", "GB")
         return Answer(
             f"{asked} fits on none of these devices: it needs {need.text}.",
-            (read("Memory needed", found[0][2], "total_memory_required", "GB"),),
+            (need,),
             (chart,),
             "bad",
         )
     device, best = fits[0]
     return Answer(
-        f"{asked} fits on {len(fits)} of {len(COMPARED)} devices. {device.name} is the fastest: "
-        f"{figure(amount(best.itl, 'ms'))} ms between tokens.",
+        f"{asked} fits on {len(fits)} of {len(COMPARED)} devices. The fastest is {device.name}, "
+        f"with {figure(amount(best.itl, 'ms'))} ms between tokens.",
         (
             read("Memory needed", best, "total_memory_required", "GB"),
             read("Time between tokens", best, "itl", "ms"),
-            read("Time to first token", best, "ttft", "ms"),
-            read("Tokens of all users", best, "decode_throughput", "1/s", shown="tokens/s"),
+            read("Time to first token, all prompts at once", best, "ttft", "ms"),
+            read("Throughput, all users", best, "decode_throughput", "1/s", shown="tokens/s"),
         ),
         (chart,),
         "good",
@@ -166,11 +167,9 @@ WHICH_GPU = Explorer(
     "Which GPU for this model?",
     (
         Selector("model", "Model", options(Models, SERVED), "Llama3_8B"),
-        Slider("users", "Users at once", (1, 2, 4, 8, 16, 32, 64, 128), 16),
+        Slider("users", "Concurrent users", (1, 2, 4, 8, 16, 32, 64, 128), 16),
         Slider("context", "Tokens per user", (512, 2048, 8192, 32_768), 8192),
-        Selector(
-            "weights", "Format of the weights", {n: n for n in ("bf16", "fp8", "int4")}, "bf16"
-        ),
+        Selector("weights", "Weight format", WIDTHS, "bf16"),
     ),
     _which,
 )

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
+from mlsysim.core.numeric import Value
+from mlsysim.core.recording import Input
+from mlsysim.core.types import TransformerModel
+from mlsysim.core.units import Q_
 from mlsysim.labs.controls import Paste, Selector, Slider
 from mlsysim.labs.explorers.charts import axis, bars, part, rule
-from mlsysim.labs.explorers.declare import Answer, Explorer, Reading, amount, figure, read
-from mlsysim.labs.explorers.devices import COMPARED
+from mlsysim.labs.explorers.declare import (
+    Answer,
+    Explorer,
+    Reading,
+    amount,
+    by_formula,
+    figure,
+    read,
+)
+from mlsysim.labs.explorers.devices import COMPARED, TEXTBOOK, WIDTHS
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import ServingSolver
 
@@ -26,6 +39,37 @@ EXAMPLE = {
     "vocab_size": 152_064,
     "tie_word_embeddings": False,
 }
+
+
+def _counted(
+    groups: Sequence[Any],
+    embedding_tables: Value,
+    vocab_size: Value,
+    hidden_dim: Value,
+    other: Value,
+) -> Value:
+    """Return the parameters of a network: those of its vocabulary, its layers, and all others."""
+    vocabulary = embedding_tables * vocab_size * hidden_dim
+    parameters = vocabulary + other
+    for group in groups:
+        each_layer = group.parameters(hidden_dim)
+        layers = group.count * each_layer
+        parameters = parameters + layers
+    return parameters
+
+
+def _size(model: TransformerModel) -> Reading:
+    """Read the parameters of a model, matrix by matrix."""
+    count = partial(_counted, model.groups)
+    shape = {n: getattr(model, n) for n in ("embedding_tables", "vocab_size", "hidden_dim")}
+    other = amount(model.parameters, "param") - count(**shape, other=0)
+    given = {
+        name: Input(name, Q_(float(value), ""), "", f"config.{name}", model.source_of(name))
+        for name, value in shape.items()
+    }
+    rest, told = "norms, biases, routers and towers", model.source_of("parameters")
+    given["other"] = Input("other", Q_(other, ""), "", rest, told)
+    return by_formula("Parameters", count, "", given, shown="billion", scale=1e-9)
 
 
 def _import(s: Mapping[str, Any]) -> Answer:
@@ -46,7 +90,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
                 seq_len=s["context"],
                 precision="bf16",
                 weight_precision=s["weights"],
-                efficiency=0.5,
+                efficiency=TEXTBOOK,
             )
         except ConfigError as fault:
             refused.append(f"{device.name}: {fault.message}")
@@ -57,7 +101,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
     fits = [name for name, most in users.items() if most]
     best = max(users, key=lambda name: users[name])
     need = amount(result.total_memory_required, "GB")
-    size = Reading("Parameters", amount(model.parameters, "Gparam"), "billion")
+    size = _size(model)
     return Answer(
         f"Your model has {size.text} parameters. With one user of {s['context']:,} tokens it needs "
         f"{figure(need)} GB and fits on {len(fits)} of {len(COMPARED)} devices"
@@ -69,7 +113,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
         (
             size,
             read("Weights", result, "model_weights_size", "GB"),
-            read("Cache of one user", result, "kv_cache_size", "GB"),
+            read("KV cache per user", result, "kv_cache_size", "GB"),
             read("Memory needed", result, "total_memory_required", "GB"),
         ),
         (
@@ -95,10 +139,8 @@ IMPORT = Explorer(
     "Paste a config.json: it stays in your browser",
     (
         Paste("config", "config.json", json.dumps(EXAMPLE, indent=2)),
-        Slider("context", "Tokens of each user", (512, 2048, 8192, 32_768, 131_072), 8192),
-        Selector(
-            "weights", "Format of the weights", {n: n for n in ("bf16", "fp8", "int4")}, "bf16"
-        ),
+        Slider("context", "Tokens per user", (512, 2048, 8192, 32_768, 131_072), 8192),
+        Selector("weights", "Weight format", WIDTHS, "bf16"),
     ),
     _import,
 )

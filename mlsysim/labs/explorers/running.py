@@ -58,10 +58,12 @@ def _carbon(s: Mapping[str, Any]) -> Answer:
         else [line("this grid, on average", [(0, mean), (HOURS - 1, mean)])]
     )
     note = (
-        "" if grid.hourly or length == HOURS else " No profile of the day is known for this grid."
+        ""
+        if grid.hourly or length == HOURS
+        else " We have no hourly profile of this grid, so the hours make no difference."
     )
     return Answer(
-        f"256 H100 for a day's worth of work on the grid {grid.name}, {when}: "
+        f"A day's worth of work on 256 H100 GPUs, run {when} on the grid {grid.name}, causes "
         f"{figure(amount(result.carbon_footprint, 'kg'))} kg of CO2 equivalent from electricity, "
         f"at {figure(intensity)} g/kWh.{note}",
         (
@@ -90,8 +92,8 @@ CARBON = Explorer(
     (
         Selector("grid", "Grid", _grids(), "California"),
         Slider("start", "First hour", tuple(range(HOURS)), 0, "h"),
-        Slider("hours", "Hours per day", (1, 2, 4, 8, 12, 24), 24, "h"),
-        Slider("load", "Load of the GPUs", tuple(range(0, 101, 10)), 100, "%"),
+        Slider("hours", "Hours per day", (1, 2, 4, 8, 12, 24), 8, "h"),
+        Slider("load", "GPU load", tuple(range(0, 101, 10)), 100, "%"),
     ),
     _carbon,
 )

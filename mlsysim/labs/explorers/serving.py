@@ -11,7 +11,7 @@ from mlsysim.core.units import Q_
 from mlsysim.labs.controls import Selector, Slider
 from mlsysim.labs.explorers.charts import axis, line, lines, mark
 from mlsysim.labs.explorers.declare import Answer, Explorer, amount, figure, options, read
-from mlsysim.labs.explorers.devices import device_control
+from mlsysim.labs.explorers.devices import TEXTBOOK, device_control
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.scenario.systems import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, ServingSolver
@@ -21,15 +21,13 @@ __all__ = ["COST", "KV_WALL", "LATENCY"]
 CONTEXTS = (512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CACHED = ("Llama2_7B", "Llama3_8B", "Qwen3_14B", "Gemma3_12B", "DeepSeek_V2_Lite", "Mistral_7B")
-FORMATS = {"bf16": "bf16", "fp8": "fp8"}
 _GPUS = ("A100", "H100", "H200", "B200", "MI300X")
-_TEXTBOOK = 0.5
 
 AS_PUBLISHED, ONE_EACH, ONE = "own", "mha", "mqa"
 HEADS = {
     AS_PUBLISHED: "as published",
-    ONE_EACH: "one for each query head",
-    ONE: "one for all query heads",
+    ONE_EACH: "one per query head (MHA)",
+    ONE: "one for all query heads (MQA)",
 }
 
 
@@ -56,7 +54,7 @@ def _kv_wall(s: Mapping[str, Any]) -> Answer:
             seq_len=context,
             precision="bf16",
             kv_precision=kv_format,
-            efficiency=_TEXTBOOK,
+            efficiency=TEXTBOOK,
         )
 
     def wall(network: TransformerModel, kv_format: str) -> Iterator[tuple[float, float]]:
@@ -65,12 +63,12 @@ def _kv_wall(s: Mapping[str, Any]) -> Answer:
             if most:  # the scale is logarithmic
                 yield context, most
 
-    result = solve(model, s["context"], s["kv"])
+    result = solve(model, s["context"], "bf16")
     most = result.max_batch_size
-    own = list(wall(model, s["kv"]))
-    other = "fp8" if s["kv"] == "bf16" else "bf16"
-    series = [line("this setting", own)]
-    series.append(line(f"cache in {other}", wall(model, other), dashed=True))
+    series = [
+        line("cache in bf16", wall(model, "bf16")),
+        line("cache in fp8", wall(model, "fp8"), dashed=True),
+    ]
     return Answer(
         f"{model.name} on {device.name}: with {s['context']:,} tokens each, "
         f"{'at most ' + format(most, ',') if most else 'no'} user{'' if most == 1 else 's'} fit"
@@ -79,12 +77,12 @@ def _kv_wall(s: Mapping[str, Any]) -> Answer:
         f"{figure(amount(result.memory_capacity, 'GB'))} GB.",
         (
             read("Most users", result, "max_batch_size"),
-            read("Cache of one user", result, "kv_cache_size", "GB"),
+            read("KV cache per user", result, "kv_cache_size", "GB"),
             read("Weights", result, "model_weights_size", "GB"),
         ),
         (
             lines(
-                axis("Tokens of each user", log=True),
+                axis("Tokens per user", log=True),
                 axis("Most users", log=True),
                 series,
                 marks=[mark(s["context"], most, f"{most:,} users")] if most else (),
@@ -96,17 +94,16 @@ def _kv_wall(s: Mapping[str, Any]) -> Answer:
 
 KV_WALL = Explorer(
     "kv-wall",
-    "Push the wall",
+    "Push the KV wall",
     (
         Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
         device_control("H100", _GPUS),
-        Slider("context", "Tokens of each user", CONTEXTS, 8192),
+        Slider("context", "Tokens per user", CONTEXTS, 8192),
         Selector("heads", "Key-value heads", HEADS, AS_PUBLISHED),
-        Selector("kv", "Format of the cache", FORMATS, "bf16"),
     ),
     _kv_wall,
 )
-"""How many users fit, by the length of their texts."""
+"""How many users fit, by the length of their contexts."""
 
 
 def _latency(s: Mapping[str, Any]) -> Answer:
@@ -120,7 +117,7 @@ def _latency(s: Mapping[str, Any]) -> Answer:
             seq_len=s["context"],
             output_len=256,
             precision="bf16",
-            efficiency=_TEXTBOOK,
+            efficiency=TEXTBOOK,
         )
 
     result = solve(s["batch"])
@@ -131,20 +128,21 @@ def _latency(s: Mapping[str, Any]) -> Answer:
     what = f"{model.name} on {device.name} with {s['batch']:,} users of {s['context']:,} tokens"
     return Answer(
         f"{what}: {figure(amount(result.decode_throughput, '1/s'))} tokens per second in all, "
-        f"{figure(amount(result.itl, 'ms'))} ms between the tokens of each."
+        f"{figure(amount(result.itl, 'ms'))} ms between the tokens of each user, by the textbook "
+        "roofline without queues or overheads."
         if fits
         else f"{what} does not fit: at most {most:,} do.",
         (
             read("Time between tokens", result, "itl", "ms"),
-            read("Tokens of all users", result, "decode_throughput", "1/s", shown="tokens/s"),
-            read("Time to first token", result, "ttft", "ms"),
+            read("Throughput, all users", result, "decode_throughput", "1/s", shown="tokens/s"),
+            read("Time to first token, all prompts at once", result, "ttft", "ms"),
             read("Most users", result, "max_batch_size"),
         ),
         (
             lines(
                 axis("Time between tokens (ms)", zero=True),
                 axis("Tokens per second, all users", zero=True),
-                [line("batches that fit, in powers of two", points)],
+                [line("batch sizes that fit", points)],
                 marks=[mark(*_point(result), f"batch {s['batch']:,}")] if fits else (),
             ),
         ),
@@ -162,8 +160,8 @@ LATENCY = Explorer(
     (
         Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
         device_control("H100", _GPUS),
-        Slider("context", "Tokens of each prompt", CONTEXTS[:7], 2048),
-        Slider("batch", "Users at once", BATCHES, 16),
+        Slider("context", "Tokens per prompt", CONTEXTS[:7], 2048),
+        Slider("batch", "Concurrent users", BATCHES, 16),
     ),
     _latency,
 )
@@ -213,26 +211,27 @@ def _cost(s: Mapping[str, Any]) -> Answer:
     fits = served.feasible
     what = f"{model.name} on {offer.name}, {s['batch']:,} users of {s['context']:,} tokens"
     return Answer(
-        f"{what}: ${figure(price(paid))} for a million tokens of answers."
+        f"{what}: ${figure(price(paid))} per million output tokens, with "
+        "new prompts arriving all the time."
         if fits
         else f"{what} does not fit: at most {served.max_batch_size:,} do.",
         (
             read(
-                "Cost of a million tokens",
+                "Cost per million tokens",
                 paid,
                 "rental_cost_per_token",
                 "USD",
                 shown="$",
                 scale=1e6,
             ),
-            read("Tokens of all users", served, "output_throughput", "1/s", shown="tokens/s"),
+            read("Throughput, all users", served, "output_throughput", "1/s", shown="tokens/s"),
             read("Time between tokens", served, "itl", "ms"),
         ),
         (
             lines(
-                axis("Users at once", log=True),
-                axis("Dollars for a million tokens", log=True),
-                [line("batches that fit", points)],
+                axis("Concurrent users", log=True),
+                axis("Dollars per million output tokens", log=True),
+                [line("batch sizes that fit", points)],
                 marks=[mark(s["batch"], price(paid), f"batch {s['batch']:,}")] if fits else (),
             ),
         ),
@@ -246,8 +245,8 @@ COST = Explorer(
     (
         Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
         Selector("offer", "Rented device", _offers(), "Lambda_H100"),
-        Slider("context", "Tokens of each prompt", CONTEXTS[:6], 2048),
-        Slider("batch", "Users at once", BATCHES, 16),
+        Slider("context", "Tokens per prompt", CONTEXTS[:6], 2048),
+        Slider("batch", "Concurrent users", BATCHES, 16),
     ),
     _cost,
 )

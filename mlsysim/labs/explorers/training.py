@@ -1,4 +1,4 @@
-"""Explorers of training: a ring, a pipeline, memory, a split, checkpoints and a budget."""
+"""Explorers of training: a ring, memory, a split, checkpoints and a budget."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
+from mlsysim.core.numeric import Value, maximum
 from mlsysim.core.recording import Input
 from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.labs.controls import Selector, Slider
-from mlsysim.labs.explorers.charts import axis, bars, cells, gantt, line, lines, mark, part, rule
+from mlsysim.labs.explorers.charts import axis, bars, cells, line, lines, mark, part, rule
 from mlsysim.labs.explorers.declare import (
     Answer,
     Explorer,
-    Reading,
     amount,
     by_formula,
     figure,
@@ -24,10 +24,9 @@ from mlsysim.labs.explorers.declare import (
     read,
 )
 from mlsysim.registry import Infra, Models, Systems
-from mlsysim.schedules import simulate_pipeline
 from mlsysim.solvers import DistributedSolver, EconomicsSolver, ReliabilitySolver
 
-__all__ = ["ADVICE", "CHECKPOINT", "MEMORY", "PIPELINE", "RING", "SPLIT"]
+__all__ = ["ADVICE", "CHECKPOINT", "MEMORY", "RING", "SPLIT"]
 
 LINKS = ("NVLink4", "NVLink5", "InfiniBand_NDR", "InfiniBand_HDR", "RoCE_400G", "Ethernet_100G")
 FABRICS = ("InfiniBand_NDR", "InfiniBand_HDR", "RoCE_400G", "Ethernet_100G")
@@ -36,7 +35,7 @@ POWERS = (1, 2, 4, 8, 16, 32, 64)
 _TEXTBOOK = 0.5
 # Fields of a training step, and what each is called.
 TIMES = {
-    "compute_latency": "arithmetic",
+    "compute_latency": "compute",
     "tp_communication_latency": "tensor parallelism",
     "pp_communication_latency": "stage to stage",
     "pipeline_bubble_latency": "bubble",
@@ -56,13 +55,7 @@ def _ring(s: Mapping[str, Any]) -> Answer:
     link = getattr(Systems, s["link"])
     size = Q_(float(s["size"]), "MB")
     last = 2 * (ranks - 1)
-    step = s["step"]
-    if step > last:
-        raise ConfigError(
-            f"step = {step} is out of range: a ring of {ranks} ranks takes {last} steps, and more "
-            "ranks take more",
-            argument="step",
-        )
+    step = min(s["step"], last)
     chart = cells(
         axis("Part of the message"),
         axis("Rank"),
@@ -73,7 +66,10 @@ def _ring(s: Mapping[str, Any]) -> Answer:
         ],
     )
     complete = sum(number == ranks for row in _sums(ranks, step) for number in row)
-    phase = "reduce-scatter" if step < ranks else "all-gather"
+    phase = f", in the {'reduce-scatter' if step < ranks else 'all-gather'}" if step else ""
+    done = f"After step {step} of {last} on a ring of {ranks} ranks{phase}"
+    if step < s["step"]:
+        done = f"A ring of {ranks} ranks has only {last} steps, and all are done"
     row = {"bandwidth": link.bandwidth, "latency": link.latency}
     given = {
         "message_size": size,
@@ -85,25 +81,33 @@ def _ring(s: Mapping[str, Any]) -> Answer:
     }
     whole = by_formula("Whole all-reduce", f.ring_all_reduce_time, "ms", given)
     return Answer(
-        f"After step {step} of {last} on a ring of {ranks} ranks"
-        f"{'' if step == 0 else f', in the {phase}'}: {complete} of {ranks**2} parts are complete "
+        f"{done}: {complete} of {ranks**2} parts are complete "
         f"sums. All {last} steps take {figure(whole.value)} ms on {link.name}.",
         (
             whole,
+            by_formula("Bus bandwidth", _ring_bandwidth, "GB/s", given),
             by_formula(
-                "Bus bandwidth",
-                f.bus_bandwidth,
-                "GB/s",
-                {
-                    "message_size": size,
-                    "ranks": ranks,
-                    "time": Q_(whole.value, "ms"),
-                },
+                "Complete parts",
+                _complete_parts,
+                "",
+                {"ranks": ranks, "steps": step},
+                shown=f"of {ranks**2}",
             ),
-            Reading("Complete parts", complete, f"of {ranks**2}"),
         ),
         (chart,),
     )
+
+
+def _ring_bandwidth(message_size: Value, ranks: Value, bandwidth: Value, latency: Value) -> Value:
+    """Return the bus bandwidth of a ring all-reduce."""
+    time = f.ring_all_reduce_time(message_size, ranks, bandwidth, latency)
+    return f.bus_bandwidth(message_size, ranks, time)
+
+
+def _complete_parts(ranks: Value, steps: Value) -> Value:
+    """Return the complete sums: one per rank after the reduce-scatter, one more after each step."""
+    gathered = steps - (ranks - 1)
+    return ranks * maximum(0, 1 + gathered)
 
 
 def _sums(ranks: int, steps: int) -> list[list[int]]:
@@ -125,79 +129,14 @@ RING = Explorer(
     "ring",
     "Step around a ring",
     (
-        Slider("step", "Steps done", tuple(range(15)), 0),
+        Slider("step", "Steps completed", tuple(range(15)), 0),
         Slider("ranks", "Ranks", (2, 3, 4, 5, 6, 7, 8), 4),
-        Slider("size", "Message", (1, 10, 100, 1000, 10_000), 1000, "MB"),
+        Slider("size", "Message size", (1, 10, 100, 1000, 10_000), 1000, "MB"),
         Selector("link", "Link", options(Systems, LINKS), "NVLink4"),
     ),
     _ring,
 )
 """A ring all-reduce, step by step, and its time."""
-
-
-SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "zb-h1": "ZB-H1"}
-KINDS = {"F": "forward", "B": "backward", "W": "weight gradients"}
-
-
-def _pipeline(s: Mapping[str, Any]) -> Answer:
-    stages, microbatches = s["stages"], s["microbatches"]
-    forward = [1.0] * stages
-    if s["slow"] != 100:
-        forward[-1] = s["slow"] / 100
-    played = simulate_pipeline(
-        s["schedule"],
-        pp_size=stages,
-        microbatch_count=microbatches,
-        forward_time=forward,
-        backward_time=[2 * time for time in forward],
-    )
-    idle = 100 * played.bubble_fraction
-    closed = by_formula(
-        "Closed form, equal stages",
-        f.pipeline_bubble_fraction,
-        "",
-        {"pp_size": stages, "microbatch_count": microbatches, "virtual_stages": 1},
-        scale=100,
-    )
-    chart = gantt(
-        axis("Time, in forwards of an ordinary stage"),
-        [
-            {
-                "row": f"stage {event.stage + 1}",
-                "start": float(event.start),
-                "end": float(event.end),
-                "kind": KINDS[event.kind],
-                "text": str(event.microbatch + 1),
-            }
-            for event in played.events
-        ],
-    )
-    longer = "" if s["slow"] == 100 else f", the last stage at {s['slow']}% of the time of others"
-    return Answer(
-        f"{SCHEDULES[s['schedule']]} with {stages} stages and {microbatches} microbatches{longer}: "
-        f"stages are idle {figure(idle)}% of the time.",
-        (
-            Reading("Idle share, simulated", idle, "%"),
-            closed,
-            Reading("Time of the step", float(played.makespan), "forwards"),
-            Reading("Microbatches held", max(played.peak_activations), "at most"),
-        ),
-        (chart,),
-    )
-
-
-PIPELINE = Explorer(
-    "pipeline",
-    "Run your own schedule",
-    (
-        Selector("schedule", "Schedule", SCHEDULES, "1f1b"),
-        Slider("stages", "Stages", (2, 3, 4, 6, 8), 4),
-        Slider("microbatches", "Microbatches", (1, 2, 4, 6, 8, 12, 16), 8),
-        Slider("slow", "Time of the last stage", (100, 125, 150, 175, 200), 100, "%"),
-    ),
-    _pipeline,
-)
-"""A pipeline schedule, simulated pass by pass."""
 
 
 def _fleet(devices: int, fabric: str = "InfiniBand_NDR") -> Fleet:
@@ -211,13 +150,16 @@ def _fleet(devices: int, fabric: str = "InfiniBand_NDR") -> Fleet:
     )
 
 
+_LENGTH = 8192  # tokens of a sequence
+
+
 def _memory(s: Mapping[str, Any]) -> Answer:
     model = getattr(Models, s["model"])
     result = DistributedSolver.solve(
         model=model,
         fleet=_fleet(s["devices"]),
         batch_size=s["devices"],
-        seq_len=s["context"],
+        seq_len=_LENGTH,
         precision="bf16",
         zero_stage=int(s["zero"]),
         recompute=s["recompute"],
@@ -226,10 +168,10 @@ def _memory(s: Mapping[str, Any]) -> Answer:
     need, room = amount(result.memory, "GB"), amount(result.memory_capacity, "GB")
     verdict = "fits" if result.fits_memory else "does not fit"
     return Answer(
-        f"{model.name} on {s['devices']:,} H100, one sequence of {s['context']:,} tokens on each: "
-        f"{figure(need)} GB of {figure(room)} GB, which {verdict}.",
+        f"{model.name} on {s['devices']:,} H100 GPUs, one sequence of {_LENGTH:,} tokens on each: "
+        f"a GPU needs {figure(need)} GB of its {figure(room)} GB, so the step {verdict}.",
         (
-            read("Memory of a device", result, "memory", "GB"),
+            read("Memory per GPU", result, "memory", "GB"),
             *(read(name.capitalize(), result, key, "GB") for key, name in STATES.items()),
         ),
         (_memory_bar(result),),
@@ -239,13 +181,13 @@ def _memory(s: Mapping[str, Any]) -> Answer:
 
 def _memory_bar(result: Any) -> dict[str, Any]:
     return bars(
-        axis("GB of a device", zero=True),
+        axis("GB per GPU", zero=True),
         [part("memory", name, amount(getattr(result, key), "GB")) for key, name in STATES.items()],
         rules=[rule(amount(result.memory_capacity, "GB"), "capacity", of="x")],
     )
 
 
-RECOMPUTE = {"none": "nothing", "selective": "attention", "full": "whole layers"}
+RECOMPUTE = {"none": "nothing", "selective": "attention only", "full": "whole layers"}
 
 MEMORY = Explorer(
     "memory",
@@ -255,7 +197,6 @@ MEMORY = Explorer(
         Slider("devices", "GPUs", (8, 16, 32, 64, 128, 256), 64),
         Selector("zero", "ZeRO stage", {str(n): str(n) for n in range(4)}, "0"),
         Selector("recompute", "Recompute", RECOMPUTE, "selective"),
-        Slider("context", "Tokens of a sequence", (1024, 2048, 4096, 8192), 8192),
     ),
     _memory,
 )
@@ -273,18 +214,18 @@ def _split(s: Mapping[str, Any]) -> Answer:
         tp_size=s["tp"],
         pp_size=s["pp"],
         microbatch_count=s["microbatches"],
-        zero_stage=int(s["zero"]),
+        zero_stage=1,
         efficiency=_TEXTBOOK,
     )
     seconds = amount(result.step_latency_total, "s")
     runs = "" if result.feasible else " This plan cannot run: " + "; ".join(result.reasons) + "."
     return Answer(
-        f"{s['tp']} GPUs share a layer, {s['pp']} stages, {result.dp_size} replicas: a step takes "
+        f"TP = {s['tp']}, PP = {s['pp']} and {result.dp_size} replicas: a step takes "
         f"{figure(seconds)} s, at an MFU of {figure(100 * result.mfu)}%.{runs}",
         (
-            read("Time of a step", result, "step_latency_total", "s"),
+            read("Step time", result, "step_latency_total", "s"),
             read("MFU", result, "mfu", shown="%", scale=100),
-            read("Memory of a device", result, "memory", "GB"),
+            read("Memory per GPU", result, "memory", "GB"),
             read("Scaling efficiency", result, "scaling_efficiency", shown="%", scale=100),
         ),
         (
@@ -302,10 +243,9 @@ SPLIT = Explorer(
     "split",
     "Split 256 GPUs yourself",
     (
-        Slider("tp", "GPUs that share a layer", (1, 2, 4, 8), 8),
-        Slider("pp", "Pipeline stages", (1, 2, 4, 8, 16), 4),
+        Slider("tp", "Tensor-parallel GPUs (TP)", (1, 2, 4, 8), 8),
+        Slider("pp", "Pipeline stages (PP)", (1, 2, 4, 8, 16), 4),
         Slider("microbatches", "Microbatches", POWERS, 32),
-        Selector("zero", "ZeRO stage", {str(n): str(n) for n in range(4)}, "1"),
         Selector("fabric", "Network", options(Systems, FABRICS), "Ethernet_100G"),
     ),
     _split,
@@ -378,9 +318,14 @@ CHECKPOINT = Explorer(
 """What failures and checkpoints cost, by the interval."""
 
 
-# Splits that are tried for each number of GPUs: tensor-parallel ranks, stages and ZeRO stage.
+# A search of all plans needs NumPy and takes longer than a reader waits, so few are compared: for
+# each number of GPUs, these tensor-parallel ranks, stages and ZeRO stages.
 PLANS = ((1, 1, 3), (8, 1, 1), (8, 4, 1))
 SIZES = (8, 32, 128, 512, 2048)
+_COMPARED = (
+    f"This compares only {len(PLANS) * len(SIZES)} plans: {SIZES[0]} to {SIZES[-1]:,} GPUs, each "
+    f"split in {len(PLANS)} ways."
+)
 _BATCH, _CONTEXT = 2048, 4096
 
 
@@ -443,16 +388,19 @@ def _advice(s: Mapping[str, Any]) -> Answer:
     priced = _priced(s["model"], devices, s["offer"], s["tokens"])
     plan = f"TP = {result.parallelism.tp}, PP = {result.parallelism.pp}, {result.dp_size} replicas"
     what = f"{model.name} on {s['tokens']:,} billion tokens for at most ${budget:,.0f}"
-    return Answer(
-        f"{what}: {devices:,} GPUs finish first, in {figure(days)} days for ${cost:,.0f} ({plan})."
+    found = (
+        f"{devices:,} GPUs finish first, in {figure(days)} days for ${cost:,.0f} ({plan})"
         if paid
-        else f"{what}: none of these fleets is cheap enough. The cheapest, {devices:,} GPUs, costs "
-        f"${cost:,.0f} ({plan}).",
+        else f"none of these fleets is cheap enough. The cheapest, {devices:,} GPUs, costs "
+        f"${cost:,.0f} ({plan})"
+    )
+    return Answer(
+        f"{what}: {found}. {_COMPARED}",
         (
             read("Training time", priced, "training_time", "day", shown="days"),
             read("Rent", priced, "rental_training_cost", "USD", shown="$"),
             read("Tokens per second", result, "token_throughput", "1/s", shown="tokens/s"),
-            read("Memory of a device", result, "memory", "GB"),
+            read("Memory per GPU", result, "memory", "GB"),
         ),
         (
             lines(

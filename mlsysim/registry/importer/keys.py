@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
@@ -319,6 +319,6 @@ _ABSENT = object()
 @functools.cache
 def defaults_of(file: str) -> Mapping[str, Any]:
     """Return the defaults of a configuration class of the library, by key."""
-    path = Path(__file__).with_name("defaults.json")
+    path = files("mlsysim.registry.importer") / "defaults.json"
     known: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return known.get(file, {})

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from mlsysim.core.catalog import Deferred
@@ -23,7 +23,7 @@ __all__ = ["configurations", "published"]
 @functools.cache
 def configurations() -> Mapping[str, Mapping[str, Any]]:
     """Return the lines of `configs.json` by repository."""
-    path = Path(__file__).with_name("configs.json")
+    path = files("mlsysim.registry.models") / "configs.json"
     found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
