@@ -107,7 +107,7 @@ const start = (box, name, { title, controls }) => {
   const charts = make("div", { class: "mls-charts" });
   const sentence = make("p", { class: "mls-sentence" });
   const readings = make("dl", { class: "mls-readings" });
-  const panel = make("div", { class: "mls-derived", id: `${prefix}-derived`, role: "region", tabindex: -1, hidden: true });
+  const panel = make("div", { class: "mls-derived", id: `${prefix}-derived`, role: "region", tabindex: 0, hidden: true });
   const data = make("details", { class: "mls-data" }, make("summary", {}, "Show the numbers as a table"));
   const live = make("div", { class: "mls-live", hidden: true }, charts, sentence, data, readings, panel);
   const heard = make("p", { class: "visually-hidden", role: "status" });
@@ -181,7 +181,8 @@ const start = (box, name, { title, controls }) => {
     } finally {
       wait.replaceChildren();
     }
-    hint.textContent = "Click a number to see how it is computed. The address of this page holds your setting.";
+    const held = controls.some((item) => item.kind === "text") ? "all of your setting but the text" : "your setting";
+    hint.textContent = `Click a number to see how it is computed. The address of this page holds ${held}.`;
     reset.hidden = false;
     return shown;
   };

@@ -69,12 +69,13 @@ const lines = (Plot, { x, y, series, marks, rules }, options) => {
       ...rules.map((one) => (one.of === "y"
         ? Plot.ruleY([one.value], { stroke: QUIET, strokeDasharray: "4 4" })
         : Plot.ruleX([one.value], { stroke: QUIET, strokeDasharray: "4 4" }))),
+      ...series.map((one) => Plot.line(rows(one), { x: "x", y: "y", stroke: "name", strokeWidth: 2.2, strokeDasharray: one.dashed ? "6 4" : null })),
+      ...series.filter((one) => !one.dashed && one.points.length < 30).map((one) => Plot.dot(rows(one), { x: "x", y: "y", fill: "name", r: 3 })),
+      // After the lines, so that none strikes a label out.
       ...rules.map((one) => Plot.text([one], {
         ...(one.of === "y" ? { y: "value", frameAnchor: "right", dy: -8, textAnchor: "end" } : { x: "value", frameAnchor: "top", dx: 5, dy: 6, textAnchor: "start" }),
         text: "label", fill: "currentColor", stroke: "var(--bg)", strokeWidth: 4, paintOrder: "stroke",
       })),
-      ...series.map((one) => Plot.line(rows(one), { x: "x", y: "y", stroke: "name", strokeWidth: 2.2, strokeDasharray: one.dashed ? "6 4" : null })),
-      ...series.filter((one) => !one.dashed && one.points.length < 30).map((one) => Plot.dot(rows(one), { x: "x", y: "y", fill: "name", r: 3 })),
       Plot.dot(marks, { x: "x", y: "y", r: 7, stroke: "currentColor", strokeWidth: 2.4, fill: "none" }),
       ...marks.map((one) => Plot.text([one], {
         x: "x", y: "y", text: "label", fontWeight: 650, fill: "currentColor", stroke: "var(--bg)", strokeWidth: 4,
@@ -163,6 +164,9 @@ export const chart = (Plot, block, spoken) => {
   return box;
 };
 
+// A label in the middle of a sentence; its units keep their capitals.
+const inside = (label) => (/^[A-Z][a-z ]/.test(label) ? label[0].toLowerCase() + label.slice(1) : label);
+
 // The numbers of a chart as a table: head and rows of texts.
 const exact = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 4 });
 export const numbers = ({ kind, x, y, series, parts, blocks, cells: all }) => {
@@ -170,7 +174,7 @@ export const numbers = ({ kind, x, y, series, parts, blocks, cells: all }) => {
     const places = [...new Set(series.flatMap((one) => one.points.map(([at]) => at)))].sort((a, b) => a - b);
     const found = series.map((one) => new Map(one.points));
     return {
-      caption: `${y.label}, by ${x.label.toLowerCase()}`,
+      caption: `${y.label}, by ${inside(x.label)}`,
       head: [x.label, ...series.map((one) => one.name)],
       rows: places.map((at) => [exact(at), ...found.map((one) => (one.has(at) ? exact(one.get(at)) : "–"))]),
     };
@@ -179,10 +183,10 @@ export const numbers = ({ kind, x, y, series, parts, blocks, cells: all }) => {
     const names = [...new Set(parts.map((one) => one.part))];
     const rows = [...new Set(parts.map((one) => one.bar))];
     const value = (row, name) => parts.find((one) => one.bar === row && one.part === name);
-    return { caption: x.label, head: ["", ...names], rows: rows.map((row) => [row, ...names.map((name) => (value(row, name) ? exact(value(row, name).value) : "–"))]) };
+    return { caption: x.label, head: ["Bar", ...names], rows: rows.map((row) => [row, ...names.map((name) => (value(row, name) ? exact(value(row, name).value) : "–"))]) };
   }
   if (kind === "gantt") {
     return { caption: x.label, head: ["Stage", "Pass", "Microbatch", "Start", "End"], rows: blocks.map((one) => [one.row, one.kind, one.text, exact(one.start), exact(one.end)]) };
   }
-  return { caption: `Ranks whose values are summed, by ${x.label.toLowerCase()}`, head: [y.label, ...all.filter((one) => one.y === 1).map((one) => `${one.x}`)], rows: [...new Set(all.map((one) => one.y))].map((row) => [`${row}`, ...all.filter((one) => one.y === row).map((one) => one.text)]) };
+  return { caption: `Ranks whose values are summed, by ${inside(x.label)}`, head: [y.label, ...all.filter((one) => one.y === 1).map((one) => `${one.x}`)], rows: [...new Set(all.map((one) => one.y))].map((row) => [`${row}`, ...all.filter((one) => one.y === row).map((one) => one.text)]) };
 };

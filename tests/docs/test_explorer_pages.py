@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from mlsysim.core.errors import MLSysError
 from mlsysim.labs.explorers import EXPLORERS, view
-from tests.docs.browser import Visitor, tab, toggle_theme, violations
+from tests.conftest import ROOT
+from tests.docs.browser import PHONE, Visitor, tab, toggle_theme, violations
 from tests.labs.test_explorers import random_states
 
 pytestmark = [
@@ -23,6 +25,12 @@ pytestmark = [
 
 SERVING = "docs/tutorials/serving_one_gpu.html"
 ROOFLINE = "docs/tutorials/hello_world.html"
+# Every page with explorers, and their names.
+PLACES: dict[str, list[str]] = {}
+for _source in sorted((ROOT / "docs").rglob("*.qmd")):
+    if _names := re.findall(r'\.mls-explorer.*data-name="([\w-]+)"', _source.read_text("utf-8")):
+        PLACES[_source.relative_to(ROOT).with_suffix(".html").as_posix()] = _names
+DESK = {"width": 1400, "height": 900}
 SETTINGS = 200
 # Compiling Python takes a browser seconds, and much longer on a machine that is busy.
 PATIENCE = 180_000
@@ -139,6 +147,64 @@ def test_a_reader_with_a_keyboard(shared: Visitor, axe: str) -> None:
     box.get_by_role("button", name="Start over").click()
     assert still.is_visible()
     assert "#" not in page.url
+    assert shared.troubles == []
+
+
+def move(control: Any) -> None:
+    """Give a slider or a choice another value."""
+    if control.evaluate("one => one.matches('select')"):
+        control.select_option(index=1 - min(1, control.evaluate("one => one.selectedIndex")))
+    else:
+        control.press("Home" if control.evaluate("one => one.value === one.max") else "End")
+
+
+@pytest.mark.parametrize(("path", "names"), PLACES.items(), ids=list(PLACES))
+def test_an_explorer_in_use_is_accessible(
+    path: str, names: list[str], shared: Visitor, axe: str
+) -> None:
+    """Touched, with a derivation and its table open, in both themes, on a desk and a phone."""
+    page = shared.open(path)
+    for name in names:
+        box = page.locator(BOX.format(name))
+        control = box.locator("form :is(select, input)").first
+        control.wait_for()
+        move(control)
+        settled(shared, name)
+        box.locator(".mls-figure").first.click()
+        box.get_by_role("region", name="Derivation").locator("li").first.wait_for()
+        box.get_by_text("Show the numbers as a table").click()
+        box.locator(".mls-data table").first.wait_for()
+    before, found = page.viewport_size, []
+    for size in (DESK, PHONE):
+        page.set_viewport_size(size)
+        for _ in ("light", "dark"):
+            for name in names:
+                found += violations(page, axe, BOX.format(name))
+            page.evaluate("scrollTo(0, 0)")
+            toggle_theme(page)
+    page.set_viewport_size({"width": 320, "height": 800})
+    page.wait_for_timeout(200)
+    wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    page.set_viewport_size(before)
+    assert (found, wider) == ([], 0)
+    assert shared.troubles == []
+
+
+def test_a_pasted_configuration_is_read_or_refused(shared: Visitor) -> None:
+    page = shared.open(next(path for path, names in PLACES.items() if "import" in names))
+    box = page.locator(BOX.format("import"))
+    text = box.get_by_role("textbox", name="config.json")
+    config = json.loads(text.input_value()) | {"num_hidden_layers": 30}
+    text.fill(json.dumps(config))
+    shown = settled(shared, "import")
+    assert shown["view"] == view("import", {"config": json.dumps(config)})
+    assert "num_hidden_layers" not in page.url
+    text.fill(json.dumps(config)[:-1])
+    box.get_by_role("alert").get_by_text("JSON").wait_for()
+    text.fill(json.dumps({"model_type": "resnet"}))
+    box.get_by_role("alert").get_by_text("resnet").wait_for()
+    text.fill(json.dumps(config))
+    box.get_by_role("alert").wait_for(state="hidden")
     assert shared.troubles == []
 
 

@@ -207,7 +207,7 @@ def _quantity(value: Any) -> Quantity:
 
 def _recorded(formula: Callable[..., Any], inputs: Mapping[str, Input]) -> Derivation:
     numbers = {name: Recorded(item.value, origin=item) for name, item in inputs.items()}
-    name = getattr(formula, "__name__", "answer").strip("_")
+    name = getattr(formula, "func", formula).__name__.strip("_")
     with watching("mlsysim.labs.explorers"):
         found = {name: formula(**numbers)}
     return Derivation(found)

@@ -147,7 +147,7 @@ def _which(s: Mapping[str, Any]) -> Answer:
         (
             read("Memory needed", best, "total_memory_required", "GB"),
             read("Time between tokens", best, "itl", "ms"),
-            read("Time to first token, all prompts at once", best, "ttft", "ms"),
+            read("Time to first token, all prompts at once", best, "ttft", "s"),
             read("Throughput, all users", best, "decode_throughput", "1/s", shown="tokens/s"),
         ),
         (chart,),

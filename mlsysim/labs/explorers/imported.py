@@ -41,7 +41,7 @@ EXAMPLE = {
 }
 
 
-def _counted(
+def _parameters(
     groups: Sequence[Any],
     embedding_tables: Value,
     vocab_size: Value,
@@ -50,17 +50,17 @@ def _counted(
 ) -> Value:
     """Return the parameters of a network: those of its vocabulary, its layers, and all others."""
     vocabulary = embedding_tables * vocab_size * hidden_dim
-    parameters = vocabulary + other
+    rest = vocabulary + other
     for group in groups:
         each_layer = group.parameters(hidden_dim)
         layers = group.count * each_layer
-        parameters = parameters + layers
-    return parameters
+        rest = rest + layers
+    return rest
 
 
 def _size(model: TransformerModel) -> Reading:
     """Read the parameters of a model, matrix by matrix."""
-    count = partial(_counted, model.groups)
+    count = partial(_parameters, model.groups)
     shape = {n: getattr(model, n) for n in ("embedding_tables", "vocab_size", "hidden_dim")}
     other = amount(model.parameters, "param") - count(**shape, other=0)
     given = {
@@ -70,6 +70,11 @@ def _size(model: TransformerModel) -> Reading:
     rest, told = "norms, biases, routers and towers", model.source_of("parameters")
     given["other"] = Input("other", Q_(other, ""), "", rest, told)
     return by_formula("Parameters", count, "", given, shown="billion", scale=1e-9)
+
+
+def _place(device: str, users: int) -> str:
+    most = f"{users:,} user{'' if users == 1 else 's'}" if users else "too small"
+    return f"{device.replace('_', ' ')}: {most}"
 
 
 def _import(s: Mapping[str, Any]) -> Answer:
@@ -118,10 +123,10 @@ def _import(s: Mapping[str, Any]) -> Answer:
         ),
         (
             bars(
-                axis("GB (names: most users)", zero=True),
+                axis("Memory (GB)", zero=True),
                 [
                     part(
-                        f"{name}: {users[name]:,}",
+                        _place(name, users[name]),
                         "memory",
                         amount(one.memory_capacity, "GB"),
                     )

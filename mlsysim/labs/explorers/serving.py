@@ -135,7 +135,7 @@ def _latency(s: Mapping[str, Any]) -> Answer:
         (
             read("Time between tokens", result, "itl", "ms"),
             read("Throughput, all users", result, "decode_throughput", "1/s", shown="tokens/s"),
-            read("Time to first token, all prompts at once", result, "ttft", "ms"),
+            read("Time to first token, all prompts at once", result, "ttft", "s"),
             read("Most users", result, "max_batch_size"),
         ),
         (
@@ -173,9 +173,8 @@ def _offers() -> dict[str, str]:
     for name in dir(Systems.Offers):
         offer = getattr(Systems.Offers, name)
         if not name.startswith("_") and amount(offer.accelerator.memory.capacity, "GB") >= 40:
-            found[name] = (
-                f"{offer.name} ({offer.commitment}, {figure(amount(offer.price, 'USD/h'))} $/h)"
-            )
+            rent = figure(amount(offer.price, "USD/h"))
+            found[name] = f"{offer.name}: ${rent}/h, {offer.commitment}"
     return found
 
 

@@ -169,7 +169,7 @@ def _memory(s: Mapping[str, Any]) -> Answer:
     verdict = "fits" if result.fits_memory else "does not fit"
     return Answer(
         f"{model.name} on {s['devices']:,} H100 GPUs, one sequence of {_LENGTH:,} tokens on each: "
-        f"a GPU needs {figure(need)} GB of its {figure(room)} GB, so the step {verdict}.",
+        f"a GPU needs {figure(need)} GB and has {figure(room)} GB, so the step {verdict}.",
         (
             read("Memory per GPU", result, "memory", "GB"),
             *(read(name.capitalize(), result, key, "GB") for key, name in STATES.items()),
@@ -388,8 +388,11 @@ def _advice(s: Mapping[str, Any]) -> Answer:
     priced = _priced(s["model"], devices, s["offer"], s["tokens"])
     plan = f"TP = {result.parallelism.tp}, PP = {result.parallelism.pp}, {result.dp_size} replicas"
     what = f"{model.name} on {s['tokens']:,} billion tokens for at most ${budget:,.0f}"
+    # A fraction of a day is easier to read in hours.
+    unit, long = ("day", "days") if days >= 2 else ("h", "hours")
+    time = figure(amount(priced.training_time, unit))
     found = (
-        f"{devices:,} GPUs finish first, in {figure(days)} days for ${cost:,.0f} ({plan})"
+        f"{devices:,} GPUs finish first, in {time} {long} for ${cost:,.0f} ({plan})"
         if paid
         else f"none of these fleets is cheap enough. The cheapest, {devices:,} GPUs, costs "
         f"${cost:,.0f} ({plan})"
@@ -397,7 +400,7 @@ def _advice(s: Mapping[str, Any]) -> Answer:
     return Answer(
         f"{what}: {found}. {_COMPARED}",
         (
-            read("Training time", priced, "training_time", "day", shown="days"),
+            read("Training time", priced, "training_time", unit, shown=long),
             read("Rent", priced, "rental_training_cost", "USD", shown="$"),
             read("Tokens per second", result, "token_throughput", "1/s", shown="tokens/s"),
             read("Memory per GPU", result, "memory", "GB"),
