@@ -220,13 +220,17 @@ def _section(title: str, blocks: list[Block], *, answer: bool = False) -> Iterat
 
 
 def _leads(block: Block, after: list[Block]) -> bool:
-    """Whether a paragraph ends in a colon, and what follows it is shown."""
-    if not (after and _text_of(block).rstrip().endswith(":")):
+    """Whether a paragraph belongs to what comes next: an equation, or what its colon announces."""
+    if not after:
+        return False
+    if _has_equation(after[0]):
+        return True
+    if not _text_of(block).rstrip().endswith(":"):
         return False
     if after[0]["t"] == "Div":
         figures, rest = _parts(after[0])
         return not figures and any(not _is_long(item) for item in rest)
-    return after[0]["t"] in SHOWN or _has_equation(after[0])
+    return after[0]["t"] in SHOWN
 
 
 def _callout(title: str, block: Block) -> Iterator[Slide]:
