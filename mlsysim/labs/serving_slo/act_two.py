@@ -279,8 +279,8 @@ def _changes() -> Block:
 
     return table(
         "a2_changes",
-        f"The four proposals at {GROWTH.rate} requests per second: whether the promise is kept, and "
-        "what each adds to the rent.",
+        f"The four proposals at {GROWTH.rate} requests per second: whether the promise is kept, "
+        "and what each adds to the rent.",
         ["Change", "TTFT, p99", "TPOT, p99", "Kept", "A month"],
         [
             row("Nothing", GROWTH),
