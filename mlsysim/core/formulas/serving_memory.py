@@ -3,11 +3,13 @@
 import math
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, erf, exp, floor, maximum, minimum, sqrt, where
+from mlsysim.core.numeric import Value, erf, exp, floor, log, maximum, minimum, sqrt, where
 
 __all__ = [
+    "adapter_traffic",
     "block_padding",
     "cache_full_probability",
+    "distinct_adapters",
     "kv_cache_size",
     "kv_per_device",
     "largest_batch",
@@ -16,8 +18,54 @@ __all__ = [
     "pass_workspace",
     "prefix_hit_share",
     "reusable_share",
+    "sequences_of_adapters",
     "stored_weights",
 ]
+
+
+@formula
+def adapter_traffic(
+    rank: Value,
+    rows: Value,
+    columns: Value,
+    tokens: Value,
+    adapters: Value,
+    bytes_per_element: Value,
+) -> Value:
+    r"""Bytes that the low-rank adapters of one matrix move for a batch of tokens.
+
+    Each adapter in use is read once. Each token's input is read and shrunk to the rank, and the
+    result is expanded and added to the output of the matrix, which is read and written.
+
+    $$ S = e\left(g\,r\,(m + n) + T\,(m + 2 r + 2 n)\right) $$
+
+    Parameters
+    ----------
+    rank : [1]
+        $r$, rank of the adapters.
+    rows : [1]
+        $m$, width of the matrix's input.
+    columns : [1]
+        $n$, width of its output.
+    tokens : [token]
+        $T$, tokens of the pass.
+    adapters : [1]
+        $g$, distinct adapters of these tokens.
+    bytes_per_element : [byte]
+        $e$, bytes of one element.
+
+    Returns
+    -------
+    size : [byte]
+        $S$, bytes.
+
+    References
+    ----------
+    Chen et al. (2023), Punica: Multi-Tenant LoRA Serving, section 4 (the shrink and expand kernels
+    of SGMV), https://arxiv.org/abs/2310.18547
+    """
+    weights = adapters * rank * (rows + columns)
+    return bytes_per_element * (weights + tokens * (rows + 2 * rank + 2 * columns))
 
 
 @formula
@@ -84,6 +132,35 @@ def cache_full_probability(sequences: Value, room: Value, prompt: Value, whole: 
     deviation = maximum(whole - prompt, 1e-9 * whole) * sqrt(sequences / 12)
     score = (sequences * (prompt + whole) / 2 - room) / deviation
     return where(sequences * whole <= room, 0, (1 + erf(score / 1.4142135623730951)) / 2)
+
+
+@formula
+def distinct_adapters(adapters: Value, sequences: Value) -> Value:
+    r"""Mean number of different adapters that the sequences of a batch use.
+
+    Each sequence uses any adapter with the same probability.
+
+    $$ g = A\left(1 - \left(1 - \frac{1}{A}\right)^b\right) $$
+
+    Parameters
+    ----------
+    adapters : [1]
+        $A$, adapters to choose from.
+    sequences : [1]
+        $b$, sequences of the batch.
+
+    Returns
+    -------
+    distinct : [1]
+        $g$, adapters in use.
+
+    References
+    ----------
+    Counting: a sequence does not use an adapter with the probability in the inner brackets; uniform
+    popularity is one of the workloads of Chen et al. (2023), Punica: Multi-Tenant LoRA Serving,
+    section 7, https://arxiv.org/abs/2310.18547
+    """
+    return adapters * (1 - (1 - 1 / adapters) ** sequences)
 
 
 @formula
@@ -386,6 +463,36 @@ def reusable_share(seq_len: Value, output_len: Value, turns: Value, turn_tokens:
     """
     first = seq_len - (turns - 1) / 2 * (turn_tokens + output_len)
     return 1 - (first + (turns - 1) * turn_tokens) / (turns * seq_len)
+
+
+@formula
+def sequences_of_adapters(resident: Value, adapters: Value) -> Value:
+    r"""Sequences that use as many different adapters, on average, as there is memory for.
+
+    It is the inverse of `distinct_adapters`.
+
+    $$ b = \frac{\ln(1 - R / A)}{\ln(1 - 1 / A)} $$
+
+    Parameters
+    ----------
+    resident : [1]
+        $R$, adapters that memory is set aside for.
+    adapters : [1]
+        $A$, adapters to choose from.
+
+    Returns
+    -------
+    sequences : [1]
+        $b$, sequences; unlimited if all adapters are resident.
+
+    References
+    ----------
+    Counting; that a batch has at most as many adapters as memory is set aside for: Sheng et al.
+    (2023), S-LoRA: Serving Thousands of Concurrent LoRA Adapters, section 5,
+    https://arxiv.org/abs/2311.03285
+    """
+    left = log(maximum(1 - resident / adapters, 1e-15))
+    return where(resident >= adapters, math.inf, left / log(maximum(1 - 1 / adapters, 1e-15)))
 
 
 @formula

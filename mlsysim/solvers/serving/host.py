@@ -1,11 +1,12 @@
-"""What a server loads over the link to its host: keys and values that left the device's memory."""
+"""What a server loads over the link to its host: keys and values, and adapters."""
 
 from __future__ import annotations
 
 import math
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, where
+from mlsysim.core.numeric import Value, first_known, is_zero, where
+from mlsysim.solvers.serving.adapters import adapter_bytes
 from mlsysim.solvers.serving.cache import own_prompt
 from mlsysim.solvers.serving.inputs import ServingInputs
 
@@ -13,12 +14,26 @@ __all__ = ["crossover", "loading_time"]
 
 
 def loading_time(i: ServingInputs) -> Value:
-    """Return the time in which a device loads its part of what the host has of a prompt."""
+    """Return the mean time in which a device loads what a request needs from its host."""
+    return _prefix_time(i) + _adapter_time(i)
+
+
+def _prefix_time(i: ServingInputs) -> Value:
     if is_zero(i.loaded_share):
         return 0 * i.calibration.request_overhead
     size = i.loaded_share * own_prompt(i)
     time = f.point_to_point_time(size, i.host_bandwidth, i.host_latency)
     return where(i.loaded_share > 0, time, 0 * i.calibration.request_overhead)
+
+
+def _adapter_time(i: ServingInputs) -> Value:
+    """Return the time for an adapter, which is not resident with some probability."""
+    if is_zero(i.adapter_rank):
+        return 0 * i.calibration.request_overhead
+    missing = 1 - first_known(i.resident_adapters, i.adapters) / i.adapters
+    size = adapter_bytes(i) / (i.tp_size * i.pp_size)
+    time = missing * f.point_to_point_time(size, i.host_bandwidth, i.host_latency)
+    return where(missing > 0, time, 0 * i.calibration.request_overhead)
 
 
 def crossover(i: ServingInputs, token: Value, pair: Value) -> Value:

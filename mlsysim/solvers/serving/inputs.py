@@ -53,6 +53,11 @@ class ServingInputs(InferenceInputs):
     turn_tokens: Value = default(lambda i: math.nan)
     think_time: Value = default(lambda i: math.nan)
     host_memory: Value = default(lambda i: math.nan)
+    lora_rank: Value = default(lambda i: math.nan)
+    """NaN if the model has no adapters."""
+    adapters: Value = default(lambda i: 1.0)
+    resident_adapters: Value = default(lambda i: math.nan)
+    """NaN if all adapters are."""
     token_budget: Value = default(lambda i: math.nan)
     """NaN if the calibration's applies."""
     block_size: Value = default(lambda i: 1.0)
@@ -116,6 +121,11 @@ class ServingInputs(InferenceInputs):
     def known_share(self) -> Value:
         """Share of a prompt that is not read: its keys and values are cached, or loaded."""
         return self.cached_share + self.loaded_share
+
+    @property
+    def adapter_rank(self) -> Value:
+        """Rank of the adapters; 0 without any."""
+        return first_known(self.lora_rank, 0)
 
     @property
     def host_bandwidth(self) -> Value:
@@ -261,6 +271,36 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         ),
     ),
     Rule(
+        "lora_rank",
+        lambda i: (
+            (i.adapter_rank <= i.model.hidden_dim)
+            & ((i.adapter_rank == 0) | (i.efficiency != i.efficiency))
+        ),
+        lambda i: (
+            f"lora_rank = {i.lora_rank}: give at most hidden_dim = {i.model.hidden_dim}, which is "
+            "the rank of a whole matrix, and leave out efficiency, as the textbook has no adapters"
+        ),
+    ),
+    Rule(
+        "adapters",
+        lambda i: (
+            (i.adapter_rank > 0)
+            | ((i.adapters == 1) & (i.resident_adapters != i.resident_adapters))
+        ),
+        lambda i: (
+            f"adapters = {i.adapters}: give the rank of adapters with lora_rank, or leave out "
+            "adapters and resident_adapters"
+        ),
+    ),
+    Rule(
+        "resident_adapters",
+        lambda i: first_known(i.resident_adapters, i.adapters) <= i.adapters,
+        lambda i: (
+            f"resident_adapters = {i.resident_adapters} is more than there are: give at most "
+            f"adapters = {i.adapters}"
+        ),
+    ),
+    Rule(
         "loaded_share",
         lambda i: i.known_share <= 1,
         lambda i: (
@@ -271,12 +311,17 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     Rule(
         "host_link",
         lambda i: (
-            ((i.loaded_share == 0) & (i.host_memory != i.host_memory))
+            (
+                (i.loaded_share == 0)
+                & (i.host_memory != i.host_memory)
+                & (first_known(i.resident_adapters, i.adapters) >= i.adapters)
+            )
             | (i.host_bandwidth == i.host_bandwidth)
         ),
         lambda i: (
             f"host_link is missing: the rate of {i.device.name} to its host is not known; pass a "
-            "link such as Systems.Links.PCIe5, or leave out loaded_share and host_memory"
+            "link such as Systems.Links.PCIe5, or leave out loaded_share, host_memory and adapters "
+            "that are not resident"
         ),
     ),
     Rule(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, floor, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, minimum, where
 from mlsysim.core.types.attention import (
     Attention,
     AttentionKind,
@@ -18,6 +18,7 @@ from mlsysim.core.types.attention import (
 from mlsysim.solvers.inference import ExpertPlan, inference_device, inference_layer
 from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
+from mlsysim.solvers.serving.adapters import adapter_work, resident_bytes
 from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_blocks
 from mlsysim.solvers.serving.host import crossover, loading_time
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -66,6 +67,10 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     fitting = minimum(
         first_known(i.max_sequences, i.batch_size), f.largest_batch(capacity, held, reserved)
     )
+    if not is_zero(i.adapter_rank):
+        resident = first_known(i.resident_adapters, i.adapters)
+        own = floor(f.sequences_of_adapters(resident, i.adapters) + 1e-9)
+        fitting = minimum(fitting, i.copies * own)
     admitted = maximum(1, minimum(i.batch_size, fitting))
     growth = _growth(i, capacity - held, admitted, own_blocks(i, 1, context) / c.kv_share)
     running = growth.running
@@ -154,6 +159,12 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "prefix_hit_share": math.nan * running,
         "sessions": math.nan * running,
         "loading_latency": loading,
+        "adapter_memory": i.attention_dp * resident_bytes(i),
+        "batch_adapters": where(
+            i.adapter_rank > 0,
+            f.distinct_adapters(i.adapters, maximum(1, running / i.copies)),
+            math.nan * running,
+        ),
         "load_crossover": _crossover(i, d),
         "replica_devices": i.replica_devices,
         "model_weights_size": weights,
@@ -226,6 +237,7 @@ def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
     """Return the memory that a device needs for a number of sequences, and its capacity."""
     chip = i.device.memory
     held = _own_weights(i, stored_weights(i.model, i.weight_precision)) + _workspace(i)
+    held = held + resident_bytes(i) / (i.tp_size * i.pp_size)
     return Memory(
         capacity=first_known(chip.reported, chip.capacity),
         held=held,
@@ -337,16 +349,19 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     context = i.seq_len + where(i.known_share > 0, i.seq_len - new, 0)
     layer = inference_layer(d, model, tokens, context, i.tp_size, plan=_experts(i, every))
     logits = head(d, model, own, i.tp_size)
+    adapters = adapter_work(i, d, tokens, own)
     layer_time = (
         layer.products.time
         + layer.attention
         + layer.elementwise
+        + adapters.time
         + communication(i, tokens, every)
         + _fixed(i, i.calibration.prompt_overhead)
     )
     arithmetic = layer.products.compute + layer.attention
     # The product that computes keys and values also writes them to the cache, at no extra time.
-    streamed = chunks * layers * (layer.products.memory + layer.elementwise) + logits.memory
+    streamed = layer.products.memory + layer.elementwise + adapters.streamed
+    streamed = chunks * layers * streamed + logits.memory
     time = chunks * layers * layer_time + logits.time + stage_hops(i, tokens)
     if tower := tower_of(i):
         vision = tower_pass(d, tower, own * i.images, i.tp_size)
@@ -388,8 +403,10 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     layer_time = layer.products.time + attention + layer.elementwise + exchanged + fixed
     # A draft costs a layer and the output projection, for one token of each sequence at a time.
     drafts = i.draft_tokens * (layer_time + logits.time)
-    on_device = layers * layer_time + logits.time + drafts
-    streamed = layers * (layer.products.memory + layer.elementwise) + logits.memory
+    adapters = adapter_work(i, d, tokens, own)
+    on_device = layers * (layer_time + adapters.time) + logits.time + drafts
+    streamed = layer.products.memory + layer.elementwise + adapters.streamed
+    streamed = layers * streamed + logits.memory
     arithmetic = layer.products.compute + layer.attention
     waiting = layer.products.time - layer.products.compute
     return Pass(

@@ -88,8 +88,13 @@ class ServingResult(Result):
     sessions: float | None = number()
     """Sessions with a request in flight or a user who is thinking; `None` without `turns`."""
     loading_latency: Quantity | None = quantity("ms", zero=True)
-    """Time to load the tokens of a prompt that the host keeps, including the wait for the link; it
-    is part of `ttft`. `None` with `efficiency`."""
+    """Mean time to load the tokens of a prompt that the host keeps, and the request's adapter if it
+    is not resident, including the wait for the link; it is part of `ttft`. `None` with
+    `efficiency`."""
+    adapter_memory: Quantity | None = quantity("GB", zero=True)
+    """Resident low-rank adapters on all devices. `None` with `efficiency`."""
+    batch_adapters: float | None = number()
+    """Mean number of different adapters in a decode step of one rank; `None` without adapters."""
     load_crossover: float | None = number(unit="token")
     """Prefix length above which loading over `host_link` is faster than recomputing; `None` without
     that link, or if loading is never faster."""

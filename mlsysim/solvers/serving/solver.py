@@ -79,6 +79,9 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         cached_share: Annotated[float, Portion()] = 0,
         loaded_share: Annotated[float, Portion()] = 0,
         host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
+        lora_rank: Annotated[int | None, Whole()] = None,
+        adapters: Annotated[int, Whole()] = 1,
+        resident_adapters: Annotated[int | None, Whole()] = None,
         turns: Annotated[int, Stage()] = 1,
         turn_tokens: Annotated[int | None, Whole(unit="token")] = None,
         think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
@@ -158,6 +161,15 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         host_link
             Link over which each device loads them, such as PCIe or an SSD. `None` takes the
             device's bandwidth to its host, without latency.
+        lora_rank
+            Rank of low-rank adapters (LoRA) of all matrices in the layers, in 16 bits; each request
+            uses one. `None` serves the model without adapters. Passes read each adapter in use, and
+            stream each token's inputs and outputs once more.
+        adapters
+            Adapters to choose from, each with the same probability.
+        resident_adapters
+            Adapters that the devices set memory aside for, which also limits how many different
+            ones run together. The others are loaded over `host_link`. `None` keeps all of them.
         turns
             Requests per session. Each prompt repeats everything before it and adds new tokens;
             `seq_len` is the mean over all turns. `cached_share` and `loaded_share` then follow from

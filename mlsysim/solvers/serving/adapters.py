@@ -1,0 +1,91 @@
+"""Low-rank adapters (LoRA) of a served model: memory, and what a pass does for those of its batch.
+
+Requests choose among the adapters with equal probability. Adapters have 16 bits and are split over
+the devices of a layer as the matrices are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, first_known, is_zero, where
+from mlsysim.core.types.layers import Experts
+from mlsysim.solvers.layer import Device
+from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.work import (
+    Matrix,
+    adapters_of,
+    common_matrices,
+    expert_matrices,
+    mean_over,
+    own_attention_matrices,
+    sum_of,
+)
+
+__all__ = ["AdapterWork", "adapter_bytes", "adapter_work", "resident_bytes"]
+
+
+@dataclass(frozen=True)
+class AdapterWork:
+    """What adapters add to a mean layer of a pass, on one device."""
+
+    time: Value
+    streamed: Value
+    """Time that its memory traffic alone takes."""
+
+
+def adapter_bytes(i: ServingInputs) -> Value:
+    """Return the bytes of one adapter of the whole model."""
+    found = adapters_of(i.model, i.adapter_rank)
+    parts = [count * each for parts in (found.common, found.experts) for count, each in parts]
+    return i.precision.training_bytes * sum_of(parts)
+
+
+def resident_bytes(i: ServingInputs) -> Value:
+    """Return the bytes of the adapters in the memory of all devices of a stage's layers."""
+    if is_zero(i.adapter_rank):
+        return 0 * i.device.memory.capacity
+    return first_known(i.resident_adapters, i.adapters) * adapter_bytes(i)
+
+
+def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -> AdapterWork:
+    """Return what the adapters of so many sequences add to a layer."""
+    if is_zero(i.adapter_rank):
+        nothing = 0 * i.calibration.layer_overhead
+        return AdapterWork(nothing, nothing)
+    rank, each = i.adapter_rank, i.precision.training_bytes
+    used = f.distinct_adapters(i.adapters, sequences)
+
+    def traffic(matrices: list[Matrix], rows: Value, copies: Value) -> Value:
+        parts = []
+        for m in matrices:
+            size = f.adapter_traffic(rank, m.rows, m.columns, rows, copies, each)
+            parts.append(where(m.columns > 0, m.count * size, 0 * size))
+        return sum_of(parts)
+
+    moved = []
+    for group in i.model.groups:
+        block = group.feed_forward
+        matrices = own_attention_matrices(i.model, group)
+        matrices = matrices + _directed(common_matrices(i.model, block))
+        part = traffic(matrices, tokens, used)
+        if isinstance(block, Experts):
+            visited = f.experts_visited(block.count, block.per_token, tokens / used)
+            experts = _directed(expert_matrices(i.model, block))
+            part = part + traffic(experts, block.per_token * tokens, used * visited)
+        moved.append(part)
+    streamed = f.memory_time(mean_over(i.model, moved) / i.tp_size, d.memory)
+    visited = mean_over(i.model, [each for _, each in adapters_of(i.model, rank).visited])
+    work = d.flops_per_mac * tokens * visited / i.tp_size / d.product
+    some = rank > 0
+    time = f.roofline_time(work, streamed)
+    return AdapterWork(where(some, time, 0 * time), where(some, streamed, 0 * streamed))
+
+
+def _directed(matrices: list[Matrix]) -> list[Matrix]:
+    """Return the matrices of a block, of which the last of each kind leads back."""
+    found = []
+    for m in matrices:
+        found += [Matrix(m.rows, m.columns, m.count - 1), Matrix(m.columns, m.rows)]
+    return found

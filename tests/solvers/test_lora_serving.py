@@ -1,0 +1,164 @@
+"""Serving with low-rank adapters: memory, passes, and adapters that are not resident."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mlsysim import ConfigError, Hardware, Models, ServingSolver, Systems, sweep
+from mlsysim.core import formulas as f
+from mlsysim.registry.calibration.serving import ServingCalibrations
+
+# Matrices of a layer of Llama 3 8B: query, key and value, output, gate and input, product.
+SHAPES = [
+    (4096, 4096),
+    (4096, 1024),
+    (4096, 1024),
+    (4096, 4096),
+    (4096, 14_336),
+    (4096, 14_336),
+    (14_336, 4096),
+]
+RANK = 16
+ONE = 2 * 32 * RANK * sum(rows + columns for rows, columns in SHAPES)
+"""Bytes of one adapter in 16 bits."""
+LOAD = {
+    "model": Models.Llama3_8B,
+    "hardware": Hardware.H100,
+    "precision": "bf16",
+    "seq_len": 1000,
+    "output_len": 200,
+    "calibration": ServingCalibrations.Hopper_vLLM,
+}
+STREAM = ServingCalibrations.Hopper_vLLM.memory_efficiency * 3.35e12
+
+
+def served(**more):
+    return ServingSolver.solve(**LOAD | more)
+
+
+def s(quantity):
+    return quantity.to("s").magnitude
+
+
+def added(tokens, used):
+    """Time that adapters add to the layers of a pass, all of it traffic."""
+    moved = sum(used * RANK * (m + n) + tokens * (m + 2 * RANK + 2 * n) for m, n in SHAPES)
+    return 32 * 2 * moved / STREAM
+
+
+def test_different_adapters_of_a_batch():
+    # Two adapters, two sequences: half of the time they use the same one.
+    assert f.distinct_adapters(2, 2) == 1.5
+    assert f.distinct_adapters(1, 50) == 1
+    assert f.distinct_adapters(1e9, 50) == pytest.approx(50)
+    # And back
+    assert f.sequences_of_adapters(1.5, 2) == pytest.approx(2)
+    assert f.sequences_of_adapters(5, 5) == f.sequences_of_adapters(1, 1) == math.inf
+    assert f.sequences_of_adapters(1, 5) == pytest.approx(1)
+
+
+def test_one_adapter_has_the_parameters_of_its_thin_matrices():
+    assert ONE == 83_886_080
+    none, one, ten = served(), served(lora_rank=RANK), served(lora_rank=RANK, adapters=10)
+    assert none.adapter_memory.magnitude == 0
+    assert none.batch_adapters is None
+    assert one.adapter_memory.to("byte").magnitude == ONE
+    assert ten.adapter_memory.to("byte").magnitude == 10 * ONE
+    more = ten.total_memory_required - none.total_memory_required
+    assert more.to("byte").magnitude == pytest.approx(10 * ONE)
+
+
+def test_a_step_reads_each_adapter_once():
+    plain = served(batch_size=64)
+    for count in (1, 40, 4000):
+        r = served(batch_size=64, lora_rank=RANK, adapters=count, resident_adapters=min(count, 300))
+        used = count * (1 - (1 - 1 / count) ** 64)
+        assert r.batch_adapters == pytest.approx(used)
+        assert s(r.decode_latency - plain.decode_latency) == pytest.approx(added(64, used))
+
+
+def test_a_prompt_uses_one_adapter():
+    r = served(lora_rank=RANK, adapters=50)
+    assert s(r.prefill_latency - served().prefill_latency) == pytest.approx(added(1000, 1))
+
+
+def test_adapters_are_split_like_their_matrices():
+    node = {"hardware": Systems.Nodes.DGX_H100, "tp_size": 4, "batch_size": 64}
+    plain, r = served(**node), served(**node, lora_rank=RANK, adapters=40)
+    used = f.distinct_adapters(40, 64)
+    assert s(r.decode_latency - plain.decode_latency) == pytest.approx(added(64, used) / 4)
+    more = r.total_memory_required - plain.total_memory_required
+    assert more.to("byte").magnitude == pytest.approx(10 * ONE)
+
+
+def test_an_adapter_that_is_not_resident_is_loaded():
+    plain = served(lora_rank=RANK, adapters=40)
+    r = served(lora_rank=RANK, adapters=40, resident_adapters=10, host_link=Systems.Links.PCIe5)
+    # Three requests of four wait for 84 MB at 64 GB/s.
+    load = 0.75 * (ONE / 64e9 + 0.6e-6)
+    assert s(r.loading_latency) == pytest.approx(load)
+    assert s(r.ttft - plain.ttft) == pytest.approx(load)
+
+
+def test_a_batch_has_no_more_adapters_than_there_is_memory_for():
+    r = served(batch_size=200, lora_rank=RANK, adapters=100, resident_adapters=20)
+    # 22 sequences use 19.8 of 100 adapters, and 23 would use 20.6.
+    assert r.running_batch_size == 22
+    assert r.batch_adapters == pytest.approx(19.84, abs=0.01)
+    assert (r.request_throughput * r.latency).to("").magnitude == pytest.approx(200)
+
+
+def test_adapters_of_experts():
+    r = served(
+        model=Models.Mixtral_8x7B,
+        hardware=Systems.Nodes.DGX_H100,
+        tp_size=8,
+        lora_rank=RANK,
+        batch_size=4,
+    )
+    attention = 2 * (4096 + 4096) + 2 * (4096 + 1024)
+    experts = 8 * 3 * (4096 + 14_336)
+    each = 2 * 32 * RANK * (attention + experts)
+    assert r.adapter_memory.to("byte").magnitude == each
+
+
+@pytest.mark.parametrize(
+    ("wrong", "argument"),
+    [
+        ({"adapters": 3}, "adapters"),
+        ({"resident_adapters": 1}, "adapters"),
+        ({"lora_rank": 16, "adapters": 3, "resident_adapters": 4}, "resident_adapters"),
+        ({"lora_rank": 5000}, "lora_rank"),
+        ({"lora_rank": 16, "efficiency": 0.5, "calibration": None}, "lora_rank"),
+        (
+            {
+                "lora_rank": 16,
+                "adapters": 3,
+                "resident_adapters": 2,
+                "hardware": Hardware.M4_Max,
+                "calibration": None,
+            },
+            "host_link",
+        ),
+    ],
+)
+def test_contradictions(wrong, argument):
+    with pytest.raises(ConfigError) as fault:
+        served(**wrong)
+    assert fault.value.argument == argument
+
+
+def test_a_sweep_over_ranks_equals_solve():
+    table = sweep(ServingSolver, **LOAD, batch_size=32, lora_rank=[None, 8, 64], adapters=[1, 30],
+                  invalid="drop")  # fmt: skip
+    assert len(table) == 5
+    for row in range(5):
+        found = table.row(row)
+        rank = None if found["lora_rank"] != found["lora_rank"] else found["lora_rank"]
+        r = served(batch_size=32, lora_rank=rank, adapters=found["adapters"])
+        assert s(found["itl"]) == pytest.approx(s(r.itl))
+        assert found["adapter_memory"].to("byte").magnitude == pytest.approx(
+            r.adapter_memory.to("byte").magnitude
+        )
