@@ -71,6 +71,7 @@ def together(
             devices=columns["devices"],
             cost=part.of("price")[rows] * columns["devices"],
             read=read,
+            prompts=_Prompts.of([part.choices[row] for row in rows.tolist()]),
             power=part.times["device_power"][rows, spots] * columns["devices"],
             tpot=part.times["tpot_mean"][rows, spots],
         )
@@ -147,6 +148,7 @@ def separate(
             devices=devices[spots],
             cost=cost,
             read=reading.cost[row] / cost,
+            prompts=_Prompts.of([one]),
             power=reading.power[row] + writing.power[spots],
             tpot=times["tpot_mean"][spots],
         )
@@ -310,16 +312,49 @@ def _unbeaten(half: _Half) -> NDArray[Any]:
     return np.array(kept, int)
 
 
+@dataclass(frozen=True)
+class _Prompts:
+    """New tokens of the prompts of engines, and the part of a prefill due to cached tokens."""
+
+    new: NDArray[Any]
+    attending: NDArray[Any]
+
+    @classmethod
+    def of(cls, choices: Sequence[Choice]) -> _Prompts:
+        """Return those of some engines."""
+        engines = [item.engine for item in choices]
+        return cls(
+            np.array([e.seq_len for e in engines]),
+            np.array([e.attending / e.prefill for e in engines]),
+        )
+
+
 def _rates(
-    traffic: Traffic, *, devices: Any, cost: Any, read: Any, power: Any, tpot: Any
+    traffic: Traffic,
+    *,
+    devices: Any,
+    cost: Any,
+    read: Any,
+    prompts: _Prompts,
+    power: Any,
+    tpot: Any,
 ) -> Columns:
-    """Return cost and energy per token, and rates per user and per device."""
+    """Return cost and energy per token, and rates per user and per device.
+
+    Device time is split into prefill and decode, and prefill into the time that new tokens take by
+    themselves and the time in which they attend to cached ones. These are the costs of new input,
+    of output and of cached tokens.
+    """
     rate = traffic.si("arrival_rate")
     tokens = rate * traffic.output_len
+    prefill = 1e6 * read * cost / rate
+    cached = np.maximum(traffic.seq_len - prompts.new, 0)
+    none = np.where(cached > 0, 1.0, np.nan)
     return {
         "cost_per_token": 1e6 * cost / tokens,
-        "cost_per_input_token": 1e6 * read * cost / (rate * traffic.seq_len),
+        "cost_per_input_token": (1 - prompts.attending) * prefill / prompts.new,
         "cost_per_output_token": 1e6 * (1 - read) * cost / tokens,
+        "cost_per_cached_token": none * prompts.attending * prefill / np.maximum(cached, 1),
         "energy_per_token": power / tokens,
         "tokens_per_s_per_user": 1 / tpot,
         "tokens_per_s_per_device": tokens / devices,

@@ -26,6 +26,7 @@ UNITS = {
     "cost_per_token": "USD/Mtoken",
     "cost_per_input_token": "USD/Mtoken",
     "cost_per_output_token": "USD/Mtoken",
+    "cost_per_cached_token": "USD/Mtoken",
     "energy_per_token": "J",
     "tokens_per_s_per_user": "token/s",
     "tokens_per_s_per_device": "token/s",

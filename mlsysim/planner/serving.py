@@ -100,7 +100,9 @@ def plan_serving(
     batch_limit
         Most sequences that an engine runs at once, to choose from.
     cached_share
-        Share of each prompt that is already in the prefix cache.
+        Share of each prompt that is already in the prefix cache. Costs are split by device time:
+        `cost_per_input_token` is for computing new tokens, `cost_per_cached_token` for attending
+        to cached ones, `cost_per_output_token` for decode.
     most_devices
         Most devices that the service may use.
     rental_price

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum
+from mlsysim.core.numeric import Value, maximum, minimum, where
 from mlsysim.solvers.serving.operators import pass_budget, serve_operators
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
@@ -51,6 +51,8 @@ class Engine:
     """Most prompt tokens that a rank takes into one pass."""
     delay_steps: Value
     """Passes launched ahead, for which a request waits in addition to the running one."""
+    attending: Value = 0.0
+    """Part of `prefill` in which new tokens attend to those in the cache."""
     ranks: Value = 1.0
     """Ranks of data-parallel attention, which read different prompts in a pass."""
     stages: Value = 1.0
@@ -70,10 +72,11 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     for power in range(_DOUBLINGS):
         sizes.append(minimum(float(2**power), places))
     served = [serve_operators(running.but(batch_size=b)) for b in sizes]
-    empty, prefill, fresh = _prompts(i)
+    empty, prefill, fresh, attending = _prompts(i)
     if i.role == "decode":
         # Keys and values come from elsewhere; a first pass reads the token that came with them.
         fresh, prefill, empty = 0 * fresh + 1, 0 * prefill, served[0]["decode_latency"]
+        attending = 0 * prefill
     return Engine(
         empty=empty,
         prefill=prefill,
@@ -85,6 +88,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         seq_len=fresh,
         pass_tokens=pass_budget(i),
         delay_steps=maximum(i.calibration.admission_steps - _LAUNCHED, 0),
+        attending=attending,
         ranks=i.attention_dp,
         stages=i.pp_size,
     )
@@ -94,12 +98,15 @@ def with_prefixes(engine: Engine, i: OpenLoopInputs) -> Engine:
     """Return the same engine with the cached and loaded shares of these inputs."""
     if i.role == "decode":
         return engine
-    empty, prefill, fresh = _prompts(i)
-    return replace(engine, empty=empty, prefill=prefill, seq_len=fresh)
+    empty, prefill, fresh, attending = _prompts(i)
+    return replace(engine, empty=empty, prefill=prefill, seq_len=fresh, attending=attending)
 
 
-def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value]:
-    """Return the time of a pass without decodes, what a prompt adds to a pass, and its tokens."""
+def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value, Value]:
+    """Return the time of a pass without decodes, what a prompt adds to a pass, and its new tokens.
+
+    The last value is the part of what it adds that is due to cached tokens.
+    """
     alone = i.but(batch_size=1.0, cached_share=0.0, loaded_share=0.0)
     fresh = maximum(1, (1 - i.known_share) * i.seq_len)
     cached = maximum(1, i.known_share * i.seq_len)
@@ -108,7 +115,8 @@ def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value]:
     alike = _reading(alone, _BESIDE + fresh) - _reading(alone, _BESIDE)
     beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
     prefill = maximum(alike, beyond)
-    return maximum(_reading(alone, fresh) - prefill, 0 * prefill), prefill, fresh
+    attending = where(i.known_share > 0, prefill - alike, 0 * prefill)
+    return maximum(_reading(alone, fresh) - prefill, 0 * prefill), prefill, fresh, attending
 
 
 def _reading(alone: OpenLoopInputs, tokens: Value) -> Value:
