@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+import dev
 import mlsysim
 from tests.docs.test_site_links import Document
-from tools.dev import versions
+from tools.dev import publish, versions
 from tools.dev.console import DevError
 
 EVERY = ("index.html", "docs/for-teachers.html", "docs/concepts/glossary.html")
@@ -99,6 +100,28 @@ def test_a_version_has_an_address_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv(versions.ADDRESS, "")
     assert versions.move_address("0.3.7") == "/"
     assert os.environ[versions.ADDRESS] == ""
+
+
+def test_one_command_builds_a_version_and_lists_it(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built_for = []
+
+    def build(*_: object, **__: object) -> Path:
+        built_for.append(os.environ[versions.ADDRESS])
+        return small
+
+    monkeypatch.setenv(versions.ADDRESS, "https://example.org/course/")
+    monkeypatch.setattr(publish, "build", build)
+    monkeypatch.setattr(publish.quarto, "find", lambda retry: Path("quarto"))
+    folder, name = tmp_path / "all", versions.folder_of(mlsysim.__version__)
+    options = dev.parser().parse_args(["site", "--versions", str(folder)])
+    assert options.versions == folder
+    assert publish.site(retry_quarto=False, force=False, into=options.versions) == 0
+    assert built_for == [f"https://example.org/course/{name}/"]
+    assert listed(folder) == {name: ["docs/one.html", "index.html"]}
+    text = (folder / "404.html").read_text(encoding="utf-8")
+    assert f'<base href="/course/{name}/">' in text
 
 
 @pytest.fixture(scope="module")
