@@ -21,7 +21,7 @@ from mlsysim.core.result import Result
 from mlsysim.core.units import dress
 from mlsysim.solvers.arguments import Argument, Number, Switch, arguments_of, is_axis
 
-__all__ = ["Model", "Rule", "Solver"]
+__all__ = ["Model", "Rule", "Solver", "check_one_model"]
 
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - models call their inputs `i`
 R = TypeVar("R", bound=Result)
@@ -164,3 +164,21 @@ class _Dressed(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._outputs)
+
+
+def check_one_model(inputs: Inputs) -> None:
+    """Reject both of the textbook's one constant and a calibration's constants.
+
+    Raises
+    ------
+    ConfigError
+        If `efficiency` and `calibration` are both given.
+    """
+    given: Any = inputs
+    efficient = given.gives("efficiency") and given.efficiency is not None
+    if efficient and given.gives("calibration"):
+        raise ConfigError(
+            f"calibration = {given.calibration.name} cannot be combined with efficiency, which "
+            "replaces its constants: leave one of the two out",
+            argument="calibration",
+        )

@@ -321,3 +321,16 @@ def test_constants_without_runs_come_from_their_products(name, best):
     assert machine.is_estimated("gemm_efficiency")
     unmeasured = any("no run was measured" in reason for reason in train(device).outside)
     assert unmeasured == (name == "Gaudi3")  # the others have runs in 8 bits
+
+
+@pytest.mark.parametrize("solver", [mlsysim.ServingSolver, mlsysim.SingleNodeSolver])
+def test_the_textbook_takes_no_calibration(solver):
+    constants = mlsysim.ServingCalibrations.Hopper_vLLM
+    with pytest.raises(mlsysim.ConfigError) as caught:
+        solver.solve(
+            model=mlsysim.Models.Llama3_8B,
+            hardware=Hardware.H100,
+            efficiency=0.5,
+            calibration=constants,
+        )
+    assert caught.value.argument == "calibration"

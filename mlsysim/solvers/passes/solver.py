@@ -17,7 +17,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import format_number
 from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
-from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.base import Model, Solver, check_one_model
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.operators import operator_pass
 from mlsysim.solvers.passes.result import SingleNodeResult
@@ -134,6 +134,7 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
     def check(cls, inputs: PassInputs) -> None:
         """Reject formats the device cannot compute in, and arguments for other kinds of models."""
         inputs.hardware.compute.rate(inputs.precision.name)
+        check_one_model(inputs)
         if inputs.gives("network_calibration"):
             _check_network_calibration(inputs)
         if isinstance(inputs.model, TransformerModel):

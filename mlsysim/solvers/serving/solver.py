@@ -27,7 +27,7 @@ from mlsysim.solvers.arguments import (
     Stage,
     Whole,
 )
-from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.base import Model, Solver, check_one_model
 from mlsysim.solvers.serving.inputs import RULES, ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.result import ServingResult
@@ -264,6 +264,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
     def check(cls, inputs: ServingInputs) -> None:
         """Reject formats in which the device cannot compute, and models that do not generate."""
         _check_rate(inputs)
+        check_one_model(inputs)
         if not inputs.model.causal:
             raise ConfigError(
                 f"model = {inputs.model.name} encodes text but does not generate any; time its "

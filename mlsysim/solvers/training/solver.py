@@ -30,7 +30,7 @@ from mlsysim.solvers.arguments import (
     Switch,
     Whole,
 )
-from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.base import Model, Solver, check_one_model
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.reasons import (
@@ -306,12 +306,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
                     "leave one of the two out",
                     argument=name,
                 )
-        if inputs.efficiency is not None and inputs.gives("calibration"):
-            raise ConfigError(
-                f"calibration = {inputs.calibration.name} cannot be combined with efficiency, "
-                "which replaces its constants: leave one of the two out",
-                argument="calibration",
-            )
+        check_one_model(inputs)
         for name in ("expert_nodes", "dispatch_precision", "exchange_overlap"):
             given = getattr(inputs, name) if inputs.gives(name) else None
             if given is not None and not mixed_layers(inputs.model):
