@@ -249,7 +249,8 @@ class Choice(Argument):
 
     def _admit(self, name: str, value: Any) -> Any:
         options = self.options or {}
-        if value in options.values():
+        # A foreign value may refuse to be compared.
+        if any(type(value) is type(option) and value == option for option in options.values()):
             return value
         if isinstance(value, str) and "+" in value:
             # Parts may be joined in any order.
