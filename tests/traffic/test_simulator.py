@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsysim import ConfigError
+from mlsysim import Q_, ConfigError, Models, OpenLoopSolver, Systems
 from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.solvers.traffic.queue import queue_at
-from mlsysim.traffic import simulate
+from mlsysim.traffic import Traffic, engine_for, simulate
 from tools.open_loop_law import System, case
 
 ENGINE = Engine(
@@ -163,3 +163,26 @@ def test_a_rate_above_capacity_grows_a_queue():
     beyond = queue_at(system.engine, 1.25 * capacity, *spread)
     assert not beyond["stable"]
     assert np.isnan(beyond["ttft_mean"])
+
+
+@pytest.mark.parametrize("rate", [3, 6])
+def test_ranks_wait_for_one_that_reads(rate):
+    """A plan whose ranks decode different sequences: prompts interrupt all of them."""
+    plan = {
+        "model": Models.DeepSeek_V3,
+        "hardware": Systems.Nodes.HGX_H200,
+        "precision": "fp8",
+        "attention_dp": 8,
+        "ep_size": 8,
+        "batch_limit": 512,
+        "seq_len": 2048,
+        "output_len": 512,
+    }
+    spread = {"burstiness": 1, "input_variation": 1, "output_variation": 1}
+    traffic = Traffic(arrival_rate=Q_(rate, "1/s"), seq_len=2048, output_len=512, **spread)
+    drawn = traffic.sample(2_000)
+    found = simulate(engine_for(**plan, **spread), drawn.arrivals, drawn.prompts, drawn.answers)
+    said = OpenLoopSolver.solve(**plan, **spread, arrival_rate=rate)
+    for field, percent in (("tpot_p50", 50), ("ttft_p99", 99)):
+        played = found.percentile(field[:4], percent, skip=400)
+        assert said[field].to("s").magnitude == pytest.approx(played, rel=0.35)

@@ -6,13 +6,15 @@ import math
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, where
 from mlsysim.solvers.serving.host import loading_time
 from mlsysim.solvers.serving.sessions import prefixes_at, running_memory, thinking
 from mlsysim.solvers.traffic.engine import Engine, engine_of, with_prefixes
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 _SMALL = 1e-6
+_ROUNDS = 4
+"""Times that the prompts of a pass are computed again from its own time."""
 _ROUNDS = 3
 """Times that cached prefixes are worked out again from the requests in flight."""
 
@@ -108,6 +110,16 @@ def _after_loading(
     )
 
 
+def _together(prompts: Value, ranks: Value) -> Value:
+    """Return how many prompts share the time of one, with a mean number of arrivals per pass.
+
+    All ranks wait for one that reads, so a pass with any prompt takes as long as one on each rank.
+    At random arrivals, a share of the passes has none.
+    """
+    mean = maximum(prompts, _SMALL)
+    return minimum(mean / (1 - exp(-mean)), ranks)
+
+
 def queue_at(
     engine: Engine,
     rate: Value,
@@ -118,9 +130,9 @@ def queue_at(
 ) -> dict[str, Any]:
     """Return rates, times and percentiles of an engine at an arrival rate."""
     decodes = maximum(output_len - 1, 0)
-    # Ranks and stages read different prompts at once, so each adds less to the passes of others.
+    # Stages read different prompts at once, and so do ranks.
     alone_prefill = engine.prefill
-    prefill = alone_prefill / (engine.ranks * engine.stages)
+    staged = alone_prefill / engine.stages
     pass_tokens = engine.ranks * engine.pass_tokens
     # Requests for one token never decode.
     steps = [where(output_len > 1, step, engine.empty) for step in engine.decodes]
@@ -128,13 +140,19 @@ def queue_at(
     # Capacity: limited by the places for sequences, or by the prompts that passes take.
     capacity = 0 * rate
     for size, step in zip(engine.sizes, steps, strict=True):
-        leaving = f.place_rate(size, decodes, step, prefill)
-        reading = f.prompt_rate(prefill, step, engine.seq_len, pass_tokens)
+        shared = staged / _together(size / maximum(decodes, 1), engine.ranks)
+        leaving = f.place_rate(size, decodes, step, shared)
+        reading = f.prompt_rate(staged / engine.ranks, step, engine.seq_len, pass_tokens)
         capacity = maximum(capacity, minimum(leaving, reading))
     utilization = rate / capacity
     stable = utilization < 1
     # Without a steady state, times are computed at half of the capacity and then dropped.
     arrivals = where(stable, rate, capacity / 2)
+    prompts = arrivals * (steps[0] + staged)
+    for _ in range(_ROUNDS):
+        read = staged * prompts / _together(prompts, engine.ranks)
+        prompts = arrivals * (steps[0] + read)
+    prefill = staged / _together(prompts, engine.ranks)
 
     # Requests in flight. A stay is linear in them between two sizes.
     low, low_step = high, high_step = engine.sizes[0], steps[0]
