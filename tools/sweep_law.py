@@ -156,7 +156,7 @@ def _words(fault: ConfigError) -> tuple[Any, ...]:
 
 
 def _wrong_in_itself(asked: Question) -> bool:
-    """Tell whether a value is wrong whatever the other arguments are."""
+    """Return whether a value is wrong whatever the other arguments are."""
     for name, value in asked.arguments.items():
         several = values_of(value)
         for one in [value] if several is None else several:

@@ -307,7 +307,7 @@ def calibrate(file: str, output: str | None, base: str | None, form: str) -> Non
 
 
 def _check_output(file: str, output: str | None) -> None:
-    """Refuse to overwrite the measurements."""
+    """Reject to overwrite the measurements."""
     if output is not None and _same_file(file, output):
         raise ConfigError(
             f"--output {shown(output)} is the file of measurements, and the report would "

@@ -39,7 +39,7 @@ class Control:
         raise NotImplementedError
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether the control can have a value."""
+        """Return whether the control can have a value."""
         raise NotImplementedError
 
     def admit(self, value: Any) -> Any:
@@ -76,7 +76,7 @@ class Slider(Control):
         return f"one of {', '.join(str(value) for value in self.values)}"
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether it is one of the values."""
+        """Return whether it is one of the values."""
         return type(value) is int and value in self.values
 
 
@@ -98,7 +98,7 @@ class Selector(Control):
         return f"one of {', '.join(self.options)}"
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether it is one of the options."""
+        """Return whether it is one of the options."""
         return isinstance(value, str) and value in self.options
 
 
@@ -120,7 +120,7 @@ class Paste(Control):
         return f"a text of at most {self.most:,} characters"
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether it is a text that is not too long."""
+        """Return whether it is a text that is not too long."""
         return isinstance(value, str) and len(value) <= self.most
 
 
@@ -143,7 +143,7 @@ class Question(Control):
         return f"one of {', '.join(self.options)}, or None for no answer"
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether it is one of the options, or no answer."""
+        """Return whether it is one of the options, or no answer."""
         return value is None or (isinstance(value, str) and value in self.options)
 
     def verdict(self, answer: str | None) -> str | None:
@@ -196,7 +196,7 @@ class Estimate(Control):
         return f"Your answer counts as right within a factor of {self.factor:g}."
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether it is a number in the range, or no answer."""
+        """Return whether it is a number in the range, or no answer."""
         return value is None or (type(value) in (int, float) and self.low <= value <= self.high)
 
     def verdict(self, answer: float | None) -> str | None:
@@ -222,7 +222,7 @@ class Toggle(Control):
         return "True or False"
 
     def accepts(self, value: Any) -> bool:
-        """Tell whether it is open or closed."""
+        """Return whether it is open or closed."""
         return isinstance(value, bool)
 
 

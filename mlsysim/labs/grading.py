@@ -214,7 +214,7 @@ def _claims(kept: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _same(claimed: Any, computed: Any) -> bool:
-    """Tell whether two pieces of plain data agree, numbers up to rounding."""
+    """Return whether two pieces of plain data agree, numbers up to rounding."""
     if isinstance(computed, Mapping):
         return (
             isinstance(claimed, Mapping)

@@ -286,7 +286,7 @@ class Lab:
         return state
 
     def _finished(self, full: State) -> bool:
-        """Tell whether all predictions have been made."""
+        """Return whether all predictions have been made."""
         return all(full[act.prediction.id] is not None for act in self.acts)
 
     def _tier(self, full: State) -> str:
@@ -340,7 +340,7 @@ def read_ledger(text: str) -> Any:
 
 
 def _check_size(text: str) -> None:
-    """Refuse text that cannot be a ledger, before the JSON reader runs out of stack."""
+    """Reject text that cannot be a ledger, before the JSON reader runs out of stack."""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"longer than {MAX_CHARACTERS:,} characters")
     steps = ((char in "[{") - (char in "]}") for char in text)

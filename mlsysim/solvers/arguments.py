@@ -44,13 +44,13 @@ _MOST = 10**15
 
 
 def is_array(value: Any) -> bool:
-    """Tell whether a value is an array of several numbers."""
+    """Return whether a value is an array of several numbers."""
     axes = getattr(value, "ndim", 0)
     return hasattr(value, "dtype") and isinstance(axes, int) and axes > 0
 
 
 def is_axis(value: Any) -> bool:
-    """Tell whether an argument holds several values."""
+    """Return whether an argument holds several values."""
     return isinstance(value, (list, tuple, range)) or is_array(value)
 
 

@@ -1,7 +1,7 @@
-"""Names that measurements give devices and models, and the registry rows that they mean.
+"""Names of devices and models in measurements, and the matching registry rows.
 
-A name is looked up as a whole: part of a name never decides, since "H200" is also part of
-"GH200", and an "H100 PCIe" is not an H100 SXM.
+A name must match as a whole, because "H200" is also part of "GH200", and an "H100 PCIe" is not an
+H100 SXM.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
         "A100-SXM-80GB",
         "A100-SXM4-80GB",
         "DGX-A100",
-        # A limit that this run set for itself.
+        # A power limit set for this run.
         "A100-SXM-80GB (330 W limit)",
     ),
     "H100": (
@@ -127,7 +127,7 @@ _REMARKS = re.compile(
     rf"(?:[-.](?:gguf|{_FORMAT}|GGUF|hf|it|Instruct|Thinking|chat|Base|2507|v0\.1|v0\.3|BF16))+$",
     re.IGNORECASE,
 )
-"""Ends of a checkpoint's name that say nothing about its shape."""
+"""Suffixes of a checkpoint's name that do not affect its shape."""
 
 _SERVERS: Mapping[str, Node] = {
     Hardware.B200_Limited.name: replace(Systems.DGX_B200, accelerator=Hardware.B200_Limited),
@@ -170,7 +170,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[\W_]", "", text.lower())
 
 
-# Where a run took place says nothing about the device; what is left of a remark may.
+# The place of a run does not identify the device; the rest of a remark may.
 _PLACE = re.compile(
     r" \((?:GCP|AWS|Azure|OCI|DGX|Meta|Selene)[^()]*\)$| \([^()]*(?:cluster|node)\)$", re.IGNORECASE
 )
@@ -190,10 +190,9 @@ _ROWS: Mapping[str, Accelerator] = {
 
 
 def find_accelerator(label: str) -> Accelerator | None:
-    """Return the registry's device that measurements call `label`, or `None`.
+    """Return the registry's device with the name `label` in measurements, or `None`.
 
-    Case, spaces and punctuation do not matter, nor do a number of devices before the name ("8x")
-    and NVIDIA's own name.
+    Case, spaces, punctuation, a number of devices before the name ("8x") and "NVIDIA" are ignored.
     """
     return _ROWS.get(_device(label))
 
@@ -204,7 +203,7 @@ def accelerator_named(label: str) -> Accelerator:
     Raises
     ------
     Skip
-        If the label is none of its names; the message lists the devices.
+        If there is no such device; the message lists the known ones.
     """
     found = find_accelerator(label)
     if found is None:
@@ -221,7 +220,7 @@ def usual_server(device: Accelerator) -> Node | None:
 
 @functools.cache
 def _models() -> Mapping[str, str]:
-    """Return the keys of all models by the names that measurements give them, without case."""
+    """Return the keys of all models by their lowercase names in measurements."""
     known = {plain: key for key in Models.names() for plain in _spellings(Models[key])}
     known |= {_plain(key): key for key in Models.names()}
     return known | {_plain(name): key for name, key in {**_HUB, **_MODELS}.items()}
@@ -246,10 +245,10 @@ def _names(label: str) -> Iterator[str]:
 
 
 def find_model(label: str) -> Workload | None:
-    """Return the registry's model that measurements call `label`, or `None`.
+    """Return the registry's model with the name `label` in measurements, or `None`.
 
-    Case and punctuation do not matter, nor does the owner of a repository. A name with the mark of
-    a variant, such as "-Instruct" or "-FP8", finds its base if it has no row of its own.
+    Case, punctuation and the owner of a repository are ignored. A name with the mark of a variant,
+    such as "-Instruct" or "-FP8", finds its base if it has no row of its own.
     """
     found = (_models().get(_plain(name)) for name in _names(label))
     key = next((key for key in found if key), None)
@@ -264,7 +263,7 @@ def model_named(row: Row) -> TransformerModel:
     Skip
         If there is none, or it is not a transformer.
     """
-    # Adapters on a model, and a remark about it, leave its shape what it is.
+    # Adapters and remarks do not change the shape of a model.
     text = re.sub(r" LoRA\b.*$| \(.*\)$", "", row.text("model"))
     model = find_model(text)
     if model is None:

@@ -29,7 +29,7 @@ from mlsysim.validation.rows import Row, Skip
 __all__ = ["Drawn", "compare", "drawn", "predicted"]
 
 _RUN = Source(title="A measured run")
-# The constants of time that the table's engine has; the A100's runs are older than ours.
+# Timing constants of the table's engine; the A100's runs are older than the newest constants.
 _ENGINES: dict[str, ServingCalibration] = {
     Hardware.B200.name: ServingCalibrations.Blackwell_vLLM,
     Hardware.H100.name: ServingCalibrations.Hopper_vLLM,
@@ -110,7 +110,7 @@ def predicted(row: Row, power: PowerCalibration | None = None) -> tuple[Any, flo
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     if row.text("work") == "training":
         result = _trained(row, power)
@@ -122,12 +122,12 @@ def predicted(row: Row, power: PowerCalibration | None = None) -> tuple[Any, flo
 
 
 def drawn(row: Row) -> Drawn:
-    """Return the work of a run's devices at the rate that was measured, not the predicted one.
+    """Return the work of a run's devices at the measured rate, not the predicted one.
 
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     measured = row.measured("tokens_per_s")
     result, rate = predicted(row)
@@ -136,14 +136,14 @@ def drawn(row: Row) -> Drawn:
 
 
 def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
-    """Predict a measured power, given the rate of tokens; or energy per token, given nothing.
+    """Predict power at the measured token rate, or energy per token without any measured input.
 
     A row without a column `quantity` has both.
 
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     if "quantity" not in row.cells:
         return energy_runs.compare(row)

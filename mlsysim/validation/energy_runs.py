@@ -20,12 +20,12 @@ from mlsysim.validation.serving_runs import formats_of
 __all__ = ["Drawn", "arguments", "compare"]
 
 _PROMPTS = {"lm-arena-chat": 150, "gpqa": 250}
-"""Tokens of a prompt in benchmarks that do not publish them, as in our other table."""
+"""Assumed tokens of a prompt in benchmarks that do not publish them, as in energy.csv."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Work of a device at the rate that was measured."""
+    """Work of a device at the measured rate."""
 
     accelerator: Accelerator
     hfu: Value
@@ -77,7 +77,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs, or the solver what the run had.
+        If the row lacks required data, or the run has a feature that the solver lacks.
     """
     _refuse_what_is_not_served(row)
     device, model = accelerator_named(row.text("hardware")), model_named(row)
@@ -104,12 +104,12 @@ def arguments(row: Row) -> dict[str, Any]:
 
 
 def compare(row: Row) -> tuple[Comparison, ...]:
-    """Predict power at the measured rate of tokens, and energy per token given nothing.
+    """Predict power at the measured token rate, and energy per token without measured inputs.
 
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs, or the solver what the run had.
+        If the row lacks required data, or the run has a feature that the solver lacks.
     """
     given = arguments(row)
     device, result = given["hardware"].accelerator, ServingSolver.solve(**given)

@@ -1,4 +1,4 @@
-"""Dated predictions of results that were not published when they were made, and their scores."""
+"""Dated predictions of results before their publication, and their scores."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from mlsysim.validation.rows import Row, Skip, read_rows
 __all__ = ["FROZEN", "Forecast", "Outcome", "Scores", "read_forecasts", "score"]
 
 FROZEN = Path(__file__).parent / "frozen"
-"""The forecasts that come with the package: one file for each date, never edited."""
+"""The built-in forecasts: one file per date, never edited."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """One prediction, as it was frozen.
+    """One frozen prediction.
 
     Attributes
     ----------
     id : str
-        Name, by which results refer to it.
+        Name that results use to refer to it.
     made : str
-        Date on which it was made.
+        Date of the prediction.
     version : str
         Version of the package that made it.
     asks : str
-        The quantity.
+        The predicted quantity.
     settled_by : str
-        The publication that decides.
+        The publication that will settle it.
     unit : str
         Unit of the three numbers.
     predicted, low, high : float
         The prediction and its band.
     coverage : float
-        Share of such bands that are meant to hold.
+        Share of such bands that are meant to contain the result.
     basis : str
-        Where the band comes from.
+        Basis of the band.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A forecast whose result is known."""
+    """A forecast with a known result."""
 
     forecast: Forecast
     measured: float
@@ -72,16 +72,15 @@ class Outcome:
 
     @property
     def within_band(self) -> bool:
-        """Whether the band holds the result."""
+        """Whether the band contains the result."""
         return self.forecast.low <= self.measured <= self.forecast.high
 
     @property
     def interval_score(self) -> float:
-        """Width of the band plus a fine for a miss, both in logarithms: the smaller, the better.
+        """Width of the band plus a penalty for a miss, both in logarithms; smaller is better.
 
-        The fine is the distance to the band times 2 / (1 - coverage). On average no other band
-        scores better than the one between the quantiles that are meant (Gneiting and Raftery
-        2007, equation 43).
+        The penalty is the distance to the band times 2 / (1 - coverage). On average, no band scores
+        better than the one between the intended quantiles (Gneiting and Raftery 2007, equation 43).
         """
         low, high = math.log(self.forecast.low), math.log(self.forecast.high)
         x = math.log(self.measured)
@@ -90,12 +89,12 @@ class Outcome:
 
 
 class Scores:
-    """What `score` found.
+    """Result of `score`.
 
     Attributes
     ----------
     outcomes : list of Outcome
-        Forecasts whose results are known.
+        Forecasts with known results.
     open : list of Forecast
         All others.
     """
@@ -106,7 +105,7 @@ class Scores:
 
     @property
     def coverage(self) -> float | None:
-        """Share of results that lie in their band; None without results."""
+        """Share of results within their band; None without results."""
         held = [outcome.within_band for outcome in self.outcomes]
         return sum(held) / len(held) if held else None
 
@@ -179,7 +178,7 @@ def read_forecasts(file: str | Path | None = None) -> list[Forecast]:
     Parameters
     ----------
     file
-        A CSV file with the columns of `Forecast`; `None` takes all that come with the package.
+        A CSV file with the columns of `Forecast`; `None` takes all built-in forecasts.
 
     Raises
     ------
@@ -242,10 +241,10 @@ def score(forecasts: Sequence[Forecast], results: str | Path | Iterable[Row]) ->
     Parameters
     ----------
     forecasts
-        Those of `read_forecasts`.
+        Forecasts from `read_forecasts`.
     results
         A CSV file, or its rows, with the columns ``id``, ``value`` and ``unit``. A column
-        ``source`` is for readers.
+        ``source`` is ignored.
 
     Returns
     -------

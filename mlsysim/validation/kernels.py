@@ -20,7 +20,7 @@ from mlsysim.validation.rows import Row, Skip, count_of
 __all__ = ["Collective", "Product", "collective_of", "collective_time", "compare", "product_of"]
 
 _LARGE = 1e12
-"""Bytes of a message where a measurement gives none: what a link reaches in the end."""
+"""Bytes of a message if a measurement states none: large enough for the full bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Collective:
     ranks: Value
     message_size: Value
     bandwidth: Value
-    """Of the link's datasheet."""
+    """Bandwidth in the link's datasheet."""
 
 
 # The chip and the server links with the constants for a device.
@@ -137,7 +137,7 @@ def collective_of(row: Row) -> Collective:
         # NVIDIA's tables count elements of two bytes.
         size = _LARGE if elements is None else 2 * elements
     if size <= 0:
-        raise Skip(f"a message of {size:g} bytes is none")
+        raise Skip(f"a message of {size:g} bytes is invalid")
     name = row.text("algo").lower()
     return Collective(
         link=link,
@@ -155,7 +155,7 @@ def collective_time(message: Collective, constants: Mapping[str, Value]) -> Valu
     reached = constants["link_efficiency"] * message.bandwidth
     start, segment = constants["start"], constants["segment_time"]
     if message.operation == "all_to_all":
-        # Every pair has its own way through the switch: no step waits for another.
+        # Every pair has its own path through the switch, so no step waits for another.
         transfer = f.all_to_all_time(size, ranks, reached, 0)
         return f.segmented_collective_time(transfer, transfer, start, segment)
     if message.operation == "point_to_point":
@@ -188,7 +188,7 @@ _RINGS = {
 
 
 def constants_of(entry: ProductCalibration | LinkCalibration) -> dict[str, float]:
-    """Return the constants of a calibration in SI units; NaN where there is none."""
+    """Return the constants of a calibration in SI units; NaN for missing ones."""
     names = ["efficiency", "memory_efficiency", "overhead"]
     if isinstance(entry, LinkCalibration):
         names = ["link_efficiency", "start", "hop_latency", "segment_time"]

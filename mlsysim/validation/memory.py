@@ -1,4 +1,4 @@
-"""Measured and published memory as calls of `DistributedSolver` and of formulas."""
+"""Measured and published memory, predicted with `DistributedSolver` and formulas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compare(row: Row) -> Comparison:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     value = row.measured()
     edges: list[float | None] = [None, None]

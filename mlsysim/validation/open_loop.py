@@ -1,4 +1,4 @@
-"""Measured runs of servers whose requests arrive from outside, as calls of `OpenLoopSolver`."""
+"""Measured open-loop runs of servers, as calls of `OpenLoopSolver`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mlsysim.validation.rows import Row, Skip
 __all__ = ["arguments", "compare_open_loop"]
 
 _BLOCK = 16
-"""Tokens of a block of vLLM's cache. The last block of a prompt is read again: on average, half."""
+"""Tokens per block of vLLM's cache. The last block of a prompt is recomputed: half on average."""
 _USERS = re.compile(r"system prompt \d+ shared by (\d+) users, (\d+) of them")
 _REPEATS = 10
-"""Requests per distinct prompt from which nearly all of them are in the cache."""
+"""Requests per distinct prompt above which nearly all prompts are in the cache."""
 _BATCH_LIMIT = 128
-"""Sequences at once where a row does not say: the setting of the other runs of this collection."""
-# What a column measured, as a field of the result.
+"""Sequences at once if a row states none: the setting of the collection's other runs."""
+# The field of the result for each measured column.
 _TIMES = (
     ("ttft_mean_ms", "mean TTFT", "ttft_mean"),
     ("ttft_p50_ms", "p50 TTFT", "ttft_p50"),
@@ -52,9 +52,9 @@ def _rate(row: Row) -> float:
 def _cached_share(row: Row, prompt: float) -> float:
     """Return the share of each prompt that is in the cache.
 
-    The load generator makes one prompt for each user of each system prompt, and repeats these. With
-    prefix caching and thousands of requests, a prompt has nearly always been read before. The
-    collection from the design document runs the same generator with the same sizes.
+    The load generator creates one prompt for each user of each system prompt, and repeats these.
+    With prefix caching and thousands of requests, nearly every prompt is already cached. The second
+    collection uses the same generator with the same sizes.
     """
     stated = _USERS.search(row.text("len_note"))
     if stated:
@@ -88,7 +88,7 @@ def arguments(row: Row, plan: dict[str, Any], device: Accelerator) -> dict[str, 
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     if "constant spacing" not in row.text("load") and row.text("load") != "open loop":
         raise Skip(f"load = {shown(row.text('load'))}: how requests are spaced is not known")

@@ -42,7 +42,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     device = accelerator_named(row.text("hardware"))
     return {
@@ -70,7 +70,7 @@ def compare(row: Row) -> Comparison:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     value = measured(row)
     result = SingleNodeSolver.solve(**arguments(row))

@@ -27,7 +27,7 @@ class Comparison:
     id : str
         Name of the row in its table.
     group : str
-        Rows over which errors are pooled, with the quantity where a row has several.
+        Rows over which errors are pooled, with the quantity if a row has several.
     split : str
         ``"calibrate"`` for rows that may be used in a fit, ``"check"`` for held-out rows.
     quantity : str
@@ -51,7 +51,7 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less one."""
+        """Relative error: predicted over measured, minus one."""
         return self.predicted / self.measured - 1
 
     @property
@@ -97,14 +97,14 @@ class Statistics:
 
 
 class Report:
-    """What `validate` found.
+    """Result of `validate`.
 
     Attributes
     ----------
     comparisons : list of Comparison
-        Every row that could be predicted.
+        Rows that could be predicted.
     skipped : list of (str, str)
-        Identifier and reason of every row that could not.
+        Identifier and reason for each row that could not.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Report:
 
     @property
     def pooled(self) -> Statistics | None:
-        """Errors over all rows; None where none could be predicted."""
+        """Errors over all rows; None if none could be predicted."""
         return Statistics.of(self.comparisons) if self.comparisons else None
 
     def only(self, split: str) -> Report:
@@ -158,9 +158,9 @@ class Report:
     def to_csv(self, path: str | Path) -> None:
         """Write every comparison to a CSV file.
 
-        Text that a spreadsheet would run as a formula gets an apostrophe in front, and characters
-        that cannot be printed are written as escapes. A file that is there is replaced once the
-        new one is complete.
+        Text that a spreadsheet would execute as a formula is prefixed with an apostrophe, and
+        unprintable characters are escaped. An existing file is replaced only once the new one is
+        complete.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Rows of a table of measurements: numbers and words by column, with documented defaults."""
+"""Rows of a table of measurements: numbers and text by column, with documented defaults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MAX_NUMBER", "Row", "Skip", "count_of", "read_rows"]
 MAX_BYTES = 64 * 1024**2
 MAX_NUMBER = 1e30
 MAX_COUNT = 10**15
-# Lines above the head; spreadsheets write commas into those that are empty.
+# Lines above the header; spreadsheets write commas into empty ones.
 _EMPTY_LINES = re.compile(r"(?:[ \t,]*(?:\r\n|\r|\n))*")
 
 
@@ -34,7 +34,7 @@ class Row:
 
     cells: Mapping[str, Any]
     fault: str = ""
-    """Why cells may not belong to their columns; empty if they do."""
+    """Why cells may be in the wrong columns; empty if they are not."""
 
     @classmethod
     def of(cls, cells: Mapping[Any, Any], line: int | None = None) -> Row:
@@ -130,27 +130,27 @@ class Row:
         return int(value)
 
     def measured(self, column: str = "value") -> float:
-        """Return what was measured, which predictions are divided by.
+        """Return the measured value, by which predictions are divided.
 
         Raises
         ------
         Skip
-            If there is nothing, or nothing above zero.
+            If there is no value, or it is not above zero.
         """
         value = self.number(column)
         if value is None:
             raise Skip(f"{column} is missing: nothing was measured")
         if value <= 0:
-            raise Skip(f"{column} = {value:g} is not above zero: no error can be a share of it")
+            raise Skip(f"{column} = {value:g} is not above zero, so a relative error is undefined")
         return value
 
     def word(self, column: str, known: Collection[str], default: str) -> str:
-        """Return a cell's word, one of those that are known.
+        """Return a cell's text, which must be one of the known values.
 
         Raises
         ------
         Skip
-            If it is another; the message lists them.
+            If it is not; the message lists the known values.
         """
         text = self.text(column) or default
         if text not in known:
@@ -159,7 +159,7 @@ class Row:
 
 
 def count_of(digits: str) -> int:
-    """Return a count that stands between other words in a cell, such as the 8 of "EP 8".
+    """Return a count embedded in a cell's text, such as the 8 in "EP 8".
 
     Raises
     ------
@@ -180,7 +180,7 @@ def read_rows(path: str | Path) -> list[Row]:
         If the file cannot be read, is not text, names a column twice, or has no rows.
     """
     try:
-        # Spreadsheets put a mark before the first column's name, and people put spaces around them.
+        # Spreadsheets add a byte-order mark before the first name, and people add spaces.
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
         empty = _EMPTY_LINES.match(text)[0]  # type: ignore[index]  # it matches nothing as well
         before = len(empty.splitlines())

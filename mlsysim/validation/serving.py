@@ -17,7 +17,7 @@ from mlsysim.validation.rows import Row, Skip
 __all__ = ["arguments", "compare", "field_of", "measured"]
 
 _RUN = Source(title="A measured run")
-# The result's field for a quantity; the first key with which its words begin.
+# The result's field for a quantity, by the first key that matches its beginning.
 _FIELDS = {
     "measured TTFT": "ttft",
     "prefill latency": "ttft",
@@ -28,12 +28,12 @@ _FIELDS = {
     "total latency": "latency",
     "max output throughput": "output_throughput",
 }
-# Widths of heads that are not the residual stream's over the number of heads.
+# Widths of heads that differ from the residual width divided by the number of heads.
 _HEAD_DIM = {"qwen3-32b": 128}
 _OFFLINE = 100_000
-"""Sequences that an engine decodes at once if the row says "as many as it takes"."""
+"""Sequences in decode at once if the row states no limit."""
 _GENERATED = 200
-"""Tokens generated if the row does not say: the default of gpt-fast."""
+"""Tokens generated if the row states none: the default of gpt-fast."""
 
 
 def field_of(row: Row) -> str:
@@ -99,13 +99,13 @@ def _formats(row: Row) -> tuple[str, str, str]:
 
 
 def _clients(row: Row, device: Accelerator) -> tuple[int | None, int]:
-    """Return how many requests each client sent, and how many arrived together later on.
+    """Return how many requests each client sent, and how many arrived together later.
 
-    The source does not say, but in the `calibrate` rows we can compare the time to first token with
-    that of one prefill. It grows with the number of clients as if each sent ten requests, but with
-    SGLang on the H100 as if each sent one. In the runs of 2025, which name engines with their
-    version, it stays at a few prefills even with few clients, as if requests came in groups. NIM
-    was measured with clients that each wait for their own answer.
+    The source does not state this, so it is inferred from the `calibrate` rows by comparing the
+    time to first token with the time of one prefill. That ratio grows with the number of clients as
+    if each sent ten requests, but with SGLang on the H100 as if each sent one. In the runs of 2025,
+    which state the version of the engine, it stays at a few prefills even with few clients, as if
+    requests came in groups. NIM was measured with clients that each wait for their own answer.
     """
     engine = row.text("engine").lower()
     if row.text("quantity").startswith("max"):
@@ -121,7 +121,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     device = accelerator_named(row.text("hardware"))
     if device is Hardware.GB200 and row.text("weight_precision") == "unstated":
@@ -167,7 +167,7 @@ def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     if "quantity" not in row.cells:
         return serving_runs.compare(row)

@@ -25,14 +25,14 @@ from mlsysim.validation.rows import Row, Skip
 __all__ = ["Figure", "arguments", "compare", "figures", "formats_of", "refuse_what_is_not_modeled"]
 
 _REQUESTS = 10
-"""Requests that each client of a closed loop sends, as in our other table."""
+"""Assumed requests per client in a closed loop, as in serving.csv."""
 _POOL_REQUESTS = 2
-"""The same where prefills have devices of their own: in the `calibrate` rows, times to the first
-token and rates agree best with few requests of each client."""
+"""The same for disaggregated prefill: in the `calibrate` rows, times to first token and rates agree
+best with few requests per client."""
 _MEAN_LENGTH = 0.9
 """Mean of lengths that are uniform between 0.8 and 1.0 of the stated ones."""
 _STORED = (
-    # Labels of llama.cpp count a mean over tensors: Q4_K_M takes some 4.8 bits of a weight.
+    # Labels of llama.cpp are means over tensors: Q4_K_M takes about 4.8 bits per weight.
     (r"q8_0|int8|.*8bit", "int8"),
     (r"(ud-)?q4_.*|iq4_.*|int4|gptq4?|awq|.*4bit", "int4"),
     (r"nvfp4|fp4", "fp4"),
@@ -44,7 +44,7 @@ _STORED = (
 _KEPT = {"fp8": "fp8", "fp8_e4m3": "fp8", "q8_0": "int8", "q4_0": "int4"}
 _KEPT_WIDE = ("16 bit", "f16", "fp16", "bf16")
 _LOADS = ("closed loop", "one batch", "one sequence")
-# These give each device layers of its own, so a sequence passes one device after another.
+# These give each device its own layers, so a sequence passes through devices in turn.
 _BY_LAYERS = ("llama.cpp", "llamacpp", "ollama")
 _OPEN = "open loop"
 _SINGLE = ("one request", "one request at a time")
@@ -56,7 +56,7 @@ def refuse_what_is_not_modeled(row: Row) -> None:
     Raises
     ------
     Skip
-        With what the run has and the solver lacks.
+        If the run has a feature that the solver lacks.
     """
     if row.text("dubious"):
         raise Skip("marked dubious: left out")
@@ -95,8 +95,8 @@ def _plan(row: Row) -> dict[str, int]:
 def _counted(row: Row, plan: dict[str, Any]) -> int:
     """Return the ranks by which the stated concurrency has to be multiplied.
 
-    Of some runs the collection says that it may be that of one rank. Their `calibrate` rows agree:
-    times between tokens are half as far off if it is.
+    The collection notes that for some runs the concurrency may be per rank. Their `calibrate` rows
+    support this: it halves the error of the time between tokens.
     """
     return int(plan.get("attention_dp", 1)) if "one attention rank" in row.text("note") else 1
 
@@ -111,7 +111,7 @@ def _pools(row: Row, model: TransformerModel, node: Node) -> dict[str, Any]:
         found[f"{prefix}tp_size"] = size // ranks
         found[f"{prefix}attention_dp"] = ranks
         found[f"{prefix}ep_size"] = row.whole(f"{pool}_ep", default=1)
-    # As many copies of busy experts as it takes for all devices to hold equally many.
+    # Enough copies of busy experts for all devices to hold equally many.
     found["redundant_experts"] = -model.experts % found["ep_size"]
     count = max(2, -(-row.whole("n_gpus") // node.accelerators_per_node))
     fabric = Systems.Fabrics.InfiniBand_NDR
@@ -122,9 +122,9 @@ def _pools(row: Row, model: TransformerModel, node: Node) -> dict[str, Any]:
 def formats_of(label: str, kept: str, device: Accelerator) -> tuple[str, str, str]:
     """Return the formats of arithmetic, weights, and keys and values.
 
-    Arithmetic is in the format of the weights where the device has it, or else in 16 bits. Where
-    `kept`, the format of keys and values, is not stated, engines take 8 bits for weights in FP8 or
-    FP4, and 16 for others.
+    Arithmetic is in the format of the weights if the device supports it, otherwise in 16 bits. If
+    `kept`, the format of keys and values, is not stated, it is assumed to be 8 bits for weights in
+    FP8 or FP4, and 16 bits otherwise.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def _device(row: Row) -> Accelerator:
     if row.text("note").startswith("cpu_only"):
         raise Skip("it ran on a processor without an accelerator, none of which is in the registry")
     if row.text("group").startswith("llm_inference_bench") and row.text("hardware") == "a100":
-        # What fits and what does not tells that it is the smaller one; the source does not say.
+        # The models that fit imply that it is the smaller one; the source does not state it.
         return Hardware.A100_40GB
     label = row.text("hardware")
     try:
@@ -187,7 +187,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs, or the solver what the run had.
+        If the row lacks required data, or the run has a feature that the solver lacks.
     """
     refuse_what_is_not_modeled(row)
     device = _device(row)
@@ -228,23 +228,23 @@ def arguments(row: Row) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that a run measured, and the field of the result that it tells of."""
+    """A measured figure, and the matching field of the result."""
 
     column: str
     quantity: str
     unit: str
     field: str
     factor: float
-    """The field is the figure times this."""
+    """Factor from the figure to the field."""
     inverse: bool = False
-    """The field is this over the figure."""
+    """Numerator if the field is a number divided by the figure."""
 
     def told(self, value: float) -> float:
-        """Return what a measured figure tells of the field, in SI units."""
+        """Return the field's value from a measured figure, in SI units."""
         return self.factor / value if self.inverse else self.factor * value
 
     def said(self, value: float) -> float:
-        """Return the figure that a predicted field amounts to."""
+        """Return the figure from a predicted field."""
         return self.factor / value if self.inverse else value / self.factor
 
 
@@ -270,8 +270,8 @@ def figures(row: Row, given: dict[str, Any]) -> tuple[Figure, ...]:
             ),
         )
     elif row.group == "localmaxxing":
-        # Its rates fall with the length of the prompt as the whole answer's do, first token and
-        # all.
+        # Its rates fall with the length of the prompt, like those of whole answers including the
+        # first token.
         answer = given["output_len"]
         column = "output_tokens_per_s_per_user"
         found = (Figure(column, "rate of an answer", "token/s", "latency", answer, inverse=True),)
@@ -284,7 +284,7 @@ def figures(row: Row, given: dict[str, Any]) -> tuple[Figure, ...]:
 
 
 def _edges(field: str, result: Any) -> tuple[float | None, float | None]:
-    """Return the band of a field, in SI units: its own, or what those of its parts amount to."""
+    """Return the band of a field, in SI units: its own, or one combined from its parts."""
 
     def seconds(name: str) -> Any:
         value = result.get(name)
@@ -317,7 +317,7 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs, or the solver what the run had.
+        If the row lacks required data, or the run has a feature that the solver lacks.
     """
     given = arguments(row)
     if row.text("load").startswith(_OPEN):
@@ -325,9 +325,11 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     solver = DisaggregatedSolver if "decode_workers" in given else ServingSolver
     result: Any = solver.solve(**given)
     if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
-        raise Skip("the batch does not fit, and the source does not say how it was divided")
+        raise Skip("the batch does not fit, and the source does not state how it was divided")
     if row.text("load") in _SINGLE and not result.feasible:
-        raise Skip("the device cannot hold it, and the source does not say what the host held")
+        raise Skip(
+            "the device cannot hold it, and the source does not state which part the host held"
+        )
     found = []
     for figure in figures(row, given):
         low, high = (
@@ -348,5 +350,5 @@ def compare(row: Row) -> tuple[Comparison, ...]:
         )
     if not found:
         load = shown(row.text("load"))
-        raise Skip(f"nothing that is predicted for load = {load} was measured")
+        raise Skip(f"no measured quantity is predicted for load = {load}")
     return tuple(found)

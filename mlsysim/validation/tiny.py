@@ -22,7 +22,7 @@ _NETWORKS: Mapping[str, FixedShapeModel] = {
     "kws": Models.DS_CNN,
     "vww": Models.MobileNetV1_Quarter,
 }
-# The device of a board, by the clock in MHz that its rates are counted at.
+# The device of a board, by the clock in MHz for which its rates are counted.
 _BOARDS: Mapping[str, Mapping[float, Accelerator]] = {
     "NUCLEOL4R5ZI": {120: Hardware.STM32L4R5},
     "NUCLEOU575ZIQ": {160: Hardware.STM32U575},
@@ -75,7 +75,9 @@ def _constants(row: Row, device: Accelerator, precision: str) -> NetworkCalibrat
     engine = engine_of(row)
     found = network_calibration_for(device, precision, engine)
     if found is None:
-        raise Skip(f"no run of {engine} on a {CORES[device.name]} in {precision} was fitted")
+        raise Skip(
+            f"there are no fitted constants for {engine} on a {CORES[device.name]} in {precision}"
+        )
     return found
 
 
@@ -85,7 +87,7 @@ def arguments(row: Row) -> dict[str, Any]:
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     benchmark = row.word("benchmark", _NETWORKS, "")
     if row.text("division") == "open":
@@ -98,12 +100,12 @@ def arguments(row: Row) -> dict[str, Any]:
 
 
 def compare(row: Row) -> tuple[Comparison, ...]:
-    """Predict the latency of a measured pass, and its energy where that was measured.
+    """Predict the latency of a measured pass, and its energy if that was measured.
 
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     given = arguments(row)
     constants = _constants(row, given["hardware"], given["precision"])

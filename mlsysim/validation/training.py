@@ -93,7 +93,8 @@ def _fleet(row: Row, accelerator: Accelerator | None) -> Fleet:
     per_node = row.whole(
         "gpus_per_node", default=usual.accelerators_per_node, maximum=_MOST_PER_NODE
     )
-    # A rack of 72 serves jobs in powers of two: as many of its devices as divide the job.
+    # A rack of 72 runs jobs in powers of two: the largest number of its devices that divides the
+    # job.
     per_node = max(n for n in range(1, min(per_node, devices) + 1) if devices % n == 0)
     inter = row.number("inter_GBps_per_gpu_dir")
     nics = usual.nics_per_node * per_node // usual.accelerators_per_node or 1
@@ -121,7 +122,7 @@ _FABRICS = {
 
 
 def precision_of(text: str) -> str:
-    """Return the number format that a measurement's label means; bf16 where there is none.
+    """Return the number format of a measurement's label; bf16 without one.
 
     Raises
     ------
@@ -138,16 +139,18 @@ def precision_of(text: str) -> str:
 
 
 _LAYOUT = ("tp", "pp", "cp", "zero_stage", "micro_batch")
-# Blank in these tables means that the source does not say in how many bits the products ran.
+# In these tables, a blank means that the source does not state the format of the products.
 _SILENT_ON_PRECISION = ("mlperf", "gcp_gpu")
 
 
 def _refuse_what_no_lever_describes(row: Row) -> None:
     model = row.text("model")
     if model.startswith("Flux"):
-        raise Skip("an image model: the solver's models are transformers for text")
+        raise Skip("an image model: the solver models only text transformers")
     if "tokendrop" in model:
-        raise Skip("drops tokens beyond an expert's capacity: the solver's experts take all")
+        raise Skip(
+            "drops tokens beyond an expert's capacity, but the solver's experts process all tokens"
+        )
     silent = all(name in row.cells and not row.text(name) for name in _LAYOUT)
     if silent and row.whole("n_gpus") > 1:
         raise Skip(
@@ -159,7 +162,7 @@ def _refuse_what_no_lever_describes(row: Row) -> None:
 
 
 def shards_of(row: Row) -> int | None:
-    """Return the devices that share one copy of the states (HSDP); None where all replicas do.
+    """Return the devices that share one copy of the states (HSDP); None if all replicas do.
 
     Raises
     ------
@@ -197,9 +200,9 @@ _RECIPES: Mapping[str, Software | None] = {"MaxText": Frameworks.MaxText, "PyTor
 
 
 def software_of(row: Row) -> Software | None:
-    """Return the framework that ran a measured step, or `None` if we know no release like it.
+    """Return the framework of a measured step, or `None` if no similar release has constants.
 
-    The recipe decides where it names one, then the device, then the family of runs.
+    The recipe determines it if it names one, otherwise the device, otherwise the family of runs.
     """
     recipe = row.text("recipe")
     if recipe in _RECIPES:
@@ -221,13 +224,13 @@ def arguments(row: Row, calibration: Calibration | None = None) -> dict[str, Any
     row
         The run.
     calibration
-        Constants to use instead of those that its group and its device choose. What the run's
-        recipe switches off is off with them as well.
+        Constants to use instead of those chosen by its group and its device. Effects that the run's
+        recipe switches off are off with them too.
 
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     _refuse_what_no_lever_describes(row)
     tp, pp = row.whole("tp", default=1), row.whole("pp", default=1)
@@ -236,7 +239,7 @@ def arguments(row: Row, calibration: Calibration | None = None) -> dict[str, Any
         raise Skip(f"tp x pp x cp = {tp * pp * cp} does not divide {devices} devices")
     dp = devices // (tp * pp * cp)
     batch, micro = row.whole("global_batch"), row.number("micro_batch")
-    # Where no microbatch is given, one sequence: the smallest bubble that a schedule can have.
+    # If no microbatch is given, one sequence, which gives the smallest possible bubble.
     count = max(1, round(batch / (dp * (micro or 1))))
     # An interleaved schedule has at least two chunks.
     least = 2 if "Interleaved" in row.text("note") else 1
@@ -271,8 +274,8 @@ def arguments(row: Row, calibration: Calibration | None = None) -> dict[str, Any
 def _recompute(row: Row) -> str:
     """Return what a run recomputes.
 
-    In torchtitan, selective means by operator: of a layer, it keeps attention's output and about
-    half of the products' outputs, and computes what lies between them again.
+    In torchtitan, selective means per operator: a layer keeps attention's output and about half of
+    the products' outputs, and recomputes everything between them.
     """
     stated = row.word("recompute", RECOMPUTE, "none")
     by_operator = stated == "selective" and row.group.startswith("torchtitan")
@@ -286,7 +289,7 @@ _WIDEST = 64
 
 
 def _spread(row: Row, model: TransformerModel, devices: int) -> int:
-    """Return the devices over which experts are spread where a row does not say.
+    """Return the devices over which experts are distributed if a row does not state it.
 
     One, except where it names a library that exchanges tokens (DeepEP): then as many as there are.
     """
@@ -310,9 +313,9 @@ configs/nemotronh/nemotron_3_workload_base_configs.py."""
 
 
 def _recipe(row: Row, model: TransformerModel) -> Row:
-    """Return a run with the switches of its framework's usual recipe where it names none.
+    """Return a run with the switches of its framework's usual recipe if it names none.
 
-    Only the table of release 0.5 leaves the use of Megatron's FSDP open.
+    Only the table of release 0.5 does not state whether Megatron's FSDP was used.
     """
     if model.moe_layers == 0 or row.text("recipe") or not row.group.startswith("megatron_bridge"):
         return row
@@ -330,7 +333,7 @@ def _recipe(row: Row, model: TransformerModel) -> Row:
 def _calibration(row: Row, given: Calibration | None) -> Calibration:
     """Return the constants given, or those of a run's device and the software of its labels.
 
-    The band of the latter is that of the family only for runs of a group that they were fitted to.
+    The latter have the family band only for runs of a group to which they were fitted.
     """
     known = given
     if known is None:
@@ -379,12 +382,12 @@ def measured(row: Row) -> float:
 
 
 def compare(row: Row, calibration: Calibration | None = None) -> Comparison:
-    """Predict a measured step, perhaps with other constants than the run's labels choose.
+    """Predict a measured step, optionally with other constants than the run's labels choose.
 
     Raises
     ------
     Skip
-        If the row lacks what a prediction needs.
+        If the row lacks required data.
     """
     value = measured(row)
     result = DistributedSolver.solve(**arguments(row, calibration))

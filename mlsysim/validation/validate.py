@@ -1,4 +1,4 @@
-"""Read measurements, predict each, and report the errors."""
+"""Read measurements, predict each one, and report the errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
 __all__ = ["KINDS", "rows_of", "validate"]
 
 _Found = Comparison | tuple[Comparison, ...]
-"""What a row measured: one quantity, or several."""
+"""Comparisons of a row: one quantity, or several."""
 
 # A column that only this kind of table has.
 KINDS = {
@@ -44,17 +44,17 @@ def validate(
     Parameters
     ----------
     source
-        A CSV file with a head, one measurement a row; or rows that were read, such as those of
+        A CSV file with a header and one measurement per row; or rows in memory, such as those of
         `csv.DictReader` or a pandas DataFrame.
     kind
         ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"``,
-        ``"energy"`` or ``"tiny"``; `None` tells by the columns.
+        ``"energy"`` or ``"tiny"``; `None` infers it from the columns.
     split
-        Only rows whose ``split`` column says so; `None` takes all.
+        Only rows with this value in the ``split`` column; `None` takes all.
     calibration
         Constants for all rows of training, such as those that `calibrate` fitted to your cluster: a
-        calibration, its name in `Calibrations`, or the path of its YAML file. `None` takes those
-        that the group and the device of each row choose.
+        calibration, its name in `Calibrations`, or the path of its YAML file. `None` chooses them
+        by the group and the device of each row.
 
     Returns
     -------
@@ -91,10 +91,10 @@ def validate(
 
 
 def _admitted(calibration: Any, kind: str) -> Calibration:
-    """Return constants that a table of this kind can be predicted with."""
+    """Return constants that apply to a table of this kind."""
     if kind != "training":
         raise ConfigError(
-            f"calibration is for training, and these are measurements of {kind}: leave it out",
+            f"calibration is for training, but these are measurements of {kind}: leave it out",
             argument="calibration",
         )
     return named_calibration(calibration, "calibration")
@@ -114,7 +114,7 @@ def rows_of(source: Any) -> list[Row]:
 
 
 def _rows_in(rows: list[Row], split: str) -> list[Row]:
-    """Return the rows of one split; there has to be one."""
+    """Return the rows of one split, which must not be empty."""
     known = sorted({row.text("split") for row in rows})
     if not isinstance(split, str) or split not in known:
         raise ConfigError(
@@ -126,7 +126,7 @@ def _rows_in(rows: list[Row], split: str) -> list[Row]:
 
 
 def _compared(row: Row, compare: Callable[[Row], _Found]) -> tuple[Comparison, ...]:
-    """Compare a valid row, and refuse a prediction that is not a number."""
+    """Compare a valid row, and reject a prediction that is not a number."""
     if row.fault:
         raise Skip(row.fault)
     try:

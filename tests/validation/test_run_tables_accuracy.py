@@ -280,7 +280,7 @@ def test_another_name_is_another_model(label):
         ({"note": "cpu_only; Ryzen"}, "without an accelerator"),
         (
             {"ttft_mean_ms": "", "tpot_mean_ms": "", "total_tokens_per_s_per_gpu": ""},
-            "nothing that is predicted",
+            "no measured quantity is predicted",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def move_address(version: str) -> str:
 
 
 def check(folder: Path) -> None:
-    """Refuse a folder that has something else in it, before anything is built or written.
+    """Reject a folder that has something else in it, before anything is built or written.
 
     Raises
     ------

@@ -42,6 +42,10 @@ AVOIDED: dict[str, str] = {
     r"\bgo(?:es)? round\b": "travel around",
     r"\bput right\b": "corrected",
     r"\bshall\b": "will, must",
+    r"\b(?:was|were) not seen\b": "held out",
+    r"\bread (?:as quoted|as summarized|as reported|in transcriptions)\b": "quoted from",
+    r"\bhave (?:not read|read no)\b|\bnot at hand\b": "not published; we assume",
+    r'"""Tell (?:whether|which)\b': "Return whether",
     r"\b(?:course notes (?:say|list|warn)|often said|our first tutorial)\b": "the source",
 }
 _PATTERNS = {re.compile(words, re.IGNORECASE): better for words, better in AVOIDED.items()}

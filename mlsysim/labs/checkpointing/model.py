@@ -131,7 +131,7 @@ def waste(plan: Plan) -> Waste:
 
 
 def accepted(plan: Plan) -> bool:
-    """Tell whether a plan meets the requirements of the email."""
+    """Return whether a plan meets the requirements of the email."""
     return solve(plan).goodput >= TARGET and waste(plan).total <= BUDGET
 
 

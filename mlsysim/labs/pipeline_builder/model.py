@@ -122,7 +122,7 @@ def solve(design: Pipeline) -> DistributedResult | str:
 
 
 def accepted(design: Pipeline) -> bool:
-    """Tell whether a design meets the requirements of the email."""
+    """Return whether a design meets the requirements of the email."""
     found = solve(design)
     return (
         not isinstance(found, str)

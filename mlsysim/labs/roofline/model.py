@@ -147,12 +147,12 @@ def dollars_per_million(setup: Setup) -> float:
 
 
 def fast_enough(setup: Setup) -> bool:
-    """Tell whether the model fits and no user waits too long for a token."""
+    """Return whether the model fits and no user waits too long for a token."""
     return solve(setup).feasible and milliseconds(setup) <= LONGEST_MS
 
 
 def accepted(setup: Setup) -> bool:
-    """Tell whether a setup meets the requirements of the email."""
+    """Return whether a setup meets the requirements of the email."""
     return fast_enough(setup) and dollars_per_hour(setup) <= BUDGET
 
 

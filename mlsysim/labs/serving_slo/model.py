@@ -121,7 +121,7 @@ class Times:
         return self.utilization < 1
 
     def meets(self, limits: Limits) -> bool:
-        """Tell whether both percentiles are within limits."""
+        """Return whether both percentiles are within limits."""
         return self.ttft_p99 <= limits.ttft and self.tpot_p99 <= limits.tpot
 
 
@@ -241,12 +241,12 @@ def rent(service: Service) -> float:
 
 
 def accepted(service: Service) -> bool:
-    """Tell whether a service meets the requirements of Act II."""
+    """Return whether a service meets the requirements of Act II."""
     return possible(service) and solve(service).meets(STRICT) and rent(service) <= BUDGET
 
 
 def possible(service: Service) -> bool:
-    """Tell whether there are GPUs that generate."""
+    """Return whether there are GPUs that generate."""
     return service.prompt_gpus < service.gpus
 
 

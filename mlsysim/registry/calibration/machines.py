@@ -28,7 +28,7 @@ _FIT = Source(
     title="Fitted by tools/calibrate.py",
     locator="calibrate rows of measurements/training.csv",
     checked="2026-11-22",
-    note="check rows were not seen",
+    note="check rows are held out",
 )
 _KERNELS = Source(
     title="Stas Bekman, Machine Learning Engineering Open Book, Accelerators",
