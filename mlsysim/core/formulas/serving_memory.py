@@ -37,16 +37,16 @@ def adapter_traffic(
     Each adapter in use is read once. Each token's input is read and shrunk to the rank, and the
     result is expanded and added to the output of the matrix, which is read and written.
 
-    $$ S = e\left(g\,r\,(m + n) + T\,(m + 2 r + 2 n)\right) $$
+    $$ M_r = e\left(g\,r\,(m_j + n_j) + T\,(m_j + 2 r + 2 n_j)\right) $$
 
     Parameters
     ----------
     rank : [1]
         $r$, rank of the adapters.
     rows : [1]
-        $m$, width of the matrix's input.
+        $m_j$, width of the matrix's input.
     columns : [1]
-        $n$, width of its output.
+        $n_j$, width of its output.
     tokens : [token]
         $T$, tokens of the pass.
     adapters : [1]
@@ -57,7 +57,7 @@ def adapter_traffic(
     Returns
     -------
     size : [byte]
-        $S$, bytes.
+        $M_r$, bytes.
 
     References
     ----------
@@ -103,6 +103,11 @@ def cache_full_probability(sequences: Value, room: Value, prompt: Value, whole: 
     Each sequence is anywhere between its prompt and its full length with the same probability,
     independently of the others. The sum of many has a normal distribution. If all of them fit at
     full length, the cache is never full.
+
+    Sequences that were preempted together also return together, so a cache that is almost full is
+    full more often than this. In a simulation of answers of 1,000 tokens, at a mean of 95% of the
+    memory, a quarter to a third of them was computed again, and this gives at most a tenth. At 100%
+    and from 110% on, both agree within a tenth of the answer.
 
     $$ P = \begin{cases} 0 & b\,M_w \le M_0 \\ \Phi\left(\dfrac{b\,(M_p + M_w)/2 - M_0}
     {(M_w - M_p)\sqrt{b/12}}\right) & \text{else} \end{cases} $$
