@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 
 pytest.importorskip("pypandoc", reason="the docs extra is not installed")
 
+from tests.conftest import ROOT
 from tools.dev import quarto
 from tools.pages.pages import read_page
+from tools.pages.project import Project, load
 from tools.slides.__main__ import render
 from tools.slides.deck import Deck, Slide
 
@@ -130,6 +133,29 @@ def test_pictures_are_written_next_to_the_deck(deck: Deck, tmp_path: Path) -> No
     [name] = deck.images
     assert (tmp_path / name).read_bytes().startswith(b"<?xml")
     assert f'src="{name}"' in source.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def project() -> Project:
+    return load(ROOT, [])
+
+
+TUTORIALS = [
+    path for path in sorted((ROOT / "docs/tutorials").glob("*.qmd")) if path.stem != "index"
+]
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_every_tutorial_makes_slides_with_predictions_and_takeaways(
+    path: Path, project: Project
+) -> None:
+    deck = Deck(project.pages[path.relative_to(ROOT).as_posix()], project)
+    found = [slide.kind for slide in deck.slides]
+    answered = sum(pair == ("predict", "answer") for pair in itertools.pairwise(found))
+    assert answered >= 2
+    assert "Takeaways" in [slide.title for slide in deck.slides]
+    assert len(deck.slides) > 8
+    assert deck.markdown().count("\n## ") == len(deck.slides)
 
 
 @pytest.mark.quarto

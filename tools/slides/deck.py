@@ -121,7 +121,9 @@ def _unlinked(value: Any) -> Any:
         return [_unlinked(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if value.get("t") == "Link" and ":" not in value["c"][2][0]:
+    # Without a list of references, a citation is only a name.
+    is_link = value.get("t") == "Link" and ":" not in value["c"][2][0]
+    if is_link or value.get("t") == "Cite":
         return {"t": "Span", "c": [["", [], []], _unlinked(value["c"][1])]}
     return {key: _unlinked(item) for key, item in value.items()}
 
