@@ -186,3 +186,31 @@ def test_ranks_wait_for_one_that_reads(rate):
     for field, percent in (("tpot_p50", 50), ("ttft_p99", 99)):
         played = found.percentile(field[:4], percent, skip=400)
         assert said[field].to("s").magnitude == pytest.approx(played, rel=0.35)
+
+
+@pytest.mark.parametrize("variation", [0, 1])
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("empty", [5e-3, 20e-3])
+def test_engines_that_never_decode(empty, load, variation):
+    """Prefill pools, and requests for one token: a pass never runs without a prompt."""
+    sizes = (1.0, 2.0, 256.0)
+    engine = Engine(
+        empty=empty,
+        prefill=40e-3,
+        sizes=sizes,
+        decodes=(8e-3, 8e-3, 20e-3),
+        powers=(1.0,) * 3,
+        places=256.0,
+        fits=256.0,
+        seq_len=1000.0,
+        pass_tokens=8192.0,
+        delay_steps=0.0,
+    )
+    rate = load * queue_at(engine, 1e-9, 1, 1, variation, 0)["request_capacity"]
+    said = queue_at(engine, rate, 1, 1, variation, 0)
+    trace = Traffic(
+        arrival_rate=Q_(rate, "1/s"), seq_len=1000, output_len=1, input_variation=variation
+    ).sample(10_000, seed=1)
+    played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
+    assert said["ttft_mean"] == pytest.approx(played.mean("ttft", skip=500), rel=0.15)
+    assert said["ttft_p99"] == pytest.approx(played.percentile("ttft", 99, skip=500), rel=0.3)

@@ -180,16 +180,24 @@ def queue_at(
     here = minimum(running, engine.places)
     step = still + growth * maximum(here, low)
     seen = f.pass_seen_on_arrival(step, arrivals, prefill, burstiness, input_variation)
-    others = f.prompts_alongside(arrivals, seen, burstiness)
     mean_pass = f.pass_with_prompts(step, arrivals, prefill)
+    # Without decode there are no passes without prompts.
+    packed = f.prompts_in_busy_pass(arrivals, engine.empty, prefill)
+    own_pass = engine.empty + packed * prefill
+    packed_seen = f.busy_pass_seen(own_pass, packed, arrivals, prefill, burstiness, input_variation)
+    mean_pass = where(output_len > 1, mean_pass, own_pass)
+    seen = where(output_len > 1, seen, packed_seen)
+    others = f.prompts_alongside(arrivals, seen, burstiness)
     # A prompt that exceeds one pass takes several, each with a decode step.
     chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
-    busy = f.busy_share(held)
+    busy = where(output_len > 1, f.busy_share(held), arrivals * own_pass / packed)
     part = engine.seq_len / pass_tokens * mean_pass
     budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
     others_time = others * prefill
+    # Half of the pass is waited for, and its arrivals are read alongside.
+    uneven = (0.5 + arrivals * prefill) * (0.5 + arrivals * prefill) * own_pass * (seen - own_pass)
     busy_time = seen / 2 + engine.delay_steps * mean_pass + chunks * step + others_time
     alone, among = alone_prefill + engine.empty, alone_prefill + busy_time + budget
     first = (1 - busy) * alone + busy * among
@@ -203,6 +211,7 @@ def queue_at(
         + others_time * prefill * (1 + input_variation * input_variation)
         + by_flight * by_flight * variance
         + budget * budget
+        + where(output_len > 1, 0 * seen * seen, uneven)
     )
     apart = among - alone
     first_variance = (

@@ -1,0 +1,34 @@
+"""Passes of an engine that never decodes: limits, and the fixed point itself."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mlsysim.core import formulas as f
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1.0, 10.0, 20.0, 24.0])
+@pytest.mark.parametrize("empty", [1e-4, 5e-3, 50e-3])
+def test_prompts_in_a_pass_are_the_fixed_point(rate, empty):
+    prompts = f.prompts_in_busy_pass(rate, empty, 40e-3)
+    arriving = rate * (empty + prompts * 40e-3)
+    assert prompts == pytest.approx(arriving + math.exp(-arriving), rel=1e-9)
+
+
+def test_a_lone_prompt_has_a_pass_to_itself():
+    assert f.prompts_in_busy_pass(1e-9, 5e-3, 40e-3) == pytest.approx(1)
+    assert f.busy_pass_seen(45e-3, 1, 1e-9, 40e-3, 1, 0) == pytest.approx(45e-3)
+
+
+def test_a_full_engine_reads_what_arrives():
+    """Near saturation every pass is followed by another: prompts per pass are rate times time."""
+    prompts = f.prompts_in_busy_pass(24.9, 5e-3, 40e-3)
+    assert prompts == pytest.approx(24.9 * 5e-3 / (1 - 24.9 * 40e-3), rel=1e-6)
+
+
+def test_even_arrivals_and_prompts_leave_passes_alike():
+    assert f.busy_pass_seen(60e-3, 1.3, 20, 40e-3, 0, 0) == pytest.approx(60e-3)
+    uneven = f.busy_pass_seen(60e-3, 1.5, 20, 40e-3, 0, 1)
+    assert uneven == pytest.approx(60e-3 + 40e-3**2 / 60e-3 * 1.5)
