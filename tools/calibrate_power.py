@@ -1,73 +1,124 @@
 """Fit the constants of `mlsysim.registry.calibration.power` on measured power.
 
 Run ``python -m tools.calibrate_power``. Only rows marked ``calibrate`` in
-``measurements/energy.csv`` are read, and of these only power at the measured rate: an error of the
-predicted time does not get into the constants. Errors are relative, those of odd runs count less (a
-Huber loss). The band is that of energy per token, of each model by constants that were fitted to
-the others.
+``measurements/energy.csv`` and ``energy_2.csv`` are read, and of these only power at the measured
+rate: an error of the predicted time does not get into the constants. Errors are relative, those of
+odd runs count less (a Huber loss). The band is that of energy per token, of each model by constants
+that were fitted to the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
 
-from mlsysim.registry.calibration.power import PowerCalibrations, power_calibration_for
+from mlsysim.core.errors import MLSysError
+from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
+from mlsysim.solvers import ServingSolver
+from mlsysim.validation import energy_runs
 from mlsysim.validation.energy import Drawn, drawn, predicted
-from mlsysim.validation.rows import Row, read_rows
+from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[1] / "measurements/energy.csv"
+DATA = Path(__file__).parents[1] / "measurements"
 CONSTANTS = ("constant_share", "compute_share", "memory_share")
 _START = (0.2, 2.0, 0.8)
 # A device at work draws no less than an idle one.
 _LEAST = (POWER_DRAW.idle_share, 0.0, 0.0)
-Runs = list[tuple[Row, Drawn]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured figure of a run, and the work of its devices."""
+
+    model: str
+    quantity: str
+    value: float
+    work: Drawn
+    """At the measured rate for power, at the predicted one for energy."""
+    time: float = 0
+    """Device seconds of a token, as predicted."""
+
+    def predict(self, constants: Mapping[str, Any]) -> float:
+        """Return the figure that constants predict."""
+        power = float(self.work.power(constants))
+        return power if self.quantity == "device power" else power * self.time
+
+
+Runs = list[Run]
 
 
 def runs() -> dict[str, Runs]:
-    """Return the rows to fit to, with their work, by calibration."""
+    """Return the figures to fit to by calibration."""
     found: dict[str, Runs] = {}
-    for row in read_rows(DATA):
-        if row.text("split") == "calibrate":
-            work = drawn(row)
-            found.setdefault(power_calibration_for(work.accelerator).name, []).append((row, work))
+    for table, figures in (("energy.csv", _narrow), ("energy_2.csv", _wide)):
+        for row in read_rows(DATA / table):
+            if row.text("split") == "calibrate":
+                for run in figures(row):
+                    name = power_calibration_for(run.work.accelerator).name
+                    found.setdefault(name, []).append(run)
     return found
 
 
+def _narrow(row: Row) -> Iterator[Run]:
+    work, quantity = drawn(row), row.text("quantity")
+    if quantity == "device power":
+        yield Run(row.text("model"), quantity, row.measured(), work)
+    else:
+        yield _energy(row.text("model"), row.measured(), predicted(row)[0], work)
+
+
+def _wide(row: Row) -> Iterator[Run]:
+    try:
+        given = energy_runs.arguments(row)
+        result = ServingSolver.solve(**given)
+    except (Skip, MLSysError):
+        return
+    model, device = given["model"].name, given["hardware"].accelerator
+    faster = row.measured("tokens_per_s") / result.output_throughput.to("token/s").magnitude
+    work = Drawn(device, result.hfu * faster, result.mbu * faster)
+    yield Run(model, "device power", row.measured("power_W") / given["tp_size"], work)
+    yield _energy(model, row.measured("energy_per_token_J"), result, work)
+
+
+def _energy(model: str, value: float, result: Any, work: Drawn) -> Run:
+    each, power = result.energy_per_token.to("J").magnitude, result.device_power.to("W").magnitude
+    own = Drawn(work.accelerator, result.hfu, result.mbu)
+    return Run(model, "energy per token", value, own, each / power)
+
+
 def of(rows: Runs, quantity: str) -> Runs:
-    """Return the rows of one quantity."""
-    return [(row, work) for row, work in rows if row.text("quantity") == quantity]
-
-
-def _value(row: Row) -> float:
-    return row.number("value") or np.nan
+    """Return the figures of one quantity."""
+    return [run for run in rows if run.quantity == quantity]
 
 
 def fit(rows: Runs) -> Mapping[str, float]:
-    """Return the constants of one calibration that fit its rows of power best."""
+    """Return the constants of one calibration that fit its figures of power best."""
     powers = of(rows, "device power")
 
     def errors(values: np.ndarray) -> np.ndarray:
         constants = dict(zip(CONSTANTS, values, strict=True))
-        return np.array([work.power(constants) / _value(row) - 1 for row, work in powers])
+        return np.array([run.predict(constants) / run.value - 1 for run in powers])
 
     found = least_squares(errors, _START, bounds=(_LEAST, 10), loss="huber", f_scale=0.05)
     return dict(zip(CONSTANTS, found.x, strict=True))
 
 
-def band(name: str, rows: Runs) -> tuple[float, float] | None:
+def band(rows: Runs) -> tuple[float, float] | None:
     """Return measured over predicted energy per token at the edges of the band."""
     ratios = []
-    for row, _ in of(rows, "energy per token"):
-        others = [run for run in rows if run[0].text("model") != row.text("model")]
-        constants = replace(PowerCalibrations[name], **fit(others))
-        energy = predicted(row, constants)[0].energy_per_token.to("J").magnitude
-        ratios.append(_value(row) / energy)
+    for model in sorted({run.model for run in of(rows, "energy per token")}):
+        others = [run for run in rows if run.model != model]
+        if not of(others, "device power"):
+            continue
+        constants = fit(others)
+        own = [run for run in of(rows, "energy per token") if run.model == model]
+        ratios += [run.value / run.predict(constants) for run in own]
     if not ratios:
         return None
     # A band contains its prediction, also where most runs lie on one side.
@@ -77,9 +128,9 @@ def band(name: str, rows: Runs) -> tuple[float, float] | None:
 def main() -> None:
     """Fit all calibrations and print their constants, bands and errors."""
     for name, rows in runs().items():
-        found, edges = fit(rows), band(name, rows)
+        found, edges = fit(rows), band(rows)
         powers = of(rows, "device power")
-        errors = [abs(work.power(found) / _value(row) - 1) for row, work in powers]
+        errors = [abs(run.predict(found) / run.value - 1) for run in powers]
         values = ", ".join(f"{constant}={found[constant]:.3g}" for constant in CONSTANTS)
         print(f"{name}: {values}, {len(powers)} rows, MAPE {100 * np.mean(errors):.1f} %")
         if edges is not None:

@@ -35,7 +35,7 @@ from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.solvers.disaggregated import DisaggregatedInputs, serve_disaggregated
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
-from mlsysim.validation import serving, serving_runs
+from mlsysim.validation import energy_runs, serving, serving_runs
 from mlsysim.validation.aliases import find_model
 from mlsysim.validation.rows import Row, Skip, read_rows
 from tools.stacks import Stack
@@ -47,14 +47,14 @@ LIMITS: dict[str, tuple[float, float]] = {
     "gemm_efficiency": (0.02, 0.85),
     "gemm_efficiency_fp8": (0.1, 0.85),
     "gemm_efficiency_fp4": (0.1, 0.8),
-    "attention_efficiency": (0.05, 0.75),
+    "attention_efficiency": (0.005, 0.75),
     "memory_efficiency": (0.03, 0.95),
     "kv_efficiency": (0.03, 0.95),
     "layer_overhead": (1, 5000),
     "all_reduce_overhead": (0.5, 60),
     "prompt_overhead": (1, 2000),
     "sequence_overhead": (0.5, 300),
-    "admission_steps": (0.3, 5),
+    "admission_steps": (0.3, 20),
     "request_overhead": (0.1, 100),
     "expert_efficiency": (0.1, 1),
     "expert_efficiency_fp4": (0.1, 1),
@@ -89,7 +89,7 @@ are measured: there an error counts by its logarithm."""
 FITTED = tuple(
     name
     for name in ServingCalibrations.names()
-    if not name.endswith("_Library") and name != "Uncalibrated"
+    if not name.endswith(("_Library", "_Open")) and name != "Uncalibrated"
 )
 
 
@@ -170,17 +170,23 @@ def _measured(split: str) -> dict[str, list[tuple[ServingInputs, str, float]]]:
     for table, arguments, told in (
         ("serving.csv", serving.arguments, _one),
         ("serving_2.csv", serving_runs.arguments, _several),
+        ("energy_2.csv", energy_runs.arguments, _rates),
     ):
         for row in read_rows(DATA / table):
             if row.text("split") != split:
                 continue
             try:
                 given = arguments(row)
+                if "arrival_rate" in given:  # tools/calibrate_open_loop.py fits to these
+                    continue
                 apart = "decode_workers" in given
                 solver: Any = DisaggregatedSolver if apart else ServingSolver
                 admitted = solver.admit((of_pools if apart else defaults) | given)
                 if any(True for _ in solver.faults(admitted)):
                     continue
+                if row.text("load"):
+                    result = solver.solve(**given)
+                    serving_runs.refuse_what_does_not_fit(row, given, result)
                 for field, value in told(row, given):
                     name = admitted.calibration.name
                     found.setdefault(name, []).append((admitted, field, value))
@@ -198,6 +204,19 @@ def _several(row: Row, given: dict[str, Any]) -> list[tuple[str, float]]:
         (figure.field, figure.told(row.measured(figure.column)))
         for figure in serving_runs.figures(row, given)
     ]
+
+
+def _rates(row: Row, given: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return the rate of a run whose energy was measured, and its median time between tokens.
+
+    Rates of InferenceX are in the other table. Of the median, a prefill in between is no part.
+    """
+    if row.group != "mlenergy_llm":
+        return []
+    found = [("output_throughput", row.measured("tokens_per_s"))]
+    if row.text("itl_p50_ms"):
+        found.append(("decode_latency", row.measured("itl_p50_ms") / 1000))
+    return found
 
 
 def load(name: str, split: str) -> Runs | None:

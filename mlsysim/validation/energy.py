@@ -6,6 +6,7 @@ from typing import Any
 
 from mlsysim.core.errors import shown
 from mlsysim.core.types import (
+    Accelerator,
     Fleet,
     Node,
     PowerCalibration,
@@ -13,11 +14,11 @@ from mlsysim.core.types import (
     Source,
     TransformerModel,
 )
-from mlsysim.registry import Hardware, Systems
+from mlsysim.registry import Systems
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import machine_for
 from mlsysim.registry.calibration.power import power_calibration_for
-from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.calibration.training import calibration_of
 from mlsysim.solvers import DistributedSolver, ServingSolver
 from mlsysim.validation import energy_runs
@@ -29,11 +30,13 @@ from mlsysim.validation.rows import Row, Skip
 __all__ = ["Drawn", "compare", "drawn", "predicted"]
 
 _RUN = Source(title="A measured run")
-# Timing constants of the table's engine; the A100's runs are older than the newest constants.
-_ENGINES: dict[str, ServingCalibration] = {
-    Hardware.B200.name: ServingCalibrations.Blackwell_vLLM,
-    Hardware.H100.name: ServingCalibrations.Hopper_vLLM,
-}
+
+
+def _engine(row: Row, device: Accelerator) -> ServingCalibration:
+    """Return the constants of the release of vLLM that the row names."""
+    version = row.text("note").removeprefix("vLLM ")
+    year = 2024 if version.startswith("of 2024") else 2025
+    return serving_calibration_for(device, "vllm", year, version=version)
 
 
 def _model(row: Row) -> TransformerModel:
@@ -99,7 +102,7 @@ def _served(row: Row, power: PowerCalibration | None) -> Any:
         precision=row.text("precision"),
         kv_precision="bf16",
         tp_size=row.whole("tp"),
-        calibration=_ENGINES.get(node.accelerator.name),
+        calibration=_engine(row, node.accelerator),
         power_calibration=power,
     )
 

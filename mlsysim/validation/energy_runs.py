@@ -10,7 +10,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import Accelerator, ServingCalibration
 from mlsysim.registry.calibration.power import power_calibration_for
-from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers import ServingSolver
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
 from mlsysim.validation.report import Comparison
@@ -19,6 +19,10 @@ from mlsysim.validation.serving_runs import formats_of
 
 __all__ = ["Drawn", "arguments", "compare"]
 
+_ENGINE = ("vllm", "0.11.1")
+"""Engine of the ML.ENERGY Benchmark v3.0, and its release, as in our other table."""
+_MEAN_LENGTH = 0.9
+"""Mean of the lengths of InferenceX over the stated ones."""
 _PROMPTS = {"lm-arena-chat": 150, "gpqa": 250}
 """Assumed tokens of a prompt in benchmarks that do not publish them, as in energy.csv."""
 
@@ -64,11 +68,10 @@ def _refuse_what_is_not_served(row: Row) -> None:
         raise Skip("data-parallel attention, each rank with its own requests, is not modeled")
 
 
-def _calibration(row: Row, device: Accelerator) -> ServingCalibration | None:
-    blackwell = device.generation == "blackwell"
-    if row.text("note").startswith("sglang"):
-        return None if blackwell else ServingCalibrations.Hopper_SGLang
-    return ServingCalibrations.Blackwell_vLLM if blackwell else ServingCalibrations.Hopper_vLLM
+def _calibration(row: Row, device: Accelerator) -> ServingCalibration:
+    stated = row.text("note").split(";")[0].partition(" ")
+    engine, version = (stated[0], stated[2]) if stated[1] else _ENGINE
+    return serving_calibration_for(device, engine, version=version)
 
 
 def arguments(row: Row) -> dict[str, Any]:
@@ -86,11 +89,12 @@ def arguments(row: Row) -> dict[str, Any]:
         raise Skip(f"no server of {device.name} is in the registry")
     precision, weight, kv = formats_of(row.text("weight_precision"), "", device)
     batch = row.measured("batch")
-    output = row.measured("output")
+    part = _MEAN_LENGTH if row.group == "infx_energy" else 1
+    output = part * row.measured("output")
     return {
         "model": model,
         "hardware": node,
-        "seq_len": _prompt(row),
+        "seq_len": max(1, round(part * _prompt(row))),
         "output_len": max(1, round(output)),
         # The mean number of requests in flight
         "batch_size": max(1, round(batch)),

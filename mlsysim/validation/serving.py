@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mlsysim.core.errors import shown
@@ -30,6 +31,11 @@ _FIELDS = {
 }
 # Widths of heads that differ from the residual width divided by the number of heads.
 _HEAD_DIM = {"qwen3-32b": 128}
+_HELD_STEPS = 20
+"""Decode steps for which TensorRT-LLM was told to wait for more requests, in runs of Llama 3.3 70B
+with prompts and answers of 1,024 tokens on fewer than eight devices: the script that started them,
+https://github.com/SemiAnalysisAI/InferenceX, benchmarks/70b_fp8_b200_trt_slurm.sh until
+October 2025."""
 _OFFLINE = 100_000
 """Sequences in decode at once if the row states no limit."""
 _GENERATED = 200
@@ -115,6 +121,16 @@ def _clients(row: Row, device: Accelerator) -> tuple[int | None, int]:
     return 10, 1 if engine in ("trtllm", "vllm") or engine.startswith("nim") else 5
 
 
+def _held_steps(row: Row) -> float:
+    held = (
+        row.text("engine").lower() == "trtllm"
+        and row.text("model") == "llama3.3-70b"
+        and row.whole("isl", default=1) == row.whole("osl", default=1) == 1024
+        and row.whole("tp", default=1) < 8
+    )
+    return _HELD_STEPS if held else 0
+
+
 def arguments(row: Row) -> dict[str, Any]:
     """Return the solver's arguments for a measured run.
 
@@ -145,7 +161,9 @@ def arguments(row: Row) -> dict[str, Any]:
         "pp_size": row.whole("pp", default=1),
         "waves": waves,
         "arrivals": arrivals,
-        "calibration": serving_calibration_for(device, row.text("engine")),
+        "calibration": replace(
+            serving_calibration_for(device, row.text("engine")), hold_steps=_held_steps(row)
+        ),
     }
 
 

@@ -19,10 +19,19 @@ from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.validation import open_loop
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
+from mlsysim.validation.recipes import recipe_of
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["Figure", "arguments", "compare", "figures", "formats_of", "refuse_what_is_not_modeled"]
+__all__ = [
+    "Figure",
+    "arguments",
+    "compare",
+    "figures",
+    "formats_of",
+    "refuse_what_does_not_fit",
+    "refuse_what_is_not_modeled",
+]
 
 _REQUESTS = 10
 """Assumed requests per client in a closed loop, as in serving.csv."""
@@ -69,6 +78,22 @@ def refuse_what_is_not_modeled(row: Row) -> None:
         raise Skip("it is not known whether the run used speculative decoding")
     if row.text("dp_attention") not in ("", "0", "1"):
         raise Skip("it is not known whether ranks of attention had requests of their own")
+
+
+def refuse_what_does_not_fit(row: Row, given: dict[str, Any], result: Any) -> None:
+    """Skip a run that did not have its device's memory alone, or had it in parts.
+
+    Raises
+    ------
+    Skip
+        With what does not fit.
+    """
+    if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
+        raise Skip("the batch does not fit, and the source does not state how it was divided")
+    if row.text("load") in _SINGLE and not result.feasible:
+        raise Skip(
+            "the device cannot hold it, and the source does not state which part the host held"
+        )
 
 
 def _plan(row: Row) -> dict[str, int]:
@@ -195,8 +220,9 @@ def arguments(row: Row) -> dict[str, Any]:
     load = row.text("load")
     if load not in _LOADS and load not in _SINGLE and not load.startswith(_OPEN):
         raise Skip(f"load = {shown(load)} is not one of {', '.join((*_LOADS, *_SINGLE))}")
+    recipe = recipe_of(row)
     precision, weight, kv = formats_of(
-        row.text("weight_precision"), row.text("kv_precision"), device
+        row.text("weight_precision"), row.text("kv_precision") or recipe.kept, device
     )
     node = usual_server(device)
     apart = row.text("mode") == "disagg"
@@ -210,6 +236,13 @@ def arguments(row: Row) -> dict[str, Any]:
         where = {"model": model, "hardware": node or device, "tp_size": plan["tp_size"]}
         return open_loop.arguments(row, where | formats, device)
     single = load in _SINGLE
+    if row.group == "localmaxxing" and not row.text("prefill_tokens_per_s"):
+        for column in ("isl", "osl"):
+            if not row.text(column):
+                raise Skip(f"{column} is missing, and the rate includes the prompt's prefill")
+    constants = serving_calibration_for(
+        device, row.text("engine"), _year(row), apart, row.text("engine_version")
+    )
     return {
         "model": model,
         "hardware": node or device,
@@ -221,8 +254,9 @@ def arguments(row: Row) -> dict[str, Any]:
         "kv_precision": kv,
         **({} if apart else {"arrivals": 1}),
         **plan,
+        **({} if recipe.budget is None else {"token_budget": recipe.budget}),
         "waves": 1 if load != "closed loop" else _POOL_REQUESTS if apart else _REQUESTS,
-        "calibration": serving_calibration_for(device, row.text("engine"), _year(row), apart),
+        "calibration": recipe.applied(constants),
     }
 
 
@@ -269,9 +303,10 @@ def figures(row: Row, given: dict[str, Any]) -> tuple[Figure, ...]:
                 rate,
             ),
         )
-    elif row.group == "localmaxxing":
-        # Its rates fall with the length of the prompt, like those of whole answers including the
-        # first token.
+    elif row.group == "localmaxxing" and not row.text("prefill_tokens_per_s"):
+        # Its rates fall with the length of the prompt as the whole answer's do, first token and
+        # all, but for rows that state the rate of the prefill separately: some of these would have
+        # read the prompt for longer than the whole answer took.
         answer = given["output_len"]
         column = "output_tokens_per_s_per_user"
         found = (Figure(column, "rate of an answer", "token/s", "latency", answer, inverse=True),)
@@ -324,12 +359,7 @@ def compare(row: Row) -> tuple[Comparison, ...]:
         return open_loop.compare_open_loop(row, given)
     solver = DisaggregatedSolver if "decode_workers" in given else ServingSolver
     result: Any = solver.solve(**given)
-    if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
-        raise Skip("the batch does not fit, and the source does not state how it was divided")
-    if row.text("load") in _SINGLE and not result.feasible:
-        raise Skip(
-            "the device cannot hold it, and the source does not state which part the host held"
-        )
+    refuse_what_does_not_fit(row, given, result)
     found = []
     for figure in figures(row, given):
         low, high = (

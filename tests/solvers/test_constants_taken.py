@@ -261,7 +261,11 @@ def test_a_name_alone_chooses_no_constants():
 @pytest.mark.parametrize("name", Hardware.names())
 def test_energy_has_a_band_only_on_the_devices_that_were_measured(name):
     found = power_calibration_for(Hardware[name])
-    measured = {"H100": PowerCalibrations.Hopper, "B200": PowerCalibrations.Blackwell}
+    measured = {
+        "H100": PowerCalibrations.Hopper,
+        "B200": PowerCalibrations.Blackwell,
+        "B300": PowerCalibrations.Blackwell_Ultra,
+    }
     assert (found.energy_band_low is not None) == (name in measured)
     if name in measured:
         assert found is measured[name]

@@ -127,13 +127,14 @@ def test_a_loaded_server_by_hand(arrivals, batch):
     shared = 32 * (own - elementwise - reduced - work + 7e-6)
     passes = running * max(1 / at_once, 1000 / 2500)
     saved = 0.5 * (1 - 1 / running) * min(passes, 100) * shared
-    itl = step + (running * one - read - saved) / 100
-    # A request waits for two and a half steps of the others.
-    admission = 2.5 * (1 - 1 / running) * step
+    # A request waits for two and a half steps of the others, and for the prompts between these.
+    steps = 2.5 * (1 - 1 / running)
+    between = (running * one - read - saved) / (100 + steps)
+    itl, admission = step + between, steps * step
     cycle = 100 * step + admission + running * one - saved + 3e-3
     # A tenth of the run is the first wave, for half of whose stay the rest has waited.
     wait = (1 - 1 / 20) * (batch - running) / running * cycle
-    ttft = admission + read + wait + 3e-3
+    ttft = admission + steps * between + read + wait + 3e-3
     rate = running / cycle
     assert seconds(r.prefill_latency) == pytest.approx(prefill(1)[0])
     assert seconds(r.decode_latency) == pytest.approx(step)

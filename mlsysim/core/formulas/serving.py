@@ -17,6 +17,7 @@ __all__ = [
     "burst_prefill_time",
     "continuous_batching_rate",
     "decode_flops",
+    "gathering_steps",
     "interference_time",
     "mean_context",
     "mean_over_waves",
@@ -69,13 +70,14 @@ def admission_wait(decode_step: Value, sequences: Value, steps: Value, output_le
 
 
 @formula
-def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> Value:
-    r"""Requests that arrive together once the first wave is over.
+def arrivals_together(sequences: Value, output_len: Value, arrivals: Value, steps: Value) -> Value:
+    r"""Requests that are admitted together once the first wave is over.
 
     In each decode step, some of the sequences generate their last token, and the same number of new
-    requests follow. There are more if clients send requests in groups.
+    requests follow. There are more if clients send requests in groups, or if the engine admits
+    requests only every few steps.
 
-    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{b}{\max(o - 1,\, 1)}\right)\right) $$
+    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{m\,b}{\max(o - 1,\, 1)}\right)\right) $$
 
     Parameters
     ----------
@@ -85,6 +87,8 @@ def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> V
         $o$, tokens generated per request.
     arrivals : [1]
         $g_0$, requests of a group.
+    steps : [1]
+        $m$, decode steps from one admission to the next.
 
     Returns
     -------
@@ -96,7 +100,8 @@ def arrivals_together(sequences: Value, output_len: Value, arrivals: Value) -> V
     Counting: each sequence takes one decode step for each token after the first, which the prefill
     yields, and then ends.
     """
-    return minimum(sequences, maximum(arrivals, sequences / maximum(output_len - 1, 1)))
+    ended = steps * sequences / maximum(output_len - 1, 1)
+    return minimum(sequences, maximum(arrivals, ended))
 
 
 @formula
@@ -195,14 +200,54 @@ def decode_flops(sequences: Value, matrix: Value, score: Value, logit: Value) ->
 
 
 @formula
-def interference_time(prefill: Value, sequences: Value, read: Value, output_len: Value) -> Value:
-    r"""Part of the time between two tokens spent on other requests' prefills.
+def gathering_steps(poll: Value, hold: Value, sequences: Value, output_len: Value) -> Value:
+    r"""Decode steps that requests wait on average in an engine that gathers them.
 
-    While a request is served, each of the $b$ places takes one prompt. Prefills before the
-    request's first token are part of its time to first token; the others happen between its tokens.
-    Each prompt is thus counted once, and requests in flight equal rate times latency.
+    An engine that polls its queue every few steps finds each request after half of these on
+    average. One that holds the first request back admits those that follow sooner: while $h$ steps
+    pass, $\lambda h$ more requests arrive, which wait for half of these steps.
 
-    $$ t = \frac{b\,t_p - t_r}{\max(o - 1,\, 1)} $$
+    $$ q = \frac{\max(p, 1) - 1}{2} + h\,\frac{1 + \lambda h/2}{1 + \lambda h},
+       \qquad \lambda = \frac{b}{\max(o - 1,\, 1)} $$
+
+    Parameters
+    ----------
+    poll : [1]
+        $p$, decode steps from one poll of the queue to the next.
+    hold : [1]
+        $h$, decode steps for which the first request is held back.
+    sequences : [1]
+        $b$, sequences in flight.
+    output_len : [token]
+        $o$, tokens generated per request.
+
+    Returns
+    -------
+    steps : [1]
+        $q$, steps.
+
+    References
+    ----------
+    Counting. SGLang documentation, Server Arguments, ``--scheduler-recv-interval``,
+    https://docs.sglang.ai/advanced_features/server_arguments.html; TensorRT-LLM documentation,
+    ``batch_wait_timeout_iters``, https://nvidia.github.io/TensorRT-LLM/llm-api/reference.html
+    """
+    company = hold * sequences / maximum(output_len - 1, 1)
+    return (maximum(poll, 1) - 1) / 2 + hold * (1 + company / 2) / (1 + company)
+
+
+@formula
+def interference_time(
+    prefill: Value, sequences: Value, read: Value, output_len: Value, waited: Value
+) -> Value:
+    r"""Part of the time between two decode steps in which other requests' prompts are read.
+
+    While a request is served, each of the $b$ places takes one prompt. Those prefilled with the
+    request's own are part of its time to first token; the others are prefilled between the
+    decode steps for which it waits, and between its own tokens. Each prompt is thus counted once,
+    and requests in flight equal rate times latency.
+
+    $$ t = \frac{b\,t_p - t_r}{\max(o - 1,\, 1) + q} $$
 
     Parameters
     ----------
@@ -214,11 +259,13 @@ def interference_time(prefill: Value, sequences: Value, read: Value, output_len:
         $t_r$, mean time until a request's own prompt is prefilled.
     output_len : [token]
         $o$, tokens generated per request.
+    waited : [1]
+        $q$, decode steps of others that pass before a request is admitted.
 
     Returns
     -------
     time : [s]
-        $t$, time per token.
+        $t$, time per decode step.
 
     References
     ----------
@@ -226,7 +273,7 @@ def interference_time(prefill: Value, sequences: Value, read: Value, output_len:
     section 3, https://arxiv.org/abs/2403.02310; Little (1961), A Proof for the Queuing Formula
     L = λW, https://doi.org/10.1287/opre.9.3.383
     """
-    return (sequences * prefill - read) / maximum(output_len - 1, 1)
+    return (sequences * prefill - read) / (maximum(output_len - 1, 1) + waited)
 
 
 @formula

@@ -44,6 +44,13 @@ class ServingCalibration(Fitted):
     admission_steps : float
         Decode steps before a busy engine admits a new request: the rest of the running step, and
         steps launched ahead.
+    poll_steps : float
+        Decode steps from one poll of the engine's queue to the next.
+    hold_steps : float
+        Decode steps for which an engine holds a request back, so that others join it.
+    aligned_ranks : float
+        1 where ranks of data-parallel attention prefill prompts in the same passes, 0 where each
+        prompt holds up all ranks.
     request_overhead : Quantity
         Time of a request outside the engine's passes, at any load: tokenization, HTTP, the first
         response.
@@ -127,6 +134,9 @@ class ServingCalibration(Fitted):
     new_throughput_band_high: float | None = number(default=None)
     pass_band_low: float | None = number(default=None)
     pass_band_high: float | None = number(default=None)
+    poll_steps: float = number(default=1)
+    hold_steps: float = number(default=0, zero=True)
+    aligned_ranks: float = number(default=0, zero=True, most=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

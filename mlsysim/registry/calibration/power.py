@@ -1,7 +1,7 @@
 """Calibrations of power: energy of operations and bytes, fitted to published measurements.
 
 ``python -m tools.calibrate_power`` fits the constants to the rows marked ``calibrate`` in
-``measurements/energy.csv`` and prints them.
+``measurements/energy.csv`` and ``energy_2.csv``, and prints them.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ def _fitted(rows: int, runs: str) -> Source:
         title="Fitted by tools/calibrate_power.py",
         locator=f"{rows} calibrate rows: {runs}",
         checked="2026-11-20",
-        note="measurements/energy.csv, power at the measured rate; check rows are held out",
+        note="measurements/energy.csv and energy_2.csv, power at the measured rate; check rows are"
+        " held out",
     )
 
 
@@ -47,25 +48,40 @@ class PowerCalibrations(Catalog):
     Hopper = PowerCalibration(
         name="Hopper",
         measured_on=Hardware.H100.name,
-        source=_fitted(38, "Llama 3.1 8B and 70B, Qwen3 32B on H100, vLLM of 2024 and 2025"),
-        constant_share=0.232,
-        compute_share=1.44,
-        memory_share=0.652,
-        energy_band_low=0.890,
-        energy_band_high=1.345,
+        source=_fitted(
+            102, "15 models of 8 to 405 billion parameters on H100, vLLM of 2024 and 2025"
+        ),
+        constant_share=0.251,
+        compute_share=1.41,
+        memory_share=0.657,
+        energy_band_low=0.811,
+        energy_band_high=1.554,
     )
-    """H100: 1.0 pJ per operation in 16 bits, 136 pJ per byte, 162 W before any work."""
+    """H100: 1.0 pJ per operation in 16 bits, 137 pJ per byte, 176 W before any work."""
     Blackwell = PowerCalibration(
         name="Blackwell",
         measured_on=Hardware.B200.name,
-        source=_fitted(30, "Llama 3.1 8B and 70B, Qwen3 32B on B200, vLLM of 2025"),
-        constant_share=0.233,
-        compute_share=2.37,
-        memory_share=0.924,
-        energy_band_low=1.000,
-        energy_band_high=1.468,
+        source=_fitted(
+            116, "11 models of 8 to 1,000 billion parameters on B200, engines of 2025 and 2026"
+        ),
+        constant_share=0.324,
+        compute_share=1.89,
+        memory_share=0.778,
+        energy_band_low=0.822,
+        energy_band_high=1.292,
     )
-    """B200: 1.1 pJ per operation in 16 bits, 120 pJ per byte, 233 W before any work."""
+    """B200: 0.8 pJ per operation in 16 bits, 101 pJ per byte, 324 W before any work."""
+    Blackwell_Ultra = PowerCalibration(
+        name="Blackwell_Ultra",
+        measured_on=Hardware.B300.name,
+        source=_fitted(22, "Kimi K2.5, MiniMax-M2.5, Qwen3.5 397B-A17B on B300, engines of 2026"),
+        constant_share=0.281,
+        compute_share=3.89,
+        memory_share=0.61,
+        energy_band_low=0.821,
+        energy_band_high=1.101,
+    )
+    """B300, in 4 bits."""
     Microcontroller = PowerCalibration(
         name="Microcontroller",
         source=Source(
@@ -113,6 +129,8 @@ def power_calibration_for(accelerator: Accelerator) -> PowerCalibration:
     """Return the constants of a device's generation, without a band if it was not measured."""
     if accelerator.name in _MEASURED:
         return PowerCalibrations.Microcontroller
+    if accelerator.name == PowerCalibrations.Blackwell_Ultra.measured_on:
+        return PowerCalibrations.Blackwell_Ultra
     found = _GENERATIONS.get(accelerator.generation)
     if found is None:
         return PowerCalibrations.Uncalibrated

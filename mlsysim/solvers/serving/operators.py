@@ -84,8 +84,10 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     # Both combined
     new = new_tokens(i)
     budget = pass_budget(i) * i.attention_dp
-    together = f.arrivals_together(running, i.output_len, i.arrivals)
-    ended = f.arrivals_together(running, i.output_len, 1)
+    gathered = maximum(c.poll_steps, 1 + c.hold_steps)
+    together = f.arrivals_together(running, i.output_len, i.arrivals, gathered)
+    aligned = maximum(1, c.aligned_ranks * i.attention_dp)
+    ended = f.arrivals_together(running, i.output_len, aligned, gathered)
     prompts = f.prompts_per_pass(budget, new, ended)
     reading = prefill_pass(i, d, prompts)
     # Stages read different prompts at once.
@@ -103,13 +105,17 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     saved = others * c.mixing * f.shared_pass_time(step.shared, passes, decodes / i.accepted)
     # What is read again delays all decodes, as prompts do.
     again = where(i.output_len > 1, prefills * growth.charged / new, 0 * prefill)
+    steps = c.admission_steps + f.gathering_steps(c.poll_steps, c.hold_steps, running, i.output_len)
+    admission = f.admission_wait(decode, running, steps, i.output_len)
+    # Between the steps for which a request waits, prompts of others are prefilled as well.
+    waited = admission / decode
     interference = where(
         i.output_len > 1,
-        f.interference_time(prefill, running, read, i.output_len) - saved / maximum(decodes, 1),
+        f.interference_time(prefill, running, read, i.output_len, waited)
+        - saved / (maximum(decodes, 1) + waited),
         0 * prefill,
     )
     itl = decode + interference + again / maximum(decodes, 1)
-    admission = f.admission_wait(decode, running, c.admission_steps, i.output_len)
     # The last stage processes a prompt after all others.
     filling = (1 - 1 / i.pp_size) * alone.time
     once = admission + prefills + again - saved + filling + c.request_overhead + loading_time(i)
@@ -121,7 +127,8 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     once = once + queue
     cycle = decodes * decode + once
     wait = f.place_wait(i.batch_size, running, cycle, i.waves)
-    ttft = admission + read + wait + filling + c.request_overhead + loading
+    between = waited * interference
+    ttft = admission + between + read + wait + filling + c.request_overhead + loading
     request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
     energy = _power(
         i,

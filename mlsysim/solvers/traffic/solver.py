@@ -198,11 +198,11 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         ...     output_len=200,
         ... )
         >>> print(f"{r.ttft_p50.to('ms'):.0f}, {r.ttft_p99.to('ms'):.0f}")
-        59 ms, 76 ms
+        38 ms, 56 ms
         >>> OpenLoopSolver.solve(
         ...     model=Models.Llama3_8B, hardware=Hardware.H100, arrival_rate=100
         ... ).reasons[0]
-        'arrivals exceed capacity by 637%...'
+        'arrivals exceed capacity by 633%...'
 
         References
         ----------

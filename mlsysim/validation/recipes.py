@@ -1,0 +1,121 @@
+"""Settings with which published runs were started, where their table does not state them.
+
+InferenceX publishes the scripts that started its servers. They set how many tokens a pass takes,
+how often an engine looks for requests, and the format of keys and values. Each setting holds from
+the day on which the script has it. Where a script leaves one out, the engine's own default holds:
+vLLM and SGLang keep keys and values in 16 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlsysim.core.types import ServingCalibration
+from mlsysim.validation.rows import Row
+
+__all__ = ["Recipe", "recipe_of"]
+
+_SOURCE = "aiconfigurator"
+"""Collection whose runs are those of InferenceX."""
+_FIRST_NARROW = {
+    # From these days on, the scripts of vLLM have `--kv-cache-dtype fp8`, and those of MiniMax a
+    # pass of two prompts.
+    ("minimax", "b200", "fp8"): "2026-04-03",
+    ("minimax", "b200", "fp4"): "2026-04-08",
+    ("minimax", "b300", "fp8"): "2026-04-17",
+    ("minimax", "b300", "fp4"): "2026-04-17",
+    ("kimi", "b200", "fp4"): "2026-04-20",
+    ("kimi", "b300", "fp4"): "2026-04-20",
+}
+_BUSY = 16
+"""Clients from which the scripts of SGLang let the scheduler look for requests less often."""
+_RARELY, _OFTEN = 30, 10
+_LARGE, _SMALL = 32_768, 16_384
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of a server."""
+
+    kept: str = ""
+    """Format of keys and values; empty if it is not known."""
+    budget: int | None = None
+    """Tokens of a pass; `None` if it is not known."""
+    poll_steps: float = 1
+    hold_steps: float = 0
+    aligned_ranks: float = 0
+    """1 where ranks of attention prefill prompts in the same passes."""
+
+    def applied(self, constants: ServingCalibration) -> ServingCalibration:
+        """Return constants of an engine with these settings."""
+        return replace(
+            constants,
+            poll_steps=self.poll_steps,
+            hold_steps=self.hold_steps,
+            aligned_ranks=self.aligned_ranks,
+        )
+
+
+def recipe_of(row: Row) -> Recipe:
+    """Return the settings of a run, as far as they are published."""
+    if row.text("source") != _SOURCE or row.text("mode") != "agg":
+        return Recipe()
+    engine = row.text("engine").lower()
+    found = {"sglang": _sglang, "vllm": _vllm, "trtllm": _tensorrt}.get(engine)
+    # The scripts of TensorRT-LLM and SGLang balance the prompts of ranks. Those of vLLM have no
+    # such setting, but times between tokens of its `calibrate` rows agree better with it.
+    return Recipe() if found is None else replace(found(row), aligned_ranks=1)
+
+
+def _parts(row: Row) -> tuple[str, str, str]:
+    """Return the first word of the model, the device and the format of the weights."""
+    name = row.text("model").rsplit("/", 1)[-1].lower()
+    device = row.text("hardware").split("_")[0]
+    return name.split("-")[0], device, row.text("weight_precision")
+
+
+def _vllm(row: Row) -> Recipe:
+    model, device, weight = _parts(row)
+    first = _FIRST_NARROW.get((model, device, weight))
+    if first is None or row.text("measured_on") < first:
+        return Recipe(kept="16 bit")
+    isl = row.whole("isl")
+    return Recipe(kept="fp8", budget=2 * isl if model == "minimax" else None)
+
+
+def _sglang(row: Row) -> Recipe:
+    model, device, weight = _parts(row)
+    clients = row.whole("concurrency")
+    usual = _RARELY if clients >= _BUSY else _OFTEN
+    if device not in ("b200", "b300"):
+        narrow = model == "qwen3.5"
+        budget = {"deepseek": _LARGE, "qwen3.5": _SMALL}.get(model)
+        return Recipe(kept="fp8" if narrow else "16 bit", budget=budget)
+    if model == "glm":
+        return Recipe("fp8", _LARGE, _OFTEN if weight == "fp4" else 1)
+    if model == "qwen3.5":
+        if weight == "bf16" or (weight == "fp4" and device == "b300"):
+            return Recipe("16 bit" if weight == "bf16" else "fp8", _LARGE, usual)
+        eager = _OFTEN if device == "b300" or clients <= 4 else _RARELY
+        return Recipe("fp8", _SMALL, eager)
+    if weight == "fp4":
+        apart = row.text("dp_attention") == "1"
+        return Recipe("fp8", _LARGE if apart else _SMALL, 1 if apart else usual)
+    if row.whole("tp", default=1) == 4:
+        return Recipe("fp8", 8192, _OFTEN)
+    return Recipe("fp8", _LARGE, usual)
+
+
+def _tensorrt(row: Row) -> Recipe:
+    model, device, weight = _parts(row)
+    clients, isl, osl = row.whole("concurrency"), row.whole("isl"), row.whole("osl")
+    if model != "deepseek":
+        return Recipe()
+    # The scripts round up to whole blocks of 64 tokens.
+    budget = -(-(clients + isl + 64) // 64) * 64
+    day = row.text("measured_on")
+    fp8 = device == "b200" and weight == "fp8"
+    if fp8 and day >= "2026-01-21":
+        budget = max(budget, 8192)
+    held = fp8 and day >= "2026-01-29" and (isl, osl) == (1024, 1024) and clients >= 64
+    return Recipe("fp8", budget, hold_steps=40 if held else 0)
