@@ -33,8 +33,8 @@ __all__ = [
     "waiting_quantile",
 ]
 
-_NEWTON = 6
-"""Steps of Newton's method: at 99 % load the last one changes less than one part in 10^9."""
+_NEWTON = 12
+"""Steps of Newton's method: up to a load of 99.9% the last one changes one part in 10^9."""
 
 
 @formula
@@ -378,7 +378,7 @@ def prompts_in_busy_pass(rate: Value, empty: Value, prefill: Value) -> Value:
     Returns
     -------
     prompts : [1]
-        $m$, found by Newton's method from above.
+        $m$, found by Newton's method.
 
     References
     ----------
@@ -386,7 +386,7 @@ def prompts_in_busy_pass(rate: Value, empty: Value, prefill: Value) -> Value:
     https://doi.org/10.1145/62058.62059
     """
     base, load = rate * empty, rate * prefill
-    prompts = (1 + base) / (1 - load)
+    prompts = 1 + base / (1 - load)
     for _ in range(_NEWTON):
         arriving = base + load * prompts
         none = exp(-arriving)
