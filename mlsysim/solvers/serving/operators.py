@@ -118,13 +118,14 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     itl = decode + interference + again / maximum(decodes, 1)
     # The last stage processes a prompt after all others.
     filling = (1 - 1 / i.pp_size) * alone.time
-    once = admission + prefills + again - saved + filling + c.request_overhead + loading_time(i)
-    # A link loads one prompt at a time: no faster than all prompts of its rank, one by one.
-    queue = maximum(
-        0 * once, running / i.attention_dp * loading_time(i) - (decodes * decode + once)
-    )
-    loading = loading_time(i) + queue
-    once = once + queue
+    once = admission + prefills + again - saved + filling + c.request_overhead
+    loading = 0 * once
+    if not (is_zero(i.loaded_share) and is_zero(i.adapter_rank)):
+        # A link loads one prompt at a time: no faster than all prompts of its rank, one by one.
+        alone_on_link = loading_time(i)
+        needed = running / i.attention_dp * alone_on_link - (decodes * decode + once)
+        loading = maximum(alone_on_link, needed)
+        once = once + loading
     cycle = decodes * decode + once
     wait = f.place_wait(i.batch_size, running, cycle, i.waves)
     between = waited * interference
@@ -167,11 +168,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "sessions": math.nan * running,
         "loading_latency": loading,
         "adapter_memory": i.attention_dp * resident_bytes(i),
-        "batch_adapters": where(
-            i.adapter_rank > 0,
-            f.distinct_adapters(i.adapters, maximum(1, running / i.copies)),
-            math.nan * running,
-        ),
+        "batch_adapters": _batch_adapters(i, running),
         "load_crossover": _crossover(i, d),
         "replica_devices": i.replica_devices,
         "model_weights_size": weights,
@@ -195,6 +192,15 @@ def _crossover(i: ServingInputs, d: Device) -> Value:
     fixed = _fixed(i, i.calibration.prompt_overhead) + communication(i, tokens, every)
     token = layers * (layer.products.time + layer.elementwise + fixed) / tokens
     return crossover(i, token, layers * layer.attention / (tokens * i.seq_len))
+
+
+def _batch_adapters(i: ServingInputs, running: Value) -> Value:
+    """Return how many different adapters a rank's batch uses; NaN without any."""
+    unknown = math.nan * running
+    if is_zero(i.adapter_rank):
+        return unknown
+    used = f.distinct_adapters(i.adapters, maximum(1, running / i.copies))
+    return where(i.adapter_rank > 0, used, unknown)
 
 
 @dataclass(frozen=True)
