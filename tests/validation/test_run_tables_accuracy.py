@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -413,3 +414,12 @@ def test_a_run_that_the_device_cannot_hold_is_skipped(serving):
 def test_settings_that_scripts_state(changed, recipe):
     found = recipe_of(Row({**SERVING[SILICON].cells, **changed}))
     assert (found.kept, found.budget, found.poll_steps, found.hold_steps) == recipe
+
+
+def test_models_that_no_constant_has_seen():
+    """Leave out each model in turn, and predict its time between tokens."""
+    with (DATA / "serving_families.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["quantity"] == "TPOT"]
+    errors = [abs(float(row["predicted_s"]) / float(row["measured_s"]) - 1) for row in rows]
+    assert len({row["model"] for row in rows}) >= 10
+    assert 100 * sum(errors) / len(errors) <= 20
