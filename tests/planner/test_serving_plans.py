@@ -127,15 +127,17 @@ def test_cached_tokens_cost_what_attending_to_them_takes(plan):
     assert plan.best["cost_per_cached_token"] is None
     long = replace(CHAT, seq_len=20_000)
     slow = {"ttft_p99": Q_(20, "s")}
+    rates = replace(ServingCalibrations.Hopper_vLLM, gemm_efficiency=0.8, attention_efficiency=0.4)
+    fixed = {"calibration": rates, "tp_size": 1}
     half, none = (
-        plan_serving(Models.Llama3_8B, long, slow, [NODES.DGX_H100], cached_share=share, tp_size=1)
+        plan_serving(Models.Llama3_8B, long, slow, [NODES.DGX_H100], cached_share=share, **fixed)
         for share in (0.5, 0)
     )
     row, new = half.best, half.best["cost_per_input_token"]
     parts = (new + row["cost_per_cached_token"]) * 10_000 + row["cost_per_output_token"] * 200
     assert float(parts / (row["cost_per_token"] * 200)) == pytest.approx(1)
     # A new token attends to 10,000 cached ones and to 5,000 new ones on average, and passes 8
-    # billion parameters: 5.2, 2.6 and 16 billion operations, those of attention at half the rate.
+    # billion parameters: 5.2, 2.6 and 16 billion operations, those of attention at half of the rate that is set above.
     assert float(row["cost_per_cached_token"] / new) == pytest.approx(10.4 / (5.2 + 16), rel=0.25)
     assert row["cost_per_token"] < none.best["cost_per_token"]
 
