@@ -137,7 +137,7 @@ def test_cached_tokens_cost_what_attending_to_them_takes(plan):
     parts = (new + row["cost_per_cached_token"]) * 10_000 + row["cost_per_output_token"] * 200
     assert float(parts / (row["cost_per_token"] * 200)) == pytest.approx(1)
     # A new token attends to 10,000 cached ones and to 5,000 new ones on average, and passes 8
-    # billion parameters: 5.2, 2.6 and 16 billion operations, those of attention at half of the rate that is set above.
+    # billion parameters: 5.2, 2.6 and 16 billion operations, attention at half of the rate.
     assert float(row["cost_per_cached_token"] / new) == pytest.approx(10.4 / (5.2 + 16), rel=0.25)
     assert row["cost_per_token"] < none.best["cost_per_token"]
 
