@@ -38,10 +38,10 @@ RIGHT = {
     "act2_prediction": "pools",
     "act2_reflection": "prompts",
     "plan_gpus": 9,
-    "plan_prompt_gpus": 5,
+    "plan_prompt_gpus": 4,
     "plan_precision": "fp8",
 }
-POOLS = replace(GROWTH, gpus=9, prompt_gpus=5, precision="fp8")
+POOLS = replace(GROWTH, gpus=9, prompt_gpus=4, precision="fp8")
 
 
 def played(service, role, rate, requests=60_000):
@@ -58,7 +58,7 @@ def played(service, role, rate, requests=60_000):
     return simulate(engine, trace.arrivals, trace.prompts, trace.answers), requests // 10
 
 
-@pytest.mark.parametrize("rate", [20, 100, 112])
+@pytest.mark.parametrize("rate", [20, 90, 100])
 @pytest.mark.parametrize("burstiness", [0, 1, 4])
 @pytest.mark.parametrize("role", ["both", "prefill", "decode"])
 def test_times_are_those_of_the_solver(role, burstiness, rate):
@@ -82,9 +82,11 @@ def test_the_mean_looks_fine_and_the_p99_does_not():
     assert after.stable
     assert after.ttft_mean < LIMITS.ttft < after.ttft_p99
     assert after.ttft_p50 < 2 * before.ttft_p50
+    # The email says that only the first token is at stake.
+    assert after.tpot_p99 < LIMITS.tpot
     assert FIRST.truth() == 1e3 * after.ttft_p99 > 8e3 * before.ttft_p99
-    # As an answer, neither 12% more nor twice as much is right.
-    assert FIRST.verdict(1.12e3 * before.ttft_p99) == "wrong"
+    # As an answer, neither 11% more nor twice as much is right.
+    assert FIRST.verdict(1.11e3 * before.ttft_p99) == "wrong"
     assert FIRST.verdict(2e3 * before.ttft_p99) == "wrong"
 
 
@@ -184,7 +186,7 @@ def test_the_ledger_records_the_plan_and_its_result():
     kept = LAB.ledger(RIGHT)
     assert kept["design"] == {
         "gpus": 9,
-        "prompt_gpus": 5,
+        "prompt_gpus": 4,
         "precision": "fp8",
         "token_budget": 8192,
     }
@@ -200,7 +202,7 @@ def test_the_ledger_records_the_plan_and_its_result():
 @pytest.mark.parametrize(
     ("changes", "alert"),
     [
-        ({"rate": 112}, "a1_late"),
+        ({"rate": 100}, "a1_late"),
         ({"limit": 32}, "a1_overload"),
         ({}, "a2_accepted"),
         ({"plan_gpus": 10}, "a2_budget"),

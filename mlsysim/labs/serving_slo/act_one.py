@@ -42,7 +42,7 @@ from mlsysim.labs.words import percent
 
 __all__ = ["ACT", "DECADES", "RATES", "log_axis", "service"]
 
-RATES = (20, 40, 60, 70, 80, 90, 95, 100, 104, 106, 108, 110, 111, 112, 113, 114, 115)
+RATES = (20, 40, 60, 70, 80, 85, 90, 92, 94, 96, 97, 98, 99, 100, 101, 102, 104)
 DECADES = (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 PREDICTION = Estimate(
@@ -101,8 +101,9 @@ def _opening() -> list[Block]:
             "Head of product",
             f"We serve {MODEL.name} on {MAIL.gpus} H100 GPUs. Each holds the whole model in BF16 "
             f"and takes a random share of {MAIL.rate} requests per second. We promise that 99 of "
-            f"100 requests get their first token within {span(LIMITS.ttft)} (that is the p99 of "
-            f"TTFT), and the rest at {span(LIMITS.tpot)} per token or less (the p99 of TPOT).",
+            f"100 requests get their first token within {span(LIMITS.ttft)} (the p99 of TTFT, the "
+            f"time to first token), and that 99 of 100 get the rest at {span(LIMITS.tpot)} per "
+            "token or less (the p99 of TPOT, the time per output token).",
             f"Today the mean TTFT is {span(now.ttft_mean)} and its p99 is {span(now.ttft_p99)}; "
             f"the p99 of TPOT is {span(now.tpot_p99)}. The GPUs are at "
             f"{percent(now.utilization, 0)} of their capacity. Next week brings "
@@ -117,8 +118,8 @@ def _opening() -> list[Block]:
             "vary widely: their standard deviations equal their means.",
             "A GPU works in passes. Each pass gives every running sequence a token and reads the "
             "prompts that have arrived. A sequence needs memory for its keys and values until its "
-            "answer ends. The percentiles come from a formula, so they are approximate: where the "
-            "same requests are simulated one by one, they differ by up to a factor of two.",
+            "answer ends. The percentiles come from a formula, so they are approximate: a "
+            "simulation of the same requests, one by one, differs by up to a factor of two.",
             "Commit to a number before you see the instruments. You cannot change it afterward.",
         ),
     ]
@@ -129,7 +130,8 @@ def _explain(answer: float) -> str:
     return (
         f"With {percent(GROWTH.rate / MAIL.rate - 1, 0)} more requests, the median TTFT goes from "
         f"{span(before.ttft_p50)} to {span(after.ttft_p50)} and the mean from "
-        f"{span(before.ttft_mean)} to {span(after.ttft_mean)}, which still looks fine. The p99 "
+        f"{span(before.ttft_mean)} to {span(after.ttft_mean)}. Both are still below "
+        f"{span(LIMITS.ttft)}. The p99 "
         f"goes from {span(before.ttft_p99)} to {span(after.ttft_p99)}: "
         f"{after.ttft_p99 / before.ttft_p99:.0f} times as long. You said {span(answer / 1e3)}."
     )
@@ -152,7 +154,7 @@ def _reflect(answer: str) -> str:
     if answer == "tokens":
         return (
             f"The p99 of TPOT grows from {span(before.tpot_p99)} to {span(after.tpot_p99)}, far "
-            f"less than the TTFT. The first token does not depend on the rest. But {share}."
+            f"less than that of TTFT. The first token does not wait for the rest. But {share}."
         )
     return (
         f"The median grows by a factor of {after.ttft_p50 / before.ttft_p50:.1f} and the p99 by "

@@ -73,9 +73,9 @@ class Limits:
     tpot: float
 
 
-LIMITS = Limits(0.6, 0.06)
+LIMITS = Limits(0.6, 0.1)
 """The service level of the first email."""
-STRICT = Limits(0.6, 0.015)
+STRICT = Limits(0.6, 0.013)
 """The service level that the planner of Act II has to meet."""
 
 
@@ -83,7 +83,7 @@ STRICT = Limits(0.6, 0.015)
 class Service:
     """GPUs that serve a model: every one does both, or some only read prompts."""
 
-    rate: int = 100
+    rate: int = 90
     """Requests per second to all GPUs, each of which gets an equal share at random."""
     gpus: int = 10
     prompt_gpus: int = 0
@@ -97,7 +97,7 @@ class Service:
 
 
 MAIL = Service()
-GROWTH = replace(MAIL, rate=112)
+GROWTH = replace(MAIL, rate=100)
 
 
 @dataclass(frozen=True)
