@@ -77,7 +77,7 @@ def arrivals_together(sequences: Value, output_len: Value, arrivals: Value, step
     requests follow. There are more if clients send requests in groups, or if the engine admits
     requests only every few steps.
 
-    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{m\,b}{\max(o - 1,\, 1)}\right)\right) $$
+    $$ g = \min\left(b,\; \max\left(g_0,\; \frac{a\,b}{\max(o - 1,\, 1)}\right)\right) $$
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def arrivals_together(sequences: Value, output_len: Value, arrivals: Value, step
     arrivals : [1]
         $g_0$, requests of a group.
     steps : [1]
-        $m$, decode steps from one admission to the next.
+        $a$, decode steps from one admission to the next.
 
     Returns
     -------

@@ -364,7 +364,7 @@ def prompts_in_busy_pass(rate: Value, empty: Value, prefill: Value) -> Value:
 
     A pass takes the prompts that arrived during the last one, or else the next one to arrive.
 
-    $$ m = x + e^{-x}, \qquad x = \lambda\,(t_0 + m\,t_p) $$
+    $$ k = x + e^{-x}, \qquad x = \lambda\,(t_0 + k\,t_p) $$
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def prompts_in_busy_pass(rate: Value, empty: Value, prefill: Value) -> Value:
     Returns
     -------
     prompts : [1]
-        $m$, found by Newton's method.
+        $k$, found by Newton's method.
 
     References
     ----------
@@ -405,7 +405,7 @@ def busy_pass_seen(
 ) -> Value:
     r"""Mean time of the pass during which a request arrives, at an engine that never decodes.
 
-    $$ t_s = t + \frac{t_p^2}{t}\left(\frac{c_a^2\,v}{1 - \rho^2} + m\,c_p^2\right), \qquad
+    $$ t_s = t + \frac{t_p^2}{t}\left(\frac{c_a^2\,v}{1 - \rho^2} + k\,c_p^2\right), \qquad
     \rho = \lambda\,t_p,\quad v = x + e^{-x}(1 - 2x - e^{-x}),\quad x = \lambda\,t $$
 
     Parameters
@@ -413,7 +413,7 @@ def busy_pass_seen(
     time : [s]
         $t$, mean time of a pass.
     prompts : [1]
-        $m$, mean prompts in it.
+        $k$, mean prompts in it.
     rate : [1/s]
         $\lambda$, arrival rate.
     prefill : [s]
