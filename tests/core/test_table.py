@@ -132,7 +132,7 @@ def test_notes_of_a_tier_are_those_of_the_whole() -> None:
 def test_descriptions_name_each_estimate_with_its_ground() -> None:
     text = Hardware.describe()
     assert "[`Pixel_8`]{#Pixel_8}" in text
-    assert "≈ fp16, int8, memory bandwidth, TDP: assumption of this project." in text
+    assert "≈ fp16, int8, memory bandwidth, TDP: assumption." in text
     price = Hardware.H100.source_of("unit_price")
     assert f"≈ unit price: [{price.title}]({price.url})" in text
 

@@ -57,8 +57,8 @@ def test_answers_of_one_token_wait_for_all_other_prompts():
 
 def test_each_prompt_is_counted_once():
     # Of 10 prompts of 3 s, the own one and a half are read before the first of 11 tokens.
-    assert interference_time(3, 10, 4.5, 11) == 2.55
-    assert interference_time(3, 1, 3, 11) == 0
+    assert interference_time(3, 10, 4.5, 11, 0) == 2.55
+    assert interference_time(3, 1, 3, 11, 0) == 0
 
 
 # Utilization

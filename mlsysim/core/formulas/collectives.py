@@ -243,7 +243,7 @@ def node_all_to_all_time(
 
     References
     ----------
-    Derived by counting the parts on each kind of link; NCCL sends every pair's part directly.
+    Counting the parts on each kind of link; NCCL sends every pair's part directly.
     """
     inside = (local - 1) / ranks * message_size / local_bandwidth
     outside = (ranks - local) / ranks * message_size / remote_bandwidth

@@ -36,7 +36,7 @@ def covered_time(communication: Value, overlap: Value, cover: Value) -> Value:
 
     References
     ----------
-    By definition; no more can be hidden than the time of the computation.
+    Definition: no more can be hidden than the time of the computation.
     """
     return maximum((1 - overlap) * communication, communication - cover)
 

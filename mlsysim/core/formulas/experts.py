@@ -143,7 +143,7 @@ def expert_dispatch_time(
 
     References
     ----------
-    Derived by counting the copies on each kind of link.
+    Counting the copies on each kind of link.
     """
     inside = local_copies * hidden_state / local_bandwidth
     outside = remote_copies * hidden_state / nic_bandwidth

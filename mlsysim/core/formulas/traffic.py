@@ -9,8 +9,10 @@ fluctuations by their peakedness, waits for a place are exponential, and percent
 the lognormal distribution with the same mean and variance.
 """
 
+import math
+
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, erf, exp, expm1, log, maximum, sqrt
+from mlsysim.core.numeric import Value, erf, exp, expm1, log, maximum, sqrt, where
 
 __all__ = [
     "arrival_peakedness",
@@ -385,13 +387,19 @@ def prompts_in_busy_pass(rate: Value, empty: Value, prefill: Value) -> Value:
     Takagi (1988), Queuing Analysis of Polling Models, gated service of one queue,
     https://doi.org/10.1145/62058.62059
     """
-    base, load = rate * empty, rate * prefill
+    return _prompts_in_pass(rate * empty, rate * prefill)
+
+
+def _prompts_in_pass(base: Value, load: Value) -> Value:
+    """Solve k = x + exp(-x) with x = base + load k; without bound from a load of 1 on."""
+    stable = load < 1
+    load = where(stable, load, 0 * load)
     prompts = 1 + base / (1 - load)
     for _ in range(_NEWTON):
         arriving = base + load * prompts
         none = exp(-arriving)
         prompts = prompts + (arriving + none - prompts) / (1 - load * (1 - none))
-    return prompts
+    return where(stable, prompts, math.inf)
 
 
 @formula
@@ -433,11 +441,16 @@ def busy_pass_seen(
     $v$ is the variance of the larger of 1 and a Poisson number. Takagi (1988), Queuing Analysis of
     Polling Models, https://doi.org/10.1145/62058.62059
     """
-    load, arriving = rate * prefill, rate * time
-    none = exp(-arriving)
-    spread = arriving + none * (1 - 2 * arriving - none)
+    spread = _variance_of_one_or_more(rate * time)
+    load = rate * prefill
     square = burstiness * spread / (1 - load * load) + prompts * input_variation * input_variation
     return time + prefill * prefill / time * square
+
+
+def _variance_of_one_or_more(mean: Value) -> Value:
+    """Variance of the larger of 1 and a Poisson number."""
+    none = exp(-mean)
+    return mean + none * (1 - 2 * mean - none)
 
 
 @formula

@@ -72,11 +72,13 @@ def test_a_pass_reads_the_prompts_that_fit_and_at_least_one():
 
 def test_places_that_fall_free_together():
     # 64 requests of 17 tokens, 16 steps: four end with each. Of 129 tokens: one every other step.
-    assert f.arrivals_together(64, 17, 1) == 4
-    assert f.arrivals_together(64, 129, 1) == 1
-    assert f.arrivals_together(64, 17, 10) == 10
-    assert f.arrivals_together(64, 17, 100) == 64
-    assert f.arrivals_together(64, 1, 1) == 64
+    assert f.arrivals_together(64, 17, 1, 1) == 4
+    assert f.arrivals_together(64, 129, 1, 1) == 1
+    assert f.arrivals_together(64, 17, 10, 1) == 10
+    assert f.arrivals_together(64, 17, 100, 1) == 64
+    assert f.arrivals_together(64, 1, 1, 1) == 64
+    # Admitted every other step, eight start together.
+    assert f.arrivals_together(64, 17, 1, 2) == 8
 
 
 def test_the_first_wave_is_one_of_all():
@@ -104,6 +106,8 @@ def test_a_request_and_a_server_take_the_time_of_their_tokens():
 
 def test_prompts_that_others_bring_are_read_between_tokens():
     """While a request decodes 10 tokens more, 8 prompts are read, less what its first token saw."""
-    assert f.interference_time(0.5, 8, 1.0, 11) == pytest.approx(0.3)
-    assert f.interference_time(0.5, 8, 4.0, 11) == 0
-    assert f.interference_time(0.5, 8, 1.0, 1) == 3
+    assert f.interference_time(0.5, 8, 1.0, 11, 0) == pytest.approx(0.3)
+    assert f.interference_time(0.5, 8, 4.0, 11, 0) == 0
+    assert f.interference_time(0.5, 8, 1.0, 1, 0) == 3
+    # Two of twelve steps pass before the request is admitted.
+    assert f.interference_time(0.5, 8, 1.0, 11, 2) == pytest.approx(3 / 12)
