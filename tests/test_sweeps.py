@@ -214,7 +214,7 @@ def test_only_solvers_are_swept(solver):
 
 
 def test_fields_without_a_formula_say_what_to_explain():
-    with pytest.raises(ConfigError, match=r"feasible is not a computed number.* explain one of .*memory"):
+    with pytest.raises(ConfigError, match=r"feasible is not a computed .* explain one of .*memory"):
         DistributedSolver.solve(**GOOD).explain("feasible")
 
 
