@@ -100,7 +100,8 @@ def _play(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the times of each request's first and last token."""
     places, chunk = int(engine.places), float(engine.pass_tokens)
-    budget, together = chunk * engine.ranks, engine.ranks * engine.stages
+    together = engine.ranks * engine.stages
+    budget = chunk * together
     step = [
         float(engine.empty),
         *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist(),

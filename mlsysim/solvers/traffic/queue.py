@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, where
 from mlsysim.solvers.serving.host import loading_time
 from mlsysim.solvers.serving.sessions import prefixes_at, running_memory, thinking
 from mlsysim.solvers.traffic.engine import Engine, engine_of, with_prefixes
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 _SMALL = 1e-6
-_ROUNDS = 4
-"""Times that the prompts of a pass are computed again from its own time."""
+_PASS_ROUNDS = 4
+"""Times that the prompts of a pass, and the sequences in flight, are computed from each other."""
 _ROUNDS = 3
 """Times that cached prefixes are worked out again from the requests in flight."""
 
@@ -110,14 +110,29 @@ def _after_loading(
     )
 
 
-def _together(prompts: Value, ranks: Value) -> Value:
+def _together(prompts: Value, readers: Value) -> Value:
     """Return how many prompts share the time of one, with a mean number of arrivals per pass.
 
-    All ranks wait for one that reads, so a pass with any prompt takes as long as one on each rank.
-    At random arrivals, a share of the passes has none.
+    All ranks and stages wait for one that reads, so a pass with any prompt takes as long as one on
+    each of them. At random arrivals, a share of the passes has none.
     """
     mean = maximum(prompts, _SMALL)
-    return minimum(mean / (1 - exp(-mean)), ranks)
+    return minimum(mean / (1 - exp(-mean)), readers)
+
+
+def _shared_prefill(engine: Engine, rate: Value, step: Value, chunks: Value) -> Value:
+    """Return the time that a prompt adds next to decode steps of a given time.
+
+    Prompts per pass are those that arrive during it. We begin with more than that, so that the time
+    is approached from below and passes never take more than there is.
+    """
+    readers = engine.ranks * engine.stages
+    full = rate * step / maximum(1 - rate * engine.prefill / readers, _SMALL)
+    prompts = maximum(full, rate * (step + engine.prefill))
+    for _ in range(_PASS_ROUNDS):
+        read = engine.prefill * prompts / _together(chunks * prompts, readers)
+        prompts = rate * (step + read)
+    return engine.prefill / _together(chunks * prompts, readers)
 
 
 def queue_at(
@@ -132,28 +147,27 @@ def queue_at(
     decodes = maximum(output_len - 1, 0)
     # Stages read different prompts at once, and so do ranks.
     alone_prefill = engine.prefill
-    staged = alone_prefill / engine.stages
-    pass_tokens = engine.ranks * engine.pass_tokens
+    readers = engine.ranks * engine.stages
+    pass_tokens = readers * engine.pass_tokens
+    # A prompt that exceeds one pass takes several, each with a decode step.
+    chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
     # Requests for one token never decode.
     steps = [where(output_len > 1, step, engine.empty) for step in engine.decodes]
+
+    def shared_at(size: Value) -> Value:
+        """Return the time that a prompt adds in a steady state with a number of sequences."""
+        return alone_prefill / _together(chunks * size / maximum(decodes, 1), readers)
 
     # Capacity: limited by the places for sequences, or by the prompts that passes take.
     capacity = 0 * rate
     for size, step in zip(engine.sizes, steps, strict=True):
-        shared = staged / _together(size / maximum(decodes, 1), engine.ranks)
-        leaving = f.place_rate(size, decodes, step, shared)
-        reading = f.prompt_rate(staged / engine.ranks, step, engine.seq_len, pass_tokens)
+        leaving = f.place_rate(size, decodes, step, shared_at(size))
+        reading = f.prompt_rate(alone_prefill / readers, step, engine.seq_len, pass_tokens)
         capacity = maximum(capacity, minimum(leaving, reading))
     utilization = rate / capacity
     stable = utilization < 1
     # Without a steady state, times are computed at half of the capacity and then dropped.
     arrivals = where(stable, rate, capacity / 2)
-    prompts = arrivals * (steps[0] + staged)
-    for _ in range(_ROUNDS):
-        read = staged * prompts / _together(prompts, engine.ranks)
-        prompts = arrivals * (steps[0] + read)
-    prefill = staged / _together(prompts, engine.ranks)
-
     # Requests in flight. A stay is linear in them between two sizes.
     low, low_step = high, high_step = engine.sizes[0], steps[0]
     low_power = high_power = engine.powers[0]
@@ -165,14 +179,19 @@ def queue_at(
         low_power = where(further, left_power, low_power)
         high_power = where(further, power, high_power)
         left, left_step, left_power = size, step, power
-        inside = f.place_rate(left, decodes, left_step, prefill) < arrivals
+        inside = f.place_rate(left, decodes, left_step, shared_at(left)) < arrivals
     growth = (high_step - low_step) / maximum(high - low, 1)
     still = low_step - growth * low
-    base = decodes * f.pass_with_prompts(still, arrivals, prefill)
-    slope = decodes * f.pass_with_prompts(growth, arrivals, prefill)
+    prefill, base, slope, balance = alone_prefill / readers, 0 * rate, 0 * rate, low
+    for _ in range(_PASS_ROUNDS):
+        # Sequences in flight depend on the time that prompts share, and that on their number.
+        here = maximum(low, minimum(balance, high))
+        prefill = _shared_prefill(engine, arrivals, still + growth * here, chunks)
+        base = decodes * f.pass_with_prompts(still, arrivals, prefill)
+        slope = decodes * f.pass_with_prompts(growth, arrivals, prefill)
+        balance = f.requests_at_balance(arrivals, base, slope)
     load = arrivals * slope
     peakedness = f.arrival_peakedness(burstiness, output_variation)
-    balance = f.requests_at_balance(arrivals, base, slope)
     running = f.mean_in_flight(balance, peakedness, load)
     variance = f.in_flight_variance(running, peakedness, load)
 
@@ -183,22 +202,27 @@ def queue_at(
     mean_pass = f.pass_with_prompts(step, arrivals, prefill)
     # Without decode there are no passes without prompts.
     packed = f.prompts_in_busy_pass(arrivals, engine.empty, prefill)
+    # A pass takes no more than its budget, which may be a part of a prompt.
+    packed = minimum(packed, pass_tokens / engine.seq_len)
     own_pass = engine.empty + packed * prefill
     packed_seen = f.busy_pass_seen(own_pass, packed, arrivals, prefill, burstiness, input_variation)
     mean_pass = where(output_len > 1, mean_pass, own_pass)
     seen = where(output_len > 1, seen, packed_seen)
     others = f.prompts_alongside(arrivals, seen, burstiness)
-    # A prompt that exceeds one pass takes several, each with a decode step.
-    chunks = maximum(engine.seq_len / engine.pass_tokens, 1)
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
     busy = where(output_len > 1, f.busy_share(held), arrivals * own_pass / packed)
     part = engine.seq_len / pass_tokens * mean_pass
     budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
-    others_time = others * prefill
+    # With several ranks or stages, a prompt waits only if all of them read: Sakasegawa's exponent.
+    budget = budget * (arrivals * part) ** (sqrt(2 * (readers + 1)) - 2)
+    # Others are read at the same time, up to one on each rank and stage.
+    others_time = maximum((1 + others) / readers - 1, 0 * others) * alone_prefill
     # Half of the pass is waited for, and its arrivals are read alongside.
     uneven = (0.5 + arrivals * prefill) * (0.5 + arrivals * prefill) * own_pass * (seen - own_pass)
-    busy_time = seen / 2 + engine.delay_steps * mean_pass + chunks * step + others_time
+    # Without decode, nothing runs after a pass, and so nothing is launched ahead.
+    ahead = where(output_len > 1, engine.delay_steps * mean_pass, 0 * mean_pass)
+    busy_time = seen / 2 + ahead + chunks * step + others_time
     alone, among = alone_prefill + engine.empty, alone_prefill + busy_time + budget
     first = (1 - busy) * alone + busy * among
     by_flight = (chunks + 0.5 + engine.delay_steps) * growth
@@ -259,7 +283,10 @@ def queue_at(
         )
         slow = f.lognormal_quantile(token, token_deviation, score)
         times[f"tpot_{name}"] = where(output_len > 1, minimum(slow, slowest), math.nan * slow)
-        times[f"e2e_{name}"] = f.lognormal_quantile(whole, whole_deviation, score) + queued
+        # No request ends before its first token, which is the last one without decode.
+        started = times[f"ttft_{name}"]
+        ended = f.lognormal_quantile(whole, whole_deviation, score) + queued
+        times[f"e2e_{name}"] = where(output_len > 1, maximum(started, ended), started)
     warmer = (high_power - low_power) / maximum(high - low, 1)
     drawn = low_power + warmer * (maximum(here, low) - low)
     found = times | {
