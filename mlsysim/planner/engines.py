@@ -255,7 +255,14 @@ def price_of(device: Accelerator, prices: Any) -> float:
         if device.name not in prices:
             return math.nan
         prices = prices[device.name]
-    return float(strip(prices, "USD/s", "rental_price"))
+    found = float(strip(prices, "USD/s", "rental_price"))
+    if not 0 < found < math.inf:
+        raise ConfigError(
+            f"rental_price = {shown(prices)} is out of range: give a price above zero, such as "
+            "Q_(3, 'USD/h')",
+            argument="rental_price",
+        )
+    return found
 
 
 def asked(engine: Engine, rate: Any, traffic: Traffic, answer: Any = None) -> dict[str, Any]:
@@ -296,7 +303,8 @@ def listed(name: str, value: Any, kinds: type | tuple[type, ...]) -> list[Any]:
     ConfigError
         If there are none, or one is of another kind.
     """
-    found = [value] if isinstance(value, kinds) else list(value)
+    several = isinstance(value, Iterable) and not isinstance(value, (kinds, str, Mapping))
+    found = list(value) if several else [value]
     wrong = [item for item in found if not isinstance(item, kinds) or isinstance(item, bool)]
     if wrong or not found:
         raise ConfigError(

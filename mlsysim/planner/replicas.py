@@ -96,7 +96,9 @@ def capacity(
         Limits, by the field of `OpenLoopResult`.
     day
         Requests per second in each part of the day, or a trace to count them from; `None` means a
-        steady rate.
+        steady rate. A list or a trace that is shorter than a day repeats. A trace ends in the
+        middle of a part: its rate is that of the time that the trace covers if this is half of the
+        part or more, and otherwise the part is left out.
     slot
         Length of a part of the day.
     start_up
@@ -145,7 +147,13 @@ def capacity(
             f"{', '.join(OpenLoopSolver.parameters)}",
             argument=wrong[0],
         )
-    limits, length = limits_of(slo), _seconds("slot", slot)
+    own = {"model", "hardware", *traffic.arguments()}
+    if twice := sorted(engine.keys() & own):
+        raise ConfigError(
+            f"{', '.join(twice)}: traffic has it already; change the traffic instead",
+            argument=twice[0],
+        )
+    limits, length = limits_of(slo, traffic), _seconds("slot", slot)
     starting = _seconds("start_up", start_up, zero=True)
     rates = _rates(day, traffic, length)
     given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
@@ -222,9 +230,11 @@ def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
     if day is None:
         return np.array([traffic.si("arrival_rate")])
     if isinstance(day, Trace):
-        place = ((day.arrivals - day.arrivals[0]) // slot).astype(int)
-        return np.bincount(place) / slot
-    rates = np.asarray(day, float)
+        return _counted(day, slot)
+    try:
+        rates = np.asarray(day, float)
+    except (TypeError, ValueError):
+        rates = np.empty((0, 0))
     if rates.ndim != 1 or not 1 <= len(rates) <= _MOST_SLOTS:
         raise ConfigError(
             f"day = {shown(day)}: give a list of 1 to {_MOST_SLOTS:,} rates", argument="day"
@@ -241,6 +251,22 @@ def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
     return rates
 
 
+def _counted(trace: Trace, slot: float) -> Any:
+    """Return the arrival rate in each part of a trace, over the time that the trace covers."""
+    since = trace.arrivals - trace.arrivals[0]
+    span = float(since[-1])
+    parts = math.ceil(span / slot - 0.5)
+    if not 1 <= parts <= _MOST_SLOTS:
+        raise ConfigError(
+            f"slot = {format_number(Q_(slot, 's'))} does not divide a trace of "
+            f"{format_number(Q_(span, 's'))}: give a time from its {_MOST_SLOTS:,}th part to its "
+            "length",
+            argument="slot",
+        )
+    counts = np.bincount((since // slot).astype(int), minlength=parts)[:parts]
+    return counts / np.minimum(slot, span - slot * np.arange(parts))
+
+
 def _rate_of_one(
     given: dict[str, Any], traffic: Traffic, limits: Mapping[str, float]
 ) -> tuple[float, int]:
@@ -255,14 +281,15 @@ def _rate_of_one(
             "weights in a narrower format",
             argument="hardware",
         )
-    alone = asked(engine, 1e-9, traffic)
+    answer = float(inputs.plain().answer)
+    alone = asked(engine, 1e-9, traffic, answer)
     for name, limit in limits.items():
         if limit < alone[name]:
             raise floor_of(name, limit, float(alone[name]), "this engine")
     low, high = 0.0, float(alone["request_capacity"])
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        found = asked(engine, middle, traffic)
+        found = asked(engine, middle, traffic, answer)
         kept = found["stable"] and all(found[name] <= limit for name, limit in limits.items())
         low, high = (middle, high) if kept else (low, middle)
     return low, int(inputs.replica_devices)
@@ -308,7 +335,14 @@ def _api(input_price: Quantity | None, output_price: Quantity | None, traffic: T
         missing = "api_input_price" if input_price is None else "api_output_price"
         raise ConfigError(f"{missing} is missing: give both prices", argument=missing)
     read = _price("api_input_price", input_price, "USD/token") * traffic.seq_len
-    return read + _price("api_output_price", output_price, "USD/token") * traffic.output_len
+    found = read + _price("api_output_price", output_price, "USD/token") * traffic.output_len
+    if found == 0:
+        raise ConfigError(
+            "api_input_price and api_output_price are both zero: give one above zero, or leave "
+            "out both",
+            argument="api_input_price",
+        )
+    return found
 
 
 def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) -> str:

@@ -22,7 +22,16 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_, Quantity, format_number, strip
 from mlsysim.planner.deployments import separate, together
-from mlsysim.planner.engines import ENGINES, LEVERS, Choice, Choices, asked, listed, stacked
+from mlsysim.planner.engines import (
+    ENGINES,
+    LEVERS,
+    Choice,
+    Choices,
+    asked,
+    device_of,
+    listed,
+    stacked,
+)
 from mlsysim.planner.service_plans import SLO, UNITS, ServingPlan, ServingTable
 from mlsysim.traffic import Traffic
 
@@ -143,17 +152,22 @@ def plan_serving(
     >>> plan.best["devices"], plan.best["tp_size"]
     (8, 4)
     """
+    _check_kind("model", model, TransformerModel, "Models.Llama3_8B")
+    _check_kind("traffic", traffic, Traffic, "Traffic(arrival_rate=..., seq_len=..., ...)")
+    if transfer_link is not None:
+        link = "Systems.Fabrics.InfiniBand_NDR"
+        _check_kind("transfer_link", transfer_link, NetworkFabric, link)
     if goal not in SERVING_GOALS:
         raise ConfigError(
             f"goal = {shown(goal)} is unknown: choose one of {', '.join(SERVING_GOALS)}",
             argument="goal",
         )
-    if not isinstance(most_devices, int) or not 1 <= most_devices <= _MOST_DEVICES:
+    if type(most_devices) is not int or not 1 <= most_devices <= _MOST_DEVICES:
         raise ConfigError(
             f"most_devices = {shown(most_devices)} is out of range: give 1 to {_MOST_DEVICES:,}",
             argument="most_devices",
         )
-    limits = limits_of(slo)
+    limits = limits_of(slo, traffic)
     if engine is not None and calibration is not None:
         raise ConfigError(
             "engine and calibration both choose constants: give one of them", argument="engine"
@@ -182,11 +196,12 @@ def plan_serving(
         hardware=listed("devices", devices, (Accelerator, Node, Fleet)),
         engines=engines,
         sizes={n: None if v is None else listed(n, v, int) for n, v in sizes.items()},
-        weights=listed("weight_precision", weight_precision or precision, str),
-        caches=listed("kv_precision", kv_precision or precision, str),
-        limits=listed("batch_limit", batch_limit, int),
+        weights=listed("weight_precision", _or(weight_precision, precision), str),
+        caches=listed("kv_precision", _or(kv_precision, precision), str),
+        limits=_batches(batch_limit),
         prices=rental_price,
     )
+    _check_prices(rental_price, space.hardware)
     refused: dict[str, int] = {}
     choices = space.of("both", refused)
     pools: tuple[list[Choice], list[Choice]] = ([], [])
@@ -228,13 +243,48 @@ def plan_serving(
     )
 
 
-def limits_of(slo: Mapping[str, Quantity]) -> dict[str, float]:
+def _check_kind(name: str, value: Any, kind: type, hint: str) -> None:
+    if not isinstance(value, kind):
+        raise ConfigError(
+            f"{name} = {shown(value)} is not a {kind.__name__}: pass one such as {hint}",
+            argument=name,
+        )
+
+
+def _or(value: Any, default: str) -> Any:
+    return default if value is None else value
+
+
+def _batches(value: Any) -> list[int]:
+    """Return the numbers of sequences to choose from."""
+    found = listed("batch_limit", value, int)
+    if min(found) < 1:
+        raise ConfigError(
+            f"batch_limit = {min(found)} is out of range: give whole numbers of 1 or more",
+            argument="batch_limit",
+        )
+    return found
+
+
+def _check_prices(prices: Any, hardware: Sequence[Accelerator | Node | Fleet]) -> None:
+    """Reject a price of a device that is not among those to choose from."""
+    known = list(dict.fromkeys(device_of(noun).name for noun in hardware))
+    for name in prices if isinstance(prices, Mapping) else ():
+        if name not in known:
+            raise ConfigError(
+                f"rental_price has {shown(name)}, which is not one of the devices: give prices of "
+                f"{', '.join(known)}",
+                argument="rental_price",
+            )
+
+
+def limits_of(slo: Mapping[str, Quantity], traffic: Traffic) -> dict[str, float]:
     """Return the limits of a service in seconds.
 
     Raises
     ------
     ConfigError
-        If there are none, or one is unknown or not a time.
+        If there are none, or one is unknown, not a time, or of a part that requests do not have.
     """
     if not isinstance(slo, Mapping) or not slo:
         raise ConfigError(
@@ -246,6 +296,12 @@ def limits_of(slo: Mapping[str, Quantity]) -> dict[str, float]:
         if name not in SLO:
             raise ConfigError(
                 f"slo has {shown(name)}, which is unknown: choose from {', '.join(SLO)}",
+                argument="slo",
+            )
+        if name.startswith("tpot") and traffic.output_len == 1:
+            raise ConfigError(
+                f"slo has {name}, but with output_len = 1 no token follows the first: leave it "
+                "out, or give a larger output_len",
                 argument="slo",
             )
         seconds = float(strip(limit, "s", f"slo[{name!r}]"))

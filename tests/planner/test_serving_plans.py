@@ -26,6 +26,7 @@ from mlsysim import (
 from mlsysim.cli.app import app
 from mlsysim.planner import SERVING_GOALS
 from mlsysim.planner.service_plans import SLO
+from mlsysim.traffic import Trace
 
 NODES = Systems.Nodes
 CHAT = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5)
@@ -169,6 +170,18 @@ def test_too_few_devices():
         ({"devices": ["H100"]}, "devices"),
         ({"most_devices": 0}, "most_devices"),
         ({"batch_limit": "many"}, "batch_limit"),
+        ({"batch_limit": [0, 64]}, "batch_limit"),
+        ({"batch_limit": [-5, 64]}, "batch_limit"),
+        ({"most_devices": True}, "most_devices"),
+        ({"tp_size": 1.5}, "tp_size"),
+        ({"weight_precision": []}, "weight_precision"),
+        ({"rental_price": Q_(-3, "USD/h")}, "rental_price"),
+        ({"rental_price": Q_(0, "USD/h"), "goal": "cost"}, "rental_price"),
+        ({"rental_price": {"H1OO": Q_(3, "USD/h")}}, "rental_price"),
+        ({"traffic": replace(CHAT, output_len=1)}, "slo"),
+        ({"traffic": None}, "traffic"),
+        ({"model": None}, "model"),
+        ({"transfer_link": "InfiniBand"}, "transfer_link"),
     ],
 )
 def test_bad_input(changed, argument):
@@ -243,6 +256,19 @@ def test_an_api_and_the_load_from_which_it_costs_more():
     assert day(rental_price=Q_(3, "USD/h"), **cheap).break_even is None
 
 
+FREE = Q_(0, "USD/Mtoken")
+# Twenty requests per second for ten minutes
+STEADY = Trace(np.arange(12_000) / 20, np.full(12_000, 1000.0), np.full(12_000, 200.0))
+
+
+def test_the_last_part_of_a_trace_is_as_busy_as_the_others():
+    """Parts of 3.9, 3.9 and 2.2 minutes have the same rate; of 7 and 3, the second is left out."""
+    three = day(day=STEADY, slot=Q_(3.9, "minute")).slots["arrival_rate"].magnitude
+    assert three == pytest.approx([20, 20, 20], rel=1e-3)
+    one = day(day=STEADY, slot=Q_(7, "minute")).slots["arrival_rate"].magnitude
+    assert one == pytest.approx([20], rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("changed", "argument"),
     [
@@ -253,6 +279,11 @@ def test_an_api_and_the_load_from_which_it_costs_more():
         ({"start_up": Q_(-1, "h")}, "start_up"),
         ({"api_input_price": Q_(1, "USD/Mtoken")}, "api_output_price"),
         ({"tp": 8}, "tp"),
+        ({"day": "busy"}, "day"),
+        ({"rental_price": Q_(-3, "USD/h")}, "rental_price"),
+        ({"api_input_price": FREE, "api_output_price": FREE}, "api_input_price"),
+        ({"day": STEADY, "slot": Q_(1, "h")}, "slot"),
+        ({"seq_len": 3}, "seq_len"),
     ],
 )
 def test_bad_days(changed, argument):

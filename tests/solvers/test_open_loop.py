@@ -11,6 +11,7 @@ from mlsysim import (
     Hardware,
     Models,
     OpenLoopSolver,
+    PowerCalibrations,
     ServingSolver,
     Systems,
     sensitivity,
@@ -128,8 +129,39 @@ def test_requests_for_one_token_are_prefills():
     r = OpenLoopSolver.solve(arrival_rate=10, **LOAD | {"output_len": 1})
     assert r.tpot_mean is None
     assert r.e2e_mean == r.ttft_mean
+    # The first token is the last one.
+    assert [r[f"e2e_{p}"] for p in ("p50", "p90", "p99")] == [
+        r[f"ttft_{p}"] for p in ("p50", "p90", "p99")
+    ]
     capacity = r.request_capacity.to("1/s").magnitude
     assert capacity < 1 / r.prefill_latency.to("s").magnitude
+
+
+def test_an_engine_without_requests_is_idle():
+    """0.251 of 700 W: an H100 that a program occupies."""
+    assert PowerCalibrations.Hopper.constant_share == 0.251
+    for answer in (1, 200):
+        rare = OpenLoopSolver.solve(arrival_rate=1e-6, **LOAD | {"output_len": answer})
+        assert rare.device_power.to("W").magnitude == pytest.approx(0.251 * 700, rel=1e-4)
+    # Ten requests per hour of 1.4 s each: busy in 0.4% of the time.
+    busy = OpenLoopSolver.solve(arrival_rate=Q_(10, "1/h"), **LOAD)
+    often = OpenLoopSolver.solve(arrival_rate=Q_(20, "1/h"), **LOAD)
+    above = [x.device_power.to("W").magnitude - 0.251 * 700 for x in (busy, often)]
+    assert above[1] / above[0] == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"expert_imbalance": 1.5}, "redundant_experts"),
+        ({"redundant_experts": 8}, "redundant_experts"),
+        ({"role": "prefill", "draft_tokens": 1, "acceptance_length": 1.5}, "draft_tokens"),
+    ],
+)
+def test_levers_without_effect_are_refused(given, argument):
+    with pytest.raises(ConfigError) as caught:
+        OpenLoopSolver.solve(arrival_rate=1, **LOAD, **given)
+    assert caught.value.argument == argument
 
 
 NODE = {

@@ -82,6 +82,46 @@ def test_closed_form_of_ranks_by_hand():
     assert two["ttft_mean"] == pytest.approx(15, rel=1e-4)
 
 
+def test_prompts_of_several_passes_are_one_server():
+    """A prompt of 100 tokens takes 10, in two passes of 50: an M/D/1 queue with S = 10."""
+    engine = replace(ENGINE, pass_tokens=50.0, empty=0.0)
+    said = {load: queue_at(engine, load / 10, 1, 1, 0, 0) for load in (0.3, 0.6, 0.9)}
+    for load, found in said.items():
+        assert found["utilization"] == pytest.approx(load)
+        # Pollaczek and Khinchine
+        assert found["ttft_mean"] == pytest.approx(10 + load * 10 / (2 * (1 - load)), rel=0.1)
+
+
+def test_stages_wait_for_one_that_reads():
+    """Two prompts share a round of two stages, but a round with one takes as long."""
+    engine = replace(ENGINE, stages=2.0)
+    assert simulate(engine, [0], [100], [1]).ttft.tolist() == [15]
+    assert simulate(engine, [0, 0], [100, 100], [1, 1]).ttft.tolist() == [15, 15]
+    alone = queue_at(engine, 1e-9, 1, 1, 0, 0)
+    assert alone["ttft_mean"] == pytest.approx(15, rel=1e-4)
+    # Rounds at random: 0.001 per ms of 7 ms each, so nearly every prompt has one to itself.
+    few = queue_at(engine, 1e-3, 4, 1, 0, 0)
+    assert few["tpot_mean"] == pytest.approx(7 / (1 - 1e-3 * 10), rel=0.01)
+
+
+def test_long_prompts_of_ranks_never_wait_less_than_no_time():
+    """Eight ranks read eight chunks at a time: 7.3 s alone, and less than twice as long at 60%."""
+    plan = {
+        "model": Models.DeepSeek_V3,
+        "hardware": Systems.Nodes.HGX_H200,
+        "precision": "fp8",
+        "attention_dp": 8,
+        "ep_size": 8,
+        "seq_len": 20_000,
+        "output_len": 1,
+    }
+    capacity = OpenLoopSolver.solve(arrival_rate=1e-6, **plan).request_capacity
+    for load in (0.1, 0.3, 0.6, 0.9, 0.99):
+        found = OpenLoopSolver.solve(arrival_rate=load * capacity, **plan)
+        assert found.ttft_mean > found.prefill_latency
+        assert found.requests_in_flight > 0
+
+
 def test_what_is_refused():
     with pytest.raises(ConfigError, match="2 and 1 of them for 2"):
         simulate(ENGINE, [0, 1], [1, 1], [1])

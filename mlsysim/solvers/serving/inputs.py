@@ -227,6 +227,17 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         ParallelismError,
     ),
     Rule(
+        "redundant_experts",
+        lambda i: (
+            (i.model.moe_layers > 0) | ((i.redundant_experts == 0) & (i.expert_imbalance == 1))
+        ),
+        lambda i: (
+            f"redundant_experts = {i.redundant_experts:g} and expert_imbalance = "
+            f"{i.expert_imbalance:g} are for models with experts, and {i.model.name} has none: "
+            "leave them out"
+        ),
+    ),
+    Rule(
         "acceptance_length",
         lambda i: (
             ((i.acceptance_length == i.acceptance_length) == (i.draft_tokens > 0))

@@ -5,10 +5,12 @@ The times come from the serving model, evaluated for several numbers of sequence
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.serving.operators import pass_budget, serve_operators
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
@@ -57,6 +59,8 @@ class Engine:
     """Ranks of data-parallel attention, which read different prompts in a pass."""
     stages: Value = 1.0
     """Pipeline stages, which read different prompts at the same time."""
+    idle_power: Value = math.nan
+    """Power of one device while no request is in the engine."""
 
 
 def engine_of(i: OpenLoopInputs) -> Engine:
@@ -91,6 +95,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         attending=attending,
         ranks=i.attention_dp,
         stages=i.pp_size,
+        idle_power=drawn_power(i, 0.0, 0.0)["device_power"],
     )
 
 

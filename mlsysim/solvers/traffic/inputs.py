@@ -63,6 +63,14 @@ RULES: tuple[Rule[Any], ...] = (
         ),
     ),
     Rule(
+        "draft_tokens",
+        lambda i: (i.role != "prefill") | (i.draft_tokens == 0),
+        lambda i: (
+            f"draft_tokens = {i.draft_tokens:g} has no effect on a prefill pool, which makes one "
+            "token of each answer: leave it out"
+        ),
+    ),
+    Rule(
         "output_len",
         lambda i: (i.role != "decode") | (i.output_len >= 2),
         lambda i: (

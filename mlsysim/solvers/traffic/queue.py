@@ -208,7 +208,11 @@ def queue_at(
     packed_seen = f.busy_pass_seen(own_pass, packed, arrivals, prefill, burstiness, input_variation)
     mean_pass = where(output_len > 1, mean_pass, own_pass)
     seen = where(output_len > 1, seen, packed_seen)
-    others = f.prompts_alongside(arrivals, seen, burstiness)
+    # Those beyond a pass's budget have passes of their own, whose time is part of `budget`.
+    others = minimum(
+        f.prompts_alongside(arrivals, seen, burstiness),
+        maximum(pass_tokens / engine.seq_len - 1, 0 * arrivals),
+    )
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
     busy = where(output_len > 1, f.busy_share(held), arrivals * own_pass / packed)
@@ -289,6 +293,8 @@ def queue_at(
         times[f"e2e_{name}"] = where(output_len > 1, maximum(started, ended), started)
     warmer = (high_power - low_power) / maximum(high - low, 1)
     drawn = low_power + warmer * (maximum(here, low) - low)
+    # Without requests, a device draws what an idle one does that a program occupies.
+    drawn = engine.idle_power + busy * (drawn - engine.idle_power)
     found = times | {
         "requests_in_flight": arrivals * times["e2e_mean"],
         "waiting_probability": waiting,

@@ -72,7 +72,7 @@ class OpenLoopResult(Result):
     sessions: float | None = number()
     """Sessions with a request in flight or a user who is thinking; `None` without `turns`."""
     device_power: Quantity | None = quantity("W")
-    """Mean power of one device with the mean number of requests in flight; `None` if it has no
+    """Mean power of one device, which is idle while there are no requests; `None` if it has no
     design power."""
     calibration: str
     """The calibration used."""

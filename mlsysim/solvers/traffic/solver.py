@@ -260,7 +260,7 @@ def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
             "memory: not one sequence of full length fits: store weights in a narrower format, "
             "shorten the context, or raise tp_size"
         )
-    if values["utilization"] >= 1:
+    elif values["utilization"] >= 1:
         capacity = format_number(values["request_capacity"])
         found.append(
             f"arrivals exceed capacity by {values['utilization'] - 1:.0%}: the engine serves "
