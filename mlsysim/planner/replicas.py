@@ -147,8 +147,8 @@ def capacity(
             f"{', '.join(OpenLoopSolver.parameters)}",
             argument=wrong[0],
         )
-    own = {"model", "hardware", *traffic.arguments()}
-    if twice := sorted(engine.keys() & own):
+    taken = {"model", "hardware", *traffic.arguments()}
+    if twice := sorted(engine.keys() & taken):
         raise ConfigError(
             f"{', '.join(twice)}: traffic has it already; change the traffic instead",
             argument=twice[0],

@@ -211,7 +211,7 @@ def queue_at(
     # Those beyond a pass's budget have passes of their own, whose time is part of `budget`.
     others = minimum(
         f.prompts_alongside(arrivals, seen, burstiness),
-        maximum(pass_tokens / engine.seq_len - 1, 0 * arrivals),
+        maximum(pass_tokens / engine.seq_len - 1, 0 * readers),
     )
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
