@@ -193,8 +193,8 @@ def _explain(answer: str) -> str:
         )
     return (
         f"{reached} Few passes ever fill {GROWTH.token_budget:,} tokens, so a larger limit does "
-        f"not help. It takes some memory, which leaves {times.places} places for sequences instead of "
-        f"{before.places}. But the GPUs keep up."
+        f"not help. It takes some memory, which leaves {times.places} places for sequences instead "
+        f"of {before.places}. But the GPUs keep up."
     )
 
 
