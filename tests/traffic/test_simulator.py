@@ -92,6 +92,13 @@ def test_prompts_of_several_passes_are_one_server():
         assert found["ttft_mean"] == pytest.approx(10 + load * 10 / (2 * (1 - load)), rel=0.1)
 
 
+def test_no_token_is_faster_than_a_step_of_one_sequence():
+    """Prompts of 1,000 ms in a step of 7 ms: the time of a token varies by much more than 7 ms."""
+    engine = replace(ENGINE, prefill=1000.0, pass_tokens=100.0)
+    found = queue_at(engine, 2e-4, 2, 1, 0, 0)
+    assert found["tpot_p50"] >= 7
+
+
 def test_stages_wait_for_one_that_reads():
     """Two prompts share a round of two stages, but a round with one takes as long."""
     engine = replace(ENGINE, stages=2.0)

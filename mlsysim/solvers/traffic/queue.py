@@ -285,8 +285,10 @@ def queue_at(
             f.lognormal_quantile(alone, alone_deviation, score),
             f.lognormal_quantile(among, among_deviation, late),
         )
+        # No token takes less than a decode step of one sequence.
         slow = f.lognormal_quantile(token, token_deviation, score)
-        times[f"tpot_{name}"] = where(output_len > 1, minimum(slow, slowest), math.nan * slow)
+        slow = maximum(minimum(slow, slowest), steps[0])
+        times[f"tpot_{name}"] = where(output_len > 1, slow, math.nan * slow)
         # No request ends before its first token, which is the last one without decode.
         started = times[f"ttft_{name}"]
         ended = f.lognormal_quantile(whole, whole_deviation, score) + queued
