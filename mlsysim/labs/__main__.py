@@ -24,7 +24,7 @@ APP = Path(__file__).parent / "apps" / "lab.py"
     help="File for your answers; by default LAB_ledger.json in this folder.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the local server.")
-@click.option("--headless", is_flag=True, help="Open no browser.")
+@click.option("--headless", is_flag=True, help="Do not open a browser.")
 def main(lab: str, ledger: Path | None, port: int | None, headless: bool) -> None:
     """Open LAB in a browser. It runs on this machine and does not use the network."""
     if importlib.util.find_spec("marimo") is None:

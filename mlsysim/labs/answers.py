@@ -1,7 +1,7 @@
 """Parts of an exercise: amounts, counts and choices, each with its answer and common mistakes.
 
-The truth is a function that computes it with the package when an answer comes in. No answer is
-stored, and no hint contains one.
+A function computes the right answer with the package when a student answers. No answer is stored,
+and no hint contains one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from mlsysim.scenario.amounts import read_amount
 __all__ = ["AmountAsked", "Asked", "ChoiceAsked", "CountAsked", "Exercise", "Mistake", "Verdict"]
 
 # Ratios of a wrong answer to the right one with a specific hint.
-_PLAIN_SLIPS = ((100.0, "It is a factor of a hundred away: a share or percent?"),)
+_PLAIN_SLIPS = (
+    (100.0, "Your answer is off by a factor of a hundred. Is it a share or a percentage?"),
+)
 _UNIT_SLIPS = (
-    (8.0, "It is a factor of eight away: bits or bytes?"),
-    (1e3, "It is a factor of a thousand away: look at the prefix of the unit."),
-    (1e6, "It is a factor of a million away: look at the prefix of the unit."),
-    (1e9, "It is a factor of a billion away: look at the prefix of the unit."),
+    (8.0, "Your answer is off by a factor of eight. Is it in bits or bytes?"),
+    (1e3, "Your answer is off by a factor of a thousand. Check the prefix of the unit."),
+    (1e6, "Your answer is off by a factor of a million. Check the prefix of the unit."),
+    (1e9, "Your answer is off by a factor of a billion. Check the prefix of the unit."),
 )
 _BARE = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
 _TOO = "Too"
@@ -41,9 +43,9 @@ class Verdict:
     Attributes
     ----------
     right : bool
-        Whether all parts of the answer are given and right.
+        Whether every part of the answer is given and right.
     hint : str
-        What to look at; empty where `right`.
+        The step to check; empty if `right`.
     """
 
     right: bool
@@ -79,7 +81,7 @@ class Asked:
     asks : str
         The question, in words.
     truth : Callable
-        Computes the answer, in SI base units where it has a unit.
+        Computes the answer, in SI base units if it has a unit.
     hint : str
         The hint for a wrong answer that no common mistake explains.
     """
@@ -89,15 +91,15 @@ class Asked:
     hint: str = ""
 
     def missing(self, answer: Any) -> str:
-        """Return a hint for a number without the unit that it needs, or nothing."""
+        """Return a hint for a number that lacks its unit, or an empty text."""
         return ""
 
     def admit(self, name: str, answer: Any) -> Any:
-        """Return the answer in the form for comparison, or raise if it is of another kind."""
+        """Return the answer in a form that can be compared, or raise if it is of another kind."""
         raise NotImplementedError
 
     def judge(self, answer: Any) -> str:
-        """Return a hint for an admitted answer, or nothing for a right one."""
+        """Return a hint for a valid answer; empty for a right one."""
         raise NotImplementedError
 
 
@@ -158,7 +160,7 @@ class AmountAsked(Asked):
 
 @dataclass(frozen=True, kw_only=True)
 class CountAsked(AmountAsked):
-    """A whole number, right only if it is the one; ``"never"`` says that there is none."""
+    """A whole number that must match exactly; ``"never"`` means that there is none."""
 
     tolerance: float = 0.0
 
@@ -169,18 +171,18 @@ class CountAsked(AmountAsked):
         return super().admit(name, answer)
 
     def judge(self, answer: float) -> str:
-        """Ask for a whole number, then compare as amounts do."""
+        """Require a whole number, then compare as amounts do."""
         truth = self.truth()
         if math.isfinite(answer) and answer != round(answer):
             for way, rounded in (("up", math.ceil), ("down", math.floor)):
                 if rounded(answer) == truth:
-                    return f"Almost: the answer is a whole number. Round {way}."
+                    return f"Almost. The answer is a whole number. Round {way}."
             return f"The answer is a whole number. {self.hint}".rstrip()
         hint = super().judge(answer)
         if hint.startswith(_TOO) and math.isinf(answer):
             return f"There is such a number. {self.hint}".rstrip()
         if hint.startswith(_TOO) and math.isinf(truth):
-            return f"Not at that number. {self.hint}".rstrip()
+            return f"That number is not right. {self.hint}".rstrip()
         return hint
 
     def _slips(self) -> tuple[tuple[float, str], ...]:
@@ -196,7 +198,7 @@ class ChoiceAsked(Asked):
     catalog: Any = None
 
     def admit(self, name: str, answer: Any) -> Any:
-        """Return the option; a registry row counts as its name, and so does its catalog name."""
+        """Return the option; a registry row and its catalog name both count as its name."""
         row = answer
         if self.catalog is not None and isinstance(answer, str) and answer in dir(self.catalog):
             row = self.catalog[answer]
@@ -208,7 +210,7 @@ class ChoiceAsked(Asked):
         raise ConfigError(f"{name} = {shown(answer)} must be one of {known}", argument=name)
 
     def judge(self, answer: Any) -> str:
-        """Compare with the truth."""
+        """Compare with the right answer."""
         if answer == self.truth():
             return ""
         return (self.hints or {}).get(answer, self.hint)
@@ -222,7 +224,7 @@ class Exercise:
     parts: Mapping[str, Asked]
 
     def given(self, answer: Any, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answers by part, whether given alone or by name.
+        """Return the answers by part, given alone or by name.
 
         Raises
         ------
@@ -243,7 +245,7 @@ class Exercise:
         return {next(iter(self.parts)): answer}
 
     def hint(self, part: str, answer: Any) -> str:
-        """Return a hint for the answer to a part, or nothing for a right one.
+        """Return a hint for the answer to a part; empty for a right one.
 
         Raises
         ------
@@ -254,6 +256,6 @@ class Exercise:
         return asked.missing(answer) or asked.judge(asked.admit(part, answer))
 
     def joined(self, hints: Mapping[str, str]) -> list[str]:
-        """Return the hints that are not empty, each with the name of its part if there are more."""
+        """Return the nonempty hints, each with the name of its part if there are several parts."""
         alone = len(self.parts) == 1
         return [hint if alone else f"{part}: {hint}" for part, hint in hints.items() if hint]

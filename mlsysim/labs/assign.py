@@ -1,4 +1,4 @@
-"""`mlsysim assign STUDENT`: a student's notebook with the problem set, or its solution."""
+"""`mlsysim assign STUDENT`: a student's notebook with the problem set, or with its solution."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ __all__ = ["assign", "notebook"]
 
 
 def assign(students: Sequence[str], folder: Path, *, solution: bool = False) -> list[Path]:
-    """Write the notebooks of students, each named by its student.
+    """Write a notebook for each student, with the student's name as its file name.
 
     Parameters
     ----------
     students
         Their names or numbers.
     folder
-        Where to write; it is made if it does not exist.
+        Folder for the notebooks; it is created if it does not exist.
     solution
         Whether the answers are filled in. Such files end in ``.solution.ipynb``.
 
     Raises
     ------
     ConfigError
-        If a name cannot begin a file's name, or holds a dot.
+        If a name cannot begin a file name or contains a dot.
     """
     for student in students:
         if not student.strip() or any(mark in student for mark in "./\\"):
             raise ConfigError(
                 f"student = {shown(student)} must be a name without dots and slashes: the grader "
-                "takes the name of a file up to its first dot",
+                "reads the student's name from the file name, up to its first dot",
                 argument="student",
             )
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def notebook(student: str, *, solution: bool = False) -> dict[str, Any]:
     Parameters
     ----------
     student
-        Any text that names the student. It decides the values.
+        Any text that names the student. It determines the values.
     solution
         Whether the answers are filled in.
     """
@@ -65,7 +65,7 @@ def notebook(student: str, *, solution: bool = False) -> dict[str, Any]:
         _text(
             f"# Problem set for {student}\n\n{points} points. Computed by mlsysim "
             f"{mlsysim.__version__}.\n\nShow how you got each number in cells of your own. Then "
-            "write it into the call of `answer`, as a number or as text with its unit. The grader "
+            "write it into the call to `answer`, as a number or as text with its unit. The grader "
             "reads these calls and does not run them, so write numbers, not variables."
         ),
         _code("from mlsysim.labs.problems import answer"),

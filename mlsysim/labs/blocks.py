@@ -1,6 +1,6 @@
-"""What a lab shows: blocks of plain data, in reading order, for an interface to draw.
+"""The blocks of a lab: plain data in reading order, for an interface to draw.
 
-Every block has a `type` and an `id` that stays the same from view to view. Numbers in texts are
+Every block has a `type` and an `id` that stays the same from view to view. Numbers in text are
 formatted; only charts contain raw numbers.
 
 heading
@@ -15,10 +15,10 @@ question
     given or None. Once locked, `right` is the value of the right answer; if the answer given was
     wrong, `correction` explains the right one. Both are None otherwise.
 estimate
-    A question for a number, which locks: `prompt`, `tolerance` in words, `unit`, `low`, `high`, and
+    A question about a number. It locks: `prompt`, `tolerance` in words, `unit`, `low`, `high`, and
     `selected`, `locks`, `locked`, `verdict` and `explanation` as in a question.
 locked
-    `text`: more blocks follow once a question is answered.
+    `text`: more blocks follow after a question is answered.
 controls
     `items`: sliders with `values`, choices with `options`; each `label`, `value`, `unit`,
     `disabled`.
@@ -82,12 +82,12 @@ def message(name: str, sender: str, *paragraphs: str) -> Block:
 
 
 def locked(name: str, words: str) -> Block:
-    """Return a placeholder for the blocks that an answer opens."""
+    """Return a placeholder for the blocks that an answer unlocks."""
     return {"type": "locked", "id": name, "text": words}
 
 
 def question(asked: Question, answer: str | None, explain: Callable[[str], str]) -> Block:
-    """Return a question, and once it is answered, the explanation of the answer.
+    """Return a question, with the explanation of the answer after it is given.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def question(asked: Question, answer: str | None, explain: Callable[[str], str])
 
 
 def estimate(asked: Estimate, answer: float | None, explain: Callable[[float], str]) -> Block:
-    """Return a question for a number, and once it is answered, the explanation of the answer.
+    """Return a question about a number, with the explanation of the answer after it is given.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _control(item: Control, value: Any) -> Block:
         return {**common, "kind": "slider", "values": list(item.values), "unit": item.unit}
     if isinstance(item, Selector):
         return {**common, "kind": "choice", "options": _options(item.options), "unit": ""}
-    raise TypeError(f"{item.id} is neither slider nor choice")
+    raise TypeError(f"{item.id} is neither a slider nor a choice")
 
 
 def _options(options: Mapping[str, str]) -> list[dict[str, str]]:
@@ -166,12 +166,12 @@ def _options(options: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def readout(label: str, value: str, unit: str = "", tone: str = "plain", hint: str = "") -> Block:
-    """Return one reading of an instrument."""
+    """Return one readout of an instrument."""
     return {"label": label, "value": value, "unit": unit, "tone": tone, "hint": hint}
 
 
 def readouts(name: str, *items: Block) -> Block:
-    """Return a row of readings."""
+    """Return a row of readouts."""
     return {"type": "readouts", "id": name, "items": list(items)}
 
 
@@ -229,7 +229,7 @@ def derivation(switch: Toggle, is_open: bool, found: Derivation | None) -> Block
 
 
 def _lines(found: Derivation) -> Iterator[dict[str, str]]:
-    """Yield a derivation line by line, each step under the name by which an earlier one asks."""
+    """Yield a derivation line by line, each step under the name that an earlier step uses."""
     names: dict[int, str] = {}
     for step in found.steps:
         name = names.get(id(step), step.name)

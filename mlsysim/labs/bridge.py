@@ -1,8 +1,8 @@
-"""What a page in a reader's browser asks of the package: text in, text out.
+"""The interface between a page in a reader's browser and the package: text in, text out.
 
 The worker of a page runs this module in Pyodide. Every question is a name and a JSON object of
-arguments. The answer is a JSON object with a ``value``, or with the words in which the package
-``refused``.
+arguments. The answer is a JSON object with a ``value``, or with ``refused``, the message of an
+error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def ask(question: str, text: str) -> str:
     -------
     str
         A JSON object: ``value``, ``refused`` if the package refuses the arguments, or ``needs``
-        with the name of a package that is not there.
+        with the name of a missing package.
     """
     if question not in QUESTIONS:
         raise UnknownEntryError.build(question, "question", QUESTIONS)
@@ -71,12 +71,12 @@ def prepare(lab: str) -> None:
 
 
 def _first(block: Mapping[str, Any]) -> Any:
-    """Return the first answer that a question takes."""
+    """Return the first answer that a question accepts."""
     return block["options"][0]["value"] if "options" in block else block["low"]
 
 
 class _Missing:
-    """Takes the place of a name whose package is missing; using it names the package."""
+    """Placeholder for a name from a missing package; using it raises and names the package."""
 
     def __init__(self, package: str) -> None:
         self.__package = package
@@ -90,12 +90,12 @@ class _Missing:
 def run(page: str, code: str) -> dict[str, Any]:
     """Run a block of code after the others of its page.
 
-    An import of a package that is not there is no error: the block may use other names only.
+    Importing a missing package is not an error, because the block may not use that name.
 
     Parameters
     ----------
     page
-        The page; its blocks share their names.
+        The page. Its blocks share one namespace.
     code
         The block. The value of a last expression is shown, unless a semicolon follows it.
 
@@ -103,7 +103,7 @@ def run(page: str, code: str) -> dict[str, Any]:
     -------
     dict
         ``output`` as text, ``error`` with the last line of a traceback, and ``needs`` with the
-        name of a package that was used and is not there.
+        name of a package that was used but is missing.
     """
     names = _pages.setdefault(page, {"__name__": "__main__"})
     said, error, needs = io.StringIO(), "", ""
@@ -133,7 +133,7 @@ def _execute(tree: ast.Module, names: dict[str, Any], *, shows: bool) -> None:
 
 
 def _import(statement: ast.Import | ast.ImportFrom, names: dict[str, Any]) -> None:
-    """Import each name alone, so that one that is missing does not take the others with it."""
+    """Import each name separately, so that a missing one does not affect the others."""
     for alias in statement.names:
         single = copy.copy(statement)
         single.names = [alias]
@@ -156,7 +156,7 @@ def _words(fault: Exception) -> str:
 
 
 def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Judge what a reader typed, or chose by its position, for the parts of an exercise."""
+    """Grade what a reader typed, or chose by position, for the parts of an exercise."""
     parts = EXERCISES[name].parts if name in EXERCISES else {}
     given = {}
     for part, text in answers.items():
@@ -196,4 +196,4 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "run": run,
     "check": _check,
 }
-"""What can be asked, and the arguments of each."""
+"""The questions by name, with the arguments of each."""

@@ -1,4 +1,4 @@
-"""All labs, by the names of their modules. A lab is imported when it is asked for."""
+"""All labs by the names of their modules. A lab is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def lab_of(ledger: Any) -> Lab:
     """
     name = ledger.get("lab") if isinstance(ledger, dict) else None
     if not isinstance(name, str):
-        raise ConfigError("this is not a ledger of a lab: it names no lab", argument="lab")
+        raise ConfigError("this is not a ledger of a lab: it does not name a lab", argument="lab")
     return find(name)

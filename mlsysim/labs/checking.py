@@ -19,16 +19,16 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
     name
         Name of the exercise: its tutorial and its number, such as ``"hello-world-1"``.
     answer
-        Your answer; without one, the verdict says what is needed. A quantity, such as
-        ``Q_(3, "ms")`` or ``"3 ms"``, a number, or one of the options.
+        Your answer: a quantity, such as ``Q_(3, "ms")`` or ``"3 ms"``, a number, or one of the
+        options. Without an answer, the verdict lists what to give.
     **parts
         Your answers by name, if the exercise has several parts.
 
     Returns
     -------
     Verdict
-        True if everything is right. If not, its `hint` says where to look, without giving the
-        answer.
+        True if everything is right. If not, its `hint` points to the step to check without giving
+        the answer.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def check(name: str, answer: Any = None, /, **parts: Any) -> Verdict:
     --------
     >>> from mlsysim.labs import check
     >>> check("hello-world-3", throughput=4, bottleneck="stays")
-    Not yet. throughput: You multiplied two gains, and only one of them is the limit at a time.
+    Not yet. throughput: You multiplied two gains, but only one resource is the limit at a time.
     """
     if not isinstance(name, str) or name not in EXERCISES:
         raise UnknownEntryError.build(name, "exercise", EXERCISES)

@@ -1,7 +1,7 @@
-"""What a student can set: questions, sliders, choices and switches, and the values each takes.
+"""The controls of a lab: questions, sliders, choices and switches, and the values of each.
 
 A state is a plain mapping from the identifier of a control to its value. It holds only what the
-student did; `Controls.complete` fills in the rest.
+student set; `Controls.complete` fills in the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Controls", "Estimate", "Paste", "Question", "Selector", "Slider", "T
 
 @dataclass(frozen=True)
 class Control:
-    """Base of the kinds: `id` is its key in the state."""
+    """Base class of controls: `id` is the key in the state."""
 
     id: str
     label: str
@@ -43,12 +43,12 @@ class Control:
         raise NotImplementedError
 
     def admit(self, value: Any) -> Any:
-        """Return the value, or refuse it.
+        """Return the value, or raise if it is invalid.
 
         Raises
         ------
         ConfigError
-            If the control cannot have it; the message names the control and what it takes.
+            If the control cannot have it; the message names the control and its valid values.
         """
         if not self.accepts(value):
             raise ConfigError(
@@ -59,7 +59,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Slider(Control):
-    """A number out of a few, in order."""
+    """One of a few numbers, in order."""
 
     values: tuple[int, ...]
     first: int
@@ -82,7 +82,7 @@ class Slider(Control):
 
 @dataclass(frozen=True)
 class Selector(Control):
-    """One of several named options: by value, what is shown."""
+    """One of several named options, with the label of each by its value."""
 
     options: Mapping[str, str]
     first: str
@@ -104,7 +104,7 @@ class Selector(Control):
 
 @dataclass(frozen=True)
 class Paste(Control):
-    """A text that a reader puts in."""
+    """A text that a reader enters."""
 
     first: str
     most: int = 65_536
@@ -126,7 +126,7 @@ class Paste(Control):
 
 @dataclass(frozen=True)
 class Question(Control):
-    """A question with one right answer. One that `locks` takes no second answer."""
+    """A question with one right answer. One that `locks` accepts only one answer."""
 
     options: Mapping[str, str]
     right: str
@@ -164,7 +164,7 @@ class Estimate(Control):
     unit : str
         Its unit as a student sees it.
     low, high : float
-        The smallest and the largest number that it takes; `low` is positive.
+        The smallest and the largest number that it accepts; `low` is positive.
     factor : float
         An answer is right within this factor of the truth.
     """
@@ -233,17 +233,17 @@ class Controls:
         self.by_id = {control.id: control for control in controls}
 
     def check(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the student did, each value admitted by its control.
+        """Return the values that the student set, each validated by its control.
 
         Raises
         ------
         ConfigError
-            If the state is not a mapping, has an unknown key, or a value that its control does not
-            take.
+            If the state is not a mapping, has an unknown key, or has a value that its control does
+            not accept.
         """
         if not isinstance(state, Mapping):
             raise ConfigError(
-                f"state = {shown(state)} is not a mapping: give values by the names of controls",
+                f"state = {shown(state)} must be a mapping from the names of controls to values",
                 argument="state",
             )
         for name in state:
@@ -252,7 +252,7 @@ class Controls:
         return {name: self.by_id[name].admit(value) for name, value in state.items()}
 
     def complete(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of every control: what the student did, and where the rest starts."""
+        """Return the value of every control: the one that the student set, or its start."""
         start = {name: control.start for name, control in self.by_id.items()}
         return start | self.check(state)
 

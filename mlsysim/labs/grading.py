@@ -1,7 +1,7 @@
-"""Grades a folder of what students handed in: ledgers of labs, and notebooks with the problem set.
+"""Grade a folder of students' files: ledgers of labs, and notebooks with the problem set.
 
-All of it are files from students' machines, so nothing that they claim is believed. They say what a
-student answered and designed, and everything else is computed from that. No notebook is run.
+The files come from students' machines, so the grader trusts none of their claims. It reads what a
+student answered and designed, and computes everything else from that. It does not run notebooks.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ CLOSE = 1e-9
 
 COLUMNS = ("student", "item", "points", "of", "status", "answer", "note", "file")
 STATUSES = {
-    "complete": "All that the item asks for is answered.",
-    "incomplete": "An answer is missing, or cannot be read.",
+    "complete": "Every part of the item is answered.",
+    "incomplete": "An answer is missing or cannot be read.",
     "differs": "The ledger claims something that does not follow from the answers in it.",
     "unreadable": "The file is neither a notebook nor a ledger of a lab, or is damaged.",
 }
-"""What a row's status means."""
+"""The meaning of each status."""
 
 Call = tuple[Any, Mapping[str, Any]]
-"""What a call of `answer` states: the answer alone, or the answers by part."""
+"""The arguments of a call to `answer`: one answer, or the answers by part."""
 NONE: Call = (None, {})
 
 
@@ -44,7 +44,7 @@ def grade(folder: Path | str) -> Table:
     """Grade all notebooks and ledgers in a folder and in the folders within it.
 
     A file is named by its student, up to the first dot: ``ana.ipynb``, ``ana.roofline.json``.
-    A file in a subfolder belongs to the student by whom that folder is named.
+    A file in a subfolder belongs to the student whose name the folder has.
 
     Parameters
     ----------
@@ -56,23 +56,23 @@ def grade(folder: Path | str) -> Table:
     -------
     Table
         One row for each student and problem or lab, and a total, in which the best row of an item
-        counts. A lab has a point for each right prediction and one for a design that meets the
-        requirements. `STATUSES` says what a status means, and the note says what is wrong.
+        counts. A lab is worth a point for each right prediction and one for a design that meets
+        the requirements. `STATUSES` explains each status, and the note says what is wrong.
 
     Raises
     ------
     ConfigError
-        If the folder does not exist, or holds no such file.
+        If the folder does not exist or contains no such file.
 
     Notes
     -----
-    A file shows that its numbers follow from its answers. It cannot show who gave them, or how
-    often a student started again.
+    A file can show that its numbers follow from its answers. It cannot show who gave the answers
+    or how often a student restarted a lab.
     """
     place = Path(folder)
     if not place.is_dir():
         raise ConfigError(
-            f"folder = {str(place)!r} is not a folder: give one that holds what students handed in",
+            f"folder = {str(place)!r} is not a folder: give the folder with the students' files",
             argument="folder",
         )
     students: dict[str, list[dict[str, Any]]] = {}
@@ -86,7 +86,7 @@ def grade(folder: Path | str) -> Table:
             students.setdefault(student, []).extend(found | row for row in _rows(student, path))
     if not students:
         raise ConfigError(
-            f"folder = {str(place)!r} holds nothing to grade: notebooks end in .ipynb, and labs "
+            f"folder = {str(place)!r} contains nothing to grade: notebooks end in .ipynb, and labs "
             "export ledgers that end in .json",
             argument="folder",
         )
@@ -166,7 +166,7 @@ def _nodes(code: str) -> Iterator[ast.AST]:
     try:
         return ast.walk(ast.parse("\n".join(plain)))
     except (SyntaxError, ValueError, RecursionError):
-        return iter(())  # what does not run answers nothing
+        return iter(())  # a cell that cannot run has no answers
 
 
 def _call(node: ast.Call) -> Iterator[tuple[str, Call | None]]:

@@ -1,8 +1,8 @@
-"""A lab, declared once: two acts, what each asks and shows, and what its ledger records.
+"""A lab, declared once: two acts with their questions and instruments, and its ledger.
 
 An act opens with a story and a prediction. The prediction locks, and then the instruments and a
-reflection follow. The second act asks for a design, which the ledger records with its results. A
-`Lab` makes the view, the changes of a state and the ledger from these declarations.
+reflection follow. The second act requires a design, which the ledger records with its results. A
+`Lab` builds the view, the changes to a state and the ledger from these declarations.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class Act:
     Attributes
     ----------
     id : str
-        What the names of its blocks begin with, such as ``"a1"``.
+        The prefix of the names of its blocks, such as ``"a1"``.
     title : str
         Its heading.
     opening : Callable
         Returns the story and the facts that a student needs for the prediction.
     prediction : Question or Estimate
-        What is asked before the instruments show.
+        The question before the instruments are shown.
     explain : Callable
         Returns the explanation of an answer to the prediction.
     controls : tuple of Control
-        What the instruments let a student set.
+        The controls of the instruments.
     instruments : Callable
         Returns the controls and their results for the values of all controls.
     reflection : Question
-        What is asked after the instruments.
+        The question after the instruments.
     reflect : Callable
         Returns the explanation of an answer to the reflection.
     """
@@ -87,7 +87,7 @@ class Lab:
     name : str
         Its module in `mlsysim.labs`.
     title : str
-        What a student calls it.
+        Its title, as a student sees it.
     minutes : int
         How long it takes.
     acts : tuple of Act
@@ -95,8 +95,8 @@ class Lab:
     lessons : Callable
         Returns the paragraphs that end the lab.
     requirements : str
-        What the design of the last act has to do, as the end of a sentence that begins with "the
-        current design".
+        The requirements on the design of the last act, as the end of a sentence that begins with
+        "the current design".
     design : Callable
         Returns the design of the last act as plain data, from the values of all controls.
     result : Callable
@@ -127,15 +127,15 @@ class Lab:
 
     @property
     def tier_rule(self) -> str:
-        """How the tier follows from the predictions and the design, in words."""
+        """The rule that determines the tier, in words."""
         return (
             "The tier is optimal if both predictions are right and the current design "
             f"{self.requirements}. It is partial if at least one prediction is right or the design "
-            "meets all of this, and developing otherwise."
+            "meets all of these requirements, and developing otherwise."
         )
 
     def view(self, state: State) -> dict[str, Any]:
-        """Return everything that the lab shows for a state.
+        """Return everything that the lab displays for a state.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Lab:
         Raises
         ------
         ConfigError
-            If the state has an unknown key or a value out of range; the message names it.
+            If the state has an unknown key or a value that is out of range; the message names it.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class Lab:
         Raises
         ------
         ConfigError
-            If the text is not JSON, not a ledger of this lab, of another format, or holds an
+            If the text is not JSON, is not a ledger of this lab, has another format, or contains an
             impossible state.
         """
         return self.admit(read_ledger(text))
@@ -257,7 +257,7 @@ class Lab:
         Raises
         ------
         ConfigError
-            If it is not a ledger of this lab, of another format, or holds an impossible state.
+            If it is not a ledger of this lab, has another format, or contains an impossible state.
         """
         if not isinstance(found, dict) or found.get("lab") != self.name:
             raise ConfigError(
@@ -272,14 +272,14 @@ class Lab:
             )
         if "state" not in found:
             raise ConfigError(
-                "the ledger is damaged: it holds no state. Use another copy, or start again",
+                "the ledger is damaged: it contains no state. Use another copy, or start again",
                 argument="state",
             )
         state = self.controls.check(found["state"])
         first, second = (act.prediction.id for act in self.acts)
         if state.get(first) is None and state.get(second) is not None:
             raise ConfigError(
-                f"the ledger is damaged: it answers {second} before {first}. Take another copy, "
+                f"the ledger is damaged: it answers {second} before {first}. Use another copy, "
                 "or start again",
                 argument=second,
             )

@@ -1,7 +1,7 @@
 """Problem sets whose numbers differ from student to student, computed by the package.
 
-`mlsysim assign STUDENT` writes a student's notebook, and `mlsysim grade FOLDER` judges what comes
-back.
+`mlsysim assign STUDENT` writes a student's notebook, and `mlsysim grade FOLDER` grades the files
+that students hand in.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def _si(value: Any) -> float:
 
 @dataclass(frozen=True)
 class Problem:
-    """A task with numbers left open.
+    """A task with open numbers.
 
     Attributes
     ----------
     name : str
-        By which answers refer to it.
+        The name that answers use.
     points : int
         Points for all of its parts, in equal shares.
     choices : Mapping
@@ -40,7 +40,7 @@ class Problem:
     text : str
         The task, with the open numbers in braces.
     parts : Callable
-        Takes the drawn values and returns what is asked, by name.
+        Takes the drawn values and returns the parts of the task by name.
     """
 
     name: str
@@ -86,15 +86,15 @@ def problem_set(student: str) -> dict[str, Task]:
     Parameters
     ----------
     student
-        Any text that names the student, such as a number. It decides the values.
+        Any text that names the student, such as a number. It determines the values.
     """
     return {name: _task(problem, student) for name, problem in PROBLEMS.items()}
 
 
 def answer(name: str, value: Any = None, /, **parts: Any) -> str:
-    """Record an answer in a notebook that will be handed in; it is not judged here.
+    """Record an answer in a notebook that will be handed in. This call does not grade it.
 
-    The grader reads the call without running it, so answers are written out: numbers, or text with
+    The grader reads the call without running it, so write literal answers: numbers, or text with
     a unit such as ``"2.7 GB"``.
 
     Parameters
@@ -132,11 +132,11 @@ def _cache(model: Any, tokens: int, precision: str) -> dict[str, Asked]:
             asks="the cache of one sequence",
             unit="GB",
             truth=lambda: size(model.kv_heads),
-            hint="Keys and values, for each layer, head of keys and values, and token.",
+            hint="Count keys and values for every layer, every key-value head and every token.",
             mistakes=(
                 Mistake(
                     lambda: size(model.heads),
-                    "Count the heads of keys and values, not those of the queries.",
+                    "Count the key-value heads, not the query heads.",
                 ),
             ),
         )
@@ -149,7 +149,7 @@ def _states(model: Any, gpus: int) -> dict[str, Asked]:
 
     return {
         "plain": AmountAsked(
-            asks="weights, gradients and optimizer on each GPU without ZeRO",
+            asks="weights, gradients and optimizer state on each GPU without ZeRO",
             unit="GB",
             truth=lambda: size(0, 16),
             hint="Add up the bytes for each parameter in mixed precision with Adam.",
@@ -159,8 +159,8 @@ def _states(model: Any, gpus: int) -> dict[str, Asked]:
             asks="the same with ZeRO stage 1",
             unit="GB",
             truth=lambda: size(12, 4),
-            hint="Stage 1 shares the state of the optimizer, and nothing else.",
-            mistakes=(Mistake(lambda: size(16, 0), "That is stage 3."),),
+            hint="Stage 1 shards only the optimizer state.",
+            mistakes=(Mistake(lambda: size(16, 0), "That is the memory with stage 3."),),
         ),
     }
 
@@ -184,7 +184,7 @@ def _decode(model: Any, hardware: Any, precision: str) -> dict[str, Asked]:
             unit="ms",
             tolerance=0.04,
             truth=lambda: itl(0.5),
-            hint="One user: the bytes of the weights and of the cache over the bandwidth.",
+            hint="For one user, divide the bytes of the weights and of the cache by the bandwidth.",
         )
     }
 
@@ -201,7 +201,7 @@ def _failures(gpus: int, pause: int) -> dict[str, Asked]:
             asks="the time between failures of the fleet",
             unit="h",
             truth=lambda: _si(run(gpus).fleet_mtbf),
-            hint="Divide what one GPU lasts by their number.",
+            hint="Divide the time between failures of one GPU by the number of GPUs.",
         ),
         "interval": AmountAsked(
             asks="the best time between checkpoints",
@@ -223,7 +223,7 @@ def _carbon(place: Any, days: int) -> dict[str, Asked]:
 
     return {
         "energy": AmountAsked(
-            asks="the electricity, the building included",
+            asks="the electricity, including the building",
             unit="MWh",
             truth=lambda: month("total_energy"),
             hint="Multiply the power of the servers by time and PUE.",
@@ -237,7 +237,8 @@ def _carbon(place: Any, days: int) -> dict[str, Asked]:
             mistakes=(
                 Mistake(
                     lambda: month("total_carbon"),
-                    "That includes the hardware: only its electricity is asked.",
+                    "That includes the carbon of the hardware. The question is only about "
+                    "electricity.",
                 ),
             ),
         ),
@@ -272,8 +273,8 @@ PROBLEMS: dict[str, Problem] = {
                 "gpus": (4, 8, 16, 32, 64),
             },
             "{model} is trained with Adam in mixed precision on {gpus} GPUs in data parallelism. "
-            "How much memory do weights, gradients and optimizer take on each, without ZeRO and "
-            "with ZeRO stage 1?",
+            "How much memory do weights, gradients and optimizer state take on each, without ZeRO "
+            "and with ZeRO stage 1?",
             _states,
         ),
         Problem(
@@ -302,9 +303,9 @@ PROBLEMS: dict[str, Problem] = {
                 "gpus": (512, 1024, 2048, 4096, 8192, 12_288),
                 "pause": (5, 10, 20, 30, 45, 60),
             },
-            "{gpus:,} H100 fail like those that trained Llama 3. A checkpoint stops the job for "
-            "{pause} seconds. How long is it between failures, and what is the best time between "
-            "checkpoints?",
+            "{gpus:,} H100 GPUs fail as often as those that trained Llama 3. A checkpoint stops "
+            "the job for {pause} seconds. What is the time between failures, and what is the best "
+            "time between checkpoints?",
             _failures,
         ),
         Problem(
@@ -319,9 +320,9 @@ PROBLEMS: dict[str, Problem] = {
                 ),
                 "days": (7, 14, 21, 30, 45, 60),
             },
-            "The 256 H100 of `Systems.Clusters.Research_256` work for {days} days at design power "
-            "in {place}. How much electricity do they take with the building, and what does it "
-            "emit?",
+            "The 256 H100 GPUs of `Systems.Clusters.Research_256` run for {days} days at design "
+            "power in {place}. How much electricity do they and the building use, and how much "
+            "carbon does it emit?",
             _carbon,
         ),
     )

@@ -1,4 +1,4 @@
-"""Numbers as a lab prints them."""
+"""Format the numbers of a lab."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "seconds",
 ]
 
-# Results are in base units: these conversions cost nothing, and no name has to be parsed.
+# Results are in base units, so these conversions are free and parse no unit names.
 _S, _B, _ONE = ureg.Unit("s"), ureg.Unit("byte"), ureg.Unit("")
 
 
@@ -31,12 +31,12 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def count(number: float, noun: str, plural: str = "s") -> str:
-    """Print how many of something there are."""
+    """Format a count with its noun."""
     return f"{number:,.4g} {noun}{'' if number == 1 else plural}"
 
 
 def ratio(part: Quantity, whole: Quantity) -> float:
-    """Return how large one quantity is in terms of another."""
+    """Return the ratio of one quantity to another."""
     return float((part / whole).m_as(_ONE))
 
 

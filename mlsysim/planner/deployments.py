@@ -1,10 +1,10 @@
-"""Ways to deploy engines for a load: as equal replicas, or as separate pools.
+"""Ways to deploy engines for a load: as identical replicas, or as separate pools.
 
 Both give the same columns: levers, replicas, times, cost and energy. In separate pools, an engine
-of the first pool makes the first token, its keys and values move over a link, and an engine of the
-second pool makes the others. Each pool is an open-loop server of its own, so what one pool takes
-does not depend on the other, and the search tries each pool's engines alone. Then it joins every
-pair in which neither part is worse than another one in every respect.
+of the prefill pool generates the first token, the keys and values move over a link, and an engine
+of the decode pool generates the other tokens. Each pool is an open-loop server of its own, so the
+time in one pool does not depend on the other, and the search tries each pool's engines separately.
+Then it joins every pair in which neither part is worse than another one in every respect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PERCENTS = ("mean", "p50", "p90", "p99")
 
 @dataclass(frozen=True)
 class Found:
-    """Deployments that meet the limits, and how many were tried."""
+    """Deployments that meet the limits, and the number of those tried."""
 
     columns: Columns
     doubts: NDArray[Any]
@@ -105,7 +105,7 @@ def separate(
     for row in range(len(reading.rows)):
         devices = reading.devices[row] + writing.devices
         moved = np.maximum(reading.moved[row], writing.moved) / bandwidth + latency
-        # One pool reads what the other wrote: the same format, of the same software.
+        # The decode pool reads keys and values in the prefill pool's format, by the same software.
         same = writing.format == reading.format[row]
         times: Columns = {}
         for percent in _PERCENTS:
@@ -161,7 +161,7 @@ def separate(
 
 @dataclass(frozen=True)
 class _Answers:
-    """Answers of engines of one size, each with every number of replicas."""
+    """Results of engines of one size, each with every number of replicas."""
 
     choices: Sequence[Choice]
     counts: NDArray[Any]
@@ -169,7 +169,7 @@ class _Answers:
     kept: NDArray[Any]
 
     def within(self, limits: Mapping[str, float]) -> _Answers:
-        """Return the answers that meet the limits."""
+        """Return the results that meet the limits."""
         kept = self.kept & np.array(self.times["stable"])
         for name, limit in limits.items():
             kept &= np.nan_to_num(self.times[name], nan=np.inf) <= limit
@@ -204,7 +204,7 @@ class _Answers:
 def _answers(
     choices: Sequence[Choice], traffic: Traffic, most: int, answer: float | None = None
 ) -> Iterator[_Answers]:
-    """Yield answers of engines of one size, few enough at a time for the processor's cache."""
+    """Yield results of engines of one size, in batches that fit in the processor's cache."""
     rate = traffic.si("arrival_rate")
     for size in sorted({item.devices for item in choices}):
         own = [item for item in choices if item.devices == size]
@@ -220,7 +220,7 @@ def _answers(
 
 @dataclass(frozen=True)
 class _Half:
-    """One pool: those of its engines and counts that no other one beats in every respect."""
+    """One pool: its engines and counts that no other one beats in every respect."""
 
     tried: int
     rows: NDArray[Any]
@@ -233,16 +233,16 @@ class _Half:
     moved: NDArray[Any]
     format: NDArray[Any]
     times: NDArray[Any]
-    """A record array with a field for each time and percentile that the pool decides."""
+    """A record array with a field for each time and percentile that the pool determines."""
 
 
 def _first(times: Mapping[str, Any], answer: float) -> Columns:
-    """Return the times that a prefill pool decides."""
+    """Return the times that a prefill pool determines."""
     return {f"ttft_{percent}": times[f"ttft_{percent}"] for percent in _PERCENTS}
 
 
 def _later(times: Mapping[str, Any], answer: float) -> Columns:
-    """Return the times that a decode pool decides, whose tokens are all those after the first."""
+    """Return the times that a decode pool determines, for all tokens after the first."""
     found = {f"e2e_{percent}": times[f"e2e_{percent}"] for percent in _PERCENTS}
     for percent in _PERCENTS:
         others = (answer - 1) * times[f"tpot_{percent}"] if answer > 1 else 0.0
@@ -258,7 +258,7 @@ def _half(
     times_of: Callable[[Mapping[str, Any], float], Columns],
     answer: float,
 ) -> _Half:
-    """Try every engine of one pool with every count, and keep what may be part of a best plan."""
+    """Try every engine of one pool with every count; keep those that may be part of a best plan."""
     place = {id(item): spot for spot, item in enumerate(choices)}
     parts: list[tuple[Any, ...]] = []
     tried = 0
@@ -341,9 +341,9 @@ def _rates(
 ) -> Columns:
     """Return cost and energy per token, and rates per user and per device.
 
-    Device time is split into prefill and decode, and prefill into the time that new tokens take by
-    themselves and the time in which they attend to cached ones. These are the costs of new input,
-    of output and of cached tokens.
+    Device time is split into prefill and decode. Prefill is split into the time that new tokens
+    take by themselves and the time in which they attend to cached tokens. The parts give the costs
+    of new input, of output and of cached tokens.
     """
     rate = traffic.si("arrival_rate")
     tokens = rate * traffic.output_len
@@ -362,7 +362,7 @@ def _rates(
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Return all rows; where pools are together, the levers of a prefill pool are empty."""
+    """Return all rows. Without separate pools, the levers of a prefill pool are empty."""
     names = dict.fromkeys(name for part in parts for name in part)
     found = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""Engines that a service may choose from: every plan that runs, with its price and its doubt."""
+"""Engines that a service can choose from: every one that runs, with its price and its error."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class Choice:
     devices: int
     engine: Engine
     answer: float
-    """Mean tokens of an answer that the engine makes."""
+    """Mean tokens of an answer that the engine generates."""
     price: float
-    """USD per device and second; NaN if it is not known."""
+    """USD per device and second; NaN if it is unknown."""
     software: str
     doubts: tuple[float, float]
     """Standard deviations of the logarithms of its time to first token and of its steps."""
@@ -88,13 +88,14 @@ class Choices:
     engines : Sequence[str | None]
         Software; `None` takes the device's default constants.
     sizes : Mapping[str, Sequence[int] | None]
-        Sizes to choose from; `None` takes all that the hardware and the model allow.
+        Sizes to choose from; `None` takes all sizes that the hardware and the model allow.
     weights, caches : Sequence[str]
         Formats of weights, and of keys and values.
     limits : Sequence[int]
-        Most sequences at once.
+        Limits on the sequences that run at once.
     prices : object
-        Price per device and time, one for each device's name, or `None` for the registry's.
+        Price per device and time, or a mapping from device names to prices; `None` takes the
+        registry's.
     """
 
     fixed: Mapping[str, Any]
@@ -106,7 +107,7 @@ class Choices:
     limits: Sequence[int]
     prices: Any
     constants: dict[str, ServingCalibration] = field(default_factory=dict)
-    """Those that engines took, by name."""
+    """Hardware that engines use, by name."""
 
     def of(self, role: str, refused: dict[str, int]) -> list[Choice]:
         """Return every engine of a role that can run, and count the others in `refused`."""
@@ -171,7 +172,7 @@ class Choices:
         return found
 
     def _sizes(self, noun: Accelerator | Node | Fleet) -> Iterator[dict[str, int]]:
-        """Yield sizes: those that are given, and for the others all that the hardware has."""
+        """Yield sizes: the given ones, and for the others all that the hardware allows."""
         held = _held(noun)
         powers = [2**p for p in range(held.bit_length()) if 2**p <= held]
         experts = self.fixed["model"].moe_layers > 0
@@ -179,7 +180,7 @@ class Choices:
         free = {name for name in usual if self.sizes[name] is None}
         several = [self.sizes[name] or values for name, values in usual.items()]
         for tp, pp, dp in itertools.product(*several):
-            # Given sizes that exceed the hardware are refused with a reason, others are not tried.
+            # Given sizes that exceed the hardware are refused with a reason; others are skipped.
             if free and tp * pp * dp > held:
                 continue
             both = [1, tp * dp] if experts and tp * dp > 1 else [1]
@@ -194,7 +195,7 @@ def _held(noun: Accelerator | Node | Fleet) -> int:
 
 
 def device_of(noun: Accelerator | Node | Fleet) -> Accelerator:
-    """Return the device that hardware consists of."""
+    """Return the device in the hardware."""
     node = noun.node if isinstance(noun, Fleet) else noun
     return node.accelerator if isinstance(node, Node) else node
 
@@ -215,7 +216,7 @@ def _doubt(low: float | None, high: float | None) -> float:
 
 
 def _limited(engine: Engine, limit: int) -> Engine:
-    """Return the engine with fewer places; its steps are interpolated where needed."""
+    """Return the engine with fewer slots; its steps are interpolated if needed."""
     places = min(float(limit), engine.places)
     sizes = tuple(min(size, places) for size in engine.sizes)
     return replace(
@@ -228,7 +229,7 @@ def _limited(engine: Engine, limit: int) -> Engine:
 
 
 def planned_engine(inputs: OpenLoopInputs) -> Engine:
-    """Return the engine of a plan, in which prompts have the same prefix at every request rate.
+    """Return the engine of a plan. Its prompts have the same cached prefix at every request rate.
 
     Raises
     ------
@@ -239,7 +240,7 @@ def planned_engine(inputs: OpenLoopInputs) -> Engine:
         name = "turns" if inputs.turns > 1 else "loaded_share"
         raise ConfigError(
             f"{name}: plans do not yet model prefixes that depend on the request rate or are "
-            "loaded; ask OpenLoopSolver at the rate of one replica for cached_tokens, and pass "
+            "loaded; solve OpenLoopSolver at the rate of one replica for cached_tokens, and pass "
             "cached_share = cached_tokens / seq_len",
             argument=name,
         )
@@ -247,7 +248,7 @@ def planned_engine(inputs: OpenLoopInputs) -> Engine:
 
 
 def price_of(device: Accelerator, prices: Any) -> float:
-    """Return the price of a device in USD per second; NaN if it is not known."""
+    """Return the price of a device in USD per second; NaN if it is unknown."""
     if prices is None:
         offer = usual_offer(device)
         return math.nan if offer is None else offer.si("price")
@@ -296,7 +297,7 @@ def stacked(choices: Sequence[Choice]) -> Engine:
 
 
 def listed(name: str, value: Any, kinds: type | tuple[type, ...]) -> list[Any]:
-    """Return one value or several as a list of distinct ones.
+    """Return one or several values as a list of distinct values.
 
     Raises
     ------

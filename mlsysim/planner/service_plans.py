@@ -20,7 +20,7 @@ __all__ = ["POOL_LEVERS", "SLO", "UNITS", "ServingPlan", "ServingTable"]
 SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
 """Times that can be limited by an SLO."""
 POOL_LEVERS = tuple(name for name in LEVERS if name not in ("kv_precision", "batch_limit"))
-"""Levers that a prefill pool has of its own: it hands its keys and values on as they are."""
+"""Levers of a prefill pool that can differ; the format of keys and values cannot."""
 UNITS = {
     **dict.fromkeys(SLO, "ms"),
     "cost_per_token": "USD/Mtoken",
@@ -112,8 +112,8 @@ class ServingPlan:
     goal : str
         The quantity that was minimized.
     searched : int
-        Plans that were tried. With separate pools, each pool's engines are tried alone, and this
-        counts their pairs.
+        Plans that were tried. With separate pools, each pool's engines are tried separately, and
+        this counts their pairs.
     plans : ServingTable
         Plans that meet every limit, best first. Pairs of pools in which one of the two is worse
         than another one in every respect are left out.
@@ -123,8 +123,8 @@ class ServingPlan:
     alternatives : Table
         For each other value of each lever, the best plan, and how much worse the goal is.
     headroom : Mapping[str, float]
-        By how much each time of the best plan may grow before it exceeds its limit, and the rate
-        before it reaches capacity, as shares.
+        The growth of each time of the best plan before it exceeds its limit, and of the rate before
+        it reaches capacity, as shares.
     keeps_limits : float
         Probability that the best plan meets every limit, given the error of predictions.
     stays_best : float or None

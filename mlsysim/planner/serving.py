@@ -1,4 +1,4 @@
-"""Which engines on which devices, and how many, meet a service's limits? Exhaustive search."""
+"""Search all engines, devices and replica counts for those that meet a service's limits."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def plan_serving(
 ) -> ServingPlan:
     """Find the best engines for a service: devices, software, parallelism, formats and replicas.
 
-    All combinations are tried: replicas of one engine, and with a `transfer_link` also separate
-    pools for prefill and decode. Each engine of a pool gets an equal share of the requests.
+    The search tries all combinations: replicas of one engine, and with a `transfer_link` also
+    separate pools for prefill and decode. Each engine of a pool gets an equal share of requests.
 
     Parameters
     ----------
@@ -115,11 +115,11 @@ def plan_serving(
     most_devices
         Most devices that the service may use.
     rental_price
-        Price per device and time, or one for each device by its name; `None` takes the median of
-        the registry's offers on demand.
+        Price per device and time, or a mapping from device names to prices; `None` takes the median
+        of the registry's on-demand offers.
     engine
-        Software to choose from, such as ``["TensorRT-LLM", "vLLM"]``; `None` takes the constants
-        that each device has by default.
+        Software to choose from, such as ``["TensorRT-LLM", "vLLM"]``; `None` takes each device's
+        default constants.
     calibration
         Constants for the operators, instead of an `engine`.
     transfer_link
@@ -170,7 +170,7 @@ def plan_serving(
     limits = limits_of(slo, traffic)
     if engine is not None and calibration is not None:
         raise ConfigError(
-            "engine and calibration both choose constants: give one of them", argument="engine"
+            "engine and calibration both choose constants: give only one of them", argument="engine"
         )
     engines = [None] if engine is None else listed("engine", engine, str)
     for name in engines:

@@ -49,7 +49,7 @@ def test_a_file_that_is_no_ledger_is_left_alone(keeper, content):
     assert keeper.load() == {}
     saved, words = keeper.save(lab.ledger(RIGHT))
     assert not saved
-    assert "stays as it is" in words
+    assert "is left unchanged" in words
     assert "another --ledger" in words
     assert keeper.path.read_bytes() == content
 

@@ -194,7 +194,7 @@ def test_a_number_between_two_whole_ones_is_to_be_rounded():
 def test_never_is_judged_in_both_directions():
     some, none = EXERCISES["distributed-3"], EXERCISES["hello-world-2"]
     assert check(none.name, "never")
-    assert check(none.name, 50).hint.startswith("Not at that number")
+    assert check(none.name, 50).hint.startswith("That number is not right")
     assert check(some.name, "never").hint.startswith("There is such a number")
     assert '"never"' in check(none.name).hint
 

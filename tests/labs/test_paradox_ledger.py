@@ -97,8 +97,8 @@ def test_what_a_ledger_claims_is_not_believed():
         ('{"lab": "another"}', "not a ledger of the lab"),
         ('{"lab": "parallelism_paradox"}', "format = None of the ledger is not 1"),
         ('{"lab": "parallelism_paradox", "format": 2}', "format = 2"),
-        ('{"lab": "parallelism_paradox", "format": 1}', "holds no state"),
-        ('{"lab": "parallelism_paradox", "format": 1, "state": 3}', "state = 3 is not a mapping"),
+        ('{"lab": "parallelism_paradox", "format": 1}', "contains no state"),
+        ('{"lab": "parallelism_paradox", "format": 1, "state": 3}', "state = 3 must be a mapping"),
         (
             '{"lab": "parallelism_paradox", "format": 1, "state": {"gpus": 9}}',
             "gpus = 9 is out of range",

@@ -156,7 +156,7 @@ def test_a_change_leaves_the_state_before_it_alone():
         ({"act1_prediction": "e"}, "act1_prediction = 'e'.*or None for no answer"),
         ({"show_derivation_1": 1}, "show_derivation_1 = 1 .*True or False"),
         ({1: 2}, "control 1"),
-        ([], r"state = \[\] is not a mapping"),
+        ([], r"state = \[\] must be a mapping"),
         (None, "state = None"),
     ],
 )

@@ -30,7 +30,7 @@ def _(Path, catalog, desk, mo):
 
 @app.cell
 def _(desk, keeper, lab, set_done, start):
-    # Made again when the lab starts again, and then only: an element keeps the focus.
+    # Created again only when the lab restarts, so that an element keeps the focus.
     begin = keeper.load() if start() == 0 else {}
     elements = desk.elements(
         lab.controls,

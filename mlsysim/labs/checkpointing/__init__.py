@@ -2,7 +2,7 @@
 
 Act I finds the interval between checkpoints that loses the least time on 16,384 GPUs. Act II
 chooses the interval and the storage within a budget. `ReliabilitySolver` and `EconomicsSolver`
-compute all numbers except for the price of storage, which is part of the story.
+compute all numbers except the price of storage, which is part of the story.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def _lessons() -> tuple[str, ...]:
     best, often = solve(MAIL.best), solve(act_two.CHANGES["often"]())
     faster = solve(act_two.CHANGES["storage"]())
     return (
-        "A large run fails often, although each GPU fails rarely: "
-        f"{MAIL.gpus:,} GPUs that each last {best.device_mtbf.to('year').magnitude:.1f} years fail "
-        f"every {hours(best.fleet_mtbf)} together.",
+        f"A large run fails often even though each GPU fails rarely: with {MAIL.gpus:,} GPUs that "
+        f"each last {best.device_mtbf.to('year').magnitude:.1f} years, one fails every "
+        f"{hours(best.fleet_mtbf)}.",
         "The best interval between checkpoints is the square root of twice the time to write one "
-        f"times the time between failures, here {minutes(best.checkpoint_interval)}. Near it, the "
-        f"curve is flat: half of it costs only {percent(best.goodput - often.goodput)} of the "
-        "time. So you need not know the failure rate exactly.",
+        f"times the time between failures, here {minutes(best.checkpoint_interval)}. The curve is "
+        f"flat near it: half the interval costs only {percent(best.goodput - often.goodput)} of "
+        "the time. So you do not need to know the failure rate exactly.",
         "Fast storage has diminishing returns. Twice the bandwidth cuts a checkpoint from "
         f"{seconds(best.checkpoint_time)} to {seconds(faster.checkpoint_time)} but raises goodput "
         f"only from {percent(best.goodput)} to {percent(faster.goodput)}. Fewer failures and "

@@ -40,8 +40,8 @@ __all__ = ["ACT", "alerts", "curve", "plan", "tone"]
 
 PREDICTION = Estimate(
     id="act1_prediction",
-    label="Your prediction: after how much work should the run write a checkpoint, so that it "
-    "loses the least time?",
+    label="Your prediction: how much work should the run do between checkpoints to lose the "
+    "least time?",
     truth=lambda: young(MAIL),
     unit="minutes",
     low=0.1,
@@ -50,12 +50,12 @@ PREDICTION = Estimate(
 )
 REFLECTION = Question(
     id="act1_reflection",
-    label="Reflection: the fleet doubles, and its storage stays as fast as it is. What happens to "
-    "the best interval?",
+    label="Reflection: the fleet doubles in size, and its storage bandwidth stays the same. What "
+    "happens to the best interval?",
     options={
         "half": "It halves, because failures come twice as often.",
         "root": "It shrinks to about 0.7 times its length.",
-        "same": "It stays, because a checkpoint takes as long as before.",
+        "same": "It stays the same, because a checkpoint takes as long as before.",
         "double": "It doubles, because each checkpoint stops twice as many GPUs.",
     },
     right="root",
@@ -112,8 +112,8 @@ def _framing() -> Block:
         f"fails once in {years:.1f} years on average, as in the published run of Llama 3 405B. "
         "Failures come at a constant rate, independently of each other. A restart takes "
         f"{minutes(now.restart_time)}, which is an estimate.",
-        "If you write rarely, each failure undoes much work. If you write often, the run spends "
-        "its time writing.",
+        "If you write rarely, each failure undoes a lot of work. If you write often, the run "
+        "spends its time writing.",
         "Commit to a number before you see the instruments. You cannot change it afterward.",
     )
 
@@ -126,8 +126,8 @@ def _explain(answer: float) -> str:
         f"{seconds(best.checkpoint_time)}. To first order, the best interval is the square root of "
         f"2 × {seconds(best.checkpoint_time)} × {hours(best.fleet_mtbf)}: "
         f"{minutes(best.checkpoint_interval)}. The goodput is then {percent(best.goodput)}. With "
-        f"your {answer:g} minutes, it is {percent(tried.goodput)}, and with the "
-        f"{MAIL.interval:g} minutes of the email, {percent(now.goodput)}."
+        f"your {answer:g} minutes, it is {percent(tried.goodput)}. With the "
+        f"{MAIL.interval:g} minutes in the email, it is {percent(now.goodput)}."
     )
 
 
@@ -154,14 +154,14 @@ def _reflect(answer: str) -> str:
     if answer == "same":
         same = solve(replace(more, interval=young(MAIL)))
         return (
-            f"A checkpoint does take {seconds(after.checkpoint_time)} as before. {grown} With the "
+            f"A checkpoint does take {seconds(after.checkpoint_time)}, as before. {grown} With the "
             f"old interval, goodput would be {percent(same.goodput, 2)} rather than "
             f"{percent(after.goodput, 2)}; {best}."
         )
     twice = solve(replace(more, interval=2 * young(MAIL)))
     return (
-        "A checkpoint stops more GPUs, but a failure undoes the work of as many, so the number "
-        f"of GPUs cancels. {grown} With twice the interval, goodput would be "
+        "A checkpoint stops more GPUs, but a failure also undoes the work of more GPUs, so their "
+        f"number cancels. {grown} With twice the interval, goodput would be "
         f"{percent(twice.goodput)} rather than {percent(after.goodput)}; {best}."
     )
 
@@ -174,7 +174,7 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
         heading("a1_explorer_heading", 3, "The explorer"),
         text(
             "a1_explorer_text",
-            "The explorer starts with the run of the email. Find the interval with the highest "
+            "The explorer starts with the run in the email. Find the interval with the highest "
             "goodput, then change the fleet and the storage and find it again. Watch how flat the "
             "curve is near its top, and on which side it falls faster.",
         ),
@@ -240,7 +240,7 @@ def alerts(act: str, chosen: Plan) -> list[Block]:
 
 
 def curve(name: str, chosen: Plan) -> Block:
-    """Return a chart of goodput by interval for a run, and for that of the email."""
+    """Return a chart of goodput by interval for a run and for the one in the email."""
 
     def points(run: Plan) -> list[tuple[float, float]]:
         return [(i, 100 * solve(replace(run, interval=i)).goodput) for i in INTERVALS]

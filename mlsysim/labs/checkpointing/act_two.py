@@ -48,17 +48,17 @@ CHANGES: dict[str, Callable[[], Plan]] = {
     "lifetime": lambda: replace(MAIL, lifetime=2).best,
     "often": lambda: replace(MAIL, interval=young(MAIL) / 2),
 }
-"""Runs of the options of this act's prediction, each with its best interval if it has a choice."""
+"""The runs that this act's prediction compares, each at its best interval if it has a choice."""
 
 PREDICTION = Question(
     id="act2_prediction",
-    label="Your prediction: the run now writes at the best interval. Which change raises its "
+    label="Your prediction: the run now uses the best interval. Which change raises its "
     "goodput the most?",
     options={
         "storage": "Storage that is twice as fast.",
         "restart": "Restarts that take half as long.",
         "lifetime": "GPUs that fail half as often.",
-        "often": "Checkpoints twice as often as now.",
+        "often": "Checkpoints that are twice as frequent.",
     },
     right="lifetime",
     locks=True,
@@ -105,9 +105,9 @@ def _opening() -> list[Block]:
         message(
             "a2_mail",
             "Head of infrastructure",
-            f"These {DAYS} days cost us {millions(fleet_cost(MAIL.gpus))}, so every percent "
-            f"of lost goodput costs {millions(fleet_cost(MAIL.gpus) / 100)}. At the best interval, "
-            f"lost time and storage cost {millions(now.total)} together. Storage is "
+            f"These {DAYS} days cost us {millions(fleet_cost(MAIL.gpus))}, so every percentage "
+            f"point of lost goodput costs {millions(fleet_cost(MAIL.gpus) / 100)}. At the best "
+            f"interval, lost time and storage cost {millions(now.total)} together. Storage is "
             f"${STORAGE_PRICE:,} for each GB/s for the run.",
             f"I want a goodput of at least {percent(TARGET, 0)}, and I want to pay at most "
             f"{millions(BUDGET)} for lost time and storage together. Choose the bandwidth and the "
@@ -115,9 +115,9 @@ def _opening() -> list[Block]:
         ),
         text(
             "a2_framing",
-            "The price of storage is part of the story. The cost of the fleet comes from mlsysim's "
-            "EconomicsSolver: purchase spread over the years of use, energy and upkeep, with an "
-            "estimated server price.",
+            "The price of storage is part of the story. The cost of the fleet comes from "
+            "mlsysim's EconomicsSolver: the purchase spread over the years of use, energy and "
+            "maintenance, with an estimated server price.",
             "Three things cost time: writing checkpoints, repeating work after a failure, and "
             "restarting. The interval trades the first for the second. The third depends only on "
             "how often the fleet fails and how long a restart takes.",
@@ -143,11 +143,11 @@ def _explain(answer: str) -> str:
         )
     if answer == "restart":
         return (
-            f"{gain} It saves half of each restart, {minutes(after.restart_time)}, and none of the "
-            "writing or the repeated work."
+            f"{gain} It saves half of each restart, {minutes(after.restart_time)}, but none of the "
+            "writing or repeated work."
         )
     return (
-        f"{gain} The interval was at its best already. Half of it saves repeated work but doubles "
+        f"{gain} The interval was already the best one. Half of it saves repeated work but doubles "
         f"the time for writing, from {hours(before.checkpoint_overhead)} to "
         f"{hours(after.checkpoint_overhead)}."
     )
@@ -224,7 +224,7 @@ def _changes() -> Block:
     before = solve(MAIL.best).goodput
     return table(
         "a2_changes",
-        "The four options, compared with the run of the first email at its best interval.",
+        "The four options, compared with the run in the first email at its best interval.",
         ["Change", "Goodput", "Gain in points"],
         [
             [PREDICTION.options[name], percent(after), f"{100 * (after - before):+.1f}"]
@@ -252,8 +252,8 @@ def _verdict(chosen: Plan) -> list[Block]:
                 "a2_budget",
                 "warn",
                 "Above the budget",
-                f"Storage costs {millions(cost.storage)} and lost time {millions(cost.lost)}, "
-                f"together {millions(cost.total - BUDGET)} more than the budget.",
+                f"Storage costs {millions(cost.storage)} and lost time {millions(cost.lost)}. "
+                f"Together, that is {millions(cost.total - BUDGET)} more than the budget.",
             )
         ]
     return []

@@ -1,6 +1,6 @@
 """The model behind both acts: Llama 3 405B on a large fleet of H100 GPUs that fail.
 
-The time between failures of a device is that of the published run of Llama 3 405B. The price of
+The time between failures of a device comes from the published run of Llama 3 405B. The price of
 storage bandwidth is part of the story; every other number comes from the package.
 """
 
@@ -42,16 +42,16 @@ BANDWIDTHS = (25, 50, 100, 200, 300, 400, 800)
 INTERVALS = (2, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 120, 192, 256)
 """Minutes of work between checkpoints."""
 STORAGE_PRICE = 4000
-"""Dollars for each GB/s of storage bandwidth for the whole run, in the story."""
+"""Dollars per GB/s of storage bandwidth for the whole run, in the story."""
 TARGET = 0.88
 """Goodput that the email requires."""
 BUDGET = 4_900_000
-"""Dollars that lost time and storage may cost together."""
+"""Most dollars that lost time and storage may cost together."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run: GPUs, GB/s to storage, minutes between checkpoints, and what else may change.
+    """A run: GPUs, GB/s to storage, minutes between checkpoints, and changes to its failures.
 
     `interval` is `None` for the best one.
     """
@@ -104,16 +104,16 @@ def _fleet(gpus: int) -> Fleet:
 
 @functools.lru_cache(maxsize=16)
 def fleet_cost(gpus: int) -> float:
-    """Return what the fleet costs in dollars for the run: purchase, energy and upkeep."""
+    """Return the cost of the fleet in dollars for the run: purchase, energy and maintenance."""
     cost = EconomicsSolver.solve(fleet=_fleet(gpus), duration_days=DAYS).period_cost
     if cost is None:
-        raise ConfigError("the fleet has no price: give its node one in the registry")
+        raise ConfigError("the fleet has no price: add a price to its node in the registry")
     return float(cost.to("USD").magnitude)
 
 
 @dataclass(frozen=True)
 class Waste:
-    """What a plan costs in dollars, beyond the time that makes progress."""
+    """The cost of a plan in dollars, beyond the time that makes progress."""
 
     lost: float
     storage: float
@@ -125,7 +125,7 @@ class Waste:
 
 
 def waste(plan: Plan) -> Waste:
-    """Return what the lost time and the storage of a plan cost."""
+    """Return the cost of a plan's lost time and storage."""
     lost = fleet_cost(plan.gpus) * (1 - solve(plan).goodput)
     return Waste(lost, STORAGE_PRICE * plan.bandwidth)
 

@@ -1,7 +1,7 @@
-"""A lab on the desk: what its view returns, drawn with marimo's elements, its ledger in a file.
+"""Labs on your own machine: marimo's elements draw a lab's view, and a file keeps its ledger.
 
-The notebooks in `mlsysim/labs/apps` are a few lines each, and all that they have in common is here.
-marimo is imported when something is drawn, never before: ``pip install marimo``.
+The notebooks in `mlsysim/labs/apps` have a few lines each, and this package has their common code.
+It imports marimo only when it draws something: ``pip install marimo``.
 """
 
 from mlsysim.labs.desk.drawing import draw

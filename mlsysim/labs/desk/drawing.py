@@ -39,7 +39,7 @@ def draw(answer: Mapping[str, Any], elements: Elements) -> Any:
 
 
 def html(text: str) -> Any:
-    """Return HTML that looks like marimo's own text: headings, lists and tables have a style."""
+    """Return HTML in the style of marimo's own text, with its headings, lists and tables."""
     import marimo as mo
 
     return mo.Html(f'<div class="markdown prose dark:prose-invert max-w-none">{text}</div>')
@@ -104,7 +104,7 @@ def _judged(asked: Any, block: Block, correction: str | None) -> Any:
 
 
 def _answered(block: Block) -> Any:
-    """Return a locked question: its options, with the answer given and the right one marked."""
+    """Return a locked question with its options; the answer given and the right one are marked."""
     rows = "".join(
         f"<li>{escape(one['label'])}"
         f"{' <strong>(your answer, locked)</strong>' if one['value'] == block['selected'] else ''}"

@@ -1,4 +1,4 @@
-"""marimo's elements for a lab's controls, made once: they outlive every drawing."""
+"""marimo's elements for a lab's controls. They are created once and outlive every drawing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def elements(controls: Controls, state: Mapping[str, Any], change: Change) -> di
     Parameters
     ----------
     controls
-        What the lab lets a student set.
+        The controls of the lab.
     state
-        What the student did so far.
+        The values that the student has set so far.
     change
         Called with a control's name and its new value.
     """

@@ -1,4 +1,4 @@
-"""Below a lab: where its ledger is, and how to take it along."""
+"""The footer of a lab: the location of its ledger, and a button to download it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["footer"]
 
 
 def footer(keeper: Keeper, ledger: Mapping[str, Any], restart: Any) -> Any:
-    """Save the ledger and say so; offer it as a file, and a new start.
+    """Save the ledger and report it; offer a download and a restart.
 
     Parameters
     ----------
     keeper
         The ledger's file.
     ledger
-        What to keep.
+        The record to save.
     restart
         The button that starts the lab again.
     """

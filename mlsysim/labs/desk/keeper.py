@@ -1,4 +1,4 @@
-"""Keeps a ledger in a file: read at the start, written after every change."""
+"""Keep a ledger in a file: read it at the start, write it after every change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_BYTES = 1024 * 1024
 
 @dataclass
 class Keeper:
-    """The file of a ledger. One that could not be read is left alone, never written over.
+    """The file of a ledger. A file that could not be read is never overwritten.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Keeper:
     fault: str = field(default="", init=False)
 
     def load(self) -> dict[str, Any]:
-        """Return the state that the file holds; the start if there is none, or none to be read."""
+        """Return the state in the file, or the start if the file is missing or cannot be read."""
         self.fault = ""
         try:
             if not self.path.exists():
@@ -48,11 +48,11 @@ class Keeper:
         return {}
 
     def save(self, ledger: Mapping[str, Any]) -> tuple[bool, str]:
-        """Write the ledger; return whether that went well, and what to say about it."""
+        """Write the ledger; return whether that succeeded, and a message."""
         if self.fault:
             return False, (
-                f"Not saved: {self.path} holds something else, and stays as it is ({self.fault}). "
-                "Move it away, or start the lab with another --ledger."
+                f"Not saved: {self.path} is not a ledger of this lab and is left unchanged "
+                f"({self.fault}). Move it away, or start the lab with another --ledger."
             )
         part = self.path.with_name(f"{self.path.name}.part")
         try:

@@ -1,4 +1,4 @@
-"""A chart block as a picture in SVG."""
+"""Draw a chart block as SVG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlsysim.labs.blocks import Block
 
 __all__ = ["plot"]
 
-# Of the palette in mlsysim.viz.figures; the other lines are gray.
+# From the palette in mlsysim.viz.figures; the other lines are gray.
 _COLORS = {"plain": "C0", "good": "C0", "warn": "C4", "bad": "C1"}
 _OTHERS = ("C5", "#999999", "#BBBBBB")
 

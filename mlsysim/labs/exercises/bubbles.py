@@ -1,4 +1,4 @@
-"""Microbatches that make a bubble small, which two tutorials ask for."""
+"""The number of microbatches that makes a bubble small, an exercise of two tutorials."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MICROBATCHES = CountAsked(
     mistakes=(
         Mistake(
             lambda: _first() - 1,
-            "There the share is not below a tenth. Is the bound itself below?",
+            "At that number the share is exactly a tenth, which is not below it.",
         ),
         Mistake(
             lambda: _first(_added),
@@ -49,8 +49,8 @@ MICROBATCHES = CountAsked(
         ),
         Mistake(
             lambda: _first(stages=9),
-            "The bubble has one slot less than there are stages.",
+            "A bubble has one slot fewer than the pipeline has stages.",
         ),
     ),
 )
-"""How many it takes with eight stages for an idle share below a tenth."""
+"""How many microbatches eight stages need for an idle share below a tenth."""

@@ -104,9 +104,9 @@ _THIRD = Exercise(
         "share": AmountAsked(
             asks="the share of the hours",
             truth=lambda: _share(unit_price=_PRICE),
-            hint="Divide the hour of an own GPU by that of a rented one.",
+            hint="Divide the hourly cost of a purchased GPU by the rent of one.",
             mistakes=(
-                Mistake(_share, "That is at the price of the catalog."),
+                Mistake(_share, "That uses the price in the catalog."),
                 Mistake(
                     lambda: _share(unit_price=_PRICE / 8),
                     "The price is for a server, not for a GPU.",
@@ -134,4 +134,4 @@ _FOURTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

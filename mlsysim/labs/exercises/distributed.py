@@ -67,7 +67,7 @@ def _tensor() -> int:
 
 
 def _growth(fabric: NetworkFabric) -> float:
-    """Return how much longer a step's tensor all-reduces take in a group of 16 than of 8."""
+    """Return how much longer a step's tensor all-reduces take in a group of 16 than in one of 8."""
     eight, sixteen = (
         _solve(fabric, tp_size=size, pp_size=4, microbatch_count=32).tp_communication_latency
         for size in (8, 16)
@@ -90,8 +90,7 @@ _FIRST = Exercise(
                 "higher" if _mixed().scaling_efficiency > _solve().scaling_efficiency else "lower"
             ),
             hint="Compare the time that stages save in the gradient all-reduce with the bubble "
-            "and the "
-            "tensor all-reduces.",
+            "and the tensor all-reduces.",
         ),
         "feasible": ChoiceAsked(
             asks="whether it fits in memory, `True` or `False`",
@@ -115,7 +114,8 @@ _SECOND = Exercise(
             asks="whether the same plan wins on both fabrics, `True` or `False`",
             options=(True, False),
             truth=_same_plan,
-            hint="How much does the gradient all-reduce weigh in a step of four times the work?",
+            hint="What share of a step is the gradient all-reduce when there is four times the "
+            "work?",
         ),
         "tp_size": CountAsked(
             asks="the tensor-parallel size of the winner on Ethernet",
@@ -145,16 +145,18 @@ _SELF_CHECK = Exercise(
             mistakes=(
                 Mistake(
                     lambda fabric=fabric: _slower_link(fabric),  # type: ignore[misc]
-                    "That is how much less bandwidth the network has. How much of the data has to "
+                    "That is the ratio of the two bandwidths. How much of the data has to "
                     "cross it?",
                 ),
                 Mistake(
                     lambda fabric=fabric: _growth(fabric) / 2,  # type: ignore[misc]
-                    "Half as many replicas: each microbatch has more sequences than before.",
+                    "There are half as many replicas, so each microbatch has more sequences than "
+                    "before.",
                 ),
                 Mistake(
                     lambda: 2.0,
-                    "The activations grow that much, but now part of them crosses the network.",
+                    "The activations grow by that factor, but now part of them crosses the "
+                    "network.",
                 ),
             ),
         )
@@ -163,4 +165,4 @@ _SELF_CHECK = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _SELF_CHECK)
-"""In the order of the page."""
+"""In the order of the tutorial."""

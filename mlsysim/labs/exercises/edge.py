@@ -60,9 +60,12 @@ _FIRST = Exercise(
             asks="the energy of a picture",
             unit="mJ",
             truth=lambda: _joule(Hardware.STM32H7A3),
-            hint="Multiply its time by the chip's power, or ask the result.",
+            hint="Multiply its time by the chip's power, or read the energy from the result.",
             mistakes=(
-                Mistake(lambda: _joule(Hardware.STM32L4R5), "That is another chip with an M core."),
+                Mistake(
+                    lambda: _joule(Hardware.STM32L4R5),
+                    "That is the energy on another chip with a Cortex-M core.",
+                ),
             ),
         )
     },
@@ -75,7 +78,8 @@ _SECOND = Exercise(
             asks="the life of the cells",
             unit="day",
             truth=lambda: _life(Hardware.STM32U575, 2),
-            hint="Add the mean power of the pictures to that of the sleep, and divide.",
+            hint="Add the mean power of the pictures to the sleep power, then divide the energy "
+            "by the sum.",
             mistakes=(
                 Mistake(
                     lambda: _life(Hardware.STM32U575, 0.5),
@@ -83,7 +87,7 @@ _SECOND = Exercise(
                 ),
                 Mistake(
                     lambda: _BATTERY / _SLEEP,
-                    "That is a box that only sleeps.",
+                    "That is the life of a box that only sleeps.",
                 ),
             ),
         )
@@ -101,7 +105,7 @@ _THIRD = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _joule(Hardware.STM32U575) / _SLEEP,
-                    "That is another chip.",
+                    "That is the value for another chip.",
                 ),
             ),
         )
@@ -114,15 +118,15 @@ _FOURTH = Exercise(
         "chips": CountAsked(
             asks="how many of the chips keep up",
             truth=_keeping_up,
-            hint="Compare the time of a run with the time until the next.",
+            hint="Compare the time of one run with the time until the next run starts.",
         ),
         "power": AmountAsked(
             asks="the mean power",
             unit="uW",
             truth=_listening,
-            hint="Add the energy of the runs of one second to the sleep.",
+            hint="Add the energy of the runs in one second to the sleep power.",
             mistakes=(
-                Mistake(lambda: _listening(sleep=0.0), "You left out the sleep."),
+                Mistake(lambda: _listening(sleep=0.0), "You left out the sleep power."),
                 Mistake(lambda: _listening(1), "It runs more often than once per second."),
             ),
         ),
@@ -133,16 +137,20 @@ _FIFTH = Exercise(
     "edge-5",
     {
         "factor": AmountAsked(
-            asks="the new life over the old one",
+            asks="the ratio of the new life to the old one",
             truth=_longer,
             hint="Compute the mean power before and after.",
             mistakes=(
-                Mistake(lambda: 10.0, "Only the sleep falls so far. The pictures stay."),
-                Mistake(lambda: 1 / _longer(), "Turn the ratio around."),
+                Mistake(
+                    lambda: 10.0,
+                    "Only the sleep power falls by that factor. The pictures take as much energy "
+                    "as before.",
+                ),
+                Mistake(lambda: 1 / _longer(), "Invert the ratio."),
             ),
         )
     },
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -35,7 +35,7 @@ def _rescaled(peak: float) -> float:
 
 
 def _block_parameters(mlp_matrices: int) -> int:
-    """Parameters in the layers' matrices, with so many matrices in each feed-forward block."""
+    """Parameters in the layers' matrices, for a number of matrices per feed-forward block."""
     m = Models.Llama1_7B
     attention = f.attention_parameters(m.hidden_dim, m.heads, m.kv_heads, m.head_dim)
     mlp = f.mlp_parameters(m.hidden_dim, m.ffn_dim, mlp_matrices)
@@ -48,7 +48,7 @@ def _cache(model: TransformerModel, context: int, heads: int, head_dim: int) -> 
 
 
 def _images(operations: int) -> float:
-    """Images per second at half of the peak, with so many operations for a multiply-accumulate."""
+    """Images per second at half of the peak, for a number of operations per multiply-accumulate."""
     macs = _si(Models.ResNet50.flops_per_sample) / 2
     return 0.5 * _peak("A100") / (operations * macs)
 
@@ -84,7 +84,7 @@ _MFU = Exercise(
                 ),
                 Mistake(
                     lambda: _REPORTED_MFU * _peak("H100") / _peak("A100"),
-                    "A faster device is used less at the same rate: turn the ratio around.",
+                    "At the same rate, a faster device has a lower utilization. Invert the ratio.",
                 ),
             ),
         )
@@ -143,7 +143,7 @@ _GROUPED = Exercise(
             asks="the cache of one sequence",
             unit="GB",
             truth=lambda: _si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
-            hint="Keys and values, for each layer, each head of keys and values, and each token.",
+            hint="Count keys and values for every layer, every key-value head and every token.",
             mistakes=(
                 Mistake(
                     lambda: _cache(
@@ -152,11 +152,12 @@ _GROUPED = Exercise(
                         Models.Llama3_70B.heads,
                         Models.Llama3_70B.head_dim,
                     ),
-                    "You counted the heads of the queries. Several of them share keys and values.",
+                    "You counted the query heads. Several of them share one key-value head.",
                 ),
                 Mistake(
                     lambda: 0.5 * _si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
-                    "Both keys and values are cached, and a number in bf16 is not one byte.",
+                    "Keys and values are both cached, and a number in bf16 takes more than one "
+                    "byte.",
                 ),
             ),
         )
@@ -179,8 +180,8 @@ _HEAD_DIM = Exercise(
                         Models.Qwen3_4B.kv_heads,
                         Models.Qwen3_4B.hidden_dim // Models.Qwen3_4B.heads,
                     ),
-                    "The width of a head is a choice of its own: here it is not the hidden width "
-                    "over the heads.",
+                    "The width of a head is a separate choice. In this model it is not the hidden "
+                    "width divided by the number of heads.",
                 ),
             ),
         )
@@ -216,11 +217,11 @@ _BITS = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _si(_PRINTED_RATE),
-                    "That takes the page at its word. Compute it from the bus instead.",
+                    "That is the printed figure. Compute the bandwidth from the bus instead.",
                 ),
                 Mistake(
                     lambda: 8 * _si(_BUS * _TRANSFERS),
-                    "The bus is given in bits.",
+                    "The width of the bus is given in bits.",
                 ),
             ),
         )
@@ -231,13 +232,13 @@ _BUBBLE = Exercise(
     "museum-8",
     {
         "bubble": AmountAsked(
-            asks="the bubble over the busy time of a stage",
+            asks="the bubble divided by the busy time of a stage",
             truth=lambda: _bubble(share=False),
             hint="A stage waits for the other stages to fill and drain, once per step.",
             mistakes=(
                 Mistake(
                     lambda: _bubble(share=True),
-                    "That is the share of the whole time, the bubble included.",
+                    "That is the bubble's share of the whole time, including the bubble itself.",
                 ),
             ),
         )
@@ -251,7 +252,7 @@ _DIRECTIONS = Exercise(
             asks="the time of the all-reduce, without latency",
             unit="ms",
             truth=lambda: _all_reduce(1),
-            hint="Use the bandwidth of one direction in the ring's formula.",
+            hint="Use the bandwidth in one direction in the ring's formula.",
             mistakes=(
                 Mistake(
                     lambda: _all_reduce(2),
@@ -274,4 +275,4 @@ EXERCISES = (
     _BUBBLE,
     _DIRECTIONS,
 )
-"""In the order of the page."""
+"""In the order of the tutorial."""

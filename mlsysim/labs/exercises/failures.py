@@ -42,7 +42,7 @@ def _handover() -> float:
 
 
 def _restart(goodput: float = 0.9, gpus: int = 16_384, pause: float = 30) -> float:
-    """Return the longest restart, in seconds, that leaves so much goodput."""
+    """Return the longest restart, in seconds, that still leaves a given goodput."""
     low, high = 1.0, 3600.0
     while high - low > 0.01:
         middle = math.sqrt(low * high)
@@ -62,7 +62,7 @@ _FIRST = Exercise(
             asks="the time between failures of the fleet",
             unit="h",
             truth=lambda: _si(_run(512, checkpoint_time_s=30).fleet_mtbf),
-            hint="Divide what one device lasts by the number of devices.",
+            hint="Divide the time between failures of one device by the number of devices.",
             mistakes=(
                 Mistake(
                     lambda: _si(_run(64, checkpoint_time_s=30).fleet_mtbf),
@@ -92,13 +92,14 @@ _SECOND = Exercise(
                         * 5
                         / _si(_stored().checkpoint_time)
                     ),
-                    "The interval goes with the square root of the pause, not in proportion to it.",
+                    "The interval grows with the square root of the pause, not in proportion to "
+                    "it.",
                 ),
                 Mistake(
                     lambda: (
                         _si(_run(checkpoint_time_s=5).optimal_checkpoint_interval) / math.sqrt(2)
                     ),
-                    "A factor is missing under the root.",
+                    "A factor is missing under the square root.",
                 ),
             ),
         )
@@ -113,11 +114,11 @@ _THIRD = Exercise(
             unit="day",
             tolerance=0.002,
             truth=lambda: _DAYS * 86_400 / _handover(),
-            hint="The progress of a day is its goodput.",
+            hint="Each day makes a day's progress times the goodput.",
             mistakes=(
                 Mistake(
                     lambda: _DAYS * 86_400 * (2 - _handover()),
-                    "The added days lose time too: divide instead of adding.",
+                    "The added days lose time too, so divide instead of adding.",
                 ),
                 Mistake(
                     lambda: _DAYS * 86_400 * _handover(),
@@ -125,7 +126,7 @@ _THIRD = Exercise(
                 ),
                 Mistake(
                     lambda: _DAYS * 86_400 / _stored().goodput,
-                    "That is with the best interval, not with that of the handover.",
+                    "That uses the best interval, not the one in the handover.",
                 ),
             ),
         )
@@ -144,11 +145,11 @@ _FOURTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _restart(gpus=8192),
-                    "Half of the GPUs would be allowed that much.",
+                    "That is the limit for half as many GPUs.",
                 ),
                 Mistake(
                     lambda: 0.1 * _si(_run(16_384, checkpoint_time_s=30).fleet_mtbf),
-                    "Checkpoints and repeated work take a part of what may be lost.",
+                    "Checkpoints and repeated work already use part of the time that may be lost.",
                 ),
             ),
         )
@@ -167,7 +168,7 @@ _FIFTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _wasted(1 - _handover()),
-                    "The best interval loses time as well: compare the two.",
+                    "The best interval loses time as well, so compare the two.",
                 ),
                 Mistake(
                     lambda: _wasted(_stored().goodput - _handover()) / 24,
@@ -179,4 +180,4 @@ _FIFTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -15,7 +15,7 @@ __all__ = ["EXERCISES"]
 
 _MODEL = Models.ResNet50
 _BEYOND = 2**40
-# NVIDIA's means for ResNet-50 on one V100, as the tutorial quotes them: batch to milliseconds.
+# NVIDIA's mean times for ResNet-50 on one V100, as in the tutorial: batch size to milliseconds.
 _MEASURED_MS = {1: 12.78, 256: 84.14}
 
 
@@ -38,7 +38,7 @@ def _chat(batch_size: int) -> SingleNodeResult:
 
 
 def _first_bound(hardware: Accelerator, efficiency: float = 0.5) -> float:
-    """Return the first batch that arithmetic limits, or infinity."""
+    """Return the first compute-bound batch, or infinity."""
 
     def bound(batch: int) -> bool:
         answer = _solve(hardware, batch_size=batch, efficiency=efficiency)
@@ -48,7 +48,7 @@ def _first_bound(hardware: Accelerator, efficiency: float = 0.5) -> float:
 
 
 def _on_paper(traffic_of_activations: int) -> int:
-    """Solve the equation of the ridge for the batch, with activations moved so many times."""
+    """Solve the ridge equation for the batch, with activations moved a number of times."""
     ridge = 0.5 * _si(Hardware.H100.ridge_point("fp16"))
     weights = 2 * ridge * _si(_MODEL.parameters)
     moved = 2 * ridge * traffic_of_activations * _si(_MODEL.activations_per_sample)
@@ -75,15 +75,17 @@ _FIRST = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _on_paper(0),
-                    "That is the A100's answer, or one without activations, which are traffic too.",
+                    "That is the answer for the A100, or one that leaves out the traffic of "
+                    "activations.",
                 ),
                 Mistake(
                     lambda: _on_paper(1),
-                    "Activations travel twice: each layer writes what the next one reads.",
+                    "Activations move twice, because each layer writes what the next one reads.",
                 ),
                 Mistake(
                     lambda: math.inf,
-                    "At half of the peak the ridge point is half as high as on the data sheet.",
+                    "At half of the peak, the ridge point is half of the one that the data sheet "
+                    "implies.",
                 ),
             ),
         )
@@ -105,7 +107,7 @@ _SECOND = Exercise(
                 ),
                 Mistake(
                     lambda: _first_bound(Hardware.A100, 1.0),
-                    "That is the A100's. The H100's ridge point is elsewhere.",
+                    "That is the answer for the A100. The H100 has a different ridge point.",
                 ),
             ),
         )
@@ -118,14 +120,14 @@ _THIRD = Exercise(
         "throughput": AmountAsked(
             asks="the factor by which images per second grow",
             truth=_gain,
-            hint="How do the time of the arithmetic and the time of the traffic change?",
+            hint="How do the compute time and the memory time change?",
             mistakes=(
                 Mistake(
                     lambda: _gain() ** 2,
-                    "You multiplied two gains, and only one of them is the limit at a time.",
+                    "You multiplied two gains, but only one resource is the limit at a time.",
                 ),
                 Mistake(lambda: 1.0, "One of the two times is the limit. What happens to it?"),
-                Mistake(lambda: 1 / _gain(), "That is the factor of the time."),
+                Mistake(lambda: 1 / _gain(), "That is the factor for the time, not for the rate."),
             ),
         ),
         "bottleneck": ChoiceAsked(
@@ -154,7 +156,7 @@ _FOURTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 2 * _si(_chat(1).arithmetic_intensity),
-                    "A weight in fp16 has two bytes.",
+                    "A weight in fp16 takes two bytes.",
                 ),
                 Mistake(
                     lambda: 0.5 * _si(_chat(1).arithmetic_intensity),
@@ -165,7 +167,8 @@ _FOURTH = Exercise(
         "users": CountAsked(
             asks="the fewest users whose batch is compute-bound",
             truth=lambda: next(b for b in count(1) if _chat(b).bottleneck == "compute"),
-            hint="Users share the weights: intensity grows with their number, to the ridge point.",
+            hint="Users share the weights, so intensity grows with their number up to the ridge "
+            "point.",
             mistakes=(
                 Mistake(
                     lambda: math.ceil(_si(Hardware.A100.ridge_point("fp16"))),
@@ -187,17 +190,17 @@ _FIFTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 0.25 / _fitted(256),
-                    "Upside down: the measurement takes longer, so the share falls.",
+                    "Invert the ratio. The measurement takes longer, so the share falls.",
                 ),
                 Mistake(
                     lambda: 2 * _fitted(256),
-                    "That is the ratio of the times. The model ran at half of the peak already.",
+                    "That is the ratio of the times. The model already assumed half of the peak.",
                 ),
-                Mistake(lambda: _fitted(1), "That one fits batch 1."),
+                Mistake(lambda: _fitted(1), "That efficiency fits batch size 1."),
             ),
         )
     },
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -39,8 +39,10 @@ _FIRST = Exercise(
             truth=lambda: _memory(1),
             hint="Divide the bytes of the weights by the bandwidth.",
             mistakes=(
-                Mistake(lambda: _compute(1), "That is the arithmetic, which is not the limit."),
-                Mistake(lambda: _memory(1, each=1), "A weight in bf16 is not one byte."),
+                Mistake(
+                    lambda: _compute(1), "That is the compute time, but compute is not the limit."
+                ),
+                Mistake(lambda: _memory(1, each=1), "A weight in bf16 takes more than one byte."),
             ),
         )
     },
@@ -68,14 +70,14 @@ _THIRD = Exercise(
     "kernels-3",
     {
         "rows": CountAsked(
-            asks="the first number of rows at which arithmetic is the limit",
+            asks="the first number of rows at which compute is the limit",
             truth=lambda: _first(4096),
             hint="Set both times of the equation equal and solve for the rows.",
             mistakes=(
                 Mistake(lambda: _first(_WIDTH), "That is for the larger matrix."),
                 Mistake(
                     lambda: round(_PEAK / _BANDWIDTH),
-                    "That is the ridge point, which leaves out the activations.",
+                    "That is the ridge point. It leaves out the traffic of the activations.",
                 ),
             ),
         )
@@ -88,12 +90,12 @@ _FOURTH = Exercise(
         "eta": AmountAsked(
             asks="the share of the peak rate",
             truth=lambda: _compute(8192) / (_MEASURED[8192] - _FIXED),
-            hint="The many rows are limited by arithmetic: subtract the fixed time and divide.",
+            hint="With many rows, compute is the limit: subtract the fixed time and divide.",
         ),
         "beta": AmountAsked(
             asks="the share of the bandwidth",
             truth=lambda: _memory(1) / (_MEASURED[1] - _FIXED),
-            hint="The single row is limited by memory: subtract the fixed time and divide.",
+            hint="With a single row, memory is the limit: subtract the fixed time and divide.",
             mistakes=(
                 Mistake(lambda: _memory(1) / _MEASURED[1], "Subtract the fixed time first."),
             ),
@@ -102,4 +104,4 @@ _FOURTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

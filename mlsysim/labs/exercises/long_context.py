@@ -47,7 +47,7 @@ def _longest() -> float:
 
 
 def _in_proportion() -> float:
-    """Return what the short prompt of the page suggests."""
+    """Return the length that scaling the tutorial's short prompt would suggest."""
     return 2048 * _WAIT / _si(_read(seq_len=2048).ttft)
 
 
@@ -55,14 +55,14 @@ _FIRST = Exercise(
     "long-context-1",
     {
         "tokens": AmountAsked(
-            asks="the length at which both take the same work",
+            asks="the length at which both need the same number of operations",
             truth=lambda: _catch(_BIG.hidden_dim),
-            hint="Divide the parameters by layers and width.",
+            hint="Divide the parameters by the number of layers and the width.",
             mistakes=(
                 Mistake(
                     lambda: _catch(_BIG.kv_heads * _BIG.head_dim),
-                    "All heads of queries take part in attention's arithmetic, not only those "
-                    "that are cached.",
+                    "Every query head takes part in the arithmetic of attention, not only the "
+                    "heads that are cached.",
                 ),
                 Mistake(
                     lambda: (
@@ -83,11 +83,11 @@ _SECOND = Exercise(
             asks="the cache of one text",
             unit="GB",
             truth=lambda: _si(_BIG.kv_cache_bytes("bf16", _LONG)),
-            hint="Use the equation of the cache, with the heads of keys and values.",
+            hint="Use the equation for the cache, with the number of key-value heads.",
             mistakes=(
                 Mistake(
                     lambda: 0.5 * _si(_BIG.kv_cache_bytes("bf16", _LONG)),
-                    "Keys and values are both cached, in two bytes each.",
+                    "Keys and values are both cached, and each number takes two bytes.",
                 ),
                 Mistake(
                     lambda: _si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG)),
@@ -102,13 +102,15 @@ _THIRD = Exercise(
     "long-context-3",
     {
         "factor": AmountAsked(
-            asks="the old time over the new one",
+            asks="the ratio of the old time to the new one",
             tolerance=0.01,
             truth=lambda: _faster(2),
             hint="Solve for both, and divide the times to the first token.",
             mistakes=(
                 Mistake(lambda: _faster(4), "That is for four GPUs."),
-                Mistake(lambda: 1 / _faster(2), "That is the new time over the old one."),
+                Mistake(
+                    lambda: 1 / _faster(2), "That is the ratio of the new time to the old one."
+                ),
             ),
         )
     },
@@ -120,8 +122,8 @@ _FOURTH = Exercise(
         "users": CountAsked(
             asks="the most users that fit",
             truth=lambda: _read(kv_precision="fp8").max_batch_size,
-            hint="Give `kv_precision`, and look up `max_batch_size`.",
-            mistakes=(Mistake(lambda: _read().max_batch_size, "That is with the wide cache."),),
+            hint="Set `kv_precision`, and look up `max_batch_size`.",
+            mistakes=(Mistake(lambda: _read().max_batch_size, "That is with the 16-bit cache."),),
         )
     },
 )
@@ -145,4 +147,4 @@ _FIFTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

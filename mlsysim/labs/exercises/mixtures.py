@@ -61,14 +61,14 @@ _FIRST = Exercise(
     "mixtures-1",
     {
         "share": AmountAsked(
-            asks="active parameters over all, as a share",
+            asks="the share of the parameters that are active",
             truth=lambda: _si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
             hint="The catalog has `active_parameters` and `parameters`.",
             mistakes=(
                 Mistake(
                     lambda: Models.DeepSeek_V3.experts_per_token / Models.DeepSeek_V3.experts,
-                    "That is the share of the routed experts. Attention and one shared expert work "
-                    "on every token.",
+                    "That is the share of the routed experts. Attention and one shared expert "
+                    "process every token.",
                 ),
             ),
         )
@@ -79,12 +79,12 @@ _SECOND = Exercise(
     "mixtures-2",
     {
         "experts": AmountAsked(
-            asks="experts that are read, on average",
+            asks="the mean number of experts that are read",
             truth=lambda: float(f.experts_visited(8, 2, 4)),
-            hint="Put the numbers into the equation of the page.",
+            hint="Put the numbers into the tutorial's equation.",
             mistakes=(
                 Mistake(lambda: 8.0, "Some users choose the same experts."),
-                Mistake(lambda: 2.0, "That is one user."),
+                Mistake(lambda: 2.0, "That is for one user."),
             ),
         )
     },
@@ -94,12 +94,14 @@ _THIRD = Exercise(
     "mixtures-3",
     {
         "factor": AmountAsked(
-            asks="the old token time over the new one",
+            asks="the ratio of the old token time to the new one",
             truth=_quantized,
-            hint="Weights are only a part of what a step reads.",
+            hint="The weights are only part of the bytes that a step reads.",
             mistakes=(
-                Mistake(lambda: 2.0, "That would be so if a step read nothing but weights."),
-                Mistake(lambda: 1 / _quantized(), "That is the new time over the old one."),
+                Mistake(lambda: 2.0, "That would be right if a step read only weights."),
+                Mistake(
+                    lambda: 1 / _quantized(), "That is the ratio of the new time to the old one."
+                ),
             ),
         )
     },
@@ -109,12 +111,12 @@ _FOURTH = Exercise(
     "mixtures-4",
     {
         "users": AmountAsked(
-            asks="users with the mixture over users with the dense model",
+            asks="the ratio of users with the mixture to users with the dense model",
             truth=_users,
             hint="Compare `max_batch_size`.",
             mistakes=(
-                Mistake(_claim, "Parameters that are not active are in memory as well."),
-                Mistake(lambda: 1 / _users(), "Turn the ratio around."),
+                Mistake(_claim, "Inactive parameters take memory as well."),
+                Mistake(lambda: 1 / _users(), "Invert the ratio."),
             ),
         ),
         "part": ChoiceAsked(
@@ -130,11 +132,11 @@ _FIFTH = Exercise(
     "mixtures-5",
     {
         "ratio": AmountAsked(
-            asks="GPU-seconds of the dense model over those of the mixture",
+            asks="the ratio of the dense model's GPU-seconds to the mixture's",
             truth=lambda: _gain(64),
-            hint="With equal batches it is the ratio of the token times.",
+            hint="With equal batches, this is the ratio of the token times.",
             mistakes=(
-                Mistake(_claim, "Decode does not wait for arithmetic here."),
+                Mistake(_claim, "Compute is not the limit of decode here."),
                 Mistake(lambda: _gain(1), "That is for one user."),
             ),
         )
@@ -142,4 +144,4 @@ _FIFTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

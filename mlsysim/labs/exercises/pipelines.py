@@ -1,4 +1,4 @@
-"""Exercises of the tutorial on pipelines: schedules played through, pass by pass."""
+"""Exercises of the tutorial on pipelines: schedules simulated pass by pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _small(schedule: str = "1f1b", **given: Any) -> Timeline:
 
 
 def _waits(schedule: str) -> str:
-    """Return what becomes of the idle share when a backward takes three forwards, not two."""
+    """Return how the idle share changes if a backward pass takes three forwards instead of two."""
     usual, longer = (
         simulate_pipeline(
             schedule, pp_size=4, microbatch_count=8, backward_time=time, weight_time=1
@@ -45,7 +45,7 @@ def _table() -> float:
 
 
 def _length(plan: Sequence[float]) -> float:
-    """Return the length of a step whose last stage has the output layer besides its layers."""
+    """Return the length of a step whose last stage also has the output layer."""
     loads = [*plan[:-1], plan[-1] + _table()]
     return float(
         simulate_pipeline(
@@ -69,18 +69,18 @@ def _even() -> tuple[int, ...]:
 
 
 def _dealt(plan: Sequence[float] | None = None) -> float:
-    """Return how much longer than the best plan, or another, the even one takes."""
+    """Return how much longer the even plan takes than the best plan, or than a given one."""
     return _length(_even()) / _length(plan or _best()) - 1
 
 
 def _perfect() -> float:
-    """Return the same, were work something that can be cut anywhere."""
+    """Return the same if work could be split at any point."""
     equal = (_MODEL.layers + _table()) / 4
     return _dealt([equal, equal, equal, equal - _table()])
 
 
 def _ahead(times: int) -> Timeline:
-    """Play an order that runs so many times as many forwards ahead as 1F1B does."""
+    """Simulate an order that runs `times` as many forward passes ahead as 1F1B does."""
     orders = []
     for stage in range(4):
         ahead = times * (3 - stage)
@@ -97,7 +97,7 @@ def _won() -> float:
 
 
 def _crossed() -> str:
-    """Return how two stages fare that take up their microbatches in opposite orders."""
+    """Return when a step ends if two stages process their microbatches in opposite orders."""
     first = [Pass("F", 0), Pass("B", 0), Pass("F", 1), Pass("B", 1)]
     try:
         played = play([first, first[2:] + first[:2]])
@@ -113,13 +113,13 @@ _FIRST = Exercise(
         "length": CountAsked(
             asks="the length of the step in ticks",
             truth=lambda: _small().makespan,
-            hint="Does a stage run a forward where it could run a backward, or start a backward "
-            "before the next stage has ended its own?",
+            hint="Does a stage run a forward pass where it could run a backward pass, or start a "
+            "backward pass before the next stage has finished its own?",
             mistakes=(
                 Mistake(
                     lambda: _small().makespan - _small().bubble_time,
-                    "That is how long a stage works. When does the last stage begin, and when does "
-                    "the first one end?",
+                    "That is how long one stage works. When does the last stage start, and when "
+                    "does the first one finish?",
                 ),
                 Mistake(
                     lambda: 3 * (_small().makespan - _small().bubble_time),
@@ -134,15 +134,15 @@ _FIRST = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _small(backward_time=1).bubble_time,
-                    "A backward takes two ticks here.",
+                    "A backward pass takes two ticks here.",
                 ),
                 Mistake(
                     lambda: _small(pp_size=4).bubble_time,
-                    "A stage waits for the others only, not for itself.",
+                    "A stage waits only for the other stages, not for itself.",
                 ),
                 Mistake(
                     lambda: 3 * _small().bubble_time,
-                    "That is what all stages idle together.",
+                    "That is the idle time of all stages together.",
                 ),
             ),
         ),
@@ -153,16 +153,16 @@ _SECOND = Exercise(
     "pipelines-2",
     {
         "one_f_one_b": ChoiceAsked(
-            asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"`',
+            asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"` the same',
             options=("rises", "falls", "stays"),
             truth=lambda: _waits("1f1b"),
-            hint="A longer backward makes a stage wait longer. How does it change the work?",
+            hint="A longer backward pass makes a stage wait longer. How does it change the work?",
         ),
         "zb_h1": ChoiceAsked(
-            asks='whether that of ZB-H1 `"rises"`, `"falls"` or `"stays"`',
+            asks='whether the idle share of ZB-H1 `"rises"`, `"falls"` or `"stays"` the same',
             options=("rises", "falls", "stays"),
             truth=lambda: _waits("zb-h1"),
-            hint="Which of the two parts of a backward gets longer? Which of them fills gaps?",
+            hint="Which of the two parts of a backward pass gets longer? Which of them fills gaps?",
         ),
     },
 )
@@ -171,13 +171,13 @@ _THIRD = Exercise(
     "pipelines-3",
     {
         "gain": AmountAsked(
-            asks="how much longer the even plan takes, as a share of the best one's time",
+            asks="how much longer the even plan takes, as a share of the best plan's time",
             truth=_dealt,
             hint="Simulate all plans of 32 layers, with the output layer on the last stage.",
             mistakes=(
                 Mistake(
                     lambda: 1 - 1 / (1 + _dealt()),
-                    "That is a share of the even plan's time. Put it over the best one's.",
+                    "That is a share of the even plan's time. Divide by the time of the best plan.",
                 ),
                 Mistake(_perfect, "Layers cannot be split."),
                 Mistake(
@@ -186,7 +186,7 @@ _THIRD = Exercise(
                 ),
                 Mistake(
                     lambda: _dealt((8, 9, 9, 6)),
-                    "The last stage is as it should be. Which of the others had better be long?",
+                    "The last stage is right. Which of the other stages should be the long one?",
                 ),
             ),
         ),
@@ -200,26 +200,25 @@ _FOURTH = Exercise(
             asks="how much longer 1F1B takes, as a share of your order's time",
             truth=_won,
             hint="Compare both with transfers. In yours, only the transfers of filling and "
-            "draining "
-            "remain.",
+            "draining remain.",
             mistakes=(
                 Mistake(
                     lambda: 1 - 1 / (1 + _won()),
-                    "That is a share of 1F1B's time. Put it over that of your order.",
+                    "That is a share of 1F1B's time. Divide by the time of your order.",
                 ),
             ),
         ),
         "in_flight": CountAsked(
-            asks="the most microbatches that its first stage has to remember",
+            asks="the largest number of microbatches that its first stage has to remember",
             truth=lambda: _ahead(2).peak_activations[0],
-            hint="Some forwards run ahead, and then one before each backward.",
+            hint="Some forward passes run ahead, and then one runs before each backward pass.",
             mistakes=(
                 Mistake(lambda: _ahead(1).peak_activations[0], "That is the memory of 1F1B."),
                 Mistake(
                     lambda: 2 * _ahead(1).peak_activations[0],
-                    "Twice as many run ahead. The one that it works on is not ahead.",
+                    "Twice as many run ahead, but the one in progress does not count as ahead.",
                 ),
-                Mistake(lambda: 32, "That is GPipe, which runs all of them ahead."),
+                Mistake(lambda: 32, "That is the memory of GPipe, which runs all of them ahead."),
             ),
         ),
     },
@@ -232,12 +231,11 @@ _SELF_CHECK = Exercise(
             asks='whether the step ends as `"soon"` as with 1F1B, `"later"`, or `"never"`',
             options=("soon", "later", "never"),
             truth=_crossed,
-            hint="Simulate it by hand. Note for each stage what its next pass needs, and which "
-            "pass "
-            "of the other stage makes it.",
+            hint="Simulate it by hand. For each stage, note what its next pass needs and which "
+            "pass of the other stage makes it.",
         )
     },
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -65,14 +65,14 @@ _FIRST = Exercise(
     "quantization-1",
     {
         "size": AmountAsked(
-            asks="the bytes of a weight, its share of the scale included",
+            asks="the bytes of a weight, including its share of the scale",
             unit="byte",
             truth=lambda: _bytes("mxfp4"),
-            hint="Add a byte over the weights that share it to the bits over eight.",
+            hint="Divide the bits by eight, and add one byte divided by the weights that share it.",
             mistakes=(
                 Mistake(lambda: 0.5, "You left out the scale."),
                 Mistake(lambda: _bytes("int4"), "That is the format of AWQ and GPTQ."),
-                Mistake(lambda: 0.5 + 1 / 8 / 32, "The scale has a byte, not a bit."),
+                Mistake(lambda: 0.5 + 1 / 8 / 32, "The scale takes a byte, not a bit."),
             ),
         )
     },
@@ -85,15 +85,15 @@ _SECOND = Exercise(
             asks="the size of the weights",
             unit="GB",
             truth=_large,
-            hint="Count the tables of words and the other weights separately.",
+            hint="Count the embedding tables and the other weights separately.",
             mistakes=(
                 Mistake(
                     lambda: _bytes("int4") * _si(Models.Llama3_70B.parameters),
-                    "The tables of words stay in more bits.",
+                    "The embedding tables stay at a higher precision.",
                 ),
                 Mistake(
                     lambda: 0.5 * _si(Models.Llama3_70B.parameters),
-                    "Scales and the tables of words are missing.",
+                    "You left out the scales and the embedding tables.",
                 ),
             ),
         )
@@ -104,7 +104,7 @@ _THIRD = Exercise(
     "quantization-3",
     {
         "factor": AmountAsked(
-            asks="the old token time over the new one",
+            asks="the ratio of the old token time to the new one",
             truth=lambda: _gain(16),
             hint="How much of a step's traffic is cache with so many users?",
             mistakes=(
@@ -126,11 +126,11 @@ _FOURTH = Exercise(
         "narrow": CountAsked(
             asks="users with a cache in 8 bits",
             truth=lambda: _room("int8"),
-            hint="Give `kv_precision`, and look up `max_batch_size`.",
+            hint="Set `kv_precision`, and look up `max_batch_size`.",
             mistakes=(
                 Mistake(
                     lambda: _room("fp16"),
-                    "That is with the wide cache.",
+                    "That is with the 16-bit cache.",
                 ),
             ),
         ),
@@ -155,4 +155,4 @@ _FIFTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -79,7 +79,7 @@ _ASKED: dict[str, Any] = {
 
 @cache
 def _pools(readers: int) -> float:
-    """Return tokens per second of four servers of which some read prompts."""
+    """Return tokens per second of four servers when some of them only run prefill."""
     four = Fleet(
         name="4 servers",
         node=Systems.Nodes.HGX_H200,
@@ -121,7 +121,7 @@ _FIRST = Exercise(
             asks="the price of a million tokens in dollars",
             unit="USD",
             truth=_million,
-            hint="Rent of an hour over tokens of an hour.",
+            hint="Divide the rent of an hour by the tokens of an hour.",
             mistakes=(
                 Mistake(lambda: _million(busy=1), "You pay for the idle half, too."),
                 Mistake(lambda: _million(gpus=1), "The rent is for each of the eight GPUs."),
@@ -164,15 +164,15 @@ _THIRD = Exercise(
             hint="Solve both with 64 users in total, and divide the times between tokens.",
             mistakes=(
                 Mistake(
-                    lambda: 1 / _faster(), "Upside down: the group of eight is the faster one."
+                    lambda: 1 / _faster(), "Invert the ratio. The group of eight is the faster one."
                 ),
                 Mistake(
                     lambda: _faster() - 1,
-                    "That is how much is gained: the factor is more by the whole.",
+                    "That is only the gain. The factor also includes the original rate.",
                 ),
                 Mistake(
                     lambda: 2.0,
-                    "Half of the weights for each GPU to read, but they are not all that it reads.",
+                    "Each GPU reads half as many weights, but a GPU reads more than weights.",
                 ),
             ),
         ),
@@ -185,10 +185,10 @@ _FOURTH = Exercise(
         "readers": CountAsked(
             asks="how many of the four servers should read prompts",
             truth=_readers,
-            hint="Solve with one, two and three, and compare the tokens per second.",
+            hint="Solve with one, two and three such servers, and compare the tokens per second.",
         ),
         "factor": AmountAsked(
-            asks="its tokens per second over those of four copies",
+            asks="the ratio of its tokens per second to those of four copies",
             truth=_beats,
             tolerance=0.01,
             hint="Each of the four copies has a quarter of the clients, and there are four.",
@@ -207,4 +207,4 @@ _FOURTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

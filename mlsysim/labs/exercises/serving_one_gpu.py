@@ -29,14 +29,14 @@ def _chat(**given: Any) -> ServingResult:
 
 
 def _ceiling(context: float, heads: int = _MODEL.kv_heads, vectors: int = 2) -> float:
-    """Return tokens per second where only keys and values of such a context are read."""
+    """Return tokens per second if a step reads only the keys and values of a context."""
     each = vectors * _MODEL.layers * heads * _MODEL.head_dim * 2
     rate = Hardware.H100.memory.bandwidth.to_base_units().magnitude
     return float(rate / (context * each))
 
 
 def _users(device: Accelerator, *, room: bool = True) -> int:
-    """Return the most users within the promise, with or without regard to the memory."""
+    """Return the most users within the latency limit, with or without the memory limit."""
     most = _chat(hardware=device, seq_len=8192).max_batch_size
 
     def kept(batch: int) -> bool:
@@ -85,11 +85,11 @@ _FIRST = Exercise(
                 Mistake(_eight_k, "That is with 16 bits throughout."),
                 Mistake(
                     lambda: min(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
-                    "That is the other choice.",
+                    "That is the number for the other choice.",
                 ),
                 Mistake(
                     lambda: _eight_k(weight_precision="int4", kv_precision="fp8"),
-                    "That is both at once.",
+                    "That is the number with both changes at once.",
                 ),
             ),
         ),
@@ -100,7 +100,7 @@ _SECOND = Exercise(
     "serving-one-gpu-2",
     {
         "throughput": AmountAsked(
-            asks="the ceiling in tokens per second, with the contexts of this page",
+            asks="the ceiling in tokens per second, with the contexts of this tutorial",
             unit="token/s",
             truth=lambda: _chat(batch_size=_CROWD).decode_throughput.to_base_units().magnitude,
             hint="With many users the weights hardly matter: what does one more user add to a "
@@ -108,19 +108,19 @@ _SECOND = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _ceiling(2048),
-                    "The context grows while the answer is written: take its mean.",
+                    "The context grows during decode, so use its mean.",
                 ),
                 Mistake(
                     lambda: _ceiling(2048 + 256),
-                    "The context has its full length only at the end: take its mean.",
+                    "The context reaches its full length only at the end, so use its mean.",
                 ),
                 Mistake(
                     lambda: _ceiling(2048 + 128, _MODEL.heads),
-                    "Not every head has keys and values of its own.",
+                    "Several query heads share one key-value head.",
                 ),
                 Mistake(
                     lambda: _ceiling(2048 + 128, vectors=1),
-                    "There is a key and a value for each head that has them.",
+                    "Each key-value head stores both a key and a value.",
                 ),
             ),
         )
@@ -136,8 +136,8 @@ _THIRD = Exercise(
             truth=lambda: (
                 math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD
             ),
-            hint="Each user adds arithmetic, and a cache that is not shared. Compare their ratio "
-            "with the ridge point.",
+            hint="Each user adds operations and a cache that is not shared. Compare the ratio of "
+            "the two with the ridge point.",
             mistakes=(
                 Mistake(
                     lambda: math.ceil(
@@ -162,8 +162,8 @@ _FOURTH = Exercise(
             options=tuple(device.name for device in _DEVICES),
             catalog=Hardware,
             truth=lambda: _best().name,
-            hint="Another device serves more users within the limit. What limits each device: the "
-            "memory, or the time in which all of it can be read?",
+            hint="Another device serves more users within the limit. What limits each device: its "
+            "memory capacity, or the time that it takes to read all of its memory?",
         ),
         "users": CountAsked(
             asks="how many users that is",
@@ -173,19 +173,19 @@ _FOURTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _users(_best(room=False), room=False),
-                    "In time, but not in memory: do not forget what fits.",
+                    "That many users would be fast enough, but they do not fit in memory.",
                 ),
             ),
         ),
         "throughput": AmountAsked(
-            asks="their tokens per second while decoding",
+            asks="their tokens per second during decode",
             unit="token/s",
             truth=lambda: _rate(_best(), _users(_best())),
             hint="Each of your users gets one token per step.",
             mistakes=(
                 Mistake(
                     lambda: _rate(_best(), _users(_best())) / _users(_best()),
-                    "That is what one of them gets.",
+                    "That is the rate of one user.",
                 ),
             ),
         ),
@@ -193,4 +193,4 @@ _FOURTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

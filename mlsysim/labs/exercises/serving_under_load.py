@@ -16,7 +16,7 @@ _REPLICAS, _ONE = "replicas", "one server"
 
 
 def _monday(rate: float, **given: Any) -> OpenLoopResult:
-    """Solve the server of the page, with its customers."""
+    """Solve the tutorial's server under its traffic."""
     page: dict[str, Any] = {
         "model": Models.Llama3_8B,
         "hardware": Hardware.H100,
@@ -45,7 +45,7 @@ def _longer(**given: Any) -> float:
 
 @cache
 def _highest(**limits: float) -> float:
-    """Return the highest rate at which every time keeps its limit in seconds, by halving."""
+    """Return the highest rate at which every time is within its limit in seconds, by bisection."""
     low, high = 0.0, _capacity()
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -73,12 +73,12 @@ _FIRST = Exercise(
         "requests": AmountAsked(
             asks="the mean number of requests in the server",
             truth=lambda: 12 * _si(_monday(12).e2e_mean),
-            hint="Arrival rate times mean time from arrival to the last token.",
+            hint="Multiply the arrival rate by the mean time from arrival to the last token.",
             mistakes=(
-                Mistake(lambda: 12 * _si(_monday(12).e2e_p99), "Little's law takes the mean time."),
+                Mistake(lambda: 12 * _si(_monday(12).e2e_p99), "Little's law uses the mean time."),
                 Mistake(
                     lambda: 12 * _si(_monday(12).ttft_mean),
-                    "A request stays until its last token.",
+                    "A request stays in the server until its last token.",
                 ),
             ),
         )
@@ -89,12 +89,14 @@ _SECOND = Exercise(
     "serving-under-load-2",
     {
         "factor": AmountAsked(
-            asks="the capacity with the cache over that without",
+            asks="the ratio of the capacity with the cache to that without it",
             truth=lambda: _longer(cached_share=0.5),
             hint="Solve twice, and divide `request_capacity`. Half of the prompt is still read.",
             mistakes=(
-                Mistake(lambda: 2.0, "Answers take time, too: only the prompts' part shrinks."),
-                Mistake(lambda: 1 / _longer(cached_share=0.5), "Upside down: capacity grows."),
+                Mistake(lambda: 2.0, "Decode takes time too. Only the time for prompts shrinks."),
+                Mistake(
+                    lambda: 1 / _longer(cached_share=0.5), "Invert the ratio. The capacity grows."
+                ),
                 Mistake(
                     lambda: _longer(seq_len=500),
                     "A cached token is not read again, but its keys and values are still there.",
@@ -108,15 +110,17 @@ _THIRD = Exercise(
     "serving-under-load-3",
     {
         "rate": AmountAsked(
-            asks="the highest arrival rate that keeps both limits",
+            asks="the highest arrival rate that meets both limits",
             unit="1/s",
             truth=lambda: _highest(ttft_p99=0.15, tpot_p99=0.02),
             hint="Raise the rate until the first of the two limits breaks, or use `capacity`.",
             mistakes=(
-                Mistake(lambda: _highest(tpot_p99=0.02), "You forgot the first token."),
+                Mistake(
+                    lambda: _highest(tpot_p99=0.02), "You left out the limit on the first token."
+                ),
                 Mistake(
                     lambda: _highest(ttft_mean=0.15, tpot_mean=0.02),
-                    "The promise is for 99 of 100, not for the mean.",
+                    "The limits apply to 99 of 100 requests, not to the mean.",
                 ),
             ),
         )
@@ -133,17 +137,19 @@ _FOURTH = Exercise(
             hint="Solve both, with 12 requests per second for a replica and 24 for the server.",
         ),
         "capacity": AmountAsked(
-            asks="the capacity of both replicas over that of the one server",
+            asks="the ratio of the capacity of both replicas to that of the one server",
             truth=_room,
             hint="Divide `request_capacity` of two replicas by that of the one server.",
             mistakes=(
-                Mistake(lambda: 1 / _room(), "Upside down: the replicas have the larger one."),
+                Mistake(
+                    lambda: 1 / _room(), "Invert the ratio. The replicas have the larger capacity."
+                ),
                 Mistake(lambda: _room() / 2, "There are two replicas."),
-                Mistake(lambda: 1.0, "What two GPUs send each other takes time."),
+                Mistake(lambda: 1.0, "Communication between the two GPUs takes time."),
             ),
         ),
     },
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -17,7 +17,7 @@ _FIRST = Exercise(
             asks='which plan is faster, the `"pure"` or the `"mixed"` one',
             options=("pure", "mixed"),
             truth=found.faster,
-            hint="What does a node of either send at the end of a step?",
+            hint="How much does a node send at the end of a step under each plan?",
         ),
         "difference": ChoiceAsked(
             asks="the part of the step in which they differ most, as `contrast` calls it: "
@@ -36,19 +36,19 @@ _SECOND = Exercise(
             asks="the highest scaling efficiency on Ethernet",
             tolerance=0.005,
             truth=lambda: found.textbook(found.ETHERNET).best.scaling_efficiency,
-            hint="Fix the levers that the exercise leaves out, and search all others.",
+            hint="Fix the levers that the exercise excludes, and search all others.",
             mistakes=(
                 Mistake(
                     lambda: found.textbook(found.FAST).best.scaling_efficiency,
-                    "That is the winner's on InfiniBand.",
+                    "That is the value for the winner on InfiniBand.",
                 ),
                 Mistake(
                     lambda: found.pair()[1].scaling_efficiency,
-                    "That is the mixed plan of the exercise before, which does not fit.",
+                    "That is the mixed plan of the previous exercise, which does not fit.",
                 ),
                 Mistake(
                     lambda: found.free().best.scaling_efficiency,
-                    "That plan has levers that the textbook does not have.",
+                    "That plan uses levers that the textbook does not have.",
                 ),
             ),
         ),
@@ -81,7 +81,7 @@ _FOURTH = Exercise(
         "pp_size": CountAsked(
             asks="the stages where nothing is sharded",
             truth=lambda: found.bare().parallelism.pp,
-            hint="How many GPUs does the model's state fill?",
+            hint="How many GPUs does it take to hold the model's state?",
             mistakes=(
                 Mistake(
                     lambda: found.sharded().parallelism.pp,
@@ -97,7 +97,7 @@ _FOURTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 1 - 1 / (1 + found.worth()),
-                    "That is how much less time it takes with one.",
+                    "That is how much less time a token takes with a sharded optimizer.",
                 ),
             ),
         ),
@@ -114,9 +114,9 @@ _FIFTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: found.waits() / (1 - found.waits()),
-                    "That is over the rest of the step. Take a share of the whole.",
+                    "That is a ratio to the rest of the step. Divide by the whole step.",
                 ),
-                Mistake(lambda: 0.8, "That is the value that the page tries. Solve the plan."),
+                Mistake(lambda: 0.8, "That is the value that the tutorial tries. Solve the plan."),
             ),
         ),
         "near": AmountAsked(
@@ -126,7 +126,7 @@ _FIFTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: found.waits(latency=found.NDR.latency, bandwidth=found.NDR.bandwidth),
-                    "That is InfiniBand in both.",
+                    "That uses both the bandwidth and the latency of InfiniBand.",
                 ),
             ),
         ),
@@ -154,7 +154,7 @@ _SELF_CHECK = Exercise(
             asks=f'whether {words} takes `"more"` or `"less"` of the step',
             options=("more", "less"),
             truth=lambda field=field: found.becomes(field),  # type: ignore[misc]
-            hint="What is left of the work of each GPU when the batch is spread wider?",
+            hint="How much work is left for each GPU when the batch is spread wider?",
         )
         for name, words, field in (
             ("arithmetic", "the arithmetic", "compute_latency"),
@@ -164,12 +164,15 @@ _SELF_CHECK = Exercise(
     }
     | {
         "price": AmountAsked(
-            asks="what the run costs in addition, as a share of its rent on the smallest fleet",
+            asks="the extra cost of the run, as a share of its rent on the smallest fleet",
             tolerance=0.03,
             truth=found.dearer,
             hint="Compare the rents of the first and the last row of the table.",
             mistakes=(
-                Mistake(lambda: 1 + found.dearer(), "That is the ratio. How much is added?"),
+                Mistake(
+                    lambda: 1 + found.dearer(),
+                    "That is the ratio of the two rents. Subtract 1 for the extra cost.",
+                ),
                 Mistake(
                     lambda: 1 - 1 / (1 + found.dearer()),
                     "That is a share of the rent on the largest fleet.",
@@ -180,4 +183,4 @@ _SELF_CHECK = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SELF_CHECK)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -82,12 +82,12 @@ def pair() -> tuple[DistributedResult, DistributedResult]:
 
 
 def faster() -> str:
-    """Return which of the pair is the faster plan."""
+    """Return which of the two plans is faster."""
     return "mixed" if _loss(*pair()) > 0 else "pure"
 
 
 def difference() -> str:
-    """Return the part of the step in which the two differ most."""
+    """Return the part of the step in which the two plans differ most."""
     from mlsysim.planner import contrast
 
     parts = contrast(*pair()).parts
@@ -96,12 +96,12 @@ def difference() -> str:
 
 @lru_cache(maxsize=2)
 def textbook(fleet: Fleet) -> Advice:
-    """Return what is best where only the textbook's three ways to split are open."""
+    """Return the best plan that uses only the textbook's three ways to split."""
     return _advise(**_BOOK, fleet=fleet, **_THREE_WAYS)
 
 
 def free() -> Advice:
-    """Return what the textbook would choose if it had every lever."""
+    """Return the plan that the textbook's model would choose with every lever."""
     return _advise(**_BOOK, fleet=ETHERNET)
 
 
@@ -167,7 +167,7 @@ def enough() -> float:
 
 @lru_cache(maxsize=1)
 def _grown() -> dict[int, tuple[float, DistributedResult]]:
-    """Return for each number of servers the least rent of a run, and the plan for it."""
+    """Return the lowest rent of a run for each number of servers, and the plan for it."""
     found = {}
     for servers in (8, 16, 32, 64, 128):
         fleet = Fleet(name=f"{8 * servers} H100", node=NODE, count=servers, fabric=NDR)
@@ -194,5 +194,5 @@ def becomes(field: str) -> str:
 
 
 def dearer() -> float:
-    """Return what a run costs more on the largest fleet than on the cheapest, as a share."""
+    """Return the extra cost of a run on the largest fleet over the cheapest, as a share."""
     return _grown()[128][0] / min(rent for rent, _ in _grown().values()) - 1

@@ -30,7 +30,7 @@ def _si(value: Any) -> float:
 
 
 def _equal(energy: str) -> float:
-    """Return the intensity at which this energy's carbon is the hardware's share."""
+    """Return the grid intensity at which the energy's carbon equals the hardware's share."""
     month = _solve(datacenter=Infra.Hyperscale_Quebec)
     return _si(month.embodied_carbon / month[energy])
 
@@ -99,11 +99,11 @@ _FIRST = Exercise(
             asks="the carbon intensity at which both weigh the same",
             unit="g/kWh",
             truth=lambda: _equal("total_energy"),
-            hint="Set the two terms of the equation equal: the time cancels.",
+            hint="Set the two terms of the equation equal. The time cancels.",
             mistakes=(
                 Mistake(
                     lambda: _equal("it_energy"),
-                    "You left out the building: the electricity is that of the servers times PUE.",
+                    "You left out the building. The electricity is that of the servers times PUE.",
                 ),
                 Mistake(
                     lambda: _equal("it_energy") * Infra.Hyperscale_Quebec.pue,
@@ -128,12 +128,15 @@ _SECOND = Exercise(
             truth=lambda: _power(1.1),
             hint="Subtract the given rows, hours and tonnes, and solve for the power.",
             mistakes=(
-                Mistake(lambda: _power(1.0), "LLaMA's rule has a PUE."),
+                Mistake(lambda: _power(1.0), "LLaMA's rule includes a PUE."),
                 Mistake(
                     lambda: _power(1.1, rest=False),
-                    "That is the mean of all: subtract the rows that are there.",
+                    "That is the mean over all models. Subtract the published rows.",
                 ),
-                Mistake(lambda: 400.0, "That is the value of the others, and it does not add up."),
+                Mistake(
+                    lambda: 400.0,
+                    "That is the power of the other models, and with it the totals do not add up.",
+                ),
             ),
         )
     },
@@ -143,7 +146,7 @@ _THIRD = Exercise(
     "sustainability-3",
     {
         "intensity": AmountAsked(
-            asks="the carbon intensity from which on the new machines emit less",
+            asks="the carbon intensity above which the new machines emit less",
             unit="g/kWh",
             truth=_pays,
             hint="Divide the embodied carbon of the new machines by the electricity that they "
@@ -151,11 +154,12 @@ _THIRD = Exercise(
             mistakes=(
                 Mistake(
                     lambda: _pays() - _si(_old().embodied_carbon / _saved()),
-                    "The old machines' carbon is spent either way: do not subtract it.",
+                    "The old machines' carbon has already been emitted, so do not subtract it.",
                 ),
                 Mistake(
                     lambda: _si(_new().embodied_carbon / _new().total_energy),
-                    "Compare with the electricity that is saved, not with all of the new.",
+                    "Divide by the electricity that is saved, not by all that the new machines "
+                    "use.",
                 ),
             ),
         ),
@@ -179,16 +183,16 @@ _FOURTH = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 0.4 * _si(_left_on().carbon_footprint),
-                    "Idle devices draw less than busy ones: that part was not there to be saved.",
+                    "Idle devices draw less power than busy ones, so there is less to save.",
                 ),
                 Mistake(
                     lambda: 0.4 * _si(_left_on(utilization=0.6).carbon_footprint),
-                    "While the servers are off nothing is drawn, and while they are on they are "
-                    "busy: the month's mean does not scale so.",
+                    "Servers that are off draw nothing, and servers that are on are busy. The mean "
+                    "power of the month does not scale that way.",
                 ),
                 Mistake(
                     lambda: _saving("total_carbon"),
-                    "The carbon of the hardware is spent, whether it runs or not.",
+                    "The carbon of the hardware is the same whether it runs or not.",
                 ),
                 Mistake(
                     lambda: _si(_left_on(duration_days=18).carbon_footprint),
@@ -201,7 +205,7 @@ _FOURTH = Exercise(
 
 
 def _widest() -> str:
-    """Return the letter that varies most over the facilities of the tutorial."""
+    """Return the symbol that varies most over the facilities of the tutorial."""
     places = (
         Infra.Colocation_Poland,
         Infra.Hyperscale_US,
@@ -221,7 +225,7 @@ _SELF_CHECK = Exercise(
             options=("PUE", "gamma", "t"),
             truth=_widest,
             hints={
-                "PUE": "The provider told you that one.",
+                "PUE": "The provider has already given you that one.",
                 "t": "That one you know yourself. Which of the others varies most?",
             },
         )
@@ -229,4 +233,4 @@ _SELF_CHECK = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -1,4 +1,4 @@
-"""Exercises of the tutorial on tensor parallelism, answered by ranks that send."""
+"""Exercises of the tutorial on tensor parallelism, checked by simulated ranks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ _FIRST = Exercise(
     "tensor-parallel-1",
     {
         "excess": CountAsked(
-            asks="how many times too often the bias is in the result",
+            asks="how many times too many the bias is added to the result",
             truth=found.too_often,
-            hint="Follow one number of the bias: who adds it, and what does the sum do with that?",
+            hint="Follow one element of the bias. Which ranks add it, and what does the sum do?",
             mistakes=(
                 Mistake(
                     lambda: found.too_often() + 1,
-                    "So often it is there. One of these should be.",
+                    "That is how often the bias is added. One of those times is correct.",
                 ),
-                Mistake(lambda: 0, "Each rank adds it to its term. Then the terms are added up."),
+                Mistake(
+                    lambda: 0,
+                    "Each rank adds the bias to its own term, and then the terms are summed.",
+                ),
             ),
         )
     },
@@ -33,23 +36,29 @@ _SECOND = Exercise(
             asks='which comes first, `"all_reduce"` or `"all_gather"`',
             options=("all_reduce", "all_gather"),
             truth=lambda: found.rows_first().calls[0].collective,
-            hint="What does a rank have after a product by rows: some columns, or a term of all?",
+            hint="What does a rank have after a row split: some of the columns, or a term of each?",
         ),
         "factor": AmountAsked(
-            asks="the bytes sent over those of columns first, rows second",
+            asks="the ratio of the bytes sent to those of columns first, rows second",
             truth=found.times,
-            hint="Which collectives are there, and how wide is the data of each?",
+            hint="Which collectives does it need, and how wide is the data of each?",
             mistakes=(
                 Mistake(
                     lambda: found.widening() + 1,
                     "A gather is one of the two halves of an all-reduce.",
                 ),
-                Mistake(found.widening, "Columns of the result are spread over ranks at the end."),
+                Mistake(
+                    found.widening,
+                    "At the end, the columns of the result are still spread over the ranks.",
+                ),
                 Mistake(
                     lambda: found.times() - found.widening() + 1,
-                    "The sum is taken before GeLU. How wide is the stream there?",
+                    "The sum is taken before GeLU. How wide are the activations there?",
                 ),
-                Mistake(lambda: 1 / found.times(), "Upside down: it sends more bytes, not fewer."),
+                Mistake(
+                    lambda: 1 / found.times(),
+                    "Invert the ratio. This order sends more bytes, not fewer.",
+                ),
             ),
         ),
     },
@@ -59,7 +68,7 @@ _THIRD = Exercise(
     "tensor-parallel-3",
     {
         "ranks": CountAsked(
-            asks="the most ranks that split no head",
+            asks="the largest number of ranks at which no head is split",
             truth=found.most_ranks,
             hint="Every rank needs whole heads of each kind.",
             mistakes=(
@@ -73,8 +82,8 @@ _THIRD = Exercise(
                 ),
                 Mistake(
                     lambda: Models.Llama3_8B.heads // Models.Llama3_8B.kv_heads,
-                    "That is how many queries share a key-value head. Must they share a rank with "
-                    "all others too?",
+                    "That is how many query heads share a key-value head. Do all of them have to "
+                    "be on one rank?",
                 ),
             ),
         )
@@ -85,25 +94,25 @@ _FOURTH = Exercise(
     "tensor-parallel-4",
     {
         "share": AmountAsked(
-            asks="what both passes send in addition, as a share of what they sent before",
+            asks="the extra bytes that both passes send, as a share of the bytes sent before",
             truth=found.more,
             hint="Which products need the tokens of all ranks for their weight gradients? Count "
-            "collectives: all have the same size.",
+            "the collectives. All of them have the same size.",
             mistakes=(
                 Mistake(
                     lambda: found.more() / (1 + found.more()),
-                    "That is its share of all that is sent now.",
+                    "That is the share of all the bytes that are sent now.",
                 ),
-                Mistake(lambda: found.more() / 2, "There are two blocks in a layer."),
+                Mistake(lambda: found.more() / 2, "A layer has two blocks."),
                 Mistake(
                     lambda: 2 * found.more(),
-                    "Half of it: one product of each block needs all tokens, and a gather moves "
-                    "half of what an all-reduce does.",
+                    "Take half of that. One product of each block needs all tokens, and a gather "
+                    "moves half as many bytes as an all-reduce.",
                 ),
                 Mistake(
                     lambda: found.more(1),
-                    "You counted the sums of the norms' and biases' gradients. A step needs them "
-                    "once, a pass does not.",
+                    "You counted the sums of the gradients of norms and biases. They are needed "
+                    "once per step, not in each pass.",
                 ),
             ),
         ),
@@ -111,12 +120,14 @@ _FOURTH = Exercise(
             asks='whether the gradients `"change"` or are the `"same"`',
             options=("change", "same"),
             truth=found.gradients,
-            hint="Which data does the second gather bring, and in which order are they added up?",
+            hint="Which data does the second gather bring, and in which order are they summed?",
         ),
     },
 )
 
-_HALF = "Half of it. Are both passes there, both rounds of each ring, and all bytes of each number?"
+_HALF = (
+    "That is half. Did you count both passes, both phases of each ring and all bytes of a number?"
+)
 _SELF_CHECK = Exercise(
     "tensor-parallel-self-check",
     {
@@ -124,15 +135,19 @@ _SELF_CHECK = Exercise(
             asks="the bytes that a GPU sends for one layer and microbatch",
             unit="B",
             truth=found.sent,
-            hint="How large is the residual stream of the sequence, and how often is it summed up?",
+            hint="How large is the residual stream of the sequence, and how often is it summed?",
             mistakes=(
                 Mistake(lambda: found.sent() / 2, _HALF),
                 Mistake(
                     lambda: 8 * found.message(),
-                    "A rank keeps its own part: of each round, one part is not sent.",
+                    "A rank keeps its own part, so in each phase one part is not sent.",
                 ),
-                Mistake(found.message, "That is one message. How often is one sent, and how far?"),
-                Mistake(lambda: found.sent() / 4, "That is one of a layer's all-reduces."),
+                Mistake(
+                    found.message,
+                    "That is one message. How many messages does a rank send, and how large is "
+                    "each?",
+                ),
+                Mistake(lambda: found.sent() / 4, "That is for one of a layer's all-reduces."),
                 Mistake(lambda: found.LARGE.layers * found.sent(), "That is for all layers."),
             ),
         ),
@@ -141,11 +156,12 @@ _SELF_CHECK = Exercise(
             unit="s",
             tolerance=0.03,
             truth=found.time,
-            hint="Divide the bytes by what a link carries in one direction.",
+            hint="Divide the bytes by the bandwidth of a link in one direction.",
             mistakes=(
                 Mistake(
                     lambda: found.time() / 2,
-                    f"{_HALF} Or was it the bandwidth, which data sheets give for both directions?",
+                    f"{_HALF} Or did you use the bandwidth of both directions together, as data "
+                    "sheets give it?",
                 ),
                 Mistake(found.all_layers, "That is for all layers."),
             ),
@@ -154,4 +170,4 @@ _SELF_CHECK = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
-"""In the order of the page."""
+"""In the order of the tutorial."""

@@ -1,4 +1,4 @@
-"""What simulated ranks send for the exercises on tensor parallelism.
+"""Answers to the exercises on tensor parallelism, from ranks that are simulated.
 
 The ranks are arrays, so NumPy is imported when an answer comes in, and not before.
 """
@@ -47,7 +47,7 @@ _NODE, LARGE, _LONG = Systems.Nodes.DGX_H100, Models.Llama3_70B, 8192
 
 
 def too_often() -> float:
-    """Return how many biases too many a sum has where every rank adds one."""
+    """Return how many biases too many a sum has if every rank adds one."""
     import numpy as np
 
     from mlsysim.ranks import Group
@@ -57,7 +57,7 @@ def too_often() -> float:
 
 
 def rows_first() -> Group:
-    """Send what a block sends that is cut by rows first and by columns second."""
+    """Run the communication of a block that is split by rows first and by columns second."""
     import numpy as np
 
     from mlsysim.ranks import Group
@@ -69,23 +69,23 @@ def rows_first() -> Group:
 
 
 def _over_columns_first(sent: float) -> float:
-    """Return bytes over those of one all-reduce of the stream, in double precision."""
+    """Return the ratio of some bytes to those of one all-reduce, in double precision."""
     size = 8 * _TOKENS * _MODEL.hidden_dim
     return sent / float(ring_all_reduce_time(size, _RANKS, 1.0, 0.0))
 
 
 def times() -> float:
-    """Return the bytes of rows first over those of columns first."""
+    """Return the ratio of the bytes of rows first to those of columns first."""
     return _over_columns_first(rows_first().sent())
 
 
 def widening() -> float:
-    """Return the bytes of its all-reduce alone over those of columns first."""
+    """Return the ratio of the bytes of its all-reduce alone to those of columns first."""
     return _over_columns_first(rows_first().calls[0].sent[0])
 
 
 def most_ranks() -> int:
-    """Return the most ranks that a layer with the heads of Llama 3 8B can be spread over."""
+    """Return the largest number of ranks that can share a layer with the heads of Llama 3 8B."""
     from mlsysim.ranks import Group, Replicated, TransformerLayer, random_weights
 
     small = replace(
@@ -120,7 +120,7 @@ def _sequence(*, regather: bool) -> tuple[tuple[float, float], dict[str, Any]]:
 
 
 def more(which: int = 0) -> float:
-    """Return what gathering again adds, as a share of what was sent before."""
+    """Return the bytes that gathering again adds, as a share of the bytes sent before."""
     before, after = (_sequence(regather=regather)[0][which] for regather in (False, True))
     return after / before - 1
 

@@ -57,16 +57,17 @@ _FIRST = Exercise(
     "training-memory-1",
     {
         "states": AmountAsked(
-            asks="weights, gradients and optimizer together",
+            asks="weights, gradients and optimizer state together",
             unit="GB",
             truth=lambda: _states(16),
             hint="Add up the bytes of the first three terms for each parameter.",
             mistakes=(
                 Mistake(lambda: _states(2), "Those are the weights alone."),
-                Mistake(lambda: _states(12), "That is the optimizer alone."),
+                Mistake(lambda: _states(12), "That is the optimizer state alone."),
                 Mistake(
                     lambda: _states(8),
-                    "The optimizer keeps its own copy of the weights, and all in more bits.",
+                    "The optimizer keeps its own copy of the weights, and its numbers take more "
+                    "bits.",
                 ),
             ),
         )
@@ -77,7 +78,7 @@ _SECOND = Exercise(
     "training-memory-2",
     {
         "saved": AmountAsked(
-            asks="what the fused loss saves on a GPU",
+            asks="the memory that the fused loss saves on a GPU",
             unit="GB",
             truth=lambda: _si(_step().memory - _step(loss="fused").memory),
             hint="Compare the two settings of `loss`.",
@@ -103,11 +104,11 @@ _THIRD = Exercise(
             mistakes=(
                 Mistake(
                     lambda: 0.5 * _si(_step(**_SMALL).memory),
-                    "Only the states are shared by more GPUs.",
+                    "Only the model state is sharded over more GPUs.",
                 ),
                 Mistake(
                     lambda: _si(_step(**_SMALL).memory),
-                    "That is one server's. The states are shared by more GPUs now.",
+                    "That is the memory with one server. The state is now sharded over more GPUs.",
                 ),
             ),
         )
@@ -118,16 +119,16 @@ _FOURTH = Exercise(
     "training-memory-4",
     {
         "factor": AmountAsked(
-            asks="the time with full recomputation over the time without",
+            asks="the ratio of the time with full recomputation to the time without",
             tolerance=0.03,
             truth=_factor,
             hint="Compare `step_latency_total` of the two settings.",
             mistakes=(
                 Mistake(
                     lambda: 4 / 3,
-                    "That would be so if the step had only layers, and nothing but their passes.",
+                    "That would be right if a step consisted only of the passes of its layers.",
                 ),
-                Mistake(lambda: 1 / _factor(), "That is the time without over the time with."),
+                Mistake(lambda: 1 / _factor(), "That is the inverse of the ratio."),
             ),
         )
     },
@@ -156,4 +157,4 @@ _FIFTH = Exercise(
 )
 
 EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the page."""
+"""In the order of the tutorial."""

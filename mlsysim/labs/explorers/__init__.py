@@ -1,8 +1,8 @@
 """Explorers: figures that a reader can change, each declared once.
 
 An explorer has controls and a function from their values to numbers, charts and a sentence. A page
-builds its form from `declarations`, and asks `view` for what to draw and `derivation` for how a
-number came about. No explorer needs NumPy, so all of them run in a reader's browser.
+builds its form from `declarations`, draws the result of `view`, and gets the derivation of a number
+from `derivation`. Explorers do not need NumPy, so all of them run in a reader's browser.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def _explorer(name: str) -> Explorer:
 
 
 def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an explorer shows, as plain data.
+    """Return the numbers, charts and sentence of an explorer as plain data.
 
     Parameters
     ----------
     name
         Name of the explorer.
     state
-        Values of its controls by name; the others have their first value.
+        Values of its controls by name; controls that are not named have their first value.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Return how one number of an explorer came about, as plain data.
+    """Return the derivation of one number of an explorer as plain data.
 
     Parameters
     ----------

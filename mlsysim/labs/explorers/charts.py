@@ -21,7 +21,7 @@ Chart = dict[str, Any]
 
 
 def axis(label: str, *, log: bool = False, zero: bool = False) -> Chart:
-    """Return an axis; one that is not logarithmic may have to start at zero."""
+    """Return an axis; a linear one may have to start at zero."""
     return {"label": label, "log": log, "zero": zero}
 
 

@@ -1,4 +1,4 @@
-"""What an explorer is: controls, and a function from their values to an answer.
+"""The parts of an explorer: controls, and a function from their values to an answer.
 
 An answer holds readings, charts and a sentence. `view` turns one into plain data for a page to
 draw. Each reading keeps the derivation of its number, which `derivation` opens.
@@ -29,15 +29,15 @@ class Reading:
     label : str
         What it is.
     value : float
-        The number in `unit`; infinity and NaN are not numbers of an answer.
+        The number in `unit`; it must be finite.
     unit : str
-        The unit as a reader sees it, or nothing.
+        The unit as a reader sees it, or an empty text.
     derive : Callable
         Returns its derivation.
     measured : str
-        The unit of the package's number; nothing for a plain one.
+        The unit of the package's number; empty for a plain number.
     scale : float
-        What that is multiplied by, such as 100 for a share in percent.
+        Factor of the displayed number, such as 100 for a share in percent.
     """
 
     label: str
@@ -99,7 +99,7 @@ class Explorer:
     answer: Callable[[Mapping[str, Any]], Answer] = field(repr=False)
 
     def solve(self, state: Mapping[str, Any]) -> Answer:
-        """Answer for a setting; what it does not name starts at its first value.
+        """Answer for a setting; controls that it does not name have their first value.
 
         Raises
         ------
@@ -123,7 +123,7 @@ def _control(item: Selector | Slider | Paste) -> dict[str, Any]:
 
 
 def figure(value: float) -> str:
-    """Print a number with three significant digits, and never with an exponent below 10^15."""
+    """Format a number with three significant digits, without an exponent below 10^15."""
     if value == 0:
         return "0"
     if abs(value) >= 1e15 or abs(value) < 1e-4:
@@ -154,10 +154,10 @@ def read(
     name
         The field.
     unit
-        Unit of the number; nothing for a plain one.
+        Unit of the number; empty for a plain number.
     shown
-        What a reader sees as the unit, where that is another word.
-    scale
+        The unit as a reader sees it, if that is another word.
+        scale
         Factor of a plain number, such as 100 for a share in percent.
     """
     value = amount(getattr(result, name), unit)
@@ -214,5 +214,5 @@ def _recorded(formula: Callable[..., Any], inputs: Mapping[str, Input]) -> Deriv
 
 
 def options(rows: Any, names: Iterable[str]) -> dict[str, str]:
-    """Return the names of catalog entries, and what a reader calls each."""
+    """Return the names of catalog entries, and the label of each."""
     return {name: getattr(rows, name).name for name in names}

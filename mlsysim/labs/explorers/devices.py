@@ -135,7 +135,7 @@ def _which(s: Mapping[str, Any]) -> Answer:
     if not fits:
         need = read("Memory needed", found[0][2], "total_memory_required", "GB")
         return Answer(
-            f"{asked} fits on none of these devices: it needs {need.text}.",
+            f"{asked} does not fit on any of these devices: it needs {need.text}.",
             (need,),
             (chart,),
             "bad",
@@ -173,4 +173,4 @@ WHICH_GPU = Explorer(
     ),
     _which,
 )
-"""Devices by the memory that a model needs, and the fastest that has it."""
+"""The devices with enough memory for a model, and the fastest of them."""

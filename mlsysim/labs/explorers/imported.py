@@ -1,4 +1,4 @@
-"""Explorer of a reader's own model: its size, its cache, and the devices that hold it."""
+"""Explorer of a reader's own model: its size, its KV cache, and the devices that it fits on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _parameters(
     hidden_dim: Value,
     other: Value,
 ) -> Value:
-    """Return the parameters of a network: those of its vocabulary, its layers, and all others."""
+    """Return the parameters of a network: the sum over its vocabulary, its layers and the rest."""
     vocabulary = embedding_tables * vocab_size * hidden_dim
     rest = vocabulary + other
     for group in groups:
@@ -111,7 +111,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
         f"Your model has {size.text} parameters. With one user of {s['context']:,} tokens it needs "
         f"{figure(need)} GB and fits on {len(fits)} of {len(COMPARED)} devices"
         + (
-            f"; {getattr(Hardware, best).name} holds the most users, {users[best]:,}."
+            f"; {getattr(Hardware, best).name} fits the most users, {users[best]:,}."
             if fits
             else "."
         ),

@@ -1,4 +1,4 @@
-"""Explorer of a pipeline schedule, played pass by pass."""
+"""Explorer of a pipeline schedule, simulated pass by pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PIPELINE"]
 
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "zb-h1": "ZB-H1"}
 KINDS = {"F": "forward", "B": "backward", "W": "weight gradients"}
-_PASSES = 3  # a microbatch works as long as three forwards on each stage
+_PASSES = 3  # a microbatch takes as long as three forward passes on each stage
 
 
 def _step_time(before: Value, on_last: Value, last_stage: Value) -> Value:
@@ -30,7 +30,7 @@ def _step_time(before: Value, on_last: Value, last_stage: Value) -> Value:
 def _idle_share(
     pp_size: Value, microbatch_count: Value, before: Value, on_last: Value, last_stage: Value
 ) -> Value:
-    """Return the share of their time in which the stages wait."""
+    """Return the share of the time in which the stages wait."""
     step = _step_time(before, on_last, last_stage)
     work = _PASSES * microbatch_count * (pp_size - 1 + last_stage)
     return 1 - work / (pp_size * step)
@@ -50,7 +50,7 @@ def _all(microbatch_count: Value) -> Value:
 
 
 def _longest_chain(played: Timeline) -> tuple[float, float]:
-    """Return how long its passes on the stages before the last one take, and those on the last."""
+    """Return the time of a chain's passes before the last stage, and the time on the last stage."""
     last = played.pp_size - 1
     lengths = [0.0, 0.0]
     now = max(played.events, key=lambda event: event.end)

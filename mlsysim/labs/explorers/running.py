@@ -1,4 +1,4 @@
-"""Explorer of carbon: the grid, and the hours of the day."""
+"""Explorer of carbon by grid and hour of the day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOURS = 24
 
 
 def _grids() -> dict[str, str]:
-    """Return the grids; those with a profile of the day come first."""
+    """Return the grids; those with an hourly profile come first."""
     rows = {n: getattr(Infra, n) for n in dir(Infra) if not n.startswith("_")}
     grids = {n: row for n, row in rows.items() if isinstance(row, GridProfile)}
     order = sorted(grids, key=lambda n: (not grids[n].hourly, grids[n].name))

@@ -32,7 +32,7 @@ HEADS = {
 
 
 def with_heads(model: TransformerModel, heads: str) -> TransformerModel:
-    """Return the model with another number of key-value heads; its matrices change as well."""
+    """Return the model with another number of key-value heads, which also changes its matrices."""
     if heads == AS_PUBLISHED or model.kv_heads is None:
         return model
     number = model.heads if heads == ONE_EACH else 1
@@ -131,7 +131,7 @@ def _latency(s: Mapping[str, Any]) -> Answer:
         f"{figure(amount(result.itl, 'ms'))} ms between the tokens of each user, by the textbook "
         "roofline without queues or overheads."
         if fits
-        else f"{what} does not fit: at most {most:,} do.",
+        else f"{what} does not fit. The limit is {most:,} users.",
         (
             read("Time between tokens", result, "itl", "ms"),
             read("Throughput, all users", result, "decode_throughput", "1/s", shown="tokens/s"),
@@ -211,9 +211,9 @@ def _cost(s: Mapping[str, Any]) -> Answer:
     what = f"{model.name} on {offer.name}, {s['batch']:,} users of {s['context']:,} tokens"
     return Answer(
         f"{what}: ${figure(price(paid))} per million output tokens, with "
-        "new prompts arriving all the time."
+        "a continuous stream of new prompts."
         if fits
-        else f"{what} does not fit: at most {served.max_batch_size:,} do.",
+        else f"{what} does not fit. The limit is {served.max_batch_size:,} users.",
         (
             read(
                 "Cost per million tokens",

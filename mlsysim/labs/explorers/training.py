@@ -33,7 +33,7 @@ FABRICS = ("InfiniBand_NDR", "InfiniBand_HDR", "RoCE_400G", "Ethernet_100G")
 TRAINED = ("Llama3_2_1B", "Llama3_8B", "Qwen3_14B", "Llama3_70B")
 POWERS = (1, 2, 4, 8, 16, 32, 64)
 _TEXTBOOK = 0.5
-# Fields of a training step, and what each is called.
+# Fields of a training step and their labels.
 TIMES = {
     "compute_latency": "compute",
     "tp_communication_latency": "tensor parallelism",
@@ -81,8 +81,8 @@ def _ring(s: Mapping[str, Any]) -> Answer:
     }
     whole = by_formula("Whole all-reduce", f.ring_all_reduce_time, "ms", given)
     return Answer(
-        f"{done}: {complete} of {ranks**2} parts are complete "
-        f"sums. All {last} steps take {figure(whole.value)} ms on {link.name}.",
+        f"{done}: {complete} of {ranks**2} parts are complete sums. All {last} steps take "
+        f"{figure(whole.value)} ms on {link.name}.",
         (
             whole,
             by_formula("Bus bandwidth", _ring_bandwidth, "GB/s", given),
@@ -200,7 +200,7 @@ MEMORY = Explorer(
     ),
     _memory,
 )
-"""What a device holds in a training step."""
+"""The memory of a device in a training step."""
 
 
 def _split(s: Mapping[str, Any]) -> Answer:
@@ -315,11 +315,11 @@ CHECKPOINT = Explorer(
     ),
     _checkpoint,
 )
-"""What failures and checkpoints cost, by the interval."""
+"""The time lost to failures and checkpoints, by interval."""
 
 
-# A search of all plans needs NumPy and takes longer than a reader waits, so few are compared: for
-# each number of GPUs, these tensor-parallel ranks, stages and ZeRO stages.
+# A search of all plans needs NumPy and takes longer than a reader waits, so this compares a few
+# plans for each number of GPUs: these tensor-parallel sizes, pipeline stages and ZeRO stages.
 PLANS = ((1, 1, 3), (8, 1, 1), (8, 4, 1))
 SIZES = (8, 32, 128, 512, 2048)
 _COMPARED = (
@@ -350,7 +350,7 @@ def _plan(model: str, devices: int, tp: int, pp: int, zero: int) -> Any:
             zero_stage=zero,
             recompute="full",
         )
-    except ConfigError:  # it does not tile the fleet or the model
+    except ConfigError:  # it does not divide the fleet or the model
         return None
     return result if result.feasible else None
 
@@ -382,7 +382,7 @@ def _advice(s: Mapping[str, Any]) -> Answer:
     model, budget = getattr(Models, s["model"]), 1000.0 * s["budget"]
     cases = list(_cases(s))
     if not cases:
-        raise ConfigError(f"{model.name} fits on none of these fleets", argument="model")
+        raise ConfigError(f"{model.name} does not fit on any of these fleets", argument="model")
     paid = [case for case in cases if case[3] <= budget]
     devices, result, days, cost = min(paid or cases, key=lambda c: c[2] if paid else c[3])
     priced = _priced(s["model"], devices, s["offer"], s["tokens"])

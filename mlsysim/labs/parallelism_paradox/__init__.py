@@ -1,6 +1,6 @@
 """Lab: the parallelism paradox. Why adding GPUs lowers utilization, and how to split a model.
 
-Act I finds out why the utilization of a data-parallel run falls as GPUs are added. Act II splits
+Act I explains why the utilization of a data-parallel run falls as GPUs are added. Act II splits
 GPT-3 across 1,024 GPUs. All numbers, including those in the emails, come from the operator-level
 model of `DistributedSolver`, with constants fitted to published runs.
 """

@@ -64,12 +64,12 @@ def _letter() -> tuple[str, ...]:
 def _framing() -> Block:
     return text(
         "a1_framing",
-        "The training lead and the email are fictional, but the numbers are not: they are what "
-        "mlsysim's DistributedSolver computes for such a cluster. It times every operator with the "
+        "The training lead and the email are fictional, but the numbers are not: mlsysim's "
+        "DistributedSolver computes them for such a cluster. It times every operator with the "
         f'constants of "{HIDING.name}". The compute constants are fitted to published runs; the '
         "others are estimates. The framework in this story exchanges gradients only after the "
-        "backward pass. We know of no published run that does so, which means that the error of "
-        "these times is unknown. The cost also depends on an estimated server price.",
+        "backward pass. We know of no published run that does so, so the error of these times is "
+        "unknown. The cost also depends on an estimated server price.",
         "MFU (model FLOPs utilization) is the share of the GPUs' peak rate that the model's own "
         "operations use. In data parallelism, each replica processes its part of the global batch. "
         "An all-reduce then sums the gradients of all replicas, so that every replica takes the "

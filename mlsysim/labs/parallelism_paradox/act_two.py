@@ -76,10 +76,10 @@ def _framing() -> Block:
         "Training in 16 bits keeps 2 bytes of weights and 2 bytes of gradients per parameter, plus "
         f"{_state_bytes():.0f} bytes of optimizer state. TP and PP divide all of these. DP divides "
         "none of them unless the replicas shard the optimizer state (ZeRO-1). The GPUs that share "
-        "a layer also split its norms and dropouts (sequence parallelism), which sends as many "
-        "bytes and stores fewer.",
+        "a layer also split its norms and dropouts (sequence parallelism), which sends the same "
+        "number of bytes and stores fewer.",
         "Commit to an answer before you see the instruments. You cannot change it afterward. Each "
-        "option gets ZeRO-1 and the number of microbatches that suits it best.",
+        "option uses ZeRO-1 and its best number of microbatches.",
     )
 
 

@@ -26,8 +26,8 @@ def lessons() -> tuple[str, ...]:
     )
     option = OPTIONS["balanced"]
     return (
-        "Adding GPUs to a fixed batch makes the gradient exchange only a little longer. What "
-        "shrinks is the compute between exchanges. In Act I, it fell from "
+        "Adding GPUs to a fixed batch makes the gradient exchange only a little longer, but it "
+        "shrinks the compute between exchanges. In Act I, it fell from "
         f"{milliseconds(few.compute_latency)} on {STORY[1]} GPUs to "
         f"{milliseconds(many.compute_latency)} on {STORY[2]}, while the exchange took "
         f"{milliseconds(few.dp_communication_latency)} and then "

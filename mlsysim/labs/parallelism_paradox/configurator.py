@@ -70,7 +70,7 @@ def instruments(state: Mapping[str, Any]) -> list[Block]:
         text(
             "a2_configurator_text",
             "The starting design splits each layer within a server and has no pipeline yet. Find a "
-            "design that meets the requirements of the email. Break every rule once on the way.",
+            "design that meets the requirements in the email. Break every rule once on the way.",
         ),
         controls("a2_controls", DESIGN, state),
         _chart(found),
@@ -161,8 +161,8 @@ def _alerts(found: Outcome) -> list[Block]:
                 "warn",
                 "Tensor parallelism across servers",
                 f"A group of {design.tp} GPUs spans {-(-design.tp // each)} servers of {each}. "
-                "Every all-reduce of every layer crosses the network, and nothing hides it. GPUs "
-                f"wait {seconds(result.tp_communication_latency)} out of "
+                "Every all-reduce of every layer crosses the network, and no compute hides it. "
+                f"GPUs wait {seconds(result.tp_communication_latency)} out of "
                 f"{seconds(result.step_latency_total)} per step. Use TP = {each} or less.",
             )
         )
@@ -185,7 +185,7 @@ def _alerts(found: Outcome) -> list[Block]:
                 "info",
                 "Stages of unequal length",
                 f"{MODEL.layers} layers do not divide evenly into {design.pp} stages. The longest "
-                f"stage has {-(-MODEL.layers // design.pp)}, and all others wait for it.",
+                f"stage has {-(-MODEL.layers // design.pp)} layers, and all others wait for it.",
             )
         )
     if found.accepted:

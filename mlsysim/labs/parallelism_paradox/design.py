@@ -1,8 +1,8 @@
 """The model behind Act II: GPT-3 on 1,024 H100 GPUs, split three ways at once.
 
 The global batch is that of a published run of this model: 1,536 sequences (Narayanan et al. 2021,
-Table 2). Tensor-parallel ranks also split norms and dropouts (sequence parallelism), which sends as
-many bytes and stores fewer.
+Table 2). Tensor-parallel ranks also split norms and dropouts (sequence parallelism), which sends
+the same number of bytes and stores fewer.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A result, or the reason why there is none, and the rules of the email that are broken."""
+    """A result, or the reason why there is none, and the email's rules that the design breaks."""
 
     design: Design
     result: DistributedResult | None
@@ -137,7 +137,7 @@ OPTIONS = {
     "balanced": Option(
         8, 4, "each layer is split within a server, and four servers form a pipeline."
     ),
-    "deep": Option(1, 32, "a deep pipeline, in which no layer waits for an all-reduce."),
+    "deep": Option(1, 32, "a deep pipeline in which no layer waits for an all-reduce."),
     "flat": Option(8, 1, "one server holds the model, and no GPU waits for a pipeline."),
 }
 

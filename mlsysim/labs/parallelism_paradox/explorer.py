@@ -27,7 +27,7 @@ from mlsysim.solvers import DistributedResult
 __all__ = ["instruments", "run"]
 
 _GOOD, _POOR = 0.45, 0.25
-"""From the first on, utilization is shown as good; below the second, as bad."""
+"""Utilization at or above the first is shown as good; below the second, as bad."""
 
 
 def run(state: Mapping[str, Any]) -> Run:
@@ -55,8 +55,8 @@ def instruments(state: Mapping[str, Any]) -> list[Block]:
             "a1_explorer_text",
             f"The explorer starts with the email's cluster on {GPUS[0]} GPUs. Add GPUs and compare "
             "two times: the compute time of one GPU, and the exposed communication, which is the "
-            "part of the gradient exchange that no compute hides. Then hold the batch per GPU "
-            "constant instead of the global batch, or change the network.",
+            "part of the gradient exchange that is not hidden by compute. Then keep the batch per "
+            "GPU constant instead of the global batch, or change the network.",
         ),
         controls("a1_controls", EXPLORER, state, disabled=[off]),
         _chart(state, chosen, result),
@@ -79,7 +79,7 @@ def _tone(mfu: float) -> str:
 def _readouts(chosen: Run, result: DistributedResult) -> Block:
     exchange, compute = result.dp_communication_latency, result.compute_latency
     waits = ratio(exchange, compute)
-    hidden = "the rest is hidden" if chosen.hides else "nothing hides it"
+    hidden = "the rest is hidden" if chosen.hides else "none is hidden"
     return readouts(
         "a1_readouts",
         readout("MFU", f"{100 * result.mfu:.1f}", "%", _tone(result.mfu), "of the dense peak rate"),

@@ -64,10 +64,10 @@ def _ratio() -> str:
         f"A step has {MAIL.batch} sequences, however many GPUs share them. From {STORY[1]} to "
         f"{MAIL.gpus} GPUs, the compute time of one GPU falls from "
         f"{milliseconds(few.compute_latency)} to {milliseconds(many.compute_latency)} per step. "
-        "The gradient exchange does not shrink with it: it takes "
+        "The gradient exchange does not shrink with it. It takes "
         f"{milliseconds(few.dp_communication_latency)}, then "
-        f"{milliseconds(many.dp_communication_latency)}. It became much slower only once: within "
-        f"one server, over NVLink, it took {milliseconds(one.dp_communication_latency)}. "
+        f"{milliseconds(many.dp_communication_latency)}. It became much slower only when it left "
+        f"the first server: over NVLink, it took {milliseconds(one.dp_communication_latency)}. "
         f"If each GPU kept the {MAIL.batch // GPUS[0]} sequences that it had on {GPUS[0]} GPUs, "
         f"the MFU on {MAIL.gpus} would be {_mfu(kept)} instead of {_mfu(many)}. That requires a "
         f"global batch of {MAIL.batch // GPUS[0] * MAIL.gpus:,} sequences, and the model may learn "
@@ -78,7 +78,7 @@ def _ratio() -> str:
 def _memory() -> str:
     small, large = undone(MAIL.on(GPUS[0]), "memory"), undone(MAIL, "memory")
     return (
-        "The work of one GPU per microbatch does not depend on the number of GPUs: it is one "
+        "The work of one GPU per microbatch does not depend on the number of GPUs. It is one "
         "sequence, with the same matrices and the same memory traffic. With memory ten times as "
         f"fast, the MFU would be {_mfu(small)} on {GPUS[0]} GPUs and {_mfu(large)} on {MAIL.gpus}, "
         "so it would still fall."
@@ -89,11 +89,11 @@ def _volume() -> str:
     least, most = all_reduce_volume(GPUS[0]), all_reduce_volume(MAIL.gpus)
     size = solve(MAIL).gradient_memory
     return (
-        "In a ring, each GPU passes on partial sums, never the separate gradients of all the "
+        "In a ring, each GPU passes on partial sums, not the separate gradients of all the "
         f"others. On {GPUS[0]} GPUs it sends {least:.2f} times the {gigabytes(size)} of gradients, "
         f"and on {MAIL.gpus} GPUs {most:.2f} times; the limit is 2. If it sent only as many bytes "
-        f"as on {GPUS[0]} GPUs, the MFU on {MAIL.gpus} would be "
-        f"{_mfu(undone(MAIL, 'volume'))} instead of {_mfu(_large())}."
+        f"as on {GPUS[0]} GPUs, the MFU on {MAIL.gpus} would be {_mfu(undone(MAIL, 'volume'))} "
+        f"instead of {_mfu(_large())}."
     )
 
 
@@ -127,10 +127,10 @@ def _overlap() -> str:
 def _batch() -> str:
     two = dataclasses.replace(MAIL, batch=2 * MAIL.batch)
     return (
-        "There is one gradient per parameter, "
-        f"{gigabytes(_large().gradient_memory)} here, whatever the batch size. Fewer sequences "
-        "shorten the compute and leave the exchange as it is. With one sequence per GPU instead of "
-        f"two, the MFU on {MAIL.gpus} GPUs falls from {_mfu(solve(two))} to {_mfu(_large())}."
+        f"There is one gradient per parameter, {gigabytes(_large().gradient_memory)} here, "
+        "whatever the batch size. Fewer sequences shorten the compute and leave the exchange as "
+        f"it is. With one sequence per GPU instead of two, the MFU on {MAIL.gpus} GPUs falls from "
+        f"{_mfu(solve(two))} to {_mfu(_large())}."
     )
 
 

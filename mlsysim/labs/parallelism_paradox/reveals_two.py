@@ -114,7 +114,7 @@ def _every_layer() -> str:
         "Each layer and microbatch needs four all-reduces, two forward and two backward. Within a "
         "server, part of their time is hidden behind the layer's matrix products: TP "
         f"{first.tp} × PP {first.pp} waits {_wait(first, inside)} per layer and microbatch. Across "
-        f"two servers, nothing hides them: TP {second.tp} × PP {second.pp}, with as many GPUs per "
+        f"two servers, they are not hidden: TP {second.tp} × PP {second.pp}, with as many GPUs per "
         f"replica, waits {_wait(second, across)}. The MFU falls from {percent(inside.mfu)} to "
         f"{percent(across.mfu)}."
     )
@@ -187,8 +187,8 @@ def options() -> Block:
     """Return a table of the four options, each at its best."""
     return table(
         "a2_options",
-        "The four options, each with a sharded optimizer state and the number of microbatches that "
-        "suits it best.",
+        "The four options, each with a sharded optimizer state and its best number of "
+        "microbatches.",
         ["TP × PP × DP", "Microbatches", "Memory per GPU", "Bubble", "MFU"],
         _rows(),
     )

@@ -2,7 +2,7 @@
 
 The scenario is LLaMA 7B on servers of eight H100 GPUs connected by Ethernet. Replicas shard the
 optimizer state (ZeRO-1), because the model would not fit otherwise. Every microbatch is one
-sequence, so the matrices on a GPU are the same however many GPUs there are.
+sequence, so the matrices on a GPU do not depend on the number of GPUs.
 """
 
 from __future__ import annotations
@@ -166,5 +166,5 @@ def daily_cost() -> float:
     """Return the daily cost in USD of the email's largest fleet: purchase, energy and upkeep."""
     cost = EconomicsSolver.solve(fleet=_fleet(MAIL), duration_days=1).period_cost
     if cost is None:
-        raise ConfigError(f"{_NODE.name} has no price: give it one in the registry")
+        raise ConfigError(f"{_NODE.name} has no price: add one in the registry")
     return float(cost.to("USD").magnitude)

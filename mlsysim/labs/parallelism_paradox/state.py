@@ -34,8 +34,8 @@ PREDICTION_1 = Question(
 )
 REFLECTION_1 = Question(
     id="act1_reflection",
-    label="Reflection: which change hides the gradient exchange behind compute and leaves every "
-    "number in the training run unchanged?",
+    label="Reflection: which change hides the gradient exchange behind compute without changing "
+    "any number in the training run?",
     options={
         "faster": "Use GPUs that compute faster, so that a step is shorter.",
         "overlap": "Start summing the gradients of the last layers while the backward pass is "

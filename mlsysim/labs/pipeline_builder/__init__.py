@@ -1,4 +1,4 @@
-"""Lab: pipeline builder. How long a pipeline idles, and which schedule suits a slow network.
+"""Lab: pipeline builder. How long a pipeline idles, and which schedule is best on a slow network.
 
 Act I simulates schedules pass by pass. Act II builds a pipeline of eight servers on slow Ethernet,
 timed by the operator-level model of `DistributedSolver`.
@@ -25,15 +25,15 @@ def _lessons() -> tuple[str, ...]:
     return (
         "A pipeline of p stages with m microbatches idles for (p − 1) / (m + p − 1) of its time: "
         f"{'–' if share is None else percent(share)} for {MAIL.stages} stages and "
-        f"{MAIL.microbatches} microbatches. GPipe and 1F1B share that formula. What 1F1B saves is "
-        f"memory, and without it this model does not fit: GPipe needs {gigabytes(old.memory)} per "
-        "GPU at the least.",
+        f"{MAIL.microbatches} microbatches. GPipe and 1F1B share that formula. 1F1B saves only "
+        f"memory, but without that saving this model does not fit: GPipe needs at least "
+        f"{gigabytes(old.memory)} per GPU.",
         "A smaller bubble is not a faster step. Interleaving with 5 chunks has a bubble of "
         f"{percent(deep.bubble_fraction)} and an MFU of {percent(deep.mfu)}, because it sends five "
         "times as often. The zero-bubble schedule sends no more than 1F1B and reaches "
         f"{percent(right.mfu)}.",
-        "On a fast network the order changes: there, interleaving pays, and often fewer stages do "
-        "better. Run the numbers again for your own cluster.",
+        "On a fast network the order changes: interleaving pays off there, and fewer stages are "
+        "often better. Run the numbers again for your own cluster.",
     )
 
 

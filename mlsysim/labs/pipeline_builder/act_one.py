@@ -31,7 +31,7 @@ NAMES = {
     "1f1b": "1F1B: one forward, one backward in turn",
     "interleaved_2": "Interleaved 1F1B, 2 chunks per stage",
     "interleaved_5": "Interleaved 1F1B, 5 chunks per stage",
-    "zb-h1": "Zero-bubble H1: gradients of weights fill the gaps",
+    "zb-h1": "Zero-bubble H1: weight gradients fill the gaps",
 }
 _COUNTS = (2, 4, 8, 16, 32)
 
@@ -55,9 +55,9 @@ REFLECTION = Question(
     label="Reflection: stages of equal length switch from GPipe to 1F1B, with as many microbatches "
     "as before. What changes?",
     options={
-        "memory": "Stages keep the activations of fewer microbatches, and idle as long as before.",
-        "idle": "Stages idle less, and keep the activations of as many microbatches.",
-        "both": "Stages idle less, and keep the activations of fewer microbatches.",
+        "memory": "Stages keep the activations of fewer microbatches and idle as long as before.",
+        "idle": "Stages idle less and keep the activations of the same number of microbatches.",
+        "both": "Stages idle less and keep the activations of fewer microbatches.",
         "none": "Nothing: it is the same work in another order.",
     },
     right="memory",
@@ -84,18 +84,19 @@ def _opening() -> list[Block]:
         message(
             "a1_mail",
             "Performance engineer",
-            f"Our model is split by depth across {MAIL.stages} stages that take equally long. Each "
+            f"Our model is split by depth into {MAIL.stages} stages that take equally long. Each "
             f"step cuts its batch into {MAIL.microbatches} microbatches. They go forward through "
             "all stages, and their gradients come back. A backward pass takes twice as long as a "
             "forward pass.",
-            "At the start of a step, the last stage waits for the first microbatch. At its end, "
+            "At the start of a step, the last stage waits for the first microbatch. At the end, "
             "the first stage waits for the last gradient. How much time does that cost?",
         ),
         text(
             "a1_framing",
             "The engineer and the email are fictional. The numbers come from "
-            "mlsysim.simulate_pipeline, which plays every pass of every stage: a pass runs as soon "
-            "as its stage is free and its inputs have arrived. In this act, sending takes no time.",
+            "mlsysim.simulate_pipeline, which simulates every pass of every stage. A pass runs as "
+            "soon as its stage is free and its inputs have arrived. In this act, sending takes no "
+            "time.",
             "A schedule is the order in which a stage runs its passes. Between the forward and the "
             "backward pass of a microbatch, a stage has to keep its activations in memory.",
             "Commit to a number before you see the instruments. You cannot change it afterward.",
@@ -108,8 +109,8 @@ def _explain(answer: float) -> str:
     twice = idle(replace(MAIL, microbatches=2 * m))
     return (
         f"The simulation has {_share():.1f}% of idle time; your answer is {answer:g}%. Each stage "
-        f"works for {m} microbatches and waits for {p - 1}, because that many passes forward and "
-        f"back run elsewhere while the pipeline fills and drains. So the share is ({p} − 1) / "
+        f"works for the time of {m} microbatches and waits for that of {p - 1}, because the other "
+        f"stages work while the pipeline fills and drains. So the share is ({p} − 1) / "
         f"({m} + {p} − 1). With {2 * m} microbatches, it is {_words(twice)}."
     )
 
@@ -126,11 +127,13 @@ def _reflect(answer: str) -> str:
         f"{_kept(new)} with 1F1B"
     )
     if answer == "memory":
-        return f"{same}, but {kept}. So 1F1B can afford more microbatches, and those cut idle time."
+        return (
+            f"{same}, but {kept}. So 1F1B has room for more microbatches, and those cut idle time."
+        )
     if answer == "idle":
         return f"Only the memory changes. {same}, and {kept}."
     if answer == "both":
-        return f"Half of it: {kept}. But {same[0].lower()}{same[1:]}."
+        return f"Half of that is right: {kept}. But {same[0].lower()}{same[1:]}."
     return f"The order does matter for memory: {kept}. {same}."
 
 
@@ -146,9 +149,9 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
         heading("a1_explorer_heading", 3, "The explorer"),
         text(
             "a1_explorer_text",
-            "The explorer starts with the stages of the email under GPipe. Change the schedule, "
+            "The explorer starts with the stages in the email under GPipe. Change the schedule, "
             "and watch the idle time and the activations of each stage. Which schedules idle less, "
-            "and which only need less memory?",
+            "and which ones only need less memory?",
         ),
         controls("a1_controls", CONTROLS, state),
         _chart(chosen),
@@ -172,7 +175,7 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
         ),
         table(
             "a1_stages",
-            "The stages: how long each idles, and of how much it keeps the activations.",
+            "How long each stage idles, and how many microbatches' activations it keeps.",
             ["Stage", "Idle ticks", f"Activations ({chunks})"],
             [
                 [f"{number}", f"{float(wait):g}", f"{kept}"]

@@ -82,9 +82,9 @@ def _opening() -> list[Block]:
             f"{FLEET.node.accelerators_per_node}). Stages times replicas is the number of servers. "
             "Replicas exchange their gradients once per step and shard the optimizer state. Stages "
             "send activations to each other for every microbatch.",
-            "Times are what mlsysim's DistributedSolver computes from operators, with constants "
-            "fitted to published runs on faster networks. We know of no published run on a network "
-            "this slow, so trust the order of the designs more than their times.",
+            "The times come from the operator-level model of mlsysim's DistributedSolver, with "
+            "constants fitted to published runs on faster networks. We know of no published run "
+            "on a network this slow, so trust the order of the designs more than their times.",
             "Commit to an answer before you see the instruments. You cannot change it afterward.",
         ),
     ]
@@ -119,7 +119,7 @@ def _explain(answer: str) -> str:
     if answer == PREDICTION.right:
         return (
             f"{numbers} Its MFU is {percent(result.mfu)}. It fills gaps with work that no other "
-            "stage waits for, and sends no more than 1F1B does."
+            "stage waits for, and it sends no more than 1F1B does."
         )
     sends = seconds(result.pp_communication_latency)
     if result.pp_communication_latency == right.pp_communication_latency:
@@ -154,7 +154,7 @@ def _reflect(answer: str) -> str:
     if answer == "compute":
         return (
             f"The layers are the same. Computing takes {seconds(deep.compute_latency)} per step, "
-            f"compared with {seconds(plain.compute_latency)} for 1F1B. {wait}."
+            f"compared with {seconds(plain.compute_latency)} with 1F1B. {wait}."
         )
     return f"Its bubble is {percent(deep.bubble_fraction)}, the smallest of all. {wait}."
 
@@ -168,8 +168,9 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
         heading("a2_builder_heading", 3, "The builder"),
         text(
             "a2_builder_text",
-            "The builder starts without a pipeline: every server is a replica. Build one that "
-            "meets the email, and watch what the network costs each time.",
+            "The builder starts without a pipeline: every server is a replica. Build a pipeline "
+            "that meets the email's requirements, and watch the time that the network takes each "
+            "time.",
         ),
         controls("a2_controls", CONTROLS, state),
         _chart(design, result),
@@ -201,7 +202,7 @@ def _options() -> Block:
         )
     return table(
         "a2_options",
-        f"Each schedule with {FLEET.count} stages and the number of microbatches that suits it.",
+        f"Each schedule, with {FLEET.count} stages and its best number of microbatches.",
         ["Schedule", "Microbatches", "Bubble", "Sending", "Memory per GPU", "MFU"],
         rows,
     )
@@ -284,7 +285,7 @@ def _chart(design: Pipeline, result: DistributedResult | str) -> Block:
 
     own = points(design.schedule)
     plain = points("1f1b")
-    # A schedule that no number of microbatches allows has no line; 1F1B takes any sizes.
+    # A schedule that runs with no number of microbatches has no line. 1F1B takes any sizes.
     lines = [series("Your schedule", own)] if own else []
     lines += [series("1F1B", plain)] if design.schedule != "1f1b" else []
     here = None if isinstance(result, str) else 100 * result.mfu

@@ -70,7 +70,7 @@ MAIL = Line()
 
 @functools.lru_cache(maxsize=512)
 def simulate(line: Line) -> Timeline | str:
-    """Play a step pass by pass, or return why the schedule cannot do it."""
+    """Simulate a step pass by pass, or return why the schedule cannot run it."""
     schedule, chunks = SCHEDULES[line.schedule]
     try:
         return simulate_pipeline(
@@ -84,7 +84,7 @@ def simulate(line: Line) -> Timeline | str:
 
 
 def idle(line: Line) -> float | None:
-    """Return the share of the time that stages idle; `None` if the schedule cannot do it."""
+    """Return the share of the time that stages idle; `None` if the schedule cannot run."""
     found = simulate(line)
     return None if isinstance(found, str) else float(found.bubble_fraction)
 
@@ -136,7 +136,7 @@ def accepted(design: Pipeline) -> bool:
 def best(schedule: str) -> tuple[Pipeline, DistributedResult]:
     """Return the fastest design of a schedule with eight stages that fits in memory.
 
-    If none fits, the one that needs the least memory.
+    If none fits, return the one that needs the least memory.
     """
     found = []
     for count in MICROBATCHES:

@@ -1,7 +1,7 @@
 """Lab: the roofline. What limits a device, and which device is cheapest for a rate.
 
-Act I finds the batch at which an H100 reaches its ridge. Act II rents devices that give a rate of
-tokens within a budget. `SingleNodeSolver` computes all times with the textbook's roofline.
+Act I finds the batch at which an H100 reaches its ridge. Act II rents devices that deliver a
+token rate within a budget. `SingleNodeSolver` computes all times with the textbook's roofline.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ __all__ = ["LAB", "change", "ledger", "restore", "view"]
 def _lessons() -> tuple[str, ...]:
     large, narrow = replace(MAIL, batch=256), replace(MAIL, precision="int8")
     return (
-        "On the slope of the roofline, sequences are free: from a batch of "
+        "On the slope of the roofline, more sequences are free: from a batch of "
         f"{MAIL.batch} to the ridge at {crossing(MAIL)}, a pass takes about "
         f"{milliseconds(MAIL):.1f} ms, and tokens get cheaper in proportion: from "
         f"${dollars_per_million(MAIL):.2f} to ${dollars_per_million(large):.3f} per million.",
         "Beyond the ridge, each further sequence makes every user wait longer and makes no token "
         f"cheaper. At 256 sequences, the MFU is {percent(solve(large).mfu)}, all that the model "
         "allows.",
-        "Fewer bits help on both sides of the ridge, and hardly move it: it is at a batch of "
+        "Lower precision helps on both sides of the ridge but hardly moves it: it is at a batch of "
         f"{crossing(MAIL)} in 16 bits and {crossing(narrow)} in 8. Compare devices by what limits "
-        "you: bandwidth per dollar on the slope, arithmetic per dollar under the flat roof. Real "
-        "servers also read a cache for every sequence, which grows with the conversation and keeps "
-        "them on the slope for longer.",
+        "you: bandwidth per dollar on the slope, compute per dollar under the flat roof. Real "
+        "servers also read a KV cache for every sequence, which grows with the conversation and "
+        "keeps them on the slope for longer.",
     )
 
 

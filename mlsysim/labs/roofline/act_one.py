@@ -46,8 +46,8 @@ _INTENSITIES = tuple(2**k for k in range(11))
 
 PREDICTION = Estimate(
     id="act1_prediction",
-    label="Your prediction: how many sequences have to be in a batch before arithmetic limits the "
-    "H100 rather than memory?",
+    label="Your prediction: how many sequences have to be in a batch before the limit of the H100 "
+    "is compute rather than memory?",
     truth=lambda: float(crossing(MAIL)),
     unit="sequences",
     low=1,
@@ -100,25 +100,25 @@ def _letter() -> tuple[str, ...]:
     rate = device.compute.rate("fp16").m_as("TFLOP/s")
     return (
         f"We generate text with {MODELS[MAIL.model].name} on an {device.name}, in 16 bits. Each "
-        f"pass through the model gives {MAIL.batch} users their next token and reads all "
-        f"{gigabytes(now.memory)} of weights. The datasheet promises {rate:,.0f} TFLOP/s, and we "
+        f"pass through the model generates the next token of {MAIL.batch} users and reads all "
+        f"{gigabytes(now.memory)} of weights. The data sheet promises {rate:,.0f} TFLOP/s, and we "
         f"use {percent(now.mfu)} of them.",
         f"The memory is rated at {device.memory.bandwidth.m_as('TB/s'):g} TB/s. A token takes "
-        "about two operations per parameter, and a parameter has two bytes. A colleague says that "
-        "we are left of the ridge of the roofline and should make our batches larger. How much "
-        "larger?",
+        "about two operations per parameter, and a parameter takes two bytes. A colleague says "
+        "that we are left of the ridge of the roofline and should make our batches larger. How "
+        "much larger?",
     )
 
 
 def _framing() -> Block:
     return text(
         "a1_framing",
-        "The engineer and the email are fictional, but the numbers are what mlsysim's "
-        "SingleNodeSolver computes. It uses the textbook's roofline: a pass takes as long as its "
+        "The engineer and the email are fictional, but mlsysim's SingleNodeSolver computes the "
+        "numbers. It uses the textbook's roofline: a pass takes as long as its "
         "arithmetic or its memory traffic, whichever is longer. Arithmetic reaches "
         f"{percent(TEXTBOOK_EFFICIENCY.value, 0)} of its peak, and memory reaches all of its "
-        "bandwidth. The traffic is the weights; the cache of earlier tokens is left out, so real "
-        "servers stay limited by memory for longer.",
+        "bandwidth. The traffic is the weights. The KV cache is left out, so real servers stay "
+        "memory-bound for longer.",
         "The arithmetic intensity of a pass is its operations divided by the bytes that it moves. "
         "The ridge of a device is the intensity at which arithmetic and memory take equally long.",
         "Commit to a number before you see the instruments. You cannot change it afterward.",
@@ -136,7 +136,7 @@ def _explain(answer: float) -> str:
         f"bytes, so the intensity grows almost in proportion to the batch, to "
         f"{_intensity(there.arithmetic_intensity)} for {right} sequences. With your {answer:g}, "
         f"the limit is {_limit(tried)} and the H100 gives {tokens(tried):,.0f} tokens per second. "
-        "If you left out that arithmetic reaches only half of its peak, your answer is twice as "
+        "If you ignored that arithmetic reaches only half of its peak, your answer is twice as "
         "large."
     )
 
@@ -182,7 +182,7 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
             "a1_explorer_text",
             "The explorer starts with the email. Make the batch larger and watch the ring climb "
             "the slope. Note what happens to the time per token on the slope, and what happens to "
-            "it beyond the ridge. Then look for a device that reaches its ridge with a smaller "
+            "it beyond the ridge. Then find a device that reaches its ridge with a smaller "
             "batch.",
         ),
         controls("a1_controls", CONTROLS, state),
@@ -241,7 +241,7 @@ def alerts(act: str, chosen: Setup) -> list[Block]:
             f"{act}_beyond",
             "info",
             "Far beyond the ridge",
-            f"The batch is {beyond:.1f} times as large as at the ridge. More sequences give no "
+            f"The batch is {beyond:.1f} times as large as at the ridge. More sequences yield no "
             f"more tokens per second, and a token takes {milliseconds(chosen):,.1f} ms.",
         )
     ]

@@ -46,7 +46,7 @@ from mlsysim.labs.words import count, percent
 __all__ = ["ACT", "NIGHT", "per_dollar", "plan"]
 
 NIGHT = 8
-"""Sequences per batch in the question about the night."""
+"""Sequences per batch at night, in the reflection."""
 
 PREDICTION = Question(
     id="act2_prediction",
@@ -61,11 +61,11 @@ PREDICTION = Question(
 )
 REFLECTION = Question(
     id="act2_reflection",
-    label=f"Reflection: at night, only {NIGHT} sequences are in a batch. Which property of a "
-    "device then decides what a token costs?",
+    label=f"Reflection: at night, a batch has only {NIGHT} sequences. Which property of a "
+    "device then determines the cost of a token?",
     options={
         "bandwidth": "Memory bandwidth per dollar.",
-        "arithmetic": "Arithmetic per dollar.",
+        "arithmetic": "Compute per dollar.",
         "capacity": "Memory capacity per dollar.",
         "price": "The price per hour alone.",
     },
@@ -123,9 +123,9 @@ def _opening() -> list[Block]:
         ),
         text(
             "a2_framing",
-            "The prices are those of one cloud on one day, from the package's registry, with their "
-            "sources there. Every device holds the whole model and has its own batch, so that "
-            "devices add up. The solver is the roofline of Act I.",
+            "The prices are those of one cloud on one day, from the package's registry, which "
+            "gives their sources. Every device holds the whole model and has its own batch, so "
+            "their rates add up. The solver is the roofline of Act I.",
             "Commit to an answer before you see the instruments. You cannot change it afterward.",
         ),
     ]
@@ -138,13 +138,13 @@ def _explain(answer: str) -> str:
         fastest = min((Setup(answer, MAIL.model, one, 1) for one in PRECISIONS), key=milliseconds)
         return (
             f"{name} is too slow for any batch. Even in 8 bits, reading the weights once takes "
-            f"{milliseconds(fastest):.1f} ms, and {LONGEST_MS} ms are allowed."
+            f"{milliseconds(fastest):.1f} ms, and the limit is {LONGEST_MS} ms."
         )
     words = (
         f"{name} is at its best with {PRECISIONS[found.precision]} and "
-        f"{count(found.batch, 'sequence')} per batch. Each gives {tokens(found):,.0f} tokens per "
-        f"second, so that {devices(found)} of them are needed, for ${dollars_per_hour(found):.2f} "
-        "per hour."
+        f"{count(found.batch, 'sequence')} per batch. Each generates {tokens(found):,.0f} tokens "
+        f"per second, so you need {devices(found)} of them, for ${dollars_per_hour(found):.2f} per "
+        "hour."
     )
     if answer == PREDICTION.right or best is None:
         return f"{words} It costs the most per hour and the least per token."
@@ -167,7 +167,7 @@ def _reflect(answer: str) -> str:
     if answer == "bandwidth":
         return (
             f"{line} That is the order of {units[answer]}: {told}. Every "
-            "device is limited by memory then, and reads the weights at its bandwidth."
+            "device is then memory-bound and reads the weights at its full bandwidth."
         )
     return f"{line} By your measure, in {units[answer]}, the order would be: {told}."
 
@@ -185,8 +185,8 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
         heading("a2_planner_heading", 3, "The planner"),
         text(
             "a2_planner_text",
-            "Find a setup that meets the email. Then find out which requirement each of the other "
-            "devices breaks.",
+            "Find a setup that meets the email's requirements. Then find out which one each of "
+            "the other devices breaks.",
         ),
         controls("a2_controls", CONTROLS, state),
         picture("a2_chart", chosen),
@@ -234,7 +234,7 @@ def _options() -> Block:
         )
     return table(
         "a2_options",
-        "Each device with the precision and the batch that suit it best.",
+        "Each device, with its best precision and batch.",
         ["Device", "Precision, batch", "Per token", "Devices", "Per hour"],
         rows,
     )
@@ -249,8 +249,9 @@ def _verdict(chosen: Setup) -> list[Block]:
                 "a2_accepted",
                 "info",
                 "This setup meets the requirements",
-                f"{count(devices(chosen), 'device')} give {devices(chosen) * tokens(chosen):,.0f} "
-                f"tokens per second for ${dollars_per_hour(chosen):.2f} per hour, and a user waits "
+                f"{count(devices(chosen), 'device')} generate "
+                f"{devices(chosen) * tokens(chosen):,.0f} tokens per second for "
+                f"${dollars_per_hour(chosen):.2f} per hour, and a user waits "
                 f"{milliseconds(chosen):.1f} ms for a token.",
             )
         ]
@@ -260,12 +261,12 @@ def _verdict(chosen: Setup) -> list[Block]:
                 "a2_slow",
                 "bad",
                 "Users wait too long",
-                f"A token takes {milliseconds(chosen):.1f} ms, and {LONGEST_MS} ms are allowed. "
+                f"A token takes {milliseconds(chosen):.1f} ms, and the limit is {LONGEST_MS} ms. "
                 + (
                     "The batch is beyond the ridge: make it smaller."
                     if solve(chosen).bottleneck == "compute"
                     else "A smaller batch does not help, because reading the weights takes that "
-                    "long. Use fewer bits or a device with a faster memory."
+                    "long. Use a lower precision or a device with faster memory."
                 ),
             )
         ]

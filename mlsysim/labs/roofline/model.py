@@ -1,8 +1,8 @@
 """The model behind both acts: tokens from a language model, one pass of the batch at a time.
 
-Every pass reads all weights and computes one token per sequence. The cache of earlier tokens is
-left out. Arithmetic reaches half of its peak, the textbook's value, and memory reaches all of its
-own. Prices are those of one cloud on one day, so that devices can be compared.
+Every pass reads all weights and computes one token per sequence. The KV cache is left out.
+Arithmetic reaches half of its peak, the textbook's value, and memory reaches its full bandwidth.
+Prices are those of one cloud on one day, so that devices can be compared.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 RATE = 200_000
 """Tokens per second that the email of Act II requires."""
 LONGEST_MS = 20
-"""Milliseconds between two tokens of a user that it allows."""
+"""Milliseconds between two tokens of a user that the email allows."""
 BUDGET = 16.0
-"""Dollars per hour that it allows."""
+"""Dollars per hour that the email allows."""
 _MOST = 2**20
 
 
@@ -94,7 +94,7 @@ def solve(setup: Setup) -> SingleNodeResult:
 
 
 def crossing(setup: Setup) -> int:
-    """Return the smallest batch that arithmetic limits rather than memory."""
+    """Return the smallest batch that is compute-bound."""
     return _crossing(replace(setup, batch=1))
 
 
@@ -127,17 +127,17 @@ def milliseconds(setup: Setup) -> float:
 
 
 def devices(setup: Setup) -> int:
-    """Return how many devices give the rate of the email."""
+    """Return the number of devices that deliver the email's rate."""
     return math.ceil(RATE / tokens(setup))
 
 
 def price(setup: Setup) -> float:
-    """Return dollars per hour of one device."""
+    """Return the rent of one device in dollars per hour."""
     return float(setup.offer.price.m_as("USD/h"))
 
 
 def dollars_per_hour(setup: Setup) -> float:
-    """Return what the devices cost that give the rate of the email."""
+    """Return the rent in dollars per hour of the devices that deliver the email's rate."""
     return devices(setup) * price(setup)
 
 
@@ -158,6 +158,6 @@ def accepted(setup: Setup) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def cheapest(device: str) -> Setup | None:
-    """Return the setup of a device that gives the rate for the least; none if all are too slow."""
+    """Return the cheapest setup of a device for the rate; none if all are too slow."""
     setups = [Setup(device, "8b", one, batch) for one in PRECISIONS for batch in BATCHES]
     return min(filter(fast_enough, setups), key=dollars_per_hour, default=None)

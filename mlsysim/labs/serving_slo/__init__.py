@@ -1,7 +1,7 @@
 """Lab: serving under an SLO. What random traffic does to a p99, and what buys it back.
 
-Act I raises the traffic of ten H100 GPUs until the slowest of a hundred requests wait for memory.
-Act II compares four ways to keep the promise, and designs a service for a stricter one.
+Act I raises the traffic of ten H100 GPUs until more than 1% of the requests wait for memory.
+Act II compares four ways to meet the SLO, and designs a service for a stricter one.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def _lessons() -> tuple[str, ...]:
         f"{span(before.ttft_mean)} to {span(after.ttft_mean)}, and the p99 from "
         f"{span(before.ttft_p99)} to {span(after.ttft_p99)}. A p99 jumps when more than 1% of the "
         f"requests wait, here for memory: {percent(after.waiting)}.",
-        f"A little more capacity buys the p99 back: one more GPU for every {GROWTH.gpus} brings it "
+        f"A little more capacity fixes the p99: one more GPU for every {GROWTH.gpus} brings it "
         f"to {span(more.ttft_p99)}, and FP8 to {span(narrow.ttft_p99)} without one. Plan for a "
         "load below the cliff rather than for the capacity.",
         "Separate pools are not faster in general. They have less capacity than the same GPUs as "
-        "replicas, but no prompt delays a token. So they pay if the limit per token is strict, and "
-        "replicas pay if it is loose. Find out which one your promise is before you choose.",
+        "replicas, but no prompt delays a token. So they pay off if the limit per token is strict, "
+        "and replicas pay off if it is loose. Find out how strict your SLO is before you choose.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Act I: what random arrivals do to the slowest of a hundred requests as load grows."""
+"""Act I: how random arrivals affect the p99 as load grows."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ REFLECTION = Question(
     label=f"Reflection: what do the slowest requests wait for at {GROWTH.rate} requests per "
     "second?",
     options={
-        "prompts": "For their own prompts, which take longer to read at high load.",
-        "places": "For memory: all places for sequences are taken until some answer ends.",
-        "tokens": "For answers, which take so long that their first token comes late.",
+        "prompts": "For prefill of their own prompts, which takes longer at high load.",
+        "places": "For memory: all slots for sequences are taken until some answer ends.",
+        "tokens": "For their answers, which take so long that the first token comes late.",
         "everyone": "For nothing special: every request is slower by about the same factor.",
     },
     right="places",
@@ -107,8 +107,8 @@ def _opening() -> list[Block]:
             f"Today the mean TTFT is {span(now.ttft_mean)} and its p99 is {span(now.ttft_p99)}; "
             f"the p99 of TPOT is {span(now.tpot_p99)}. The GPUs are at "
             f"{percent(now.utilization, 0)} of their capacity. Next week brings "
-            f"{percent(growth, 0)} more traffic: {GROWTH.rate} requests per second. The GPUs can "
-            "serve that. Can we keep our promise?",
+            f"{percent(growth, 0)} more traffic: {GROWTH.rate} requests per second. The GPUs have "
+            "the capacity for that. Can we keep our promise?",
         ),
         text(
             "a1_framing",
@@ -116,10 +116,10 @@ def _opening() -> list[Block]:
             f"fitted to published runs of vLLM on {HARDWARE.name}. Requests arrive at random "
             f"(Poisson). Prompts have {PROMPT:,} tokens and answers {OUTPUT} on average, and both "
             "vary widely: their standard deviations equal their means.",
-            "A GPU works in passes. Each pass gives every running sequence a token and reads the "
-            "prompts that have arrived. A sequence needs memory for its keys and values until its "
-            "answer ends. The percentiles come from a formula, so they are approximate: a "
-            "simulation of the same requests, one by one, differs by up to a factor of two.",
+            "A GPU works in passes. Each pass generates a token for every running sequence and "
+            "runs prefill for the prompts that have arrived. A sequence needs memory for its keys "
+            "and values until its answer ends. The percentiles come from a formula, so they are "
+            "approximate: a simulation of the same requests differs by up to a factor of two.",
             "Commit to a number before you see the instruments. You cannot change it afterward.",
         ),
     ]
@@ -131,9 +131,9 @@ def _explain(answer: float) -> str:
         f"With {percent(GROWTH.rate / MAIL.rate - 1, 0)} more requests, the median TTFT goes from "
         f"{span(before.ttft_p50)} to {span(after.ttft_p50)} and the mean from "
         f"{span(before.ttft_mean)} to {span(after.ttft_mean)}. Both are still below "
-        f"{span(LIMITS.ttft)}. The p99 "
-        f"goes from {span(before.ttft_p99)} to {span(after.ttft_p99)}: "
-        f"{after.ttft_p99 / before.ttft_p99:.0f} times as long. You said {span(answer / 1e3)}."
+        f"{span(LIMITS.ttft)}. The p99 goes from {span(before.ttft_p99)} to "
+        f"{span(after.ttft_p99)}: {after.ttft_p99 / before.ttft_p99:.0f} times as long. You "
+        f"predicted {span(answer / 1e3)}."
     )
 
 
@@ -141,20 +141,20 @@ def _reflect(answer: str) -> str:
     before, after = solve(MAIL), solve(GROWTH)
     prompt = span(float(each(GROWTH).prefill_latency.to("s").magnitude))
     share = (
-        f"{percent(after.waiting)} of the requests find all {after.places} places taken, and at "
+        f"{percent(after.waiting)} of the requests find all {after.places} slots taken, but at "
         f"{MAIL.rate} requests per second almost none do"
     )
     if answer == "places":
         return (
-            f"{share}. A p99 shows what happens to one request in a hundred, so it jumps once more "
-            "than 1% wait. The median never sees them."
+            f"{share}. A p99 reflects the slowest request in a hundred, so it jumps once more than "
+            "1% of them wait. The median does not reflect them at all."
         )
     if answer == "prompts":
         return f"A prompt adds {prompt} to a pass at any load. But {share}."
     if answer == "tokens":
         return (
             f"The p99 of TPOT grows from {span(before.tpot_p99)} to {span(after.tpot_p99)}, far "
-            f"less than that of TTFT. The first token does not wait for the rest. But {share}."
+            f"less than that of TTFT. The first token does not wait for later tokens. But {share}."
         )
     return (
         f"The median grows by a factor of {after.ttft_p50 / before.ttft_p50:.1f} and the p99 by "
@@ -171,8 +171,8 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
         text(
             "a1_explorer_text",
             "The explorer starts with today's traffic. Raise it step by step and compare the mean "
-            "with the p99. Then find out what the p99 would be if requests came evenly spaced or "
-            "in bursts, and what happens if a GPU may run fewer sequences at once.",
+            "with the p99. Then find the p99 for requests that arrive evenly spaced or in bursts, "
+            "and see what happens if a GPU may run fewer sequences at once.",
         ),
         controls("a1_controls", CONTROLS, state),
         _curve(chosen),
@@ -194,9 +194,9 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
             ),
             readout("Load", percent(times.utilization), hint="of the capacity"),
             readout(
-                "Wait for a place",
+                "Wait for a slot",
                 percent(times.waiting),
-                hint=f"of requests; a GPU has {times.places} places",
+                hint=f"of requests; a GPU has {times.places} slots",
             ),
         ),
         *_alerts(times),

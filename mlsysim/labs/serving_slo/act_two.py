@@ -1,4 +1,4 @@
-"""Act II: buy the service level back, and then a stricter one."""
+"""Act II: meet the service level again, and then a stricter one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CHANGES: dict[str, Callable[[], Service]] = {
     "fp8": lambda: replace(GROWTH, precision="fp8"),
     "pools": lambda: min(splits(GROWTH), key=lambda split: solve(split).utilization),
 }
-"""Services of the options of this act's prediction; pools have the split with the least load."""
+"""The services that this act's prediction compares; pools have the split with the least load."""
 
 NAMES = {
     "replica": "One more GPU",
@@ -69,10 +69,10 @@ PREDICTION = Question(
     label=f"Your prediction: with one of these changes, the GPUs cannot keep up with {GROWTH.rate} "
     "requests per second at all. Which one?",
     options={
-        "replica": "One more GPU that serves like the others.",
-        "budget": "Passes that take twice as many tokens of prompts.",
+        "replica": "One more GPU that works like the others.",
+        "budget": "Passes with a budget of twice as many prompt tokens.",
         "fp8": "Weights, keys and values in FP8 instead of BF16.",
-        "pools": "Separate pools: some of the ten GPUs only read prompts, the others only "
+        "pools": "Separate pools: some of the ten GPUs only run prefill, and the others only "
         "generate.",
     },
     right="pools",
@@ -82,10 +82,10 @@ REFLECTION = Question(
     id="act2_reflection",
     label="Reflection: under the stricter promise, pools need fewer GPUs than replicas. Why?",
     options={
-        "prompts": "No prompt delays a token, so a pool keeps its promise at a high load at which "
-        "replicas break it.",
-        "memory": "Each pool stores only a part of the weights, which leaves room for sequences.",
-        "faster": "A GPU that only reads prompts reads each of them faster.",
+        "prompts": "No prompt delays a token, so pools keep the promise at a higher load than "
+        "replicas can.",
+        "memory": "Each pool stores only part of the weights, which leaves room for sequences.",
+        "faster": "A GPU that only runs prefill processes each prompt faster.",
         "capacity": "Pools can answer more requests per second in total.",
     },
     right="prompts",
@@ -97,7 +97,7 @@ CONTROLS = (
     Slider(id="plan_gpus", label="GPUs", values=(6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 24), first=10),
     Slider(
         id="plan_prompt_gpus",
-        label="Of these, GPUs that only read prompts (0: every GPU does both)",
+        label="Of these, GPUs that only run prefill (0: every GPU does both)",
         values=tuple(range(13)),
         first=0,
     ),
@@ -109,7 +109,7 @@ CONTROLS = (
     ),
     Slider(
         id="plan_token_budget",
-        label="Tokens of prompts in a pass",
+        label="Prompt tokens per pass",
         # Shorter passes split many prompts, and there the closed form is too optimistic.
         values=(8192, 16_384, 32_768),
         first=GROWTH.token_budget,
@@ -135,20 +135,19 @@ def _opening() -> list[Block]:
             "a2_mail",
             "Head of product",
             f"The traffic came, and the p99 of TTFT is {span(now.ttft_p99)}. Your colleagues have "
-            "four proposals: rent one more GPU; let each pass take "
-            f"{2 * GROWTH.token_budget:,} tokens of prompts instead of {GROWTH.token_budget:,}; "
-            "store and compute in FP8; or separate the GPUs into a pool that reads prompts and a "
-            "pool that generates, as large providers do.",
+            f"four proposals: rent one more GPU; let each pass take {2 * GROWTH.token_budget:,} "
+            f"prompt tokens instead of {GROWTH.token_budget:,}; store and compute in FP8; or "
+            "separate the GPUs into a prefill pool and a decode pool, as large providers do.",
             f"A GPU costs {dollars(rent(replace(GROWTH, gpus=1)))} a month. Which of the four "
             "should we try?",
         ),
         text(
             "a2_framing",
             f"The rent is {OFFER.provider}'s price of {OFFER.date}, on demand. FP8 costs no rent, "
-            "but it changes the answers a little, so someone has to check their quality. No solver "
-            "can do that for you.",
-            "The pools are two queues in a row, each computed by OpenLoopSolver. Keys and values "
-            "of a prompt move between them over InfiniBand at 400 Gb/s. For the pools, the "
+            "but it changes the answers a little, so you have to check their quality. A solver "
+            "cannot do that for you.",
+            "The pools are two queues in series, each computed by OpenLoopSolver. The keys and "
+            "values of a prompt move between them over InfiniBand at 400 Gb/s. For the pools, the "
             "question is about the best split of the GPUs.",
             "Commit to an answer before you see the instruments. You cannot change it afterward.",
         ),
@@ -159,8 +158,8 @@ def _split(service: Service) -> str:
     """Describe the loads of two pools in a sentence without its period."""
     first, second = (percent(pool.utilization, 0) for pool in pools(service))
     return (
-        f"With {service.prompt_gpus} GPUs for prompts and {service.gpus - service.prompt_gpus} for "
-        f"answers, the former are at {first} of the load that they can take, and the latter at "
+        f"With {service.prompt_gpus} GPUs for prefill and {service.gpus - service.prompt_gpus} for "
+        f"decode, the former are at {first} of the load that they can take, and the latter at "
         f"{second}"
     )
 
@@ -188,7 +187,7 @@ def _explain(answer: str) -> str:
         )
     if answer == "fp8":
         return (
-            f"{reached} Half the bytes are read in each pass, and more sequences fit: "
+            f"{reached} Each pass reads half as many bytes, and more sequences fit: "
             f"{times.places} instead of {before.places}."
         )
     return (
@@ -200,7 +199,7 @@ def _explain(answer: str) -> str:
 
 @functools.cache
 def _cheapest(pools: bool) -> Service:
-    """Return the fewest GPUs in FP8 that keep the stricter promise, with pools or without."""
+    """Return the service with the fewest GPUs in FP8 that keeps the stricter promise."""
     for gpus in range(1, 100):
         whole = replace(GROWTH, gpus=gpus, precision="fp8")
         for service in splits(whole) if pools else [whole]:
@@ -218,27 +217,27 @@ def _reflect(answer: str) -> str:
     )
     if answer == "prompts":
         return (
-            f"{load}. A token of a replica waits while the pass reads prompts, so its load has to "
-            "stay low. In BF16 and under the first promise it was the other way around: there, "
-            "capacity was the limit, and pools have less of it."
+            f"{load}. On a replica, a token waits while the pass runs prefill, so its load has to "
+            "stay low. It was the other way around in BF16 and under the first promise: capacity "
+            "was the limit there, and pools have less of it."
         )
     if answer == "memory":
         places = solve(apart).places
         return (
-            f"Every GPU holds all the weights, in both designs, and has places for {places} "
+            f"Every GPU holds all the weights in both designs and has slots for {places} "
             f"sequences. {load}."
         )
     if answer == "faster":
         adds = float(each(both).prefill_latency.to("ms").magnitude)
         return (
-            f"A prompt takes {adds:.3g} ms of a pass in either design. With fewer GPUs to read "
-            f"prompts, the TTFT is even longer: {span(solve(apart).ttft_p99)} rather than "
-            f"{span(solve(both).ttft_p99)} at the p99. {load}."
+            f"A prompt takes {adds:.3g} ms of a pass in either design. With fewer GPUs for prefill, "
+            f"the p99 of TTFT is even longer: {span(solve(apart).ttft_p99)} rather than "
+            f"{span(solve(both).ttft_p99)}. {load}."
         )
     split = min(splits(both), key=lambda one: solve(one).utilization)
     return (
         f"They can answer fewer: with {both.gpus} GPUs, the load of the best pools is "
-        f"{percent(solve(split).utilization, 0)} of their capacity, that of replicas "
+        f"{percent(solve(split).utilization, 0)} of their capacity, and that of replicas is "
         f"{percent(solve(both).utilization, 0)}. {load}."
     )
 
@@ -251,7 +250,7 @@ def _instruments(state: Mapping[str, Any]) -> list[Block]:
         message(
             "a2_second_mail",
             "Head of product",
-            "The promise is kept again. Now coding agents will use the service, and they wait for "
+            "We keep our promise again. Now coding agents will use the service, and they wait for "
             f"every token: the p99 of TPOT must be at most {span(STRICT.tpot)} instead of "
             f"{span(LIMITS.tpot)}. The p99 of TTFT stays at {span(STRICT.ttft)}, and the traffic "
             f"at {GROWTH.rate} requests per second. The quality of FP8 has been checked. The GPUs "
@@ -280,8 +279,8 @@ def _changes() -> Block:
 
     return table(
         "a2_changes",
-        f"The four proposals at {GROWTH.rate} requests per second: whether the promise is kept, "
-        "and what each adds to the rent.",
+        f"The four proposals at {GROWTH.rate} requests per second: whether each keeps the promise, "
+        "and how much it adds to the rent.",
         ["Change", "TTFT, p99", "TPOT, p99", "Kept", "A month"],
         [
             row("Nothing", GROWTH),
@@ -328,7 +327,7 @@ def _times(chosen: Service) -> Times | None:
 def _verdict(chosen: Service) -> list[Block]:
     times = _times(chosen)
     if times is None:
-        words = f"{chosen.prompt_gpus} of {chosen.gpus} GPUs read prompts. Leave some for answers."
+        words = f"{chosen.prompt_gpus} of {chosen.gpus} GPUs run prefill. Leave some for decode."
         return [alert("a2_empty", "bad", "No GPU generates", words)]
     if not times.stable:
         words = f"The load is {percent(times.utilization)} of the capacity."
@@ -337,8 +336,8 @@ def _verdict(chosen: Service) -> list[Block]:
         return [alert("a2_overload", "bad", "The queue grows without end", words)]
     if accepted(chosen):
         words = (
-            f"The p99 of TTFT is {span(times.ttft_p99)}, that of TPOT {span(times.tpot_p99)}, and "
-            f"the GPUs cost {dollars(rent(chosen))} a month."
+            f"The p99 of TTFT is {span(times.ttft_p99)}, that of TPOT is {span(times.tpot_p99)}, "
+            f"and the GPUs cost {dollars(rent(chosen))} a month."
         )
         return [alert("a2_accepted", "info", "This service meets the requirements", words)]
     if times.meets(STRICT):
@@ -400,7 +399,7 @@ def _explained(chosen: Service) -> Derivation:
 
 ACT = Act(
     id="a2",
-    title="Act II: buy the promise back",
+    title="Act II: keep the promise",
     opening=_opening,
     prediction=PREDICTION,
     explain=_explain,

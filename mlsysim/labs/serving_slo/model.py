@@ -54,7 +54,7 @@ LINK = Systems.Fabrics.InfiniBand_NDR
 """The network between the pools."""
 OFFER = Offers.Lambda_H100
 HOURS = 730
-"""Hours of a month."""
+"""Hours in a month."""
 PROMPT = 2000
 """Mean tokens of a prompt."""
 OUTPUT = 250
@@ -67,7 +67,7 @@ BUDGET = 26_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What 99 of 100 requests must not exceed, in seconds."""
+    """Limits for 99 of 100 requests, in seconds."""
 
     ttft: float
     tpot: float
@@ -81,16 +81,16 @@ STRICT = Limits(0.6, 0.013)
 
 @dataclass(frozen=True)
 class Service:
-    """GPUs that serve a model: every one does both, or some only read prompts."""
+    """GPUs that serve a model: each runs prefill and decode, or some run only prefill."""
 
     rate: int = 90
     """Requests per second to all GPUs, each of which gets an equal share at random."""
     gpus: int = 10
     prompt_gpus: int = 0
-    """GPUs that only read prompts; the others only generate. With 0, every GPU does both."""
+    """GPUs that run only prefill; the others run only decode. With 0, every GPU does both."""
     precision: str = "bf16"
     token_budget: int = 8192
-    """Prompt tokens that a GPU takes into one pass."""
+    """Most prompt tokens in one pass of a GPU."""
     burstiness: int = 1
     limit: int = 256
     """Sequences that a GPU runs at once at most; memory may allow fewer."""
@@ -111,9 +111,9 @@ class Times:
     utilization: float
     """Arrival rate divided by capacity, of the busier pool where there are two."""
     waiting: float
-    """Share of the requests that find every place for a sequence taken."""
+    """Share of the requests that find every slot for a sequence taken."""
     places: int
-    """Sequences that a GPU that generates runs at once."""
+    """Most sequences that a GPU runs at once in decode."""
 
     @property
     def stable(self) -> bool:
@@ -126,7 +126,7 @@ class Times:
 
 
 def pools(service: Service) -> tuple[Times, Times]:
-    """Return the times of the pool that reads prompts, and of the one that generates."""
+    """Return the times of the prefill pool and of the decode pool."""
     generating = service.gpus - service.prompt_gpus
     return (
         _times(service, "prefill", service.rate / service.prompt_gpus),
@@ -140,7 +140,7 @@ def solve(service: Service) -> Times:
         return _times(service, "both", service.rate / service.gpus)
     reading, writing = pools(service)
     moved = _transfer(service.precision)
-    # Two queues in a row. The sum of two percentiles is a little above the percentile of the sum.
+    # Two queues in series. The sum of two percentiles is a little above the percentile of the sum.
     return Times(
         ttft_mean=reading.ttft_mean + moved + writing.ttft_mean,
         ttft_p50=reading.ttft_p50 + moved + writing.ttft_p50,
@@ -179,7 +179,7 @@ def _engine(
 ) -> tuple[OpenLoopInputs, Engine]:
     """Return the engine of one GPU, which does not depend on the traffic, and its inputs.
 
-    `OpenLoopSolver.solve` makes it again for every rate, and a chart has a dozen of them.
+    `OpenLoopSolver.solve` builds it again for every rate, and a chart has a dozen rates.
     """
     given = {
         name: item.default for name, item in signature(OpenLoopSolver.solve).parameters.items()
@@ -206,7 +206,7 @@ def _arguments(role: str, precision: str, token_budget: int, limit: int) -> dict
 
 
 def each(service: Service, role: str = "both") -> OpenLoopResult:
-    """Return the answer of the solver for one GPU, by default one that does both."""
+    """Return the solver's result for one GPU, by default one that does both."""
     count = {"prefill": service.prompt_gpus, "decode": service.gpus - service.prompt_gpus}
     return OpenLoopSolver.solve(
         **_arguments(role, service.precision, service.token_budget, service.limit),
@@ -217,7 +217,7 @@ def each(service: Service, role: str = "both") -> OpenLoopResult:
 
 @functools.lru_cache(maxsize=4)
 def _transfer(precision: str) -> float:
-    """Return the seconds in which keys and values of a prompt move to another GPU."""
+    """Return the time in seconds to move the keys and values of a prompt to another GPU."""
     found = DisaggregatedSolver.solve(
         model=MODEL,
         hardware=HARDWARE,
@@ -230,13 +230,13 @@ def _transfer(precision: str) -> float:
 
 
 def splits(service: Service) -> Iterator[Service]:
-    """Yield every way to split the GPUs into a pool for prompts and one for answers."""
+    """Yield every way to split the GPUs into a prefill pool and a decode pool."""
     for count in range(1, service.gpus):
         yield replace(service, prompt_gpus=count)
 
 
 def rent(service: Service) -> float:
-    """Return what the GPUs of a service cost in a month, in dollars."""
+    """Return the monthly rent of a service's GPUs in dollars."""
     return float((OFFER.price * Q_(HOURS, "h")).to("USD").magnitude) * service.gpus
 
 
@@ -251,7 +251,7 @@ def possible(service: Service) -> bool:
 
 
 def span(seconds: float) -> str:
-    """Print a time; one without end is the wait of a queue that only grows."""
+    """Format a time; an infinite one is the wait in a queue that only grows."""
     if math.isinf(seconds):
         return "unbounded"
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"

@@ -1,7 +1,7 @@
-"""Low-rank adapters (LoRA) of a served model: memory, and what a pass does for those of its batch.
+"""Low-rank adapters (LoRA) of a served model: their memory, and their work in a pass.
 
-Requests choose among the adapters with equal probability. Adapters have 16 bits and are split over
-the devices of a layer as the matrices are.
+Requests choose among the adapters with equal probability. Adapters are in 16 bits and are split
+over the devices of a layer in the same way as the matrices.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["AdapterWork", "adapter_bytes", "adapter_work", "resident_bytes"]
 
 @dataclass(frozen=True)
 class AdapterWork:
-    """What adapters add to a mean layer of a pass, on one device."""
+    """The work that adapters add to a mean layer of a pass, on one device."""
 
     time: Value
     streamed: Value
-    """Time that its memory traffic alone takes."""
+    """Time for the memory traffic alone."""
 
 
 def adapter_bytes(i: ServingInputs) -> Value:
@@ -50,7 +50,7 @@ def resident_bytes(i: ServingInputs) -> Value:
 
 
 def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -> AdapterWork:
-    """Return what the adapters of so many sequences add to a layer."""
+    """Return the work that the adapters of a number of sequences add to a layer."""
     if is_zero(i.adapter_rank):
         nothing = 0 * i.calibration.layer_overhead
         return AdapterWork(nothing, nothing)
@@ -84,7 +84,7 @@ def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -
 
 
 def _directed(matrices: list[Matrix]) -> list[Matrix]:
-    """Return the matrices of a block, of which the last of each kind leads back."""
+    """Return the matrices of a block; the last of each kind leads back to the residual stream."""
     found = []
     for m in matrices:
         found += [Matrix(m.rows, m.columns, m.count - 1), Matrix(m.columns, m.rows)]

@@ -1,4 +1,4 @@
-"""What a server loads over the link to its host: keys and values, and adapters."""
+"""Transfers over the link from a server's host: keys and values, and adapters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["crossover", "loading_time"]
 
 
 def loading_time(i: ServingInputs) -> Value:
-    """Return the mean time in which a device loads what a request needs from its host."""
+    """Return the mean time to load a request's keys, values and adapter from the host."""
     return _prefix_time(i) + _adapter_time(i)
 
 
@@ -27,7 +27,7 @@ def _prefix_time(i: ServingInputs) -> Value:
 
 
 def _adapter_time(i: ServingInputs) -> Value:
-    """Return the time for an adapter, which is not resident with some probability."""
+    """Return the mean time to load an adapter, given the probability that it is not resident."""
     if is_zero(i.adapter_rank):
         return 0 * i.calibration.request_overhead
     missing = 1 - first_known(i.resident_adapters, i.adapters) / i.adapters
@@ -37,7 +37,7 @@ def _adapter_time(i: ServingInputs) -> Value:
 
 
 def crossover(i: ServingInputs, token: Value, pair: Value) -> Value:
-    """Return the length from which loading a prefix is faster than reading it again."""
+    """Return the length from which loading a prefix is faster than recomputing it."""
     load = own_prompt(i) / i.seq_len / i.host_bandwidth
     length = f.load_crossover(i.host_latency, load, token, pair)
     return where(length < math.inf, length, math.nan * length)

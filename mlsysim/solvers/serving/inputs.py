@@ -57,7 +57,7 @@ class ServingInputs(InferenceInputs):
     """NaN if the model has no adapters."""
     adapters: Value = default(lambda i: 1.0)
     resident_adapters: Value = default(lambda i: math.nan)
-    """NaN if all adapters are."""
+    """NaN if all adapters are resident."""
     token_budget: Value = default(lambda i: math.nan)
     """NaN if the calibration's applies."""
     block_size: Value = default(lambda i: 1.0)
@@ -119,22 +119,22 @@ class ServingInputs(InferenceInputs):
 
     @property
     def known_share(self) -> Value:
-        """Share of a prompt that is not read: its keys and values are cached, or loaded."""
+        """Share of a prompt that needs no prefill: its keys and values are cached or loaded."""
         return self.cached_share + self.loaded_share
 
     @property
     def adapter_rank(self) -> Value:
-        """Rank of the adapters; 0 without any."""
+        """Rank of the adapters; 0 without adapters."""
         return first_known(self.lora_rank, 0)
 
     @property
     def host_bandwidth(self) -> Value:
-        """Rate at which one device loads from its host; NaN if it is not known."""
+        """Bandwidth from the host to one device; NaN if it is unknown."""
         return self.device.host_bandwidth if self.host_link is None else self.host_link.bandwidth
 
     @property
     def host_latency(self) -> Value:
-        """Time to load nothing; 0 where only the device's rate is known."""
+        """Latency of a transfer; 0 if only the device's bandwidth is known."""
         if self.host_link is None:
             return 0 * self.calibration.request_overhead
         return self.host_link.latency
@@ -277,7 +277,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         ),
         lambda i: (
             f"seq_len = {i.seq_len:g} is the mean prompt of {i.turns} turns that add "
-            f"{i.turn_tokens:g} + {i.output_len:g} tokens each, so the first would have none: give "
+            f"{i.turn_tokens:g} + {i.output_len:g} tokens each, so the first would be empty: give "
             f"at least {(i.turns - 1) / 2 * (i.turn_tokens + i.output_len) + 1:g}, or fewer turns"
         ),
     ),
@@ -307,16 +307,16 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         "resident_adapters",
         lambda i: first_known(i.resident_adapters, i.adapters) <= i.adapters,
         lambda i: (
-            f"resident_adapters = {i.resident_adapters} is more than there are: give at most "
-            f"adapters = {i.adapters}"
+            f"resident_adapters = {i.resident_adapters} exceeds the number of adapters: give at "
+            f"most adapters = {i.adapters}"
         ),
     ),
     Rule(
         "loaded_share",
         lambda i: i.known_share <= 1,
         lambda i: (
-            f"loaded_share = {i.loaded_share:g} and cached_share = {i.cached_share:g} are more "
-            "than the whole prompt: give shares that add up to at most 1"
+            f"loaded_share = {i.loaded_share:g} and cached_share = {i.cached_share:g} add up to "
+            "more than the whole prompt: give shares that add up to at most 1"
         ),
     ),
     Rule(
@@ -330,7 +330,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
             | (i.host_bandwidth == i.host_bandwidth)
         ),
         lambda i: (
-            f"host_link is missing: the rate of {i.device.name} to its host is not known; pass a "
+            f"host_link is missing: the host bandwidth of {i.device.name} is unknown; pass a "
             "link such as Systems.Links.PCIe5, or leave out loaded_share, host_memory and adapters "
             "that are not resident"
         ),

@@ -1,4 +1,4 @@
-"""Sessions of several turns: which prefixes a server still has when their users go on."""
+"""Sessions of several turns: the prefixes that are still cached when users send the next turn."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from mlsysim.solvers.serving.operators import serve_operators, server_memory
 __all__ = ["Prefixes", "prefixes_at", "running_memory", "serve_sessions", "thinking"]
 
 _HALVINGS = 14
-"""Times that the range of request rates is halved."""
+"""Bisection steps over the range of request rates."""
 
 
 @dataclass(frozen=True)
 class Prefixes:
-    """What caches have of a prompt, as shares of it."""
+    """The parts of a prompt that are cached, as shares of the prompt."""
 
     cached: Value
     """In the memory of the devices."""
     loaded: Value
-    """In that of the host."""
+    """In the memory of the host."""
     hits: Value
-    """Share of the reusable tokens that either has."""
+    """Share of the reusable tokens that are in either memory."""
 
 
 def running_memory(i: ServingInputs, running: Value) -> Value:
-    """Return the memory of sequences that run, which have their mean length."""
+    """Return the memory of running sequences, which have their mean length."""
     context = f.mean_context(i.seq_len, i.output_len)
     return running * own_blocks(i, 1, context) / i.calibration.kv_share
 
 
 def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
-    """Return what is still there at a rate of requests, next to the memory of those that run.
+    """Return the cached prefixes at a request rate, given the memory of running sequences.
 
-    The device keeps what was used last, and the host what comes after that.
+    The device keeps the most recently used prefixes, and the host keeps the next most recent ones.
     """
     memory = server_memory(i, 1, 1)
     share = i.calibration.kv_share
@@ -53,15 +53,15 @@ def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
 
 
 def thinking(i: ServingInputs, rate: Value) -> Value:
-    """Return the sessions whose users think: all but the last of a session's answers."""
+    """Return the sessions with a user who is thinking, after every answer but a session's last."""
     return rate * (1 - 1 / i.turns) * i.think_time
 
 
 def serve_sessions(i: ServingInputs) -> dict[str, Any]:
-    """Serve sessions: at the rate of requests that follows from the prefixes that it leaves.
+    """Serve sessions at the request rate that is consistent with the prefixes that stay cached.
 
-    The higher the rate, the shorter a prefix stays; and the fewer prefixes there are, the lower is
-    the rate. So exactly one rate agrees with itself.
+    A higher rate evicts prefixes sooner, and fewer cached prefixes lower the rate. So exactly one
+    rate is consistent.
     """
 
     def served(found: Prefixes) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def serve_sessions(i: ServingInputs) -> dict[str, Any]:
 
 
 def _agreeing(answer: Callable[[Value], Value], low: Value, high: Value) -> Value:
-    """Return the value between two that is its own answer, which falls as the value rises."""
+    """Return the fixed point of a falling function between two values."""
     for _ in range(_HALVINGS):
         rate = (low + high) / 2
         more = answer(rate) > rate

@@ -19,8 +19,8 @@ __all__ = ["Engine", "engine_of", "with_prefixes"]
 _DOUBLINGS = 15
 """Batch sizes at which decode steps are timed: 1, 2, 4 and so on to 16,384."""
 _LAUNCHED = 1.5
-"""Steps before admission that the model of passes has itself: the rest of the running pass, and
-the decode step that shares a pass with the prompt."""
+"""Steps before admission that the model of passes already includes: the rest of the running pass,
+and the decode step that shares a pass with the prompt."""
 
 
 _BESIDE = 32.0
@@ -37,7 +37,7 @@ class Engine:
     prefill: Value
     """Time that a prompt adds to a pass."""
     sizes: tuple[Value, ...]
-    """Numbers of sequences, each twice the one before, up to `places`."""
+    """Numbers of sequences, each twice the previous one, up to `places`."""
     decodes: tuple[Value, ...]
     """Time of a decode step with each number of sequences."""
     powers: tuple[Value, ...]
@@ -50,13 +50,13 @@ class Engine:
     seq_len: Value
     """Tokens of a prompt that are not in the cache."""
     pass_tokens: Value
-    """Most prompt tokens that a rank takes into one pass."""
+    """Most prompt tokens in one pass of a rank."""
     delay_steps: Value
     """Passes launched ahead, for which a request waits in addition to the running one."""
     attending: Value = 0.0
     """Part of `prefill` in which new tokens attend to those in the cache."""
     ranks: Value = 1.0
-    """Ranks of data-parallel attention, which read different prompts in a pass."""
+    """Ranks of data-parallel attention, which prefill different prompts in a pass."""
     stages: Value = 1.0
     """Pipeline stages, which read different prompts at the same time."""
     idle_power: Value = math.nan
@@ -78,7 +78,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     served = [serve_operators(running.but(batch_size=b)) for b in sizes]
     empty, prefill, fresh, attending = _prompts(i)
     if i.role == "decode":
-        # Keys and values come from elsewhere; a first pass reads the token that came with them.
+        # Keys and values come from a prefill pool; a first pass processes the token sent with them.
         fresh, prefill, empty = 0 * fresh + 1, 0 * prefill, served[0]["decode_latency"]
         attending = 0 * prefill
     return Engine(
@@ -108,9 +108,9 @@ def with_prefixes(engine: Engine, i: OpenLoopInputs) -> Engine:
 
 
 def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value, Value]:
-    """Return the time of a pass without decodes, what a prompt adds to a pass, and its new tokens.
+    """Return the time of a pass without decode, the time that a prompt adds, and its new tokens.
 
-    The last value is the part of what it adds that is due to cached tokens.
+    The last value is the part of the added time that is due to cached tokens.
     """
     alone = i.but(batch_size=1.0, cached_share=0.0, loaded_share=0.0)
     fresh = maximum(1, (1 - i.known_share) * i.seq_len)

@@ -16,7 +16,7 @@ from mlsysim.solvers.serving.inputs import ServingInputs
 __all__ = ["ROLES", "RULES", "OpenLoopInputs"]
 
 ROLES = {name: name for name in ("both", "prefill", "decode")}
-"""What an engine does: all of a request, or the part of a pool."""
+"""The role of an engine: all of a request, or the part of one pool."""
 
 
 class OpenLoopInputs(ServingInputs):
@@ -36,7 +36,7 @@ class OpenLoopInputs(ServingInputs):
 
     @property
     def answer(self) -> Value:
-        """Tokens that the engine makes of an answer: a prefill pool only makes the first."""
+        """Tokens of an answer that the engine generates: only the first in a prefill pool."""
         if self.role == "both":
             return self.output_len
         return self.output_len - 1 if self.role == "decode" else 0 * self.output_len + 1
@@ -46,7 +46,9 @@ def _whole_token(name: str) -> Rule[OpenLoopInputs]:
     return Rule(
         name,
         lambda i: getattr(i, name) >= 1,
-        lambda i: f"{name} = {getattr(i, name):g} is a mean of less than a token: give at least 1",
+        lambda i: (
+            f"{name} = {getattr(i, name):g} is a mean of less than one token: give at least 1"
+        ),
     )
 
 
@@ -74,8 +76,8 @@ RULES: tuple[Rule[Any], ...] = (
         "output_len",
         lambda i: (i.role != "decode") | (i.output_len >= 2),
         lambda i: (
-            f"output_len = {i.output_len:g} leaves nothing to a decode pool, as the prefill pool "
-            "makes the first token: give at least 2"
+            f"output_len = {i.output_len:g} leaves no tokens for a decode pool, because the "
+            "prefill pool generates the first token: give at least 2"
         ),
     ),
 )

@@ -16,7 +16,7 @@ _SMALL = 1e-6
 _PASS_ROUNDS = 4
 """Times that the prompts of a pass, and the sequences in flight, are computed from each other."""
 _ROUNDS = 3
-"""Times that cached prefixes are worked out again from the requests in flight."""
+"""Iterations that compute the cached prefixes from the requests in flight."""
 
 __all__ = ["PERCENTILES", "queue_at", "serve_open_loop", "serve_open_sessions"]
 
@@ -64,10 +64,10 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
 
 
 def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
-    """Serve sessions of several turns, whose prompts repeat what came before.
+    """Serve sessions of several turns. Each prompt repeats the earlier turns.
 
-    What is still cached depends on the memory of the requests in flight, and they on that. Fewer
-    prefixes mean more of them in flight, so we begin without any and come closer from below.
+    The cached prefixes depend on the memory of the requests in flight, and the other way around.
+    Fewer prefixes mean more requests in flight, so we start without any and converge from below.
     """
     engine = engine_of(i)
     found = _served_by(engine, i)
@@ -88,7 +88,7 @@ def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
 def _after_loading(
     i: OpenLoopInputs, engine: Engine, found: dict[str, Any], load: Value
 ) -> dict[str, Any]:
-    """Return the same with the time in which a link loads what the host has, prompt by prompt."""
+    """Return the same with the time to load prefixes from the host, one prompt after another."""
     # The devices of each rank have links of their own.
     each = maximum(load, _SMALL * engine.prefill) / i.attention_dp
     capacity = minimum(found["request_capacity"], 1 / each)
@@ -145,7 +145,7 @@ def queue_at(
 ) -> dict[str, Any]:
     """Return rates, times and percentiles of an engine at an arrival rate."""
     decodes = maximum(output_len - 1, 0)
-    # Stages read different prompts at once, and so do ranks.
+    # Stages prefill different prompts at once, and so do ranks.
     alone_prefill = engine.prefill
     readers = engine.ranks * engine.stages
     pass_tokens = readers * engine.pass_tokens

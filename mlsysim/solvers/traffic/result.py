@@ -49,9 +49,9 @@ class OpenLoopResult(Result):
     requests_in_flight: float | None = number()
     """Mean number of requests in the server: arrival rate times mean time."""
     waiting_probability: float | None = number()
-    """Share of the requests that wait because every place of the engine is taken."""
+    """Share of the requests that wait because every slot of the engine is taken."""
     place_wait: Quantity | None = quantity("ms")
-    """Mean wait for a place, over all requests."""
+    """Mean wait for a slot, over all requests."""
     decode_latency: Quantity | None = quantity("ms")
     """Time of a decode step with the mean number of requests in flight, without prefill."""
     prefill_latency: Quantity = quantity("ms")

@@ -138,7 +138,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Most sequences that the engine runs at once, such as vLLM's `max_num_seqs`. Memory may
             allow fewer.
         block_size
-            Tokens of a block in which the engine sets memory aside, such as 16.
+            Tokens per block of the paged KV cache, such as 16.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
@@ -161,19 +161,19 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         expert_imbalance
             Tokens of the busiest device's experts over the mean.
         token_budget
-            Prompt tokens that a rank takes into a pass at most; `None` takes the engine's default.
+            Most prompt tokens in a pass of one rank; `None` takes the engine's default.
         draft_tokens
-            Tokens that a decode step drafts and checks.
+            Tokens that a decode step drafts and verifies.
         acceptance_length
-            Mean tokens that such a step makes, with its own one.
+            Mean tokens that such a step generates, including its own one.
         role
-            ``"both"``; or, where pools are separate, ``"prefill"`` for an engine that makes the
+            ``"both"``; or, for separate pools, ``"prefill"`` for an engine that generates the
             first token and sends keys and values on, and ``"decode"`` for one that receives them.
         calibration
-            Constants for the operators; `None` takes those fitted for the device, which are
+            Constants for the operators; `None` takes those fitted to the device, which are
             TensorRT-LLM's on recent NVIDIA GPUs.
         power_calibration
-            Constants for power; `None` takes those fitted for the device's generation.
+            Constants for power; `None` takes those fitted to the device's generation.
 
         Returns
         -------
