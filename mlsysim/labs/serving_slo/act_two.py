@@ -230,8 +230,8 @@ def _reflect(answer: str) -> str:
     if answer == "faster":
         adds = float(each(both).prefill_latency.to("ms").magnitude)
         return (
-            f"A prompt takes {adds:.3g} ms of a pass in either design. With fewer GPUs for prefill, "
-            f"the p99 of TTFT is even longer: {span(solve(apart).ttft_p99)} rather than "
+            f"A prompt takes {adds:.3g} ms of a pass in either design. With fewer GPUs for "
+            f"prefill, the p99 of TTFT is even longer: {span(solve(apart).ttft_p99)} rather than "
             f"{span(solve(both).ttft_p99)}. {load}."
         )
     split = min(splits(both), key=lambda one: solve(one).utilization)
