@@ -12,6 +12,7 @@ from mlsysim.core.formulas import (
     percentiles,
     pipeline,
     placement,
+    prompts,
     reliability,
     roofline,
     running,
@@ -31,6 +32,7 @@ __all__ += operators.__all__
 __all__ += percentiles.__all__
 __all__ += pipeline.__all__
 __all__ += placement.__all__
+__all__ += prompts.__all__
 __all__ += reliability.__all__
 __all__ += roofline.__all__
 __all__ += running.__all__
@@ -47,6 +49,7 @@ from mlsysim.core.formulas.operators import *
 from mlsysim.core.formulas.percentiles import *
 from mlsysim.core.formulas.pipeline import *
 from mlsysim.core.formulas.placement import *
+from mlsysim.core.formulas.prompts import *
 from mlsysim.core.formulas.reliability import *
 from mlsysim.core.formulas.roofline import *
 from mlsysim.core.formulas.running import *

@@ -1,0 +1,306 @@
+r"""Prompts in the passes of an engine: how many a pass reads, and how long it then takes.
+
+A pass gives each running sequence a token and prefills the prompts that have arrived. Without
+decode there is no pass without a prompt, so a busy engine has other passes than one that decodes.
+"""
+
+import math
+
+from mlsysim.core.formula import formula
+from mlsysim.core.numeric import Value, exp, where
+
+__all__ = [
+    "budget_wait",
+    "busy_pass_seen",
+    "pass_seen_on_arrival",
+    "pass_with_prompts",
+    "place_rate",
+    "prompt_rate",
+    "prompts_alongside",
+    "prompts_in_busy_pass",
+]
+
+_NEWTON = 12
+"""Steps of Newton's method: up to a load of 99.9% the last one changes one part in 10^9."""
+
+
+@formula
+def pass_with_prompts(decode: Value, rate: Value, prefill: Value) -> Value:
+    r"""Mean time of a pass, including the prefill of prompts that arrived since the last one.
+
+    $$ t_c = \frac{t_d}{1 - \lambda t_p} $$
+
+    Parameters
+    ----------
+    decode : [s]
+        $t_d$, time of a pass without prompts.
+    rate : [1/s]
+        $\lambda$, arrival rate.
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+
+    Returns
+    -------
+    time : [s]
+        $t_c$, mean time between the tokens of a sequence.
+
+    References
+    ----------
+    Conservation: a pass prefills as many prompts as arrive. Takagi (1988), Queuing Analysis of
+    Polling Models, https://doi.org/10.1145/62058.62059
+    """
+    return decode / (1 - rate * prefill)
+
+
+@formula
+def place_rate(sequences: Value, decodes: Value, decode: Value, prefill: Value) -> Value:
+    r"""Requests per second that leave an engine with a given number of running sequences.
+
+    $$ X = \frac{b}{k\,t_d + b\,t_p} $$
+
+    Parameters
+    ----------
+    sequences : [1]
+        $b$, sequences that run.
+    decodes : [1]
+        $k$, passes of a request after its first token.
+    decode : [s]
+        $t_d$, time of a pass without prompts.
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+
+    Returns
+    -------
+    rate : [1/s]
+        $X$, requests per second.
+
+    References
+    ----------
+    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    """
+    return sequences / (decodes * decode + sequences * prefill)
+
+
+@formula
+def prompt_rate(prefill: Value, decode: Value, seq_len: Value, pass_tokens: Value) -> Value:
+    r"""Requests per second that an engine can prefill, if every pass is full of prompts.
+
+    $$ X_p = \frac{1}{t_p + t_d\,s / C} $$
+
+    Parameters
+    ----------
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    decode : [s]
+        $t_d$, time of a pass without prompts.
+    seq_len : [token]
+        $s$, tokens of a prompt.
+    pass_tokens : [token]
+        $C$, most prompt tokens in one pass.
+
+    Returns
+    -------
+    rate : [1/s]
+        $X_p$, requests per second.
+
+    References
+    ----------
+    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
+    section 4.2, https://arxiv.org/abs/2403.02310
+    """
+    return 1 / (prefill + decode * seq_len / pass_tokens)
+
+
+@formula
+def pass_seen_on_arrival(
+    decode: Value, rate: Value, prefill: Value, burstiness: Value, input_variation: Value
+) -> Value:
+    r"""Mean time of the pass during which a request arrives.
+
+    Passes with many prompts are long, and more requests arrive during a long pass.
+
+    $$ t_s = \frac{t_d}{1 - \rho} + \frac{\lambda\,t_p^2\,(c_a^2 + c_p^2)}{1 - \rho^2},
+    \qquad \rho = \lambda\,t_p $$
+
+    Parameters
+    ----------
+    decode : [s]
+        $t_d$, time of a pass without prompts.
+    rate : [1/s]
+        $\lambda$, arrival rate.
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    burstiness : [1]
+        $c_a^2$, squared coefficient of variation of the times between arrivals.
+    input_variation : [1]
+        $c_p$, coefficient of variation of the lengths of prompts.
+
+    Returns
+    -------
+    time : [s]
+        $t_s$, second moment of the time of a pass, divided by its mean.
+
+    References
+    ----------
+    Takagi (1988), Queuing Analysis of Polling Models, gated service of one queue,
+    https://doi.org/10.1145/62058.62059
+    """
+    load = rate * prefill
+    square = prefill * prefill * (burstiness + input_variation * input_variation)
+    return decode / (1 - load) + rate * square / (1 - load * load)
+
+
+@formula
+def prompts_in_busy_pass(rate: Value, empty: Value, prefill: Value) -> Value:
+    r"""Mean prompts in a pass of an engine that never decodes, and so has no pass without prompts.
+
+    A pass takes the prompts that arrived during the last one, or else the next one to arrive.
+
+    $$ k = x + e^{-x}, \qquad x = \lambda\,(t_0 + k\,t_p) $$
+
+    Parameters
+    ----------
+    rate : [1/s]
+        $\lambda$, arrival rate.
+    empty : [s]
+        $t_0$, time of a pass beyond its prompts.
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+
+    Returns
+    -------
+    prompts : [1]
+        $k$, found by Newton's method.
+
+    References
+    ----------
+    Takagi (1988), Queuing Analysis of Polling Models, gated service of one queue,
+    https://doi.org/10.1145/62058.62059
+    """
+    return _prompts_in_pass(rate * empty, rate * prefill)
+
+
+def _prompts_in_pass(base: Value, load: Value) -> Value:
+    """Solve k = x + exp(-x) with x = base + load k; without bound from a load of 1 on."""
+    stable = load < 1
+    load = where(stable, load, 0 * load)
+    prompts = 1 + base / (1 - load)
+    for _ in range(_NEWTON):
+        arriving = base + load * prompts
+        none = exp(-arriving)
+        prompts = prompts + (arriving + none - prompts) / (1 - load * (1 - none))
+    return where(stable, prompts, math.inf)
+
+
+@formula
+def busy_pass_seen(
+    time: Value,
+    prompts: Value,
+    rate: Value,
+    prefill: Value,
+    burstiness: Value,
+    input_variation: Value,
+) -> Value:
+    r"""Mean time of the pass during which a request arrives, at an engine that never decodes.
+
+    $$ t_s = t + \frac{t_p^2}{t}\left(\frac{c_a^2\,v}{1 - \rho^2} + k\,c_p^2\right), \qquad
+    \rho = \lambda\,t_p,\quad v = x + e^{-x}(1 - 2x - e^{-x}),\quad x = \lambda\,t $$
+
+    Parameters
+    ----------
+    time : [s]
+        $t$, mean time of a pass.
+    prompts : [1]
+        $k$, mean prompts in it.
+    rate : [1/s]
+        $\lambda$, arrival rate.
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    burstiness : [1]
+        $c_a^2$, squared coefficient of variation of the times between arrivals.
+    input_variation : [1]
+        $c_p$, coefficient of variation of the lengths of prompts.
+
+    Returns
+    -------
+    time : [s]
+        $t_s$, second moment of the time of a pass, divided by its mean.
+
+    References
+    ----------
+    $v$ is the variance of the larger of 1 and a Poisson number. Takagi (1988), Queuing Analysis of
+    Polling Models, https://doi.org/10.1145/62058.62059
+    """
+    spread = _variance_of_one_or_more(rate * time)
+    load = rate * prefill
+    square = burstiness * spread / (1 - load * load) + prompts * input_variation * input_variation
+    return time + prefill * prefill / time * square
+
+
+def _variance_of_one_or_more(mean: Value) -> Value:
+    """Variance of the larger of 1 and a Poisson number."""
+    none = exp(-mean)
+    return mean + none * (1 - 2 * mean - none)
+
+
+@formula
+def prompts_alongside(rate: Value, time: Value, burstiness: Value) -> Value:
+    r"""Other prompts that arrive during the same pass as a request.
+
+    Poisson arrivals are independent. Evenly spaced arrivals rarely share a pass; bursts often do.
+
+    $$ k = \lambda t + (c_a^2 - 1)\left(1 - e^{-\lambda t}\right) $$
+
+    Parameters
+    ----------
+    rate : [1/s]
+        $\lambda$, arrival rate.
+    time : [s]
+        $t$, time of the pass.
+    burstiness : [1]
+        $c_a^2$, squared coefficient of variation of the times between arrivals.
+
+    Returns
+    -------
+    prompts : [1]
+        $k$, other prompts.
+
+    References
+    ----------
+    Cox (1962), Renewal Theory, on the expected number of renewals, for long and for short times
+    """
+    arrivals = rate * time
+    return arrivals + (burstiness - 1) * (1 - exp(-arrivals))
+
+
+@formula
+def budget_wait(
+    utilization: Value, time: Value, burstiness: Value, input_variation: Value
+) -> Value:
+    r"""Mean time that a prompt waits because passes are full of other prompts.
+
+    $$ t_w = \frac{c_a^2 + c_p^2}{2}\,\frac{u}{1 - u}\,t $$
+
+    Parameters
+    ----------
+    utilization : [1]
+        $u$, prompt tokens that arrive per pass, divided by its budget.
+    time : [s]
+        $t$, time of a pass that one prompt takes.
+    burstiness : [1]
+        $c_a^2$, squared coefficient of variation of the times between arrivals.
+    input_variation : [1]
+        $c_p$, coefficient of variation of the lengths of prompts.
+
+    Returns
+    -------
+    time : [s]
+        $t_w$, mean wait.
+
+    References
+    ----------
+    Kingman (1961), The Single Server Queue in Heavy Traffic,
+    https://doi.org/10.1017/S0305004100036094
+    """
+    variability = (burstiness + input_variation * input_variation) / 2
+    return variability * utilization / (1 - utilization) * time
