@@ -16,7 +16,7 @@ LABS = {path.stem for path in (ROOT / "docs/labs").glob("*.qmd")} - {"index"}
 
 
 @pytest.fixture(scope="module")
-def project() -> Project:
+def project(built_site: Path) -> Project:
     return load(ROOT, [])
 
 

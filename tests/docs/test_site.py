@@ -38,6 +38,7 @@ def test_every_public_name_has_a_page(built_site: Path, root: Path) -> None:
     assert not missing, f"add to docs/api/_quartodoc.yml: {sorted(missing)}"
 
 
+@pytest.mark.usefixtures("built_site")
 def test_every_formula_has_its_place_in_one_topic(root: Path) -> None:
     text = (root / "docs" / "api" / "topics.json").read_text(encoding="utf-8")
     parts = [part for topic in json.loads(text) for part in topic["parts"]]

@@ -136,7 +136,7 @@ def test_pictures_are_written_next_to_the_deck(deck: Deck, tmp_path: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def project() -> Project:
+def project(built_site: Path) -> Project:
     return load(ROOT, [])
 
 
