@@ -9,7 +9,6 @@ fluctuations by their peakedness, waits for a place are exponential, and percent
 the lognormal distribution with the same mean and variance.
 """
 
-
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, erf, exp, expm1, log, maximum, sqrt
 
