@@ -1,7 +1,7 @@
 """Derivations: a result as a tree of steps, with the input numbers and their sources.
 
 A solver's model is run once on numbers that record how they were computed (see `recording`). Here
-they become steps, each of which is a use of a formula or a line of the model's own arithmetic. A
+they become steps. Each step is a use of a formula or a line of the model's own arithmetic. A
 term that is zero or one in a configuration, such as the experts of a dense model, is marked and not
 expanded.
 """

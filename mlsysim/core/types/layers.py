@@ -66,7 +66,7 @@ class FeedForward(Record):
 
 @record
 class Experts(Record):
-    """Experts, some of which each token visits, and a shared part for every token.
+    """Experts and a shared part. Each token visits a few experts and the shared part.
 
     Attributes
     ----------

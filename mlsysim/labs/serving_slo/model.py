@@ -84,7 +84,7 @@ class Service:
     """GPUs that serve a model: each runs prefill and decode, or some run only prefill."""
 
     rate: int = 90
-    """Requests per second to all GPUs, each of which gets an equal share at random."""
+    """Requests per second to all GPUs. Each GPU gets an equal share at random."""
     gpus: int = 10
     prompt_gpus: int = 0
     """GPUs that run only prefill; the others run only decode. With 0, every GPU does both."""

@@ -50,7 +50,7 @@ def resident_bytes(i: ServingInputs) -> Value:
 
 
 def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -> AdapterWork:
-    """Return the work that the adapters of a number of sequences add to a layer."""
+    """Return the work that adapters add to a layer for several sequences."""
     if is_zero(i.adapter_rank):
         nothing = 0 * i.calibration.layer_overhead
         return AdapterWork(nothing, nothing)

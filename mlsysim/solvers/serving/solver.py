@@ -121,8 +121,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 or 1
             there is no decode, as in classification: each prompt waits for those before it.
         batch_size
-            Requests in flight: the number of clients, each of which sends its next request as soon
-            as the last one is answered.
+            Requests in flight: the number of clients. Each client sends its next request as soon as
+            the last one is answered.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
