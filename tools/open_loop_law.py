@@ -23,7 +23,7 @@ from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic, simulate
 
 TIMES = tuple(
-    f"{time}_{what}" for time in ("ttft", "tpot", "e2e") for what in ("mean", "p50", "p99")
+    f"{time}_{what}" for time in ("ttft", "tpot", "e2e") for what in ("mean", "p50", "p90", "p99")
 )
 REQUESTS = 3_000
 WARM_UP = 600
@@ -175,7 +175,10 @@ PARTS: tuple[Part, ...] = (
 
 
 def rows(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
-    """Yield the median and the 90th percentile of the error, and its bias, of each part."""
+    """Yield the median and the 90th percentile of the error, and its bias, of each part.
+
+    `low` and `high` are the 10th and 90th percentile of simulated over predicted times.
+    """
     for part, belongs in PARTS:
         found = [item.errors for item in cases if belongs(item)]
         if not found:
@@ -186,6 +189,8 @@ def rows(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
             row[f"{name}_median"] = round(float(np.median(np.abs(errors))), 1)
             row[f"{name}_p90"] = round(float(np.percentile(np.abs(errors), 90)), 1)
             row[f"{name}_bias"] = round(float(np.median(errors)), 1)
+            low, high = np.percentile(1 / (1 + errors / 100), (10, 90))
+            row[f"{name}_low"], row[f"{name}_high"] = round(float(low), 3), round(float(high), 3)
         yield row
 
 

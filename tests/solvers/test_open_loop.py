@@ -94,7 +94,12 @@ def test_what_is_in_the_cache_is_not_read_again():
 def test_derivation_and_derivative():
     r = OpenLoopSolver.solve(arrival_rate=8, **LOAD)
     used = {step.formula.name for step in r.explain("e2e_p99").steps if step.formula}
-    assert {"lognormal_quantile", "requests_at_balance", "pass_with_prompts"} <= used
+    assert {
+        "lognormal_quantile",
+        "requests_at_balance",
+        "pass_with_prompts",
+        "backlog_per_token",
+    } <= used
     found = sensitivity(r, "e2e_mean")
     names = list(found["input"])
     slope = float(found["elasticity"][names.index("arrival_rate")])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsysim import Q_, ConfigError, Models, OpenLoopSolver, Systems
+from mlsysim import Q_, ConfigError, Hardware, Models, OpenLoopSolver, Systems
 from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic, engine_for, simulate
@@ -152,15 +152,18 @@ def cases():
 @pytest.mark.parametrize(
     ("time", "median", "most"),
     [
-        ("ttft_mean", 11, 40),
-        ("ttft_p50", 8, 45),
-        ("ttft_p99", 28, 65),
-        ("tpot_mean", 3, 24),
-        ("tpot_p50", 2.5, 18),
-        ("tpot_p99", 20, 52),
-        ("e2e_mean", 5, 25),
-        ("e2e_p50", 6, 25),
-        ("e2e_p99", 11, 42),
+        ("ttft_mean", 7, 39),
+        ("ttft_p50", 7, 37),
+        ("ttft_p90", 15, 50),
+        ("ttft_p99", 23, 63),
+        ("tpot_mean", 2.5, 15),
+        ("tpot_p50", 2, 15),
+        ("tpot_p90", 7, 34),
+        ("tpot_p99", 17, 53),
+        ("e2e_mean", 4, 15),
+        ("e2e_p50", 4, 16),
+        ("e2e_p90", 5, 21),
+        ("e2e_p99", 8, 36),
     ],
 )
 def test_closed_form_and_simulation_agree(cases, time, median, most):
@@ -210,6 +213,18 @@ def test_a_rate_above_capacity_grows_a_queue():
     beyond = queue_at(system.engine, 1.25 * capacity, *spread)
     assert not beyond["stable"]
     assert np.isnan(beyond["ttft_mean"])
+
+
+@pytest.mark.parametrize(("answer", "apart"), [(2, 0.2), (50, 0.3), (500, 0.2)])
+def test_first_decode_steps_meet_prompts_that_queued(answer, apart):
+    """Long prompts at 60% load; without the backlog, tokens are 90, 66 and 20% too fast."""
+    load = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 20_000}
+    load["output_len"] = answer
+    rate = 0.6 * OpenLoopSolver.solve(arrival_rate=1e-3, **load).request_capacity
+    drawn = Traffic(arrival_rate=rate, seq_len=20_000, output_len=answer).sample(3_000, seed=1)
+    found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
+    said = OpenLoopSolver.solve(arrival_rate=rate, **load).tpot_mean.to("s").magnitude
+    assert said == pytest.approx(found.mean("tpot", skip=500), rel=apart)
 
 
 @pytest.mark.parametrize("rate", [3, 6])

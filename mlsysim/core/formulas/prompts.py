@@ -7,9 +7,10 @@ decode there is no pass without a prompt, so a busy engine has other passes than
 import math
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, exp, where
+from mlsysim.core.numeric import Value, exp, minimum, where
 
 __all__ = [
+    "backlog_per_token",
     "budget_wait",
     "busy_pass_seen",
     "pass_seen_on_arrival",
@@ -304,3 +305,51 @@ def budget_wait(
     """
     variability = (burstiness + input_variation * input_variation) / 2
     return variability * utilization / (1 - utilization) * time
+
+
+@formula
+def backlog_per_token(wait: Value, load: Value, decodes: Value, most: Value) -> Value:
+    r"""Mean time that the prompts behind a request's own add to each of its decode steps.
+
+    In a steady state, a prompt leaves as much prefill work behind as it found on arrival, which is
+    its wait $t_w$. The request's first decode steps share their passes with this backlog. While it
+    is prefilled, more prompts arrive, so it takes $t_w / (1 - \rho)$, which is spread over the
+    request's $k$ decode steps. A request with few steps does not meet all of it: there is a backlog
+    with probability $\rho$, and then a step shares its pass with one prompt, or with as much of one
+    as a pass takes.
+
+    $$ t_b = \min\left(\frac{t_w}{k\,(1 - \rho)},\ \rho\,t_m\right) $$
+
+    Parameters
+    ----------
+    wait : [s]
+        $t_w$, mean wait of a prompt for those before it.
+    load : [1]
+        $\rho$, share of time that prefill takes: arrival rate times the prefill of one prompt.
+    decodes : [1]
+        $k$, decode steps of a request after its first token.
+    most : [s]
+        $t_m$, prefill of one prompt, or of the part of it that a pass takes.
+
+    Returns
+    -------
+    time : [s]
+        $t_b$, added to the mean time per token.
+
+    References
+    ----------
+    Kingman (1961), The Single Server Queue in Heavy Traffic,
+    https://doi.org/10.1017/S0305004100036094, for the wait; Kleinrock (1975), Queueing Systems,
+    volume 1, section 5.3: departures leave behind the number that arrivals find
+
+    Examples
+    --------
+    A backlog of 1 s over 50 steps at a load of one half, then over 2 steps:
+
+    >>> from mlsysim.core.formulas import backlog_per_token
+    >>> backlog_per_token(1.0, 0.5, 50.0, 0.4)
+    0.04
+    >>> backlog_per_token(1.0, 0.5, 2.0, 0.4)
+    0.2
+    """
+    return minimum(wait / (decodes * (1 - load)), load * most)

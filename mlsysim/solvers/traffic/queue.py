@@ -258,6 +258,12 @@ def queue_at(
     token = f.pass_with_prompts(still + growth * maximum(seat, low), arrivals, prefill)
     slowest = f.pass_with_prompts(still + growth * engine.places, arrivals, prefill)
     per_flight = f.pass_with_prompts(growth, arrivals, prefill)
+    # The first decode steps meet the prompts that waited behind the request's own.
+    reading_share = arrivals * prefill
+    backlog = f.budget_wait(reading_share, prefill, burstiness, input_variation)
+    most = prefill * minimum(pass_tokens / engine.seq_len, 1)
+    token = token + f.backlog_per_token(backlog, reading_share, maximum(decodes, 1), most)
+    slowest = maximum(slowest, token)
     token_variance = per_flight * per_flight * variance * f.fluctuation_over_a_stay(
         load
     ) + arrivals * token * prompt_square / maximum(decodes, 1)

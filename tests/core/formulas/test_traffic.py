@@ -32,3 +32,23 @@ def test_even_arrivals_and_prompts_leave_passes_alike():
     assert f.busy_pass_seen(60e-3, 1.3, 20, 40e-3, 0, 0) == pytest.approx(60e-3)
     uneven = f.busy_pass_seen(60e-3, 1.5, 20, 40e-3, 0, 1)
     assert uneven == pytest.approx(60e-3 + 40e-3**2 / 60e-3 * 1.5)
+
+
+def test_a_backlog_is_spread_over_decode_steps():
+    """A wait of 0.3 s at a load of 0.4 takes 0.5 s to prefill with what arrives meanwhile."""
+    assert f.backlog_per_token(0.3, 0.4, 10, 1) == pytest.approx(0.05)
+    assert f.backlog_per_token(0.3, 0.4, 1e9, 1) == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("burstiness", [0, 1, 4])
+def test_no_backlog_without_load(burstiness):
+    for load in (1e-9, 1e-6):
+        wait = f.budget_wait(load, 1.0, burstiness, 0.5)
+        assert f.backlog_per_token(wait, load, 1, 1) <= 3 * load
+
+
+@pytest.mark.parametrize("decodes", [1, 5, 50])
+@pytest.mark.parametrize("load", [0.01, 0.5, 0.99])
+def test_a_step_meets_at_most_one_prompt_of_backlog(load, decodes):
+    wait = f.budget_wait(load, 1.0, 4, 1)
+    assert 0 < f.backlog_per_token(wait, load, decodes, 0.4) <= 0.4 * load
