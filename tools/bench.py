@@ -24,19 +24,25 @@ from typing import Any
 import numpy as np
 
 from mlsysim import (
+    Q_,
     Advice,
     DistributedResult,
     DistributedSolver,
     Fleet,
     Hardware,
     Models,
+    OpenLoopResult,
+    OpenLoopSolver,
+    ServingPlan,
     ServingResult,
     ServingSolver,
     SingleNodeResult,
     SingleNodeSolver,
     Sweep,
     Systems,
+    Traffic,
     advise,
+    plan_serving,
     sweep,
 )
 from mlsysim.core.formulas import ring_all_reduce_time
@@ -144,6 +150,27 @@ def serving_solve() -> ServingResult:
     )
 
 
+def open_loop_solve() -> OpenLoopResult:
+    """Solve an engine under random arrivals."""
+    return OpenLoopSolver.solve(
+        model=Models.Llama3_8B, hardware=Hardware.H100, arrival_rate=8, output_len=128
+    )
+
+
+def service_plans() -> ServingPlan:
+    """Choose among all engines and replicas on four kinds of nodes."""
+    nodes = Systems.Nodes
+    return plan_serving(
+        Models.Llama3_70B,
+        Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5),
+        {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")},
+        [nodes.DGX_H100, nodes.HGX_H200, nodes.DGX_B200, nodes.DGX_A100],
+        weight_precision=["bf16", "fp8"],
+        kv_precision=["bf16", "fp8"],
+        most_devices=1100,
+    )
+
+
 def grid_sweep(efficiency: float | None = None) -> Sweep:
     """Sweep a grid of a million configurations over models, precisions and sizes."""
     return sweep(
@@ -237,6 +264,7 @@ def report(folder: Path | None) -> None:
             "distributed_solve": microseconds(distributed_solve, 200),
             "distributed_solve_textbook": microseconds(textbook_solve, 200),
             "serving_solve": microseconds(serving_solve, 200),
+            "open_loop_solve": microseconds(open_loop_solve, 20),
             "explain": microseconds(lambda: distributed_solve().explain(), 5),
             "lab_view": microseconds(lab_view, 5),
         },
@@ -248,6 +276,10 @@ def report(folder: Path | None) -> None:
         "advice": {
             "configurations": frontier_advice().searched,
             "processor_s": round(best(frontier_advice, 5, clock=time.process_time), 3),
+        },
+        "service_plans": {
+            "plans": service_plans().searched,
+            "processor_s": round(best(service_plans, 5, clock=time.process_time), 3),
         },
     }
     if folder is not None:

@@ -171,8 +171,13 @@ class ReadOnlyMapping(Mapping[str, Any]):
         return repr(self._items)
 
 
+_FIXED = {bool, float, int, str}
+
+
 def read_only(value: Any) -> Any:
     """Return the read-only form of a quantity, or of a container and its contents."""
+    if value is None or type(value) in _FIXED or isinstance(value, Record):
+        return value
     if isinstance(value, Q_):
         return fixed(value)
     if getattr(value, "ndim", None) == 0:  # a NumPy array, which could be modified

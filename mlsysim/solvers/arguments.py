@@ -45,8 +45,10 @@ _MOST = 10**15
 
 def is_array(value: Any) -> bool:
     """Return whether a value is an array of several numbers."""
+    if not hasattr(value, "dtype"):
+        return False
     axes = getattr(value, "ndim", 0)
-    return hasattr(value, "dtype") and isinstance(axes, int) and axes > 0
+    return isinstance(axes, int) and axes > 0
 
 
 def is_axis(value: Any) -> bool:

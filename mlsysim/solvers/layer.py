@@ -18,7 +18,6 @@ from mlsysim.core.types.attention import (
 from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind, LayerGroup
 from mlsysim.solvers.work import (
     attention_share,
-    attentions,
     inner_width,
     mean_over,
     mean_over_attention,
@@ -360,7 +359,7 @@ def _storing(d: Device, weight_bytes: Value) -> Device:
 
 def _mean_projections(d: Device, model: TransformerModel, tokens: Value, tp: Value) -> Products:
     own = _storing(d, d.attention_bytes)
-    found = attentions(model)
+    found = model.attentions
     parts = [projections(own, model, a, tokens, tp) for _, a in found]
     if len(found) == 1 and found[0][0] is model.layers:
         return parts[0]

@@ -33,7 +33,6 @@ __all__ = [
     "attention_matrices",
     "attention_parameters",
     "attention_share",
-    "attentions",
     "by_blocks",
     "cache_of",
     "common_matrices",
@@ -84,21 +83,9 @@ def group_bandwidth(link: NetworkFabric, bandwidth: Value, ranks: Value) -> Valu
     return first_known(f.mesh_bandwidth(bandwidth, ranks, peers), bandwidth)
 
 
-def attentions(model: TransformerModel) -> list[tuple[Value, AttentionKind]]:
-    """Return each attention of a model, and how many layers have it."""
-    found: dict[int, tuple[list[Value], AttentionKind]] = {}
-    for group in model.groups:
-        for attention in group.attentions:
-            found.setdefault(id(attention), ([], attention))[0].append(group.count)
-    everywhere = all(len(group.attentions) == 1 for group in model.groups)
-    if len(found) == 1 and everywhere:  # by far the most common case; it needs no sum
-        return [(model.layers, attention) for _, attention in found.values()]
-    return [(sum_of(counts), attention) for counts, attention in found.values()]
-
-
 def mean_over_attention(model: TransformerModel, each: Callable[[AttentionKind], Value]) -> Value:
     """Return the mean over all layers of a value that depends on their attention."""
-    parts = [(layers, each(attention)) for layers, attention in attentions(model)]
+    parts = [(layers, each(attention)) for layers, attention in model.attentions]
     if len(parts) == 1 and parts[0][0] is model.layers:
         return parts[0][1]
     return sum_of([layers * part for layers, part in parts]) / model.layers
@@ -144,7 +131,7 @@ def token_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -
         score=sum_of(
             [
                 _score_flops(model, layers, a, seq_len, flops_per_mac)
-                for layers, a in attentions(model)
+                for layers, a in model.attentions
             ]
         ),
         logit=f.logit_flops(model.vocab_size, model.hidden_dim, flops_per_mac),
@@ -182,7 +169,7 @@ def _score_flops(
 def decode_score_flops(model: TransformerModel, context: Value, flops_per_mac: Value) -> Value:
     """Return the operations in scores and states to decode one token after a context."""
     scores = []
-    for layers, a in attentions(model):
+    for layers, a in model.attentions:
         if isinstance(a, LinearAttention):
             scores.append(layers * state_flops(a, 0, flops_per_mac))
             continue
@@ -367,7 +354,7 @@ def inner_width(block: FeedForwardKind | None) -> Value:
 def latent_up_parameters(model: TransformerModel) -> Value:
     """Return the parameters that expand latent vectors to attention heads, in all layers."""
     parts = [0 * model.hidden_dim]
-    for layers, a in attentions(model):
+    for layers, a in model.attentions:
         if isinstance(a, LatentAttention):
             queries = a.query_vector * a.key_dim
             made = a.heads * (queries + a.kv_rank * (a.nope_dim + a.value_dim))
@@ -455,7 +442,7 @@ def _by_format(
 ) -> Value:
     """Return the bytes of all weights, for a model that states its own formats."""
     each = stored_bytes(stored)
-    attention = sum_of([layers * attention_parameters(model, a) for layers, a in attentions(model)])
+    attention = sum_of([layers * attention_parameters(model, a) for layers, a in model.attentions])
     experts = expert_parameters(model)
     rest = model.parameters - embeddings - attention - experts
     return (
@@ -547,7 +534,7 @@ def kv_cache(
     return sum_of(
         [
             part.size
-            for layers, a in attentions(model)
+            for layers, a in model.attentions
             for part in cache_of(model, a, layers, sequences, context, kv_bytes, state_bytes)
         ]
     )
@@ -569,7 +556,7 @@ def longest_context(
     caches as growing.
     """
     fixed, growing, limited = [0 * room], [], []
-    for layers, a in attentions(model):
+    for layers, a in model.attentions:
         if isinstance(a, LinearAttention):
             state = layers * sequences * state_size(model, a, state_bytes)
             fixed.append(f.kv_per_device(state, tp, a.heads))

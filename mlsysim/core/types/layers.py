@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, TypeGuard
 
 from mlsysim.core.errors import ConfigError, shown
@@ -24,6 +27,7 @@ __all__ = [
     "LayerGroup",
     "Layers",
     "as_block",
+    "attention_layers",
     "grouped",
     "placed",
     "routes",
@@ -359,6 +363,20 @@ class LayerGroup:
     def blocks(self) -> int:
         """Blocks with their own norm and residual connection: 2, or 1 if one is missing."""
         return (self.attention is not None) + (self.feed_forward is not None)
+
+
+def attention_layers(
+    groups: Sequence[LayerGroup], layers: Value
+) -> tuple[tuple[Value, AttentionKind], ...]:
+    """Return each attention of the groups of a model, and how many of its layers have it."""
+    found: dict[int, tuple[list[Value], AttentionKind]] = {}
+    for group in groups:
+        for attention in group.attentions:
+            found.setdefault(id(attention), ([], attention))[0].append(group.count)
+    everywhere = all(len(group.attentions) == 1 for group in groups)
+    if len(found) == 1 and everywhere:  # by far the most common case; it needs no sum
+        return ((layers, groups[0].attentions[0]),)
+    return tuple((reduce(add, counts), attention) for counts, attention in found.values())
 
 
 def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:

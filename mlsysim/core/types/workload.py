@@ -22,6 +22,7 @@ from mlsysim.core.types.layers import (
     LayerGroup,
     Layers,
     as_block,
+    attention_layers,
     grouped,
     placed,
     routes,
@@ -518,13 +519,16 @@ class TransformerModel(Workload):
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:
         """The groups of layers."""
-        if self.stack:
-            return grouped(self.stack)
-        return self._alike()
+        return grouped(self.stack) if self.stack else self._alike()
 
     def _alike(self) -> tuple[LayerGroup, ...]:
         """Return the groups of layers that are described by the short form."""
         return (LayerGroup(0, self.layers, self._attention, self._mlp),)
+
+    @cached_property
+    def attentions(self) -> tuple[tuple[Any, AttentionKind], ...]:
+        """Each attention, and how many layers have it."""
+        return attention_layers(self.groups, self.layers)
 
 
 @record

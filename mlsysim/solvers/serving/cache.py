@@ -6,7 +6,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, floor, maximum, where
 from mlsysim.core.types.attention import AttentionKind, LinearAttention
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.work import Cache, attentions, cache_of, longest_context, sum_of
+from mlsysim.solvers.work import Cache, cache_of, longest_context, sum_of
 
 __all__ = [
     "cache_parts",
@@ -23,7 +23,7 @@ def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cach
     """Return the cache of sequences of a given length, by kind of attention."""
     return [
         part
-        for layers, a in attentions(i.model)
+        for layers, a in i.model.attentions
         for part in _parts(i, a, layers, sequences, context)
     ]
 
@@ -72,7 +72,7 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
     """
     grows = [
         not isinstance(a, LinearAttention) and (a.reach is None or a.reach.cached_whole)
-        for _, a in attentions(i.model)
+        for _, a in i.model.attentions
     ]
     padding = f.block_padding(i.block_size)
     if all(grows):

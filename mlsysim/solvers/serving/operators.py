@@ -26,7 +26,6 @@ from mlsysim.solvers.serving.links import communication, stage_hops
 from mlsysim.solvers.serving.power import served_power
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_pass
 from mlsysim.solvers.work import (
-    attentions,
     by_blocks,
     decode_score_flops,
     expert_bytes,
@@ -61,7 +60,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     context = i.seq_len + i.output_len
     needed = server_memory(i, i.batch_size, context)
     capacity, held, memory = needed.capacity, needed.held, needed.memory
-    weights = stored_weights(model, i.weight_precision)
+    weights = needed.weights
     aside = first_known(i.reserved_output, c.reserved_output)
     reserved = own_blocks(i, 1, i.seq_len + aside * i.output_len) / c.kv_share
     fitting = minimum(
@@ -244,28 +243,30 @@ class Memory:
     """Memory of weights, and of the activations of the largest pass."""
     memory: Value
     """All memory that the device needs."""
+    weights: Value
+    """Weights of the whole model."""
 
 
 def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
     """Return the memory that a device needs for a number of sequences, and its capacity."""
     chip = i.device.memory
-    held = _own_weights(i, stored_weights(i.model, i.weight_precision)) + _workspace(i)
+    weights = stored_weights(i.model, i.weight_precision)
+    held = _own_weights(i, weights) + _workspace(i)
     held = held + resident_bytes(i) / (i.tp_size * i.pp_size)
     return Memory(
         capacity=first_known(chip.reported, chip.capacity),
         held=held,
         memory=held + own_blocks(i, sequences, context) / i.calibration.kv_share,
+        weights=weights,
     )
 
 
 def _own_weights(i: ServingInputs, weights: Value) -> Value:
     """Return the weights on one device: ranks share the experts and replicate the rest."""
-    model = i.model
-    each = expert_bytes(model, i.weight_precision)
-    experts = expert_parameters(model) * each
-    experts = experts * (1 + i.redundant_experts / model.experts)
-    common = weights - expert_parameters(model) * each
-    return (common / i.tp_size + experts / i.stage_devices) / i.pp_size
+    experts = expert_parameters(i.model) * expert_bytes(i.model, i.weight_precision)
+    copied = experts * (1 + i.redundant_experts / i.model.experts)
+    common = weights - experts
+    return (common / i.tp_size + copied / i.stage_devices) / i.pp_size
 
 
 def new_tokens(i: ServingInputs) -> Value:
@@ -281,7 +282,7 @@ def pass_budget(i: ServingInputs) -> Value:
 def _workspace(i: ServingInputs) -> Value:
     """Return the memory that one device keeps for the activations of the largest pass."""
     inside, widest = 0, 0
-    for _, a in attentions(i.model):
+    for _, a in i.model.attentions:
         inside = maximum(inside, _attention_width(a))
     for group in i.model.groups:
         block = group.feed_forward

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.solvers.inference import inference_device
 from mlsysim.solvers.power import drawn_power
-from mlsysim.solvers.serving.operators import pass_budget, serve_operators
+from mlsysim.solvers.serving.operators import pass_budget, prefill_pass, serve_operators
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = ["Engine", "engine_of", "with_prefixes"]
@@ -75,7 +77,10 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     sizes: list[Value] = []
     for power in range(_DOUBLINGS):
         sizes.append(minimum(float(2**power), places))
-    served = [serve_operators(running.but(batch_size=b)) for b in sizes]
+    served: list[dict[str, Any]] = []
+    for sequences, before in zip(sizes, [None, *sizes], strict=False):
+        same = sequences is before  # at the places, the sizes repeat
+        served.append(served[-1] if same else serve_operators(running.but(batch_size=sequences)))
     empty, prefill, fresh, attending = _prompts(i)
     if i.role == "decode":
         # Keys and values come from a prefill pool; a first pass processes the token sent with them.
@@ -126,4 +131,6 @@ def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value, Value]:
 
 def _reading(alone: OpenLoopInputs, tokens: Value) -> Value:
     """Return the time of a pass that prefills one prompt."""
-    return serve_operators(alone.but(seq_len=tokens))["prefill_latency"]
+    i = alone.but(seq_len=tokens)
+    d = inference_device(i, i.model, i.weight_precision, i.precision.training_bytes)
+    return prefill_pass(i, d, 1).time

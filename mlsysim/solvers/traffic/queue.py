@@ -158,10 +158,14 @@ def queue_at(
         """Return the time that a prompt adds in a steady state with a number of sequences."""
         return alone_prefill / _together(chunks * size / maximum(decodes, 1), readers)
 
+    # Rates at which sequences leave their places
+    departures = [
+        f.place_rate(size, decodes, step, shared_at(size))
+        for size, step in zip(engine.sizes, steps, strict=True)
+    ]
     # Capacity: limited by the places for sequences, or by the prompts that passes take.
     capacity = 0 * rate
-    for size, step in zip(engine.sizes, steps, strict=True):
-        leaving = f.place_rate(size, decodes, step, shared_at(size))
+    for step, leaving in zip(steps, departures, strict=True):
         reading = f.prompt_rate(alone_prefill / readers, step, engine.seq_len, pass_tokens)
         capacity = maximum(capacity, minimum(leaving, reading))
     utilization = rate / capacity
@@ -171,15 +175,17 @@ def queue_at(
     # Requests in flight. A stay is linear in them between two sizes.
     low, low_step = high, high_step = engine.sizes[0], steps[0]
     low_power = high_power = engine.powers[0]
-    left, left_step, left_power, inside = low, low_step, low_power, True
-    for size, step, power in zip(engine.sizes[1:], steps[1:], engine.powers[1:], strict=True):
+    left, left_step, left_power = low, low_step, low_power
+    inside: Any = True
+    above = zip(engine.sizes[1:], steps[1:], engine.powers[1:], departures[1:], strict=True)
+    for size, step, power, leaving in above:
         further = where(inside, size > left, False)  # at the places, the sizes repeat
         low, low_step = where(further, left, low), where(further, left_step, low_step)
         high, high_step = where(further, size, high), where(further, step, high_step)
         low_power = where(further, left_power, low_power)
         high_power = where(further, power, high_power)
         left, left_step, left_power = size, step, power
-        inside = f.place_rate(left, decodes, left_step, shared_at(left)) < arrivals
+        inside = leaving < arrivals
     growth = (high_step - low_step) / maximum(high - low, 1)
     still = low_step - growth * low
     prefill, base, slope, balance = alone_prefill / readers, 0 * rate, 0 * rate, low

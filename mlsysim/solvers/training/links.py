@@ -12,7 +12,6 @@ from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
 from mlsysim.solvers.work import (
-    attentions,
     group_bandwidth,
     mean_over,
     mean_over_attention,
@@ -153,7 +152,7 @@ def context_times(
     `attention` gives the time of its forward pass, during which keys and values can travel. Gathers
     and swaps of heads come before attention, so they are not hidden.
     """
-    times = {id(a): _context_times(i, w, links, a, attention(a)) for _, a in attentions(i.model)}
+    times = {id(a): _context_times(i, w, links, a, attention(a)) for _, a in i.model.attentions}
     sent = mean_over_attention(i.model, lambda a: times[id(a)][0])
     seen = mean_over_attention(i.model, lambda a: times[id(a)][1])
     return sent, seen

@@ -9,7 +9,7 @@ from mlsysim.solvers.base import Rule
 from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import stage_layout
-from mlsysim.solvers.work import attentions, mixed_layers
+from mlsysim.solvers.work import mixed_layers
 
 __all__ = ["RULES"]
 
@@ -253,7 +253,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         "recompute",
         lambda i: (
             (i.recompute.latent_share == 0)
-            | any(isinstance(a, LatentAttention) for _, a in attentions(i.model))
+            | any(isinstance(a, LatentAttention) for _, a in i.model.attentions)
         ),
         lambda i: (
             f"recompute = {i.recompute.name!r} repeats products of latent attention, which "
