@@ -241,9 +241,14 @@ def capacity(
     Give the day as rates, or count it from a trace.
     """
     given, slo = _read(_DAY, words, settings, axes=False)
-    if day is not None and trace is None:
+    if day is not None:
+        for name, value in {"trace": trace, "arrival_rate": given.get("arrival_rate")}.items():
+            if value is not None:
+                raise ConfigError(
+                    f"day and {name} both give rates: leave out one of the two", argument=name
+                )
         rates: Any = _rates(day)
-        given.setdefault("arrival_rate", max([*rates, 1e-9]))
+        given["arrival_rate"] = max([*rates, 1e-9])
     else:
         rates = None if trace is None else read_trace(trace, _words(only))
     traffic = _traffic(given, trace, only)

@@ -32,6 +32,7 @@ __all__ = [
     "device_of",
     "listed",
     "planned_engine",
+    "pooled",
     "price_of",
     "stacked",
 ]
@@ -125,7 +126,7 @@ class Choices:
                 self._sizes(noun), self.weights, self.caches
             ):
                 given = {
-                    **self.fixed,
+                    **pooled(self.fixed, role),
                     **sizes,
                     "hardware": noun,
                     "role": role,
@@ -186,6 +187,15 @@ class Choices:
             both = [1, tp * dp] if experts and tp * dp > 1 else [1]
             for ep in self.sizes["ep_size"] or both:
                 yield dict(zip(_SIZES, (tp, pp, dp, ep), strict=True))
+
+
+def pooled(fixed: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """Return the arguments of a service that apply to engines of a role.
+
+    A decode pool receives the keys and values of whole prompts, so prefixes do not matter to it.
+    """
+    prompts = ("cached_share",) if role == "decode" else ()
+    return {name: value for name, value in fixed.items() if name not in prompts}
 
 
 def _held(noun: Accelerator | Node | Fleet) -> int:

@@ -23,6 +23,9 @@ from mlsysim.traffic import Trace, Traffic
 __all__ = ["CapacityPlan", "capacity"]
 
 _DAY = 86_400.0
+_HOUR = 3600.0
+_START_UP = 300.0
+"""Seconds until a new replica serves."""
 _MOST_SLOTS = 100_000
 _HALVINGS = 60
 
@@ -74,8 +77,8 @@ def capacity(
     slo: Mapping[str, Quantity],
     *,
     day: Sequence[float] | Trace | None = None,
-    slot: Quantity = Q_(1, "h"),  # noqa: B008 - quantities are read-only
-    start_up: Quantity = Q_(5, "minute"),  # noqa: B008
+    slot: Quantity | None = None,
+    start_up: Quantity | None = None,
     rental_price: Quantity | None = None,
     reserved_price: Quantity | None = None,
     api_input_price: Quantity | None = None,
@@ -100,10 +103,10 @@ def capacity(
         middle of a part: its rate is that of the time that the trace covers if this is half of the
         part or more, and otherwise the part is left out.
     slot
-        Length of a part of the day.
+        Length of a part of the `day`; `None` takes one hour.
     start_up
-        Time from the decision to start a replica until it serves. It is paid for, and the replica
-        is started that much earlier.
+        Time from the decision to start a replica until it serves; `None` takes 5 minutes. It is
+        paid for, and the replica is started that much earlier. Only replicas of a `day` start.
     rental_price
         Price per device and time on demand; `None` takes the median of the registry's offers.
     reserved_price
@@ -111,7 +114,7 @@ def capacity(
     api_input_price, api_output_price
         Prices of an API per token, such as ``Q_(0.5, "USD/Mtoken")``.
     **engine
-        Other arguments of `OpenLoopSolver`, such as `tp_size`.
+        Other arguments of `OpenLoopSolver`, such as `tp_size`, except `power_calibration`.
 
     Returns
     -------
@@ -153,8 +156,22 @@ def capacity(
             f"{', '.join(twice)}: traffic has it already; change the traffic instead",
             argument=twice[0],
         )
-    limits, length = limits_of(slo, traffic), _seconds("slot", slot)
-    starting = _seconds("start_up", start_up, zero=True)
+    if "power_calibration" in engine:
+        raise ConfigError(
+            "power_calibration has no effect, because rent and price do not depend on power: leave "
+            "it out",
+            argument="power_calibration",
+        )
+    for name, value in {"slot": slot, "start_up": start_up}.items():
+        if day is None and value is not None:
+            raise ConfigError(
+                f"{name} = {shown(value)} has no effect at a steady rate, at which no replica "
+                "starts: leave it out, or give a day",
+                argument=name,
+            )
+    limits = limits_of(slo, traffic)
+    length = _HOUR if slot is None else _seconds("slot", slot)
+    starting = _START_UP if start_up is None else _seconds("start_up", start_up, zero=True)
     rates = _rates(day, traffic, length)
     given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
     one, count = _rate_of_one(given, traffic, limits)

@@ -34,17 +34,24 @@ class Rule(Generic[I]):
     """A condition that the inputs must meet for the model to apply.
 
     `holds` receives the inputs with plain numbers or arrays. `message` receives the validated
-    inputs of one case and describes what is wrong.
+    inputs of one case and describes what is wrong. A rule for several arguments finds the one at
+    fault from the plain numbers.
     """
 
-    argument: str
+    argument: str | Callable[[I], str]
     holds: Callable[[I], Any]
     message: Callable[[I], str]
     error: type[ConfigError] = ConfigError
 
     def fault(self, inputs: I) -> ConfigError:
         """Compose the error for inputs that break the rule."""
-        return self.error(self.message(inputs), argument=self.argument)
+        return self.error(self.message(inputs), argument=self.culprit(inputs))
+
+    def culprit(self, inputs: I) -> str:
+        """Return the argument at fault."""
+        if isinstance(self.argument, str):
+            return self.argument
+        return self.argument(inputs.plain())
 
 
 class Solver(Generic[I, R]):

@@ -134,6 +134,16 @@ class DisaggregatedInputs(ServingInputs):
     prefill_ep_size: Value
 
     @property
+    def most_ranks(self) -> Value:
+        """Ranks of data-parallel attention, in the pool that has the most."""
+        return maximum(self.attention_dp, self.prefill_attention_dp)
+
+    @property
+    def most_groups(self) -> Value:
+        """Groups of experts, in the pool that has the most."""
+        return maximum(self.ep_size, self.prefill_ep_size)
+
+    @property
     def prefill_device(self) -> Accelerator:
         """The device of the prefill pool."""
         if isinstance(self.prefill_hardware, Accelerator):
@@ -203,10 +213,14 @@ class DisaggregatedInputs(ServingInputs):
         )
 
 
+_SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size")
+"""Arguments that each pool has."""
+
+
 def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
     """Return a serving rule applied to the prefill pool."""
     return Rule(
-        f"prefill_{rule.argument}" if rule.argument != "acceptance_length" else rule.argument,
+        f"prefill_{rule.argument}",
         lambda i: rule.holds(i.prefill_pool()),
         lambda i: f"the prefill pool: {rule.message(i.prefill_pool())}",
         rule.error,
@@ -215,7 +229,7 @@ def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
 
 RULES: tuple[Rule[Any], ...] = (
     *SERVING_RULES,
-    *(_of_prefill(rule) for rule in SERVING_RULES if rule.argument != "acceptance_length"),
+    *(_of_prefill(rule) for rule in SERVING_RULES if rule.argument in _SIZES),
 )
 
 

@@ -17,6 +17,7 @@ from mlsysim import (
     InfeasibleError,
     Models,
     OpenLoopSolver,
+    PowerCalibrations,
     ServingCalibrations,
     Systems,
     Traffic,
@@ -269,8 +270,11 @@ def test_the_last_part_of_a_trace_is_as_busy_as_the_others():
         ({"day": [1, -1]}, "day"),
         ({"day": [0, 0]}, "day"),
         ({"day": []}, "day"),
-        ({"slot": Q_(0, "h")}, "slot"),
-        ({"start_up": Q_(-1, "h")}, "start_up"),
+        ({"day": [2], "slot": Q_(0, "h")}, "slot"),
+        ({"day": [2], "start_up": Q_(-1, "h")}, "start_up"),
+        ({"slot": Q_(2, "h")}, "slot"),
+        ({"start_up": Q_(1, "h")}, "start_up"),
+        ({"power_calibration": PowerCalibrations.Hopper}, "power_calibration"),
         ({"api_input_price": Q_(1, "USD/Mtoken")}, "api_output_price"),
         ({"tp": 8}, "tp"),
         ({"day": "busy"}, "day"),
@@ -311,6 +315,13 @@ def test_commands(tmp_path):
     )  # fmt: skip
     assert found.exit_code == 0, found.output
     assert [slot["replicas"] for slot in json.loads(found.output)["slots"]] == [1, 3]
+    for more in (["--arrival-rate", 3], ["--trace", tmp_path / "none.csv"]):
+        twice = call(
+            "capacity", "--model", "Llama3_70B", "--hardware", "DGX_H100", "--tp-size", 8,
+            *LOAD[2:], "--day", "2,40", "--ttft-p99", "1 s", *more,
+        )  # fmt: skip
+        assert twice.exit_code == 2
+        assert more[0][2:].replace("-", "_") in twice.output
     trace = tmp_path / "trace.csv"
     trace.write_text("arrival_s,input_tokens,output_tokens\n0,10,1\nx,10,1\n", encoding="utf-8")
     wrong = call(
@@ -360,6 +371,15 @@ def test_pools_are_two_open_loops_and_a_transfer(pools):
     with pytest.raises(ConfigError) as caught:
         pools.plans.result(index, "both")
     assert caught.value.argument == "role"
+
+
+def test_a_cached_prefix_shortens_the_prefills_of_pools():
+    found = plan_serving(*JOB, [NODES.DGX_H100], **SMALL, cached_share=0.5)
+    index = next(i for i, row in enumerate(rows_of(found.plans)) if row["pools"] == "separate")
+    first, later = (found.plans.configuration(index, role) for role in ("prefill", "decode"))
+    assert first["cached_share"] == 0.5
+    assert "cached_share" not in later
+    assert found.plans.result(index, "decode").feasible
 
 
 @pytest.mark.parametrize("goal", SERVING_GOALS)

@@ -158,7 +158,7 @@ def test_an_engine_without_requests_is_idle():
 @pytest.mark.parametrize(
     ("given", "argument"),
     [
-        ({"expert_imbalance": 1.5}, "redundant_experts"),
+        ({"expert_imbalance": 1.5}, "expert_imbalance"),
         ({"redundant_experts": 8}, "redundant_experts"),
         ({"role": "prefill", "draft_tokens": 1, "acceptance_length": 1.5}, "draft_tokens"),
     ],

@@ -210,7 +210,7 @@ def test_an_exchange_between_nodes_passes_the_ports():
         ({"draft_tokens": 1}, "acceptance_length"),
         ({"acceptance_length": 2.0}, "acceptance_length"),
         ({"draft_tokens": 1, "acceptance_length": 2.5}, "acceptance_length"),
-        ({"efficiency": 0.5, "ep_size": 8}, "attention_dp"),
+        ({"efficiency": 0.5, "ep_size": 8}, "ep_size"),
     ],
 )
 def test_contradictions_are_refused(changes, argument):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
@@ -40,6 +42,8 @@ class ServingInputs(InferenceInputs):
     dispatch_precision: Precision = default(
         lambda i: PRECISIONS["fp8"] if i.precision.bits <= 8 else i.wide_precision
     )
+    dispatch_given: Value = default(lambda i: float(i.gives("dispatch_precision")))
+    """1 if the format was chosen, and 0 if it follows from `precision`."""
     tp_size: Value
     pp_size: Value = default(lambda i: 1.0)
     attention_dp: Value = default(lambda i: 1.0)
@@ -155,6 +159,22 @@ class ServingInputs(InferenceInputs):
         return self.stage_devices * self.pp_size
 
     @property
+    def most_ranks(self) -> Value:
+        """Ranks of data-parallel attention, in the pool that has the most."""
+        return self.attention_dp
+
+    @property
+    def most_groups(self) -> Value:
+        """Groups of experts, in the pool that has the most."""
+        return self.ep_size
+
+    @property
+    def loads(self) -> Value:
+        """Whether anything is loaded over the link to the host: prefixes, or adapters."""
+        missing = first_known(self.resident_adapters, self.adapters) < self.adapters
+        return (self.loaded_share > 0) | (self.host_memory == self.host_memory) | missing
+
+    @property
     def step_tokens(self) -> Value:
         """Tokens of a sequence that a decode step computes."""
         return self.draft_tokens + 1
@@ -165,26 +185,52 @@ class ServingInputs(InferenceInputs):
         return first_known(self.acceptance_length, 1)
 
 
+_OPERATORS_ONLY: Mapping[str, Callable[[ServingInputs], Any]] = {
+    "pp_size": lambda i: i.pp_size == 1,
+    "attention_dp": lambda i: i.attention_dp == 1,
+    "ep_size": lambda i: i.ep_size == 1,
+    "redundant_experts": lambda i: i.redundant_experts == 0,
+    "expert_imbalance": lambda i: i.expert_imbalance == 1,
+    "dispatch_precision": lambda i: i.dispatch_given == 0,
+    "cached_share": lambda i: i.cached_share == 0,
+    "loaded_share": lambda i: i.loaded_share == 0,
+    "host_link": lambda i: i.host_link is None,
+    "lora_rank": lambda i: i.adapter_rank == 0,
+    "turns": lambda i: i.turns == 1,
+    "token_budget": lambda i: i.token_budget != i.token_budget,
+    "max_sequences": lambda i: i.max_sequences != i.max_sequences,
+    "reserved_output": lambda i: i.reserved_output != i.reserved_output,
+    "draft_tokens": lambda i: i.draft_tokens == 0,
+    "waves": lambda i: i.waves == math.inf,
+    "arrivals": lambda i: i.arrivals == 1,
+}
+"""Arguments that the textbook model does not have, and when each of them is left out."""
+
+
+def _textbook_alone(i: ServingInputs) -> Any:
+    """Return whether the textbook model is not used, or has no argument that it ignores."""
+    operators = i.efficiency != i.efficiency
+    if operators is True:
+        return True
+    alone: Any = True
+    for unused in _OPERATORS_ONLY.values():
+        alone = alone & unused(i)
+    return operators | alone
+
+
+def _without_textbook(i: ServingInputs) -> str:
+    """Return the first argument that the textbook model does not have."""
+    return next(name for name, unused in _OPERATORS_ONLY.items() if not unused(i))
+
+
 RULES: tuple[Rule[ServingInputs], ...] = (
     Rule(
-        "attention_dp",
+        _without_textbook,
+        _textbook_alone,
         lambda i: (
-            (i.efficiency != i.efficiency)
-            | (
-                (i.replica_devices == i.tp_size)
-                & (i.ep_size == 1)
-                & (i.redundant_experts == 0)
-                & (i.draft_tokens == 0)
-                & (i.known_share == 0)
-                & (i.expert_imbalance == 1)
-            )
+            "efficiency selects the textbook model, which has no "
+            f"{_without_textbook(i.plain())}: leave one of the two out"
         ),
-        lambda i: (
-            "efficiency selects the textbook model, which splits layers by tp_size only: leave "
-            "out efficiency, or leave out pp_size, attention_dp, ep_size, redundant_experts, "
-            "expert_imbalance, draft_tokens, cached_share and loaded_share"
-        ),
-        ParallelismError,
     ),
     Rule(
         "attention_dp",
@@ -228,13 +274,27 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "redundant_experts",
+        lambda i: (i.redundant_experts == 0) | (i.model.moe_layers > 0),
         lambda i: (
-            (i.model.moe_layers > 0) | ((i.redundant_experts == 0) & (i.expert_imbalance == 1))
+            f"redundant_experts = {i.redundant_experts:g} are for models with experts, and "
+            f"{i.model.name} has none: leave them out"
         ),
+    ),
+    Rule(
+        "expert_imbalance",
+        lambda i: (i.expert_imbalance == 1) | ((i.model.moe_layers > 0) & (i.most_groups > 1)),
         lambda i: (
-            f"redundant_experts = {i.redundant_experts:g} and expert_imbalance = "
-            f"{i.expert_imbalance:g} are for models with experts, and {i.model.name} has none: "
-            "leave them out"
+            f"expert_imbalance = {i.expert_imbalance:g} compares groups of experts, and there is "
+            "only one: leave it out, or give a model with experts and ep_size above 1"
+        ),
+    ),
+    Rule(
+        "dispatch_precision",
+        lambda i: (i.dispatch_given == 0) | ((i.model.moe_layers > 0) & (i.most_ranks > 1)),
+        lambda i: (
+            f"dispatch_precision = {i.dispatch_precision.name} has no effect, because no tokens "
+            "are sent to experts of other ranks: leave it out, or give a model with experts and "
+            "attention_dp above 1"
         ),
     ),
     Rule(
@@ -262,10 +322,10 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "turns",
-        lambda i: (i.turns == 1) | ((i.known_share == 0) & (i.efficiency != i.efficiency)),
+        lambda i: (i.turns == 1) | (i.known_share == 0),
         lambda i: (
-            f"turns = {i.turns}: cached_share and loaded_share follow from the turns, and the "
-            "textbook (efficiency) has no cache: leave these out, or turns"
+            f"turns = {i.turns}: cached_share and loaded_share follow from the turns: leave these "
+            "out, or turns"
         ),
     ),
     Rule(
@@ -283,13 +343,10 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "lora_rank",
-        lambda i: (
-            (i.adapter_rank <= i.model.hidden_dim)
-            & ((i.adapter_rank == 0) | (i.efficiency != i.efficiency))
-        ),
+        lambda i: i.adapter_rank <= i.model.hidden_dim,
         lambda i: (
             f"lora_rank = {i.lora_rank}: give at most hidden_dim = {i.model.hidden_dim}, which is "
-            "the rank of a whole matrix, and leave out efficiency, as the textbook has no adapters"
+            "the rank of a whole matrix"
         ),
     ),
     Rule(
@@ -321,14 +378,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "host_link",
-        lambda i: (
-            (
-                (i.loaded_share == 0)
-                & (i.host_memory != i.host_memory)
-                & (first_known(i.resident_adapters, i.adapters) >= i.adapters)
-            )
-            | (i.host_bandwidth == i.host_bandwidth)
-        ),
+        lambda i: (i.host_bandwidth == i.host_bandwidth) | (i.loads == 0),
         lambda i: (
             f"host_link is missing: the host bandwidth of {i.device.name} is unknown; pass a "
             "link such as Systems.Links.PCIe5, or leave out loaded_share, host_memory and adapters "

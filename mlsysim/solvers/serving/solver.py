@@ -271,6 +271,13 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
                 "forward pass with SingleNodeSolver",
                 argument="model",
             )
+        if inputs.gives("power_calibration") and inputs.device.tdp is None:
+            raise ConfigError(
+                f"power_calibration = {inputs.power_calibration.name} has no effect, because the "
+                f"design power of {inputs.device.name} is unknown: leave it out, or add tdp to the "
+                "device",
+                argument="power_calibration",
+            )
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> ServingInputs:

@@ -65,6 +65,22 @@ RULES: tuple[Rule[Any], ...] = (
         ),
     ),
     Rule(
+        "host_link",
+        lambda i: (i.host_link is None) | i.loads,
+        lambda i: (
+            f"host_link = {i.host_link.name} has nothing to load: leave it out, or give "
+            "loaded_share, host_memory, or adapters that are not resident"
+        ),
+    ),
+    Rule(
+        "cached_share",
+        lambda i: (i.role != "decode") | (i.cached_share == 0),
+        lambda i: (
+            f"cached_share = {i.cached_share:g} has no effect on a decode pool, which receives the "
+            "keys and values of whole prompts: leave it out"
+        ),
+    ),
+    Rule(
         "draft_tokens",
         lambda i: (i.role != "prefill") | (i.draft_tokens == 0),
         lambda i: (
