@@ -152,13 +152,13 @@ class ServingCalibrations(Catalog):
         GROWING,
         _OPEN_RUNS,
         kv_efficiency=0.95,
-        layer_overhead=75.0,
+        layer_overhead=67.8,
         memory_efficiency=0.95,
-        sequence_overhead=6.62,
-        admission_steps=2.88,
+        sequence_overhead=7.69,
+        admission_steps=2.94,
     )
     """H100: Llama 2 7B and 70B, Llama 3.1 8B, Qwen 7B and 14B, Mixtral 8x7B, in 16 bits. Requests
-    arrive at a constant rate, and nearly all of each prompt is in the prefix cache."""
+    arrive at a constant rate, and most prompts are in the prefix cache."""
     Hopper_SGLang = engine_row(
         "Hopper, SGLang",
         "SGLang 0.5",
