@@ -179,6 +179,8 @@ def _measured(split: str) -> dict[str, list[tuple[ServingInputs, str, float]]]:
                 given = arguments(row)
                 if "arrival_rate" in given:  # tools/calibrate_open_loop.py fits to these
                     continue
+                if "draft_tokens" in given:  # How many are accepted is an assumption.
+                    continue
                 apart = "decode_workers" in given
                 solver: Any = DisaggregatedSolver if apart else ServingSolver
                 admitted = solver.admit((of_pools if apart else defaults) | given)

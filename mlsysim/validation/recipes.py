@@ -108,9 +108,9 @@ def _sglang(row: Row) -> Recipe:
 
 def _tensorrt(row: Row) -> Recipe:
     model, device, weight = _parts(row)
-    clients, isl, osl = row.whole("concurrency"), row.whole("isl"), row.whole("osl")
     if model != "deepseek":
         return Recipe()
+    clients, isl, osl = row.whole("concurrency"), row.whole("isl"), row.whole("osl")
     # The scripts round up to whole blocks of 64 tokens.
     budget = -(-(clients + isl + 64) // 64) * 64
     day = row.text("measured_on")

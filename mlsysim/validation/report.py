@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -38,6 +39,8 @@ class Comparison:
         Predicted value, in the same unit.
     low, high : float or None
         Edges of the band of the prediction; `None` without a band.
+    note : str
+        What the prediction assumes where the measurement leaves something open; otherwise empty.
     """
 
     id: str
@@ -48,6 +51,7 @@ class Comparison:
     predicted: float
     low: float | None = None
     high: float | None = None
+    note: str = ""
 
     @property
     def error(self) -> float:
@@ -170,10 +174,10 @@ class Report:
         names = ("id", "group", "split", "quantity", "measured", "predicted", "low", "high")
         text = io.StringIO(newline="")
         writer = csv.writer(text)
-        writer.writerow([*names, "error_percent"])
+        writer.writerow([*names, "error_percent", "note"])
         for row in self.comparisons:
             values = [inert(getattr(row, name)) for name in names]
-            writer.writerow([*values, f"{100 * row.error:.3f}"])
+            writer.writerow([*values, f"{100 * row.error:.3f}", inert(row.note)])
         try:
             write_text(path, text.getvalue())
         except (OSError, TypeError, ValueError) as fault:
@@ -184,14 +188,23 @@ class Report:
 
     def __str__(self) -> str:
         lines = [str(self.table())]
+        notes = {row.id: row.note for row in self.comparisons if row.note}
+        if notes:
+            lines.append(f"{_rows(len(notes))} predicted with an assumption:")
+            lines += _counted(notes.values())
         if self.skipped:
-            rows = "row" if len(self.skipped) == 1 else "rows"
-            lines.append(f"{len(self.skipped)} {rows} skipped:")
-            reasons: dict[str, int] = {}
-            for _, reason in self.skipped:
-                reasons[reason] = reasons.get(reason, 0) + 1
-            lines += [f"  {count} x {printable(reason)}" for reason, count in reasons.items()]
+            lines.append(f"{_rows(len(self.skipped))} skipped:")
+            lines += _counted(reason for _, reason in self.skipped)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+
+def _rows(count: int) -> str:
+    return f"{count} {'row' if count == 1 else 'rows'}"
+
+
+def _counted(texts: Iterable[str]) -> list[str]:
+    """Return a line for each different text, with how often it occurs."""
+    return [f"  {count} x {printable(text)}" for text, count in Counter(texts).items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
 from mlsysim.core.errors import shown
@@ -19,6 +20,7 @@ from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.validation import open_loop
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
+from mlsysim.validation.drafts import drafts_of
 from mlsysim.validation.recipes import recipe_of
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
@@ -71,13 +73,8 @@ def refuse_what_is_not_modeled(row: Row) -> None:
         raise Skip("marked dubious: left out")
     if row.text("load") == "batch":
         raise Skip("load = 'batch': it may count tokens in a pass or requests")
-    spec = row.text("spec_decoding")
-    if spec.startswith("mtp"):
-        raise Skip("the acceptance length of speculative decoding is not stated")
-    if spec in ("ambiguous", "unmatched"):
-        raise Skip("it is not known whether the run used speculative decoding")
-    if row.text("dp_attention") not in ("", "0", "1"):
-        raise Skip("it is not known whether ranks of attention had requests of their own")
+    if row.text("spec_decoding").startswith("mtp ("):
+        raise Skip("the length of its drafts is not stated")
 
 
 def refuse_what_does_not_fit(row: Row, given: dict[str, Any], result: Any) -> None:
@@ -111,10 +108,34 @@ def _plan(row: Row) -> dict[str, int]:
             "counted for"
         )
     # Ranks of attention are as many as the devices, each with its own requests.
-    ranks = size if row.text("dp_attention") == "1" else 1
+    ranks = size if _own_requests(row) else 1
     plan = {"attention_dp": ranks, "ep_size": row.whole("ep", default=1), "pp_size": stages}
     used = {name: value for name, value in plan.items() if value > 1}
     return {"tp_size": size // ranks, **used}
+
+
+def _own_requests(row: Row) -> bool:
+    """Return whether ranks of attention had requests of their own.
+
+    Where it is not stated, the tool that the runs were collected from counts a batch for each rank.
+    """
+    if _has_stated_ranks(row):
+        return row.text("dp_attention") == "1"
+    return row.whole("batch") * row.whole("tp") == row.whole("concurrency")
+
+
+def _has_stated_ranks(row: Row) -> bool:
+    return row.text("dp_attention") in ("", "0", "1")
+
+
+def _note(row: Row) -> str:
+    """Return what a prediction assumes that the table does not state."""
+    drafts = drafts_of(row)
+    if drafts is not None:
+        return drafts.note
+    shared = "" if _own_requests(row) else "no "
+    ranks = f"assumes {shared}ranks of attention with requests of their own"
+    return "" if _has_stated_ranks(row) else ranks
 
 
 def _counted(row: Row, plan: dict[str, Any]) -> int:
@@ -135,7 +156,9 @@ def _pools(row: Row, model: TransformerModel, node: Node) -> dict[str, Any]:
         found[f"{pool}_workers"] = row.whole(f"{pool}_workers")
         found[f"{prefix}tp_size"] = size // ranks
         found[f"{prefix}attention_dp"] = ranks
-        found[f"{prefix}ep_size"] = row.whole(f"{pool}_ep", default=1)
+        # Some of the source's tables have 0 where experts were not split.
+        split = row.text(f"{pool}_ep") not in ("", "0")
+        found[f"{prefix}ep_size"] = row.whole(f"{pool}_ep") if split else 1
     # Enough copies of busy experts for all devices to hold equally many.
     found["redundant_experts"] = -model.experts % found["ep_size"]
     count = max(2, -(-row.whole("n_gpus") // node.accelerators_per_node))
@@ -240,6 +263,7 @@ def arguments(row: Row) -> dict[str, Any]:
         for column in ("isl", "osl"):
             if not row.text(column):
                 raise Skip(f"{column} is missing, and the rate includes the prompt's prefill")
+    drafts = drafts_of(row)
     constants = serving_calibration_for(
         device, row.text("engine"), _year(row), apart, row.text("engine_version")
     )
@@ -254,6 +278,7 @@ def arguments(row: Row) -> dict[str, Any]:
         "kv_precision": kv,
         **({} if apart else {"arrivals": 1}),
         **plan,
+        **(drafts.arguments() if drafts else {}),
         **({} if recipe.budget is None else {"token_budget": recipe.budget}),
         "waves": 1 if load != "closed loop" else _POOL_REQUESTS if apart else _REQUESTS,
         "calibration": recipe.applied(constants),
@@ -346,6 +371,19 @@ def _edges(field: str, result: Any) -> tuple[float | None, float | None]:
     return rate * usual / each[1], rate * usual / each[0]
 
 
+def _cases(row: Row, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the arguments of a run in all cases that what is published leaves open.
+
+    The first is the usual one. Where drafts are not certain, the second has none.
+    """
+    drafts = drafts_of(row)
+    if drafts is None:
+        return [given]
+    plain = {name: value for name, value in given.items() if name not in drafts.arguments()}
+    edges = [plain | drafts.arguments(accepted) for accepted in (drafts.low, drafts.high)]
+    return [given, *([] if drafts.certain else [plain]), *edges]
+
+
 def compare(row: Row) -> tuple[Comparison, ...]:
     """Predict every figure of a run that the solver has.
 
@@ -358,14 +396,15 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     if row.text("load").startswith(_OPEN):
         return open_loop.compare_open_loop(row, given)
     solver = DisaggregatedSolver if "decode_workers" in given else ServingSolver
-    result: Any = solver.solve(**given)
-    refuse_what_does_not_fit(row, given, result)
+    cases: list[Any] = [solver.solve(**case) for case in _cases(row, given)]
+    drafts = drafts_of(row)
+    usual = cases[:1] if drafts is None or drafts.certain else cases[:2]
+    refuse_what_does_not_fit(row, given, cases[0])
     found = []
     for figure in figures(row, given):
-        low, high = (
-            None if edge is None else figure.said(edge) for edge in _edges(figure.field, result)
-        )
-        low, high = (high, low) if figure.inverse else (low, high)
+        values = [figure.said(case[figure.field].to_base_units().magnitude) for case in usual]
+        bands = [_edges(figure.field, case) for case in cases]
+        edges = [figure.said(edge) for band in bands for edge in band if edge is not None]
         found.append(
             Comparison(
                 id=row.name,
@@ -373,9 +412,10 @@ def compare(row: Row) -> tuple[Comparison, ...]:
                 split=row.text("split"),
                 quantity=f"{figure.quantity} ({figure.unit})",
                 measured=row.measured(figure.column),
-                predicted=figure.said(result[figure.field].to_base_units().magnitude),
-                low=low,
-                high=high,
+                predicted=geometric_mean(values),
+                low=min(edges, default=None),
+                high=max(edges, default=None),
+                note=_note(row),
             )
         )
     if not found:

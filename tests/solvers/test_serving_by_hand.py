@@ -28,6 +28,7 @@ CONSTANTS = replace(
     all_reduce_overhead=Q_(9, "us"),
     prompt_overhead=Q_(11, "us"),
     sequence_overhead=Q_(13, "us"),
+    draft_overhead=Q_(0, "us"),
     admission_steps=2.5,
     request_overhead=Q_(3, "ms"),
     mixing=0.5,

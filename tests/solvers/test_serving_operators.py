@@ -39,6 +39,7 @@ IDEAL = replace(
     all_reduce_overhead=Q_(0, "us"),
     prompt_overhead=Q_(0, "us"),
     sequence_overhead=Q_(0, "us"),
+    draft_overhead=Q_(0, "us"),
     admission_steps=0.0,
     request_overhead=Q_(0, "ms"),
     expert_efficiency=1.0,

@@ -41,6 +41,8 @@ class ServingCalibration(Fitted):
         without a graph, partly filled tiles.
     sequence_overhead : Quantity
         Host time per sequence of a decode step: scheduling, sampling, output.
+    draft_overhead : Quantity
+        Host time per sequence and drafted token of a decode step that verifies drafts.
     admission_steps : float
         Decode steps before a busy engine admits a new request: the rest of the running step, and
         steps launched ahead.
@@ -104,6 +106,7 @@ class ServingCalibration(Fitted):
     all_reduce_overhead: Quantity = quantity("us", zero=True)
     prompt_overhead: Quantity = quantity("us", zero=True)
     sequence_overhead: Quantity = quantity("us", zero=True)
+    draft_overhead: Quantity = quantity("us", zero=True)
     admission_steps: float = number(zero=True)
     request_overhead: Quantity = quantity("ms", zero=True)
     expert_efficiency: float = number(most=1)

@@ -63,6 +63,7 @@ COMMON: Mapping[str, float] = {
     "all_reduce_overhead": 4.0,
     "prompt_overhead": 100.0,
     "sequence_overhead": 8.0,
+    "draft_overhead": 0.0,
     "admission_steps": 1.5,
     "request_overhead": 1.0,
     "expert_efficiency": 0.5,
@@ -122,8 +123,16 @@ def engine_row(
     )
 
 
+_DRAFTS = Source(
+    title="Fitted by tools/calibrate_drafts.py",
+    locator="calibrate rows with multi-token prediction",
+    checked="2026-11-22",
+    note="measurements/serving_2.csv, with published acceptance lengths; SGLang handles accepted "
+    "tokens on the host, one sequence after another, while the device waits",
+)
 GROWING = {"reserved_output": (0.5, _PAGED)}
 ALTERNATING = GROWING | {
+    "draft_overhead": (136.0, _DRAFTS),
     "mixing": (
         0.0,
         Source(
@@ -132,5 +141,5 @@ ALTERNATING = GROWING | {
             locator="--enable-mixed-chunk, off by default",
             checked="2026-11-22",
         ),
-    )
+    ),
 }

@@ -83,7 +83,8 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     # Both combined
     new = new_tokens(i)
     budget = pass_budget(i) * i.attention_dp
-    gathered = maximum(c.poll_steps, 1 + c.hold_steps)
+    # With drafts, a sequence ends after fewer steps.
+    gathered = i.accepted * maximum(c.poll_steps, 1 + c.hold_steps)
     together = f.arrivals_together(running, i.output_len, i.arrivals, gathered)
     aligned = maximum(1, c.aligned_ranks * i.attention_dp)
     ended = f.arrivals_together(running, i.output_len, aligned, gathered)
@@ -105,7 +106,8 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     # What is read again delays all decodes, as prompts do.
     again = where(i.output_len > 1, prefills * growth.charged / new, 0 * prefill)
     steps = c.admission_steps + f.gathering_steps(c.poll_steps, c.hold_steps, running, i.output_len)
-    admission = f.admission_wait(decode, running, steps, i.output_len)
+    # Requests wait for whole steps, which yield several tokens each with drafts.
+    admission = f.admission_wait(step.time, running, steps, i.output_len)
     # Between the steps for which a request waits, prompts of others are prefilled as well.
     waited = admission / decode
     interference = where(
@@ -423,8 +425,9 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     streamed = layers * streamed + logits.memory
     arithmetic = layer.products.compute + layer.attention
     waiting = layer.products.time - layer.products.compute
+    host = c.sequence_overhead + i.draft_tokens * c.draft_overhead
     return Pass(
-        time=on_device + stage_hops(i, tokens) + own * i.pp_size * c.sequence_overhead,
+        time=on_device + stage_hops(i, tokens) + own * i.pp_size * host,
         traffic=d.memory * streamed + layers * cache_bandwidth * cache,
         bottleneck=where(arithmetic >= layer.products.memory + cache, "compute", "memory"),
         shared=layers * (maximum(0 * waiting, waiting) + fixed),
