@@ -235,6 +235,7 @@ def _limited(engine: Engine, limit: int) -> Engine:
         sizes=sizes,
         decodes=tuple(np.interp(sizes, engine.sizes, engine.decodes).tolist()),
         powers=tuple(np.interp(sizes, engine.sizes, engine.powers).tolist()),
+        preempted=tuple(np.interp(sizes, engine.sizes, engine.preempted).tolist()),
     )
 
 

@@ -53,6 +53,13 @@ def engine_for(**arguments: Any) -> Engine:
     inputs = OpenLoopSolver.admit(given)
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
+    if inputs.turns > 1:
+        raise ConfigError(
+            f"turns = {inputs.turns}: an engine for the simulator has the same cached prefix at "
+            "every rate; leave it out, and pass cached_share = cached_tokens / seq_len of "
+            "OpenLoopSolver's result",
+            argument="turns",
+        )
     engine = engine_of(inputs.plain())
     if engine.fits < 1:
         raise ConfigError(

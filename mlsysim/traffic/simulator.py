@@ -87,12 +87,29 @@ def simulate(
         )
     if len(at) and (np.diff(at) < 0).any():
         raise ConfigError("arrivals are not in order: sort the requests", argument="arrivals")
-    first, last = _play(engine, at.tolist(), tokens.tolist(), made.tolist())
+    loaded = _loaded(engine, at, tokens)
+    order = np.argsort(loaded, kind="stable")
+    first, last = np.empty(len(at)), np.empty(len(at))
+    first[order], last[order] = _play(
+        engine, loaded[order].tolist(), tokens[order].tolist(), made[order].tolist()
+    )
     stays = last - at
     with np.errstate(invalid="ignore", divide="ignore"):
         tpot = np.where(made > 1, (last - first) / np.maximum(made - 1, 1), np.nan)
     span = float(last.max() - at[0]) if len(at) else 0.0
     return Simulated(first - at, tpot, stays, float(stays.sum()) / span if span else 0.0)
+
+
+def _loaded(engine: Engine, at: NDArray[Any], tokens: NDArray[Any]) -> NDArray[Any]:
+    """Return when each prompt's prefix is loaded: each rank's link loads one at a time."""
+    if not engine.loading:
+        return at
+    free = [0.0] * int(engine.ranks)
+    ready = []
+    for start, time in zip(at, engine.loading * tokens / engine.seq_len, strict=True):
+        ready.append(max(float(start), heapq.heappop(free)) + float(time))
+        heapq.heappush(free, ready[-1])
+    return np.array(ready)
 
 
 def _play(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mlsysim import ConfigError, Hardware, Models, ServingSolver, Systems, sweep
+from mlsysim import ConfigError, Hardware, Models, OpenLoopSolver, ServingSolver, Systems, sweep
 from mlsysim.core import formulas as f
 from mlsysim.registry.calibration.serving import ServingCalibrations
 
@@ -162,3 +162,63 @@ def test_a_sweep_over_ranks_equals_solve():
         assert found["adapter_memory"].to("byte").magnitude == pytest.approx(
             r.adapter_memory.to("byte").magnitude
         )
+
+
+def opened(**more):
+    load = {k: v for k, v in LOAD.items() if k != "batch_size"} | {"arrival_rate": 10}
+    return OpenLoopSolver.solve(**load | more)
+
+
+def test_adapters_in_an_open_loop():
+    plain, r = opened(), opened(lora_rank=RANK, adapters=40)
+    assert r.adapter_memory.to("byte").magnitude == 40 * ONE
+    assert plain.batch_adapters is None
+    assert r.batch_adapters == pytest.approx(f.distinct_adapters(40, r.requests_in_flight))
+    assert r.tpot_mean > plain.tpot_mean
+    assert r.ttft_mean > plain.ttft_mean
+    assert r.request_capacity < plain.request_capacity
+    # Steps are those of the closed loop with as many sequences.
+    many, few = (
+        opened(batch_limit=64, arrival_rate=1e-6, lora_rank=RANK, adapters=n) for n in (40, 1)
+    )
+    assert many.places == few.places == 64
+    assert s(few.decode_latency) == pytest.approx(s(served(lora_rank=RANK).decode_latency))
+
+
+def test_an_open_loop_loads_adapters_and_runs_as_many_as_there_is_memory_for():
+    many = {"lora_rank": RANK, "adapters": 100, "arrival_rate": 2}
+    plain = opened(**many)
+    r = opened(**many, resident_adapters=20, host_link=Systems.Links.PCIe5)
+    load = 0.8 * (ONE / 64e9 + 0.6e-6)
+    assert s(r.loading_latency) == pytest.approx(load)
+    # Poisson arrivals at a link that takes the same time for each (Pollaczek and Khinchine)
+    wait = load + 2 * load / (2 * (1 - 2 * load)) * load
+    assert r.places == 22  # as in the closed loop, by the mean of different adapters
+    assert plain.places == 256
+    few = opened(**many, batch_limit=22)
+    assert s(r.ttft_mean - few.ttft_mean) == pytest.approx(wait, rel=1e-3)
+
+
+@pytest.mark.parametrize("role", ["prefill", "decode"])
+def test_pools_have_adapters(role):
+    assert opened(role=role, lora_rank=RANK, adapters=40).adapter_memory.to("byte").magnitude == (
+        40 * ONE
+    )
+    slow = opened(role=role, lora_rank=RANK, adapters=40, resident_adapters=39)
+    fast = opened(role=role, lora_rank=RANK, adapters=40)
+    assert slow.ttft_mean > fast.ttft_mean
+
+
+def test_a_sweep_over_adapters_of_open_loops():
+    table = sweep(
+        OpenLoopSolver,
+        **{k: v for k, v in LOAD.items() if k not in ("calibration", "batch_size")},
+        arrival_rate=[1.0, 10.0],
+        lora_rank=[None, 8, 64],
+        reserved_output=[None, 0.5],
+    )
+    assert len(table) == 12
+    row = table.row(9)
+    given = {n: row[n] for n in ("arrival_rate", "lora_rank", "reserved_output")}
+    given = {n: None if v != v else v for n, v in given.items()}
+    assert row["ttft_p99"] == opened(calibration=None, **given).ttft_p99

@@ -18,6 +18,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.traffic import engine_for
 
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
 
@@ -226,3 +227,36 @@ def test_a_decode_pool_makes_the_others():
     assert busy.request_capacity > both.request_capacity
     with pytest.raises(ConfigError, match="at least 2"):
         OpenLoopSolver.solve(arrival_rate=1, **LOAD | {"output_len": 1}, role="decode")
+
+
+def test_sequences_that_outgrow_the_cache_slow_each_other():
+    load = {
+        "model": Models.Llama3_8B,
+        "hardware": Hardware.H100,
+        "seq_len": 1000,
+        "output_len": 1000,
+        "batch_limit": 2000,
+    }
+    whole, half = (
+        OpenLoopSolver.solve(**load, arrival_rate=1, reserved_output=share) for share in (1.0, 0.5)
+    )
+    assert half.places > whole.places == whole.max_batch_size
+    assert half.recomputed_tokens == whole.recomputed_tokens == 0  # at a low load
+    assert float(half.tpot_mean / whole.tpot_mean) == pytest.approx(1, rel=1e-3)
+    rate = 0.999 * half.request_capacity
+    busy = OpenLoopSolver.solve(**load, arrival_rate=rate, reserved_output=0.5)
+    assert 0 < busy.recomputed_tokens < 1000
+    # The closed loop with as many sequences as there are places: half of the time the cache is full
+    closed = ServingSolver.solve(
+        **{n: v for n, v in load.items() if n != "batch_limit"},
+        batch_size=2000,
+        reserved_output=0.5,
+    )
+    assert closed.running_batch_size == half.places
+    full = OpenLoopSolver.solve(**load, arrival_rate=2 * rate, reserved_output=0.5)
+    assert full.recomputed_tokens == pytest.approx(closed.recomputed_tokens)
+    # In a full engine, half of the new tokens displace others, which are read at a prompt's rate.
+    engine = engine_for(**load, reserved_output=0.5)
+    assert engine.places == half.places
+    again = engine.places * closed.recomputed_tokens / 1000 * engine.prefill / engine.seq_len
+    assert 1e3 * (engine.decodes[-1] - again) == pytest.approx(ms(closed.decode_latency))

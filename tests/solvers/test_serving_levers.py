@@ -106,12 +106,13 @@ CASES = {
         MIXED | {"batch_size": 64, "prefill_tp_size": 4, "expert_imbalance": 1.2},
     ),
 }
-# Numbers for which there is nothing to change: a single client has no others to wait for, and pools
-# have traffic that describes both of them.
+# Numbers for which there is nothing to change: a single client has no others to wait for, memory is
+# plentiful, and the traffic describes both pools.
 NOTHING = {
     "one request": {"max_sequences", "reserved_output", "waves", "arrivals"},
     "no design power": {"max_sequences", "reserved_output", "waves", "arrivals"},
     "sessions": {"reserved_output"},
+    "open loop, experts": {"reserved_output"},
     "prefill pool": {"output_len"},
 }
 

@@ -215,6 +215,22 @@ def test_an_open_loop_loads_prompt_by_prompt():
     assert not slow.feasible
 
 
+def test_a_prefill_pool_reads_the_answers_of_other_devices_again():
+    load = {**LOAD, "arrival_rate": 6, "role": "prefill"}
+    room = OpenLoopSolver.solve(**load, **CHAT, host_memory=Q_(1e6, "GB"))
+    assert room.prefix_hit_share == pytest.approx(1)
+    # Prompts of 1,500 to 2,500 tokens: of 10,000, 1,500 + 4 x (50 + 200) are new to this pool.
+    assert room.cached_tokens + room.loaded_tokens == pytest.approx(2000 * (1 - 2500 / 10_000))
+    plain, chat = OpenLoopSolver.solve(**load), OpenLoopSolver.solve(**load, **CHAT)
+    assert chat.ttft_p99 < plain.ttft_p99
+    assert chat.request_capacity > plain.request_capacity
+    same = OpenLoopSolver.solve(**load, cached_share=chat.cached_tokens / 2000)
+    assert ms(chat.ttft_p99) == pytest.approx(ms(same.ttft_p99))
+    with pytest.raises(ConfigError) as fault:
+        OpenLoopSolver.solve(**load | {"role": "decode"}, **CHAT)
+    assert fault.value.argument == "turns"
+
+
 @pytest.mark.parametrize(
     ("wrong", "argument"),
     [

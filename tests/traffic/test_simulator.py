@@ -74,6 +74,42 @@ def test_ranks_read_different_prompts_in_a_pass():
     assert simulate(engine, [0], [500], [1]).ttft.tolist() == [3 * 5 + 50]
 
 
+def test_a_link_loads_one_prefix_after_another():
+    engine = replace(ENGINE, loading=4.0)
+    # Both prompts are there after 4 and after 8; the second is read in the pass that begins at 19.
+    assert simulate(engine, [0, 0], [100, 100], [1, 1]).ttft.tolist() == [19, 34]
+    # A prompt of half the length has half of the prefix.
+    assert simulate(engine, [0], [50], [1]).ttft.tolist() == [2 + 5 + 5]
+    # Two ranks have a link each.
+    two = replace(engine, ranks=2.0)
+    assert simulate(two, [0, 0], [100, 100], [1, 1]).ttft.tolist() == [19, 19]
+
+
+def test_waits_for_the_link_next_to_the_closed_form():
+    engine = engine_for(
+        model=Models.Llama3_8B,
+        hardware=Hardware.H100,
+        seq_len=2000,
+        output_len=100,
+        loaded_share=0.9,
+        host_link=Systems.Links.NVMe4,
+    )
+    rate = 0.5 / engine.loading
+    traffic = Traffic(arrival_rate=Q_(rate, "1/s"), seq_len=engine.seq_len, output_len=100)
+    trace = traffic.sample(4000)
+    played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
+    found = queue_at(engine, rate, 100, 1, 0, 0)
+    assert found["utilization"] == pytest.approx(0.5)
+    assert played.mean("ttft", 500) == pytest.approx(found["ttft_mean"], rel=0.15)
+
+
+def test_an_engine_of_sessions_has_no_fixed_prefix():
+    chat = {"turns": 3, "turn_tokens": 50, "think_time": Q_(60, "s")}
+    with pytest.raises(ConfigError) as fault:
+        engine_for(model=Models.Llama3_8B, hardware=Hardware.H100, **chat)
+    assert fault.value.argument == "turns"
+
+
 def test_closed_form_of_ranks_by_hand():
     """Requests for one token: a pass reads two ranks' prompts in the time of one."""
     one, two = (queue_at(replace(ENGINE, ranks=r), 1e-6, 1, 1, 0, 0) for r in (1.0, 2.0))

@@ -169,6 +169,11 @@ class ServingInputs(InferenceInputs):
         return self.ep_size
 
     @property
+    def kept_output(self) -> Value:
+        """Tokens of an answer that stay in this engine's prefix cache."""
+        return self.output_len
+
+    @property
     def loads(self) -> Value:
         """Whether anything is loaded over the link to the host: prefixes, or adapters."""
         missing = first_known(self.resident_adapters, self.adapters) < self.adapters

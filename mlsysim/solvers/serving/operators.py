@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +41,11 @@ from mlsysim.solvers.work import (
 __all__ = [
     "Memory",
     "Pass",
+    "batch_adapters",
     "decode_pass",
     "new_tokens",
     "pass_budget",
+    "preempted_share",
     "prefill_pass",
     "serve_operators",
     "server_memory",
@@ -169,7 +172,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "sessions": math.nan * running,
         "loading_latency": loading,
         "adapter_memory": i.attention_dp * resident_bytes(i),
-        "batch_adapters": _batch_adapters(i, running),
+        "batch_adapters": batch_adapters(i, running),
         "load_crossover": _crossover(i, d),
         "replica_devices": i.replica_devices,
         "model_weights_size": weights,
@@ -195,7 +198,7 @@ def _crossover(i: ServingInputs, d: Device) -> Value:
     return crossover(i, token, layers * layer.attention / (tokens * i.seq_len))
 
 
-def _batch_adapters(i: ServingInputs, running: Value) -> Value:
+def batch_adapters(i: ServingInputs, running: Value) -> Value:
     """Return how many different adapters a rank's batch uses; NaN without any."""
     unknown = math.nan * running
     if is_zero(i.adapter_rank):
@@ -234,6 +237,15 @@ def _growth(i: ServingInputs, room: Value, admitted: Value, whole: Value) -> _Gr
         recomputed=recomputed,
         charged=where(chosen, recomputed, 0 * recomputed),
     )
+
+
+def preempted_share(i: ServingInputs) -> Callable[[Value], Value]:
+    """Return the share of the time in which a number of sequences has filled the cache."""
+    memory, share = server_memory(i, 1, 1), i.calibration.kv_share
+    prompt = own_blocks(i, 1, i.seq_len) / share
+    whole = own_blocks(i, 1, i.seq_len + i.output_len) / share
+    room = memory.capacity - memory.held
+    return lambda sequences: f.cache_full_probability(sequences, room, prompt, whole)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,14 @@ from mlsysim.solvers.serving.cache import own_blocks
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators, server_memory
 
-__all__ = ["Prefixes", "prefixes_at", "running_memory", "serve_sessions", "thinking"]
+__all__ = [
+    "Prefixes",
+    "prefixes_at",
+    "reusable_share",
+    "running_memory",
+    "serve_sessions",
+    "thinking",
+]
 
 _HALVINGS = 14
 """Bisection steps over the range of request rates."""
@@ -36,6 +43,12 @@ def running_memory(i: ServingInputs, running: Value) -> Value:
     return running * own_blocks(i, 1, context) / i.calibration.kv_share
 
 
+def reusable_share(i: ServingInputs) -> Value:
+    """Return the share of prompts that this engine has read or generated in earlier turns."""
+    elsewhere = i.output_len - i.kept_output
+    return f.reusable_share(i.seq_len, i.kept_output, i.turns, i.turn_tokens + elsewhere)
+
+
 def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
     """Return the cached prefixes at a request rate, given the memory of running sequences.
 
@@ -44,11 +57,11 @@ def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
     memory = server_memory(i, 1, 1)
     share = i.calibration.kv_share
     room = memory.capacity - memory.held - taken
-    flow = rate * own_blocks(i, 1, i.seq_len + i.output_len) / share
+    flow = rate * own_blocks(i, 1, i.seq_len + i.kept_output) / share
     here = f.prefix_hit_share(room, flow, i.think_time, i.turns)
     beyond = first_known(i.host_memory, 0 * room)
     hits = f.prefix_hit_share(room + beyond, flow, i.think_time, i.turns)
-    reusable = f.reusable_share(i.seq_len, i.output_len, i.turns, i.turn_tokens)
+    reusable = reusable_share(i)
     return Prefixes(reusable * here, reusable * (hits - here), hits)
 
 
@@ -69,7 +82,7 @@ def serve_sessions(i: ServingInputs) -> dict[str, Any]:
 
     plain = serve_operators(i)
     taken, low = running_memory(i, plain["running_batch_size"]), plain["request_throughput"]
-    reusable = f.reusable_share(i.seq_len, i.output_len, i.turns, i.turn_tokens)
+    reusable = reusable_share(i)
     high = served(Prefixes(reusable, 0 * reusable, 1))["request_throughput"]
     rate = _agreeing(
         lambda rate: served(prefixes_at(i, rate, taken))["request_throughput"], low, high

@@ -13,7 +13,13 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, minimum, where
 from mlsysim.solvers.inference import inference_device
 from mlsysim.solvers.power import drawn_power
-from mlsysim.solvers.serving.operators import pass_budget, prefill_pass, serve_operators
+from mlsysim.solvers.serving.host import loading_time
+from mlsysim.solvers.serving.operators import (
+    pass_budget,
+    preempted_share,
+    prefill_pass,
+    serve_operators,
+)
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = ["Engine", "engine_of", "with_prefixes"]
@@ -63,6 +69,10 @@ class Engine:
     """Pipeline stages, which read different prompts at the same time."""
     idle_power: Value = math.nan
     """Power of one device while no request is in the engine."""
+    loading: Value = 0.0
+    """Mean time to load a request's prefix and adapter over the host link of a rank."""
+    preempted: tuple[Value, ...] = ()
+    """Share of new tokens that evict another sequence's token, with each number of sequences."""
 
 
 def engine_of(i: OpenLoopInputs) -> Engine:
@@ -82,6 +92,14 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         same = sequences is before  # at the places, the sizes repeat
         served.append(served[-1] if same else serve_operators(running.but(batch_size=sequences)))
     empty, prefill, fresh, attending = _prompts(i)
+    # While the cache is full, each new token evicts another one, which a later pass computes again.
+    chosen = i.reserved_output == i.reserved_output
+    each = prefill / (fresh * i.attention_dp * i.pp_size)
+    share = preempted_share(running)
+    # At the places, requests that wait are admitted as soon as a part of their answer fits.
+    most = full["recomputed_tokens"] / length
+    preempted = [where(b < places, share(b), most) for b in sizes]
+    again = [b * part * each for b, part in zip(sizes, preempted, strict=True)]
     if i.role == "decode":
         # Keys and values come from a prefill pool; a first pass processes the token sent with them.
         fresh, prefill, empty = 0 * fresh + 1, 0 * prefill, served[0]["decode_latency"]
@@ -90,7 +108,10 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         empty=empty,
         prefill=prefill,
         sizes=tuple(sizes),
-        decodes=tuple(each["decode_latency"] for each in served),
+        decodes=tuple(
+            each["decode_latency"] + where(chosen, more, 0 * more)
+            for each, more in zip(served, again, strict=True)
+        ),
         powers=tuple(each["device_power"] for each in served),
         places=places,
         fits=full["max_batch_size"],
@@ -101,6 +122,8 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         ranks=i.attention_dp,
         stages=i.pp_size,
         idle_power=drawn_power(i, 0.0, 0.0)["device_power"],
+        loading=loading_time(i),
+        preempted=tuple(preempted),
     )
 
 
@@ -109,7 +132,14 @@ def with_prefixes(engine: Engine, i: OpenLoopInputs) -> Engine:
     if i.role == "decode":
         return engine
     empty, prefill, fresh, attending = _prompts(i)
-    return replace(engine, empty=empty, prefill=prefill, seq_len=fresh, attending=attending)
+    return replace(
+        engine,
+        empty=empty,
+        prefill=prefill,
+        seq_len=fresh,
+        attending=attending,
+        loading=loading_time(i),
+    )
 
 
 def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value, Value]:

@@ -41,6 +41,11 @@ class OpenLoopInputs(ServingInputs):
             return self.output_len
         return self.output_len - 1 if self.role == "decode" else 0 * self.output_len + 1
 
+    @property
+    def kept_output(self) -> Value:
+        """Tokens of an answer that stay in the prefix cache: the decode pool keeps none of them."""
+        return 0 * self.output_len if self.role == "prefill" else self.output_len
+
 
 def _whole_token(name: str) -> Rule[OpenLoopInputs]:
     return Rule(
@@ -57,11 +62,20 @@ RULES: tuple[Rule[Any], ...] = (
     _whole_token("seq_len"),
     _whole_token("output_len"),
     Rule(
-        "turns",
-        lambda i: (i.role == "both") | ((i.turns == 1) & (i.loaded_share == 0)),
+        lambda i: "turns" if i.turns > 1 else "loaded_share",
+        lambda i: (i.role != "decode") | ((i.turns == 1) & (i.loaded_share == 0)),
         lambda i: (
-            f"turns = {i.turns} and loaded_share = {i.loaded_share:g}: prefixes of sessions and of "
-            "the host are modeled for engines that do all of a request: leave them out, or role"
+            f"turns = {i.turns} and loaded_share = {i.loaded_share:g} have no effect with "
+            "role = 'decode', because a decode pool receives the keys and values of whole prompts: "
+            "leave them out"
+        ),
+    ),
+    Rule(
+        "reserved_output",
+        lambda i: (i.role != "prefill") | (i.reserved_output != i.reserved_output),
+        lambda i: (
+            f"reserved_output = {i.reserved_output:g} has no effect on a prefill pool, whose "
+            "answers have one token: leave it out"
         ),
     ),
     Rule(

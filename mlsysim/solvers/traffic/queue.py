@@ -7,8 +7,9 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, where
-from mlsysim.solvers.serving.host import loading_time
-from mlsysim.solvers.serving.sessions import prefixes_at, running_memory, thinking
+from mlsysim.solvers.serving.adapters import resident_bytes
+from mlsysim.solvers.serving.operators import batch_adapters
+from mlsysim.solvers.serving.sessions import Prefixes, prefixes_at, running_memory, thinking
 from mlsysim.solvers.traffic.engine import Engine, engine_of, with_prefixes
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
@@ -18,7 +19,7 @@ _PASS_ROUNDS = 4
 _ROUNDS = 3
 """Iterations that compute the cached prefixes from the requests in flight."""
 
-__all__ = ["PERCENTILES", "queue_at", "serve_open_loop", "serve_open_sessions"]
+__all__ = ["PERCENTILES", "queue_at", "serve_open_loop", "serve_open_sessions", "settled"]
 
 PERCENTILES = {
     "p50": (0.5, 0.0),
@@ -35,19 +36,10 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
 
 def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
     """Serve requests with an engine of these inputs."""
-    found = queue_at(
-        engine,
-        i.arrival_rate,
-        i.answer,
-        i.burstiness,
-        i.input_variation,
-        i.output_variation,
-    )
-    load = loading_time(i)
-    if not is_zero(i.loaded_share):
-        found = _after_loading(i, engine, found, load)
+    found = asked(engine, i)
     stable = found["stable"]
     served = where(stable, i.arrival_rate, found["request_capacity"])
+    running = minimum(where(stable, found["requests_in_flight"], engine.places), engine.places)
     return {
         **found,
         "places": engine.places,
@@ -56,28 +48,30 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
         "max_batch_size": engine.fits,
         "cached_tokens": i.cached_share * i.seq_len,
         "loaded_tokens": i.loaded_share * i.seq_len,
-        "loading_latency": load,
+        "loading_latency": engine.loading,
+        "recomputed_tokens": i.answer * _at(engine.sizes, engine.preempted, running),
+        "adapter_memory": i.attention_dp * resident_bytes(i),
+        "batch_adapters": batch_adapters(i, running),
         "prefix_hit_share": math.nan * found["utilization"],
         "sessions": math.nan * found["utilization"],
         "feasible": where(engine.fits >= 1, stable, False),
     }
 
 
-def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
-    """Serve sessions of several turns. Each prompt repeats the earlier turns.
+def _at(sizes: tuple[Value, ...], values: tuple[Value, ...], size: Value) -> Value:
+    """Interpolate between the sizes of an engine."""
+    found, before, last = values[0], sizes[0], values[0]
+    for after, value in zip(sizes[1:], values[1:], strict=True):
+        part = (size - before) / maximum(after - before, 1)
+        found = where((size > before) & (after > before), last + part * (value - last), found)
+        before, last = after, value
+    return found
 
-    The cached prefixes depend on the memory of the requests in flight, and the other way around.
-    Fewer prefixes mean more requests in flight, so we start without any and converge from below.
-    """
-    engine = engine_of(i)
-    found = _served_by(engine, i)
-    length = f.length_in_flight(i.answer, i.output_variation)
-    for _ in range(_ROUNDS):
-        inside = where(found["stable"], found["requests_in_flight"], found["places"])
-        taken = running_memory(i.but(output_len=length), minimum(inside, found["places"]))
-        prefixes = prefixes_at(i, i.arrival_rate, taken)
-        now = i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded)
-        found = _served_by(with_prefixes(engine, now), now)
+
+def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
+    """Serve sessions of several turns. Each prompt repeats the earlier turns."""
+    engine, prefixes = settled(engine_of(i), i)
+    found = _served_by(engine, i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded))
     waiting = where(found["stable"], thinking(i, i.arrival_rate), math.nan)
     return found | {
         "prefix_hit_share": prefixes.hits,
@@ -85,19 +79,50 @@ def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
     }
 
 
+def settled(engine: Engine, i: OpenLoopInputs) -> tuple[Engine, Prefixes]:
+    """Return an engine with the prefixes that stay cached at these inputs' rate, and those.
+
+    The cached prefixes depend on the memory of the requests in flight, and the other way around.
+    Fewer prefixes mean more requests in flight, so we start without any and converge from below.
+    """
+    length = f.length_in_flight(i.answer, i.output_variation)
+    for _ in range(_ROUNDS):
+        found = asked(engine, i)
+        inside = where(found["stable"], found["requests_in_flight"], engine.places)
+        taken = running_memory(i.but(output_len=length), minimum(inside, engine.places))
+        prefixes = prefixes_at(i, i.arrival_rate, taken)
+        now = i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded)
+        engine = with_prefixes(engine, now)
+    return engine, prefixes
+
+
+def asked(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
+    """Return rates, times and percentiles of an engine for the traffic of these inputs."""
+    return queue_at(
+        engine,
+        i.arrival_rate,
+        i.answer,
+        i.burstiness,
+        i.input_variation,
+        i.output_variation,
+    )
+
+
 def _after_loading(
-    i: OpenLoopInputs, engine: Engine, found: dict[str, Any], load: Value
+    engine: Engine, found: dict[str, Any], rate: Value, burstiness: Value, input_variation: Value
 ) -> dict[str, Any]:
     """Return the same with the time to load prefixes from the host, one prompt after another."""
     # The devices of each rank have links of their own.
-    each = maximum(load, _SMALL * engine.prefill) / i.attention_dp
+    passes = engine.empty + engine.prefill
+    each = maximum(engine.loading, _SMALL * passes) / engine.ranks
     capacity = minimum(found["request_capacity"], 1 / each)
-    utilization = i.arrival_rate / capacity
+    utilization = rate / capacity
     stable = utilization < 1
-    busy = where(stable, i.arrival_rate * each, 0 * utilization)
-    more = load + f.budget_wait(busy, load, i.burstiness, i.input_variation)
+    busy = where(stable, rate * each, 0 * utilization)
+    wait = f.budget_wait(busy, engine.loading, burstiness, input_variation)
+    more = engine.loading + wait
     later = {n: v + more for n, v in found.items() if n.startswith(("ttft", "e2e"))}
-    later["requests_in_flight"] = i.arrival_rate * later["e2e_mean"]
+    later["requests_in_flight"] = rate * later["e2e_mean"]
     known = {n: where(stable, v, math.nan * v) for n, v in later.items()}
     return (
         found
@@ -315,10 +340,13 @@ def queue_at(
         "place_wait": waiting * place_wait,
         "decode_latency": step,
     }
-    return {
+    answer = {
         **{name: where(stable, value, math.nan * value) for name, value in found.items()},
         "device_power": where(stable, drawn, engine.powers[-1]),
         "request_capacity": capacity,
         "utilization": utilization,
         "stable": stable,
     }
+    if is_zero(engine.loading):
+        return answer
+    return _after_loading(engine, answer, rate, burstiness, input_variation)

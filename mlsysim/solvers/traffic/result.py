@@ -65,7 +65,14 @@ class OpenLoopResult(Result):
     loaded_tokens: float = number(unit="token", zero=True)
     """Mean tokens of a prompt that are loaded over the host link."""
     loading_latency: Quantity = quantity("ms", zero=True)
-    """Time to load them, without the wait for the link; part of the time to first token."""
+    """Mean time to load them, and the request's adapter if it is not resident, without the wait for
+    the link; part of the time to first token."""
+    recomputed_tokens: float = number(unit="token", zero=True)
+    """Mean tokens recomputed per request because it was preempted while the cache was full."""
+    adapter_memory: Quantity = quantity("GB", zero=True)
+    """Resident low-rank adapters on all devices."""
+    batch_adapters: float | None = number()
+    """Mean number of different adapters in a decode step of one rank; `None` without adapters."""
     prefix_hit_share: float | None = number()
     """Share of the repeated part of prompts that is still in the devices' or the host's memory;
     `None` without `turns`."""

@@ -76,12 +76,16 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         cached_share: Annotated[float, Portion()] = 0,
         loaded_share: Annotated[float, Portion()] = 0,
         host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
+        lora_rank: Annotated[int | None, Whole()] = None,
+        adapters: Annotated[int, Whole()] = 1,
+        resident_adapters: Annotated[int | None, Whole()] = None,
         turns: Annotated[int, Stage()] = 1,
         turn_tokens: Annotated[float | None, Amount(unit="token", plain=True)] = None,
         think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
         host_memory: Annotated[Quantity | None, Amount(unit="GB")] = None,
         batch_limit: Annotated[int, Whole()] = 256,
         block_size: Annotated[int, Whole(unit="token")] = 1,
+        reserved_output: Annotated[float | None, Portion()] = None,
         precision: Annotated[str, PrecisionName()] = "fp16",
         weight_precision: Annotated[str | None, PrecisionName()] = None,
         kv_precision: Annotated[str | None, PrecisionName()] = None,
@@ -131,13 +135,23 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Share of each prompt that is loaded from the host's memory or a disk.
         host_link
             Link over which each device loads it; `None` takes the device's bandwidth to its host.
+            Loading takes time on the link, but no device time and no energy.
+        lora_rank
+            Rank of low-rank adapters (LoRA), as in `ServingSolver`; `None` means none.
+        adapters
+            Adapters to choose from, each with the same probability.
+        resident_adapters
+            Adapters that the devices set memory aside for, which also limits how many different
+            ones run together; `None` keeps all. Others are loaded over `host_link`.
         turns
             Requests per session. Each prompt repeats everything before it and adds new tokens;
             `seq_len` is the mean over all turns. The cached and loaded shares follow from memory.
+            A prefill pool caches prompts but no answers, which it reads again with the next turn.
         turn_tokens
             Mean new tokens per prompt after the first, in addition to the previous answer.
         think_time
-            Mean time from an answer to the session's next request, exponentially distributed.
+            Mean time from an answer to the session's next request, exponentially distributed. For a
+            prefill pool, it starts at the first token, so it includes the time in the decode pool.
         host_memory
             Host memory per device for prefixes that the device has evicted; `None` means none.
         batch_limit
@@ -145,6 +159,11 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             allow fewer.
         block_size
             Tokens per block of the paged KV cache, such as 16.
+        reserved_output
+            Share of the output for which memory is reserved when a request is admitted, as in
+            `ServingSolver`. With less than 1, a full cache evicts a token for each new one, and
+            recomputing them lengthens decode steps. `None` takes the calibration's share, whose
+            fitted times include recomputed tokens.
         precision
             Number format of the arithmetic and the activations.
         weight_precision
@@ -175,6 +194,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         role
             ``"both"``; or, for separate pools, ``"prefill"`` for an engine that generates the
             first token and sends keys and values on, and ``"decode"`` for one that receives them.
+            The arguments of the traffic still describe the whole service.
         calibration
             Constants for the operators; `None` takes those fitted to the device, which are
             TensorRT-LLM's on recent NVIDIA GPUs.
