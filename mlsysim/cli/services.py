@@ -22,7 +22,7 @@ from mlsysim.planner import compare as find_gap
 from mlsysim.planner.engines import ENGINES
 from mlsysim.planner.service_plans import SLO
 from mlsysim.solvers import OpenLoopSolver
-from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Whole
+from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Portion, Whole
 from mlsysim.traffic import Traffic, read_trace
 
 __all__ = ["capacity", "compare", "serve_plan"]
@@ -82,6 +82,11 @@ _PLAN = _signature(
             "What to minimize.",
         ),
         "most_devices": (Whole(), 256, "Most devices that the service may use."),
+        "confidence": (
+            Portion(optional=True),
+            None,
+            "Lowest probability of keeping all limits; null takes predictions as exact.",
+        ),
         "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
         "engine": (
             Choice(options={name: name for name in ENGINES}, optional=True),
@@ -211,6 +216,7 @@ def serve_plan(
             "best": plain(plan.best),
             "headroom": dict(plan.headroom),
             "keeps_limits": plan.keeps_limits,
+            "certainty": list(records(plan.certainty)),
             "stays_best": plan.stays_best,
             "plans": list(records(top)),
             "front": list(records(plan.front)),

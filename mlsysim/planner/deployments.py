@@ -25,7 +25,7 @@ __all__ = ["Found", "separate", "together"]
 
 Columns = dict[str, NDArray[Any]]
 _ROWS_AT_ONCE = 20_000
-_FORMAT = LEVERS.index("kv_precision")
+_FORMAT, _CONSTANTS = LEVERS.index("kv_precision"), LEVERS.index("calibration")
 _PERCENTS = ("mean", "p50", "p90", "p99")
 
 
@@ -35,7 +35,7 @@ class Found:
 
     columns: Columns
     doubts: NDArray[Any]
-    """Standard deviations of the logarithms of time to first token and of steps, row by row."""
+    """Errors of time to first token, steps and energy, row by row: mean and deviation of each."""
     tried: int
 
     def and_also(self, other: Found) -> Found:
@@ -76,9 +76,10 @@ def together(
             tpot=part.times["tpot_mean"][rows, spots],
         )
         parts.append(columns)
-        doubts.append(np.array([part.choices[row].doubts for row in rows.tolist()]))
+        errors = np.array([[(d.mean, d.deviation) for d in item.doubts] for item in part.choices])
+        doubts.append(errors[rows])
     if not parts:
-        return Found({}, np.empty((0, 2)), tried)
+        return Found({}, np.empty((0, 3, 2)), tried)
     return Found(_joined(parts), np.concatenate(doubts), tried)
 
 
@@ -99,7 +100,7 @@ def separate(
     writing = _half(decodes, traffic, most, {n: limits[n] for n in later}, _later, made)
     tried = reading.tried * writing.tried
     if not len(reading.rows) or not len(writing.rows):
-        return Found({}, np.empty((0, 2)), tried)
+        return Found({}, np.empty((0, 3, 2)), tried)
     parts, doubts = [], []
     bandwidth, latency = link.si("bandwidth"), link.si("latency")
     for row in range(len(reading.rows)):
@@ -153,9 +154,10 @@ def separate(
             tpot=times["tpot_mean"][spots],
         )
         parts.append(columns)
-        doubts.append(np.array([(one.doubts[0], item.doubts[1]) for item in some]))
+        several = [(one.doubts[0], *item.doubts[1:]) for item in some]
+        doubts.append(np.array([[(d.mean, d.deviation) for d in each] for each in several]))
     if not parts:
-        return Found({}, np.empty((0, 2)), tried)
+        return Found({}, np.empty((0, 3, 2)), tried)
     return Found(_joined(parts), np.concatenate(doubts), tried)
 
 
@@ -232,6 +234,9 @@ class _Half:
     busy: NDArray[Any]
     moved: NDArray[Any]
     format: NDArray[Any]
+    """Format of keys and values, and the software that reads them."""
+    constants: NDArray[Any]
+    """Name of the calibration, and so of the errors."""
     times: NDArray[Any]
     """A record array with a field for each time and percentile that the pool determines."""
 
@@ -282,27 +287,29 @@ def _half(
                 part.times["utilization"][rows, spots],
                 part.of("moved")[rows],
                 np.array([f"{item.levers[_FORMAT]}, {item.software}" for item in some], str),
+                np.array([item.levers[_CONSTANTS] for item in some], str),
                 times,
             )
         )
     if not parts:
-        return _Half(tried, *[np.array([])] * 9)
+        return _Half(tried, *[np.array([])] * 10)
     fields = [np.concatenate(each) for each in zip(*parts, strict=True)]
     kept = _unbeaten(_Half(tried, *fields))
     return _Half(tried, *(each[kept] for each in fields))
 
 
 def _unbeaten(half: _Half) -> NDArray[Any]:
-    """Return the rows that no other row of the format beats or equals in every respect."""
+    """Return the rows that no other one with this format and errors beats in every respect."""
     if not len(half.rows):
         return np.array([], int)
     respects = np.column_stack(
-        [half.devices, np.nan_to_num(half.cost), half.power, half.moved]
+        [half.devices, np.nan_to_num(half.cost), half.power, half.moved, half.busy]
         + [half.times[name] for name in half.times.dtype.names or ()]
     )
     kept: list[int] = []
-    for name in np.unique(half.format):
-        own = np.flatnonzero(half.format == name)
+    groups = np.char.add(half.format, half.constants)
+    for name in np.unique(groups):
+        own = np.flatnonzero(groups == name)
         own = own[np.lexsort(respects[own].T[::-1])]
         front = np.empty((0, respects.shape[1]))
         for row in own:

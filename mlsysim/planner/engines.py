@@ -14,6 +14,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Accelerator, Fleet, Node, ServingCalibration
 from mlsysim.core.units import strip
 from mlsysim.planner.questions import question_of
+from mlsysim.planner.service_odds import Doubt
 from mlsysim.registry.calibration.serving import plain_engine, serving_calibration_for
 from mlsysim.registry.offers import usual_offer
 from mlsysim.solvers import OpenLoopSolver
@@ -52,10 +53,6 @@ ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
 _SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size")
 _POOLED = {"both": "", "prefill": " in a prefill pool", "decode": " in a decode pool"}
-_UNKNOWN = 0.15
-"""Standard deviation of the logarithm of a time whose calibration has no band."""
-_BAND = 2 * 1.2816
-"""Standard deviations of a normal distribution from its tenth to its ninetieth percentile."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +67,8 @@ class Choice:
     price: float
     """USD per device and second; NaN if it is unknown."""
     software: str
-    doubts: tuple[float, float]
-    """Standard deviations of the logarithms of its time to first token and of its steps."""
+    doubts: tuple[Doubt, Doubt, Doubt]
+    """Errors of its time to first token, of its steps, and of its energy."""
     moved: float
     """Bytes of a prompt's keys and values that one device sends to, or receives from, a pool."""
 
@@ -160,10 +157,7 @@ class Choices:
                     answer=float(plain.answer),
                     price=price,
                     software=c.engine,
-                    doubts=(
-                        _doubt(c.ttft_band_low, c.ttft_band_high),
-                        _doubt(c.itl_band_low, c.itl_band_high),
-                    ),
+                    doubts=_doubts(inputs),
                     moved=float(plain.attention_dp * own_cache(plain, 1, plain.seq_len)),
                 )
                 found += [
@@ -220,9 +214,13 @@ def _count(refused: dict[str, int], reason: str) -> None:
     refused[reason] = refused.get(reason, 0) + 1
 
 
-def _doubt(low: float | None, high: float | None) -> float:
-    known = low is not None and high is not None
-    return math.log(high / low) / _BAND if known else _UNKNOWN  # type: ignore[operator]
+def _doubts(inputs: OpenLoopInputs) -> tuple[Doubt, Doubt, Doubt]:
+    c, power = inputs.calibration.serving(inputs.model.name), inputs.power_calibration
+    return (
+        Doubt.of(c.ttft_band_low, c.ttft_band_high),
+        Doubt.of(c.itl_band_low, c.itl_band_high),
+        Doubt.of(power.energy_band_low, power.energy_band_high),
+    )
 
 
 def _limited(engine: Engine, limit: int) -> Engine:

@@ -127,10 +127,15 @@ class ServingPlan:
         The growth of each time of the best plan before it exceeds its limit, and of the rate before
         it reaches capacity, as shares.
     keeps_limits : float
-        Probability that the best plan meets every limit, given the error of predictions.
+        Probability that the best plan meets every limit, given the error of predictions: that of
+        mean times in published runs. Percentiles are less certain.
+    certainty : Table
+        For several probabilities of meeting every limit (`confidence`), the best plan that has it:
+        its devices, how many more these are than in the best plan if predictions were exact
+        (`confidence` 0), and how much worse the goal is. The last rows are missing if no plan is so
+        certain.
     stays_best : float or None
-        Probability that it beats the best plan on other devices; `None` if there is no such plan,
-        or the goal counts devices.
+        Probability that it beats the best plan on other devices; `None` if there is no such plan.
     refused : Mapping[str, int]
         Number of engines that cannot run, by reason.
     """
@@ -142,6 +147,7 @@ class ServingPlan:
     alternatives: Table
     headroom: Mapping[str, float]
     keeps_limits: float
+    certainty: Table
     stays_best: float | None
     refused: Mapping[str, int]
 
@@ -149,6 +155,17 @@ class ServingPlan:
     def best(self) -> dict[str, Any]:
         """The best plan, with its times and costs."""
         return self.plans.row(0)
+
+    def _more_certain(self) -> list[str]:
+        """Return what more certainty costs, in words."""
+        rows = [self.certainty.row(index) for index in range(len(self.certainty))]
+        plans = [
+            f"{row['confidence']:.0%} with {row['devices']} devices "
+            f"({row['devices'] - self.best['devices']:+})"
+            for row in rows
+            if row["confidence"] > self.keeps_limits
+        ]
+        return [f"more certain plans: {', '.join(plans)}"] if plans else []
 
     def __str__(self) -> str:
         best = self.best
@@ -165,6 +182,7 @@ class ServingPlan:
             ),
             "headroom: " + ", ".join(f"{n} {share:.0%}" for n, share in self.headroom.items()),
             f"meets its limits with a probability of {self.keeps_limits:.0%}",
+            *self._more_certain(),
             f"{len(self.plans):,} of {self.searched:,} plans meet every limit",
         ]
         if self.stays_best is not None:

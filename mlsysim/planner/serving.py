@@ -32,7 +32,9 @@ from mlsysim.planner.engines import (
     listed,
     stacked,
 )
+from mlsysim.planner.service_odds import certainty, keeping, wins
 from mlsysim.planner.service_plans import SLO, UNITS, ServingPlan, ServingTable
+from mlsysim.solvers.arguments import Portion
 from mlsysim.traffic import Traffic
 
 __all__ = [
@@ -53,6 +55,8 @@ SERVING_GOALS = {
 """Goals, and the column that each one minimizes."""
 _LIMITS = tuple(2**power for power in range(3, 10))
 _MOST_DEVICES = 100_000
+_EQUAL = 1e-9
+"""Relative difference below which two plans are equally good."""
 
 
 def plan_serving(
@@ -72,6 +76,7 @@ def plan_serving(
     batch_limit: int | Sequence[int] = _LIMITS,
     cached_share: float = 0,
     most_devices: int = 256,
+    confidence: float | None = None,
     rental_price: Quantity | Mapping[str, Quantity] | None = None,
     engine: str | Sequence[str] | None = None,
     calibration: ServingCalibration | None = None,
@@ -114,6 +119,10 @@ def plan_serving(
         to cached ones, `cost_per_output_token` for decode.
     most_devices
         Most devices that the service may use.
+    confidence
+        Lowest probability, given the error of predictions, with which a plan keeps all limits, such
+        as 0.9. `None` takes predictions as exact; the best plan then often has little headroom, and
+        `certainty` in the answer lists how many devices more certainty takes.
     rental_price
         Price per device and time, or a mapping from device names to prices; `None` takes the median
         of the registry's on-demand offers.
@@ -167,6 +176,7 @@ def plan_serving(
             f"most_devices = {shown(most_devices)} is out of range: give 1 to {_MOST_DEVICES:,}",
             argument="most_devices",
         )
+    least = Portion(optional=True).admit("confidence", confidence)
     limits = limits_of(slo, traffic)
     if engine is not None and calibration is not None:
         raise ConfigError(
@@ -222,14 +232,20 @@ def plan_serving(
         found = found.and_also(separate(*pools, transfer_link, traffic, limits, most_devices))
     if not found.columns:
         raise InfeasibleError(_why_none(limits, [*choices, *pools[1]], traffic, most_devices))
-    columns, doubt = found.columns, found.doubts
-    order = _order(columns, goal)
+    order = _order(found.columns, goal)
+    columns, doubts = {n: values[order] for n, values in found.columns.items()}, found.doubts[order]
+    columns["keeps_limits"] = keeping(columns, limits, doubts)
+    sure = certainty(columns, columns[SERVING_GOALS[goal]], least)
+    if least is not None:
+        kept = columns["keeps_limits"] >= least
+        if not kept.any():
+            raise InfeasibleError(_why_not_sure(columns, least, most_devices))
+        columns, doubts = {n: values[kept] for n, values in columns.items()}, doubts[kept]
     table = ServingTable(
-        {n: Column(values[order], UNITS.get(n, "")) for n, values in columns.items()},
+        {n: Column(values, UNITS.get(n, "")) for n, values in columns.items()},
         space.fixed,
         {item.name: item for item in space.hardware} | space.constants,
     )
-    doubt = doubt[order]
     return ServingPlan(
         goal=goal,
         searched=found.tried,
@@ -237,8 +253,9 @@ def plan_serving(
         front=table.take(_front(table)),
         alternatives=_alternatives(table, goal),
         headroom=_headroom(table, limits),
-        keeps_limits=_keeps(table, limits, doubt[0]),
-        stays_best=_stays(table, goal, doubt[:, 1]),
+        keeps_limits=float(columns["keeps_limits"][0]),
+        certainty=sure,
+        stays_best=_stays(table, goal, doubts[:, 2 if goal == "energy" else 1]),
         refused=refused,
     )
 
@@ -357,7 +374,7 @@ def floor_of(name: str, limit: float, least: float, engine: str) -> ConfigError:
 def _order(columns: Mapping[str, NDArray[Any]], goal: str) -> NDArray[Any]:
     """Sort by the goal, and equal plans by devices and then by end-to-end time."""
     keys = [columns["e2e_mean"], columns["devices"], columns[SERVING_GOALS[goal]]]
-    return np.lexsort([np.round(np.log(key), 9) for key in keys])
+    return np.lexsort([np.round(np.log(key) / _EQUAL) for key in keys])
 
 
 def _front(table: ServingTable) -> NDArray[Any]:
@@ -383,7 +400,8 @@ def _alternatives(table: ServingTable, goal: str) -> Table:
         found, first = np.unique(np.asarray(table[name]), return_index=True)
         for word, row in zip(found.tolist(), first.tolist(), strict=True):
             if word != best[name]:
-                rows.append((name, str(word), row, value[row] / value[0] - 1))
+                loss = value[row] / value[0] - 1
+                rows.append((name, str(word), row, loss if abs(loss) > _EQUAL else 0.0))
     names = ("lever", "value", "row", "loss")
     if not rows:
         return Table({name: Column(np.array([])) for name in names})
@@ -395,33 +413,24 @@ def _headroom(table: ServingTable, limits: Mapping[str, float]) -> dict[str, flo
     return found | {"arrival_rate": 1 / float(_numbers(table, "utilization")[0]) - 1}
 
 
-def _normal(score: float) -> float:
-    return (1 + math.erf(score / math.sqrt(2))) / 2
-
-
-def _keeps(table: ServingTable, limits: Mapping[str, float], doubts: NDArray[Any]) -> float:
-    """Return the probability that the time with the least headroom stays below its limit.
-
-    Times to first token have one error, and all other times, and the capacity, another.
-    """
-    headroom = _headroom(table, limits)
-    first, other = (float(doubt) for doubt in doubts)
-    return min(
-        _normal(math.log1p(share) / (first if name.startswith("ttft") else other))
-        for name, share in headroom.items()
-    )
-
-
-def _stays(table: ServingTable, goal: str, doubt: NDArray[Any]) -> float | None:
+def _stays(table: ServingTable, goal: str, doubts: NDArray[Any]) -> float | None:
     """Return the probability that the best plan beats the best one on other devices."""
-    if goal == "fewest_devices":
-        return None
     other = np.flatnonzero(np.asarray(table["hardware"]) != table["hardware"][0])
     if not len(other):
         return None
-    value = _numbers(table, SERVING_GOALS[goal])
-    margin = math.log(value[other[0]] / value[0])
-    return _normal(margin / math.hypot(doubt[0], doubt[other[0]]))
+    value, row = _numbers(table, SERVING_GOALS[goal]), int(other[0])
+    found = wins(value[0], value[row], doubts[0], doubts[row])
+    return None if math.isnan(found) else found
+
+
+def _why_not_sure(columns: Mapping[str, NDArray[Any]], least: float, most: int) -> str:
+    """Return the reason why no plan keeps the limits with a probability."""
+    row = int(np.argmax(columns["keeps_limits"]))
+    return (
+        f"no plan with at most {most} devices keeps all limits with a probability of {least:.3g}: "
+        f"the most certain has {columns['keeps_limits'][row]:.3g}, with {columns['devices'][row]} "
+        "devices; raise most_devices or a limit, or lower confidence"
+    )
 
 
 def _why_none(

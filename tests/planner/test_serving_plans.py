@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -116,7 +118,51 @@ def test_headroom_and_doubt(plan):
     tight = {"tpot_p99": plan.best["tpot_p99"] * 1.0001}
     close = plan_serving(Models.Llama3_70B, CHAT, tight, [device], **same)
     assert close.searched == 1 + (plan.best["devices"] // plan.best["tp_size"] - 1)
-    assert 0.5 <= close.keeps_limits < 0.51
+    # Without headroom: the share of the runs in the band that are faster than predicted
+    band = ServingCalibrations.Hopper_TensorRT.serving("Llama 3 70B")
+    low, high = math.log(band.itl_band_low), math.log(band.itl_band_high)
+    runs = NormalDist((low + high) / 2, (high - low) / (2 * NormalDist().inv_cdf(0.9)))
+    assert close.keeps_limits == pytest.approx(runs.cdf(math.log(1.0001)), abs=1e-4)
+
+
+def test_a_plan_keeps_its_limits_if_both_errors_allow_it(plan):
+    row = plan.plans.row(len(plan.plans) // 3)
+    band = ServingCalibrations.Hopper_TensorRT.serving("Llama 3 70B")
+
+    def below(limit, low, high):
+        mean, spread = math.log(low * high) / 2, math.log(high / low) / 2
+        return NormalDist(mean, spread / NormalDist().inv_cdf(0.9)).cdf(math.log(limit))
+
+    first = float(LIMITS["ttft_p99"] / row["ttft_p99"])
+    other = min(float(LIMITS["tpot_p99"] / row["tpot_p99"]), 1 / row["utilization"])
+    expected = below(first, band.ttft_band_low, band.ttft_band_high) * below(
+        other, band.itl_band_low, band.itl_band_high
+    )
+    assert row["keeps_limits"] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("goal", SERVING_GOALS)
+def test_what_certainty_costs(goal):
+    job = (*JOB, [NODES.DGX_H100, NODES.HGX_H200])
+    free = plan_serving(*job, goal=goal, most_devices=64)
+    sure = plan_serving(*job, goal=goal, most_devices=64, confidence=0.9)
+    kept = np.asarray(free.plans["keeps_limits"])
+    assert sure.keeps_limits >= 0.9
+    assert np.asarray(sure.plans["keeps_limits"]).min() >= 0.9
+    assert len(sure.plans) == (kept >= 0.9).sum() < len(free.plans)
+    assert sure.best == free.plans.row(int(np.argmax(kept >= 0.9)))
+    column, rows = SERVING_GOALS[goal], rows_of(free.certainty)
+    assert [row["confidence"] for row in rows][:4] == [0, 0.5, 0.8, 0.9]
+    row = rows[3]
+    assert row["keeps_limits"] == sure.keeps_limits
+    assert row["more_devices"] == sure.best["devices"] - free.best["devices"]
+    assert row["loss"] == pytest.approx(float(sure.best[column] / free.best[column]) - 1)
+    assert rows_of(sure.certainty) == rows
+
+
+def test_no_plan_is_certain_enough():
+    with pytest.raises(InfeasibleError, match=r"with a probability of 0\.999.* 8 devices; raise"):
+        plan_serving(*JOB, [NODES.DGX_H100], most_devices=8, confidence=0.999)
 
 
 def test_costs_add_up(plan):
@@ -184,6 +230,9 @@ def test_too_few_devices():
         ({"traffic": None}, "traffic"),
         ({"model": None}, "model"),
         ({"transfer_link": "InfiniBand"}, "transfer_link"),
+        ({"confidence": 90}, "confidence"),
+        ({"confidence": -0.1}, "confidence"),
+        ({"confidence": True}, "confidence"),
     ],
 )
 def test_bad_input(changed, argument):
@@ -309,6 +358,13 @@ def test_commands(tmp_path):
         "--ttft-p99", "1 s", "--format", "csv", "--limit", 2, "--field", "devices",
     )  # fmt: skip
     assert table.output.splitlines() == ["devices", "8", "8"]
+    sure = call(
+        "serve-plan", "--model", "Llama3_70B", "--hardware", "DGX_H100", *LOAD,
+        "--ttft-p99", "1 s", "--confidence", 0.9, "--format", "json",
+    )  # fmt: skip
+    found = json.loads(sure.output)
+    assert found["keeps_limits"] >= 0.9
+    assert [row["confidence"] for row in found["certainty"]][:4] == [0, 0.5, 0.8, 0.9]
     found = call(
         "capacity", "--model", "Llama3_70B", "--hardware", "DGX_H100", "--tp-size", 8,
         *LOAD[2:], "--day", "2,40", "--slot", "12 h", "--ttft-p99", "1 s", "--format", "json",
