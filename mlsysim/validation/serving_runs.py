@@ -59,6 +59,8 @@ _LOADS = ("closed loop", "one batch", "one sequence")
 _BY_LAYERS = ("llama.cpp", "llamacpp", "ollama")
 _OPEN = "open loop"
 _SINGLE = ("one request", "one request at a time")
+_DRAFTS = ("", "0", "none", "unstated", "not flagged", "mtp", "ambiguous", "unmatched")
+_MODES = ("", "agg", "disagg")
 
 
 def refuse_what_is_not_modeled(row: Row) -> None:
@@ -73,8 +75,16 @@ def refuse_what_is_not_modeled(row: Row) -> None:
         raise Skip("marked dubious: left out")
     if row.text("load") == "batch":
         raise Skip("load = 'batch': it may count tokens in a pass or requests")
-    if row.text("spec_decoding").startswith("mtp ("):
+    spec = row.text("spec_decoding")
+    if spec.startswith("mtp ("):
         raise Skip("the length of its drafts is not stated")
+    if spec not in _DRAFTS:
+        raise Skip(
+            f"spec_decoding = {shown(spec)}: the length and the acceptance of its drafts are not "
+            "known; write none for a run without drafts, or mtp for multi-token prediction"
+        )
+    if row.text("mode") not in _MODES:
+        raise Skip(f"mode = {shown(row.text('mode'))} is not one of agg, disagg")
 
 
 def refuse_what_does_not_fit(row: Row, given: dict[str, Any], result: Any) -> None:

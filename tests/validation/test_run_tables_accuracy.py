@@ -346,6 +346,8 @@ def test_another_name_is_another_model(label):
         ({"load": "batch"}, "tokens in a pass or requests"),
         ({"load": "parade"}, "is not one of"),
         ({"spec_decoding": "mtp (in the name)"}, "length of its drafts"),
+        ({"spec_decoding": "eagle"}, "acceptance of its drafts"),
+        ({"mode": "two pools"}, "not one of agg, disagg"),
         ({"n_gpus": "16"}, "differs from tp"),
         ({"tp": ""}, "tp is not stated"),
         ({"hardware": "abacus"}, "'abacus' is not in the registry"),
