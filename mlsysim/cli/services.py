@@ -60,21 +60,7 @@ def _signature(
 
 _PLAN = _signature(
     "serve-plan",
-    (
-        "model",
-        "hardware",
-        *_LOAD,
-        "cached_share",
-        "batch_limit",
-        "precision",
-        "weight_precision",
-        "kv_precision",
-        "tp_size",
-        "pp_size",
-        "attention_dp",
-        "ep_size",
-        "calibration",
-    ),
+    tuple(n for n in _SOLVER.kinds if n != "role"),
     {
         "goal": (
             Choice(options={name: name for name in SERVING_GOALS}),

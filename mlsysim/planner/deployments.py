@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mlsysim.core.types import NetworkFabric
 from mlsysim.planner.engines import LEVERS, Choice, asked, stacked
 from mlsysim.planner.service_plans import POOL_LEVERS, SLO
+from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.traffic import Traffic
 
 __all__ = ["Found", "separate", "together"]
@@ -71,7 +72,7 @@ def together(
             devices=columns["devices"],
             cost=part.of("price")[rows] * columns["devices"],
             read=read,
-            prompts=_Prompts.of([part.choices[row] for row in rows.tolist()]),
+            prompts=part.prompts(rows, spots),
             power=part.times["device_power"][rows, spots] * columns["devices"],
             tpot=part.times["tpot_mean"][rows, spots],
         )
@@ -149,7 +150,7 @@ def separate(
             devices=devices[spots],
             cost=cost,
             read=reading.cost[row] / cost,
-            prompts=_Prompts.of([one]),
+            prompts=_Prompts(one.engine.seq_len, one.engine.attending / one.engine.prefill),
             power=reading.power[row] + writing.power[spots],
             tpot=times["tpot_mean"][spots],
         )
@@ -166,6 +167,8 @@ class _Answers:
     """Results of engines of one size, each with every number of replicas."""
 
     choices: Sequence[Choice]
+    engine: Engine
+    """All engines, stacked."""
     counts: NDArray[Any]
     times: dict[str, Any]
     kept: NDArray[Any]
@@ -195,12 +198,20 @@ class _Answers:
 
     def read_share(self, traffic: Traffic) -> NDArray[Any]:
         """Return the share of an engine's work that is prefill; the rest is decode."""
-        engines = [item.engine for item in self.choices]
-        read = np.array([e.prefill / (e.ranks * e.stages) for e in engines])[:, None]
+        read = self.engine.prefill / (self.engine.ranks * self.engine.stages)
         running = np.maximum(self.times["requests_in_flight"], 1)
         made = max(traffic.output_len - 1, 0) * self.times["decode_latency"] / running
         share: NDArray[Any] = read / (read + made)
         return share
+
+    def prompts(self, rows: NDArray[Any], spots: NDArray[Any]) -> _Prompts:
+        """Return the prompts of engines."""
+        engine, shape = self.engine, self.kept.shape
+        attending = engine.attending / engine.prefill
+        return _Prompts(
+            np.broadcast_to(engine.seq_len, shape)[rows, spots],
+            np.broadcast_to(attending, shape)[rows, spots],
+        )
 
 
 def _answers(
@@ -216,8 +227,9 @@ def _answers(
         several = max(1, _ROWS_AT_ONCE // len(counts))
         for start in range(0, len(own), several):
             some = own[start : start + several]
-            found = asked(stacked(some), rate / counts, traffic, answer)
-            yield _Answers(some, counts, found, np.ones(found["stable"].shape, bool))
+            engine = stacked(some, rate / counts)
+            found = asked(engine, rate / counts, traffic, answer)
+            yield _Answers(some, engine, counts, found, np.ones(found["stable"].shape, bool))
 
 
 @dataclass(frozen=True)
@@ -323,17 +335,8 @@ def _unbeaten(half: _Half) -> NDArray[Any]:
 class _Prompts:
     """New tokens of the prompts of engines, and the part of a prefill due to cached tokens."""
 
-    new: NDArray[Any]
-    attending: NDArray[Any]
-
-    @classmethod
-    def of(cls, choices: Sequence[Choice]) -> _Prompts:
-        """Return those of some engines."""
-        engines = [item.engine for item in choices]
-        return cls(
-            np.array([e.seq_len for e in engines]),
-            np.array([e.attending / e.prefill for e in engines]),
-        )
+    new: Any
+    attending: Any
 
 
 def _rates(

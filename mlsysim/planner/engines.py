@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.serving.cache import own_cache
 from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
-from mlsysim.solvers.traffic.queue import queue_at
+from mlsysim.solvers.traffic.queue import queue_at, settled
 from mlsysim.traffic import Traffic
 
 __all__ = [
@@ -29,12 +29,13 @@ __all__ = [
     "LEVERS",
     "Choice",
     "Choices",
+    "applied",
     "asked",
+    "at_rates",
     "device_of",
     "listed",
-    "planned_engine",
-    "pooled",
     "price_of",
+    "shared_arguments",
     "stacked",
 ]
 
@@ -53,6 +54,8 @@ ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
 _SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size")
 _POOLED = {"both": "", "prefill": " in a prefill pool", "decode": " in a decode pool"}
+_SELDOM = 1e-9
+"""Arrivals per second at which each request has an engine, and all prefixes, to itself."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Choice:
     """Errors of its time to first token, of its steps, and of its energy."""
     moved: float
     """Bytes of a prompt's keys and values that one device sends to, or receives from, a pool."""
+    at: Callable[[Any], Engine] | None = None
+    """The engine at arrival rates, if its cached prefixes depend on them."""
 
 
 @dataclass
@@ -122,22 +127,24 @@ class Choices:
             for sizes, weights, kept in itertools.product(
                 self._sizes(noun), self.weights, self.caches
             ):
-                given = {
-                    **pooled(self.fixed, role),
-                    **sizes,
-                    "hardware": noun,
-                    "role": role,
-                    "calibration": constants,
-                    "weight_precision": weights,
-                    "kv_precision": kept,
-                    "batch_limit": max(self.limits),
-                }
+                given = applied(
+                    {
+                        **self.fixed,
+                        **sizes,
+                        "hardware": noun,
+                        "role": role,
+                        "calibration": constants,
+                        "weight_precision": weights,
+                        "kv_precision": kept,
+                        "batch_limit": max(self.limits),
+                    }
+                )
                 try:
                     inputs: Any = question_of(OpenLoopSolver, given).inputs
                     for fault in OpenLoopSolver.faults(inputs):
                         raise fault
                     plain = inputs.plain()
-                    whole = planned_engine(inputs)
+                    whole = engine_of(plain)
                 except ConfigError as fault:
                     _count(refused, fault.message)
                     continue
@@ -160,10 +167,16 @@ class Choices:
                     doubts=_doubts(inputs),
                     moved=float(plain.attention_dp * own_cache(plain, 1, plain.seq_len)),
                 )
-                found += [
-                    replace(one, levers=(*one.levers[:-1], limit), engine=_limited(whole, limit))
-                    for limit in self.limits
-                ]
+                for limit in self.limits:
+                    limited = _limited(whole, limit)
+                    found.append(
+                        replace(
+                            one,
+                            levers=(*one.levers[:-1], limit),
+                            engine=limited,
+                            at=at_rates(inputs, limited),
+                        )
+                    )
         return found
 
     def _sizes(self, noun: Accelerator | Node | Fleet) -> Iterator[dict[str, int]]:
@@ -183,13 +196,27 @@ class Choices:
                 yield dict(zip(_SIZES, (tp, pp, dp, ep), strict=True))
 
 
-def pooled(fixed: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return the arguments of a service that apply to engines of a role.
+_OTHERS = {
+    "both": (),
+    "prefill": ("reserved_output", "draft_tokens", "acceptance_length"),
+    "decode": ("cached_share", "loaded_share"),
+}
+"""Arguments that matter only to the other pool."""
 
-    A decode pool receives the keys and values of whole prompts, so prefixes do not matter to it.
+
+def applied(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a service that apply to one of its engines.
+
+    A decode pool receives the keys and values of whole prompts, so prefixes do not matter to it. An
+    engine of one rank exchanges no tokens, and one group of experts has no imbalance.
     """
-    prompts = ("cached_share",) if role == "decode" else ()
-    return {name: value for name, value in fixed.items() if name not in prompts}
+    idle = set(_OTHERS[arguments.get("role", "both")])
+    if arguments.get("role") == "decode" and arguments.get("resident_adapters") is None:
+        idle.add("host_link")
+    if arguments["model"].moe_layers > 0:
+        idle |= {"dispatch_precision"} if arguments["attention_dp"] == 1 else set()
+        idle |= {"expert_imbalance"} if arguments["ep_size"] == 1 else set()
+    return {name: value for name, value in arguments.items() if name not in idle}
 
 
 def _held(noun: Accelerator | Node | Fleet) -> int:
@@ -237,23 +264,33 @@ def _limited(engine: Engine, limit: int) -> Engine:
     )
 
 
-def planned_engine(inputs: OpenLoopInputs) -> Engine:
-    """Return the engine of a plan. Its prompts have the same cached prefix at every request rate.
+def shared_arguments(
+    engine: Mapping[str, Any], taken: Iterable[str], why: str = "traffic has it already"
+) -> dict[str, Any]:
+    """Return other arguments of `OpenLoopSolver` that all engines of a service share.
 
     Raises
     ------
     ConfigError
-        If prefixes depend on the rate of each replica, or are loaded.
+        If there is no such argument, or it is taken.
     """
-    if inputs.turns > 1 or inputs.loaded_share > 0:
-        name = "turns" if inputs.turns > 1 else "loaded_share"
+    if wrong := sorted(engine.keys() - OpenLoopSolver.parameters.keys()):
         raise ConfigError(
-            f"{name}: plans do not yet model prefixes that depend on the request rate or are "
-            "loaded; solve OpenLoopSolver at the rate of one replica for cached_tokens, and pass "
-            "cached_share = cached_tokens / seq_len",
-            argument=name,
+            f"{', '.join(wrong)}: not an argument of OpenLoopSolver; choose among "
+            f"{', '.join(OpenLoopSolver.parameters)}",
+            argument=wrong[0],
         )
-    return engine_of(inputs.plain())
+    if twice := sorted(engine.keys() & set(taken)):
+        raise ConfigError(f"{', '.join(twice)}: {why}; change it there instead", argument=twice[0])
+    return dict(engine)
+
+
+def at_rates(inputs: OpenLoopInputs, engine: Engine) -> Callable[[Any], Engine] | None:
+    """Return the engine at arrival rates on which its cached prefixes depend; `None` if none do."""
+    if inputs.turns == 1:
+        return None
+    plain = inputs.plain()
+    return lambda rates: settled(engine, plain.but(arrival_rate=rates))[0]
 
 
 def price_of(device: Accelerator, prices: Any) -> float:
@@ -287,13 +324,19 @@ def asked(engine: Engine, rate: Any, traffic: Traffic, answer: Any = None) -> di
     )
 
 
-def stacked(choices: Sequence[Choice]) -> Engine:
-    """Return one engine with a column of numbers in each field."""
+def stacked(choices: Sequence[Choice], rates: Any = _SELDOM) -> Engine:
+    """Return one engine with a column of numbers in each field.
 
-    def column(values: Iterable[float]) -> Any:
-        return np.array(list(values), float)[:, None]
+    Numbers that depend on the rates of arrivals have a column for each of them.
+    """
 
-    engines = [item.engine for item in choices]
+    def column(values: Iterable[Any]) -> Any:
+        found = [np.asarray(value, float) for value in values]
+        if any(value.ndim for value in found):
+            return np.stack(np.broadcast_arrays(*found))
+        return np.array(found)[:, None]
+
+    engines = [item.engine if item.at is None else item.at(rates) for item in choices]
     fields: dict[str, Any] = {}
     for name, value in vars(engines[0]).items():
         each = [getattr(e, name) for e in engines]

@@ -13,11 +13,12 @@ from mlsysim.core.fields import record
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, strip
-from mlsysim.planner.engines import asked, device_of, planned_engine, price_of
+from mlsysim.planner.engines import asked, at_rates, device_of, price_of, shared_arguments
 from mlsysim.planner.questions import question_of
 from mlsysim.planner.serving import floor_of, limits_of
 from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
+from mlsysim.solvers.traffic.engine import engine_of
 from mlsysim.traffic import Trace, Traffic
 
 __all__ = ["CapacityPlan", "capacity"]
@@ -114,7 +115,8 @@ def capacity(
     api_input_price, api_output_price
         Prices of an API per token, such as ``Q_(0.5, "USD/Mtoken")``.
     **engine
-        Other arguments of `OpenLoopSolver`, such as `tp_size`, except `power_calibration`.
+        Other arguments of `OpenLoopSolver`, such as `tp_size`, except `power_calibration`. All
+        requests of a session go to the same replica.
 
     Returns
     -------
@@ -143,19 +145,7 @@ def capacity(
     >>> plan.slots["replicas"].tolist()
     [1, 2, 1]
     """
-    if not engine.keys() <= OpenLoopSolver.parameters.keys():
-        wrong = sorted(engine.keys() - OpenLoopSolver.parameters.keys())
-        raise ConfigError(
-            f"{', '.join(wrong)}: not an argument of OpenLoopSolver; choose among "
-            f"{', '.join(OpenLoopSolver.parameters)}",
-            argument=wrong[0],
-        )
-    taken = {"model", "hardware", *traffic.arguments()}
-    if twice := sorted(engine.keys() & taken):
-        raise ConfigError(
-            f"{', '.join(twice)}: traffic has it already; change the traffic instead",
-            argument=twice[0],
-        )
+    engine = shared_arguments(engine, ("model", "hardware", *traffic.arguments()))
     if "power_calibration" in engine:
         raise ConfigError(
             "power_calibration has no effect, because rent and price do not depend on power: leave "
@@ -291,7 +281,8 @@ def _rate_of_one(
     inputs: Any = question_of(OpenLoopSolver, given).inputs
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
-    engine = planned_engine(inputs)
+    engine = engine_of(inputs.plain())
+    at = at_rates(inputs, engine) or (lambda rate: engine)
     if engine.fits < 1:
         raise ConfigError(
             "hardware: not one sequence of full length fits in memory: raise tp_size, or store "
@@ -299,14 +290,14 @@ def _rate_of_one(
             argument="hardware",
         )
     answer = float(inputs.plain().answer)
-    alone = asked(engine, 1e-9, traffic, answer)
+    alone = asked(at(1e-9), 1e-9, traffic, answer)
     for name, limit in limits.items():
         if limit < alone[name]:
             raise floor_of(name, limit, float(alone[name]), "this engine")
     low, high = 0.0, float(alone["request_capacity"])
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        found = asked(engine, middle, traffic, answer)
+        found = asked(at(middle), middle, traffic, answer)
         kept = found["stable"] and all(found[name] <= limit for name, limit in limits.items())
         low, high = (middle, high) if kept else (low, middle)
     return low, int(inputs.replica_devices)

@@ -12,7 +12,7 @@ from mlsysim.core.fields import record
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import format_number
-from mlsysim.planner.engines import LEVERS, pooled
+from mlsysim.planner.engines import LEVERS, applied
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
 
 __all__ = ["POOL_LEVERS", "SLO", "UNITS", "ServingPlan", "ServingTable"]
@@ -75,8 +75,7 @@ class ServingTable(Table):
         rate = self._fixed["arrival_rate"] / replicas
         if apart:
             levers["role"] = role or "decode"
-        fixed = pooled(self._fixed, levers.get("role", "both"))
-        return {**fixed, **levers, "arrival_rate": rate}
+        return applied({**self._fixed, **levers, "arrival_rate": rate})
 
     def result(self, index: int, role: str = "") -> OpenLoopResult:
         """Solve one engine of a row, for its derivation.

@@ -30,6 +30,7 @@ from mlsysim.planner.engines import (
     asked,
     device_of,
     listed,
+    shared_arguments,
     stacked,
 )
 from mlsysim.planner.service_odds import certainty, keeping, wins
@@ -81,6 +82,7 @@ def plan_serving(
     engine: str | Sequence[str] | None = None,
     calibration: ServingCalibration | None = None,
     transfer_link: NetworkFabric | None = None,
+    **shared: Any,
 ) -> ServingPlan:
     """Find the best engines for a service: devices, software, parallelism, formats and replicas.
 
@@ -134,6 +136,12 @@ def plan_serving(
     transfer_link
         Network that carries keys and values from a prefill pool to a decode pool, such as
         ``Systems.Fabrics.InfiniBand_NDR``; `None` does not try separate pools.
+    **shared
+        Other arguments of `OpenLoopSolver` that all engines share, such as `loaded_share` or
+        `lora_rank`. Those that do not matter to an engine are left out, such as
+        `dispatch_precision` with one rank. All requests of a session go to the same replica. The
+        time to load prefixes counts toward limits and capacity; the link has no price or energy of
+        its own.
 
     Returns
     -------
@@ -177,6 +185,15 @@ def plan_serving(
             argument="most_devices",
         )
     least = Portion(optional=True).admit("confidence", confidence)
+    own = [*traffic.arguments(), "hardware", "arrival_rate", "role"]
+    shared = shared_arguments(shared, own, "traffic, devices or transfer_link determine it")
+    if transfer_link is not None and (traffic.turns > 1 or shared.get("turns", 1) > 1):
+        raise ConfigError(
+            "transfer_link with turns: how long prefixes stay in a prefill pool depends on the "
+            "time in the decode pool, and the search tries each pool by itself; leave out "
+            "transfer_link, or pass cached_share instead of turns",
+            argument="transfer_link",
+        )
     limits = limits_of(slo, traffic)
     if engine is not None and calibration is not None:
         raise ConfigError(
@@ -199,6 +216,7 @@ def plan_serving(
         fixed={
             "model": model,
             **traffic.arguments(),
+            **shared,
             "precision": precision,
             "cached_share": cached_share,
             "calibration": calibration,

@@ -365,6 +365,18 @@ def test_commands(tmp_path):
     found = json.loads(sure.output)
     assert found["keeps_limits"] >= 0.9
     assert [row["confidence"] for row in found["certainty"]][:4] == [0, 0.5, 0.8, 0.9]
+    sessions = call(
+        "serve-plan", "--model", "Llama3_70B", "--hardware", "DGX_H100", *LOAD,
+        "--ttft-p99", "1 s", "--batch-limit", 64, "--tp-size", 8, "--format", "json",
+        "--turns", 4, "--turn-tokens", 30, "--think-time", "60 s",
+    )  # fmt: skip
+    assert sessions.exit_code == 0, sessions.output
+    same = plan_serving(
+        Models.Llama3_70B, replace(CHAT, output_variation=0.0), {"ttft_p99": Q_(1, "s")},
+        [NODES.DGX_H100], batch_limit=64, tp_size=8, **PREFIXES,
+    )  # fmt: skip
+    found = json.loads(sessions.output)["best"]
+    assert found["utilization"] == pytest.approx(same.best["utilization"])
     found = call(
         "capacity", "--model", "Llama3_70B", "--hardware", "DGX_H100", "--tp-size", 8,
         *LOAD[2:], "--day", "2,40", "--slot", "12 h", "--ttft-p99", "1 s", "--format", "json",
@@ -436,6 +448,86 @@ def test_a_cached_prefix_shortens_the_prefills_of_pools():
     assert first["cached_share"] == 0.5
     assert "cached_share" not in later
     assert found.plans.result(index, "decode").feasible
+
+
+PREFIXES = {"turns": 4, "turn_tokens": 30, "think_time": Q_(60, "s")}
+SHARED = {
+    "loaded": {"loaded_share": 0.6, "host_link": Systems.Links.PCIe5},
+    "adapters": {"lora_rank": 16, "adapters": 50, "resident_adapters": 30, "reserved_output": 0.5},
+    "sessions": PREFIXES | {"host_memory": Q_(50, "GB")},
+}
+
+
+@pytest.mark.parametrize("case", SHARED)
+def test_engines_share_arguments_of_the_solver(case):
+    few = {"tp_size": [4, 8], "batch_limit": [32, 128], "goal": "cost"}
+    load = (Models.Llama3_70B, replace(CHAT, arrival_rate=Q_(100, "1/s")), LIMITS)
+    found = plan_serving(*load, [NODES.DGX_H100], **few, **SHARED[case])
+    plain = plan_serving(*load, [NODES.DGX_H100], **few)
+    assert len(found.plans) > 1
+    for index in (0, len(found.plans) // 2, len(found.plans) - 1):
+        row, answer = found.plans.row(index), found.plans.result(index)
+        assert answer.feasible
+        for name in (*SLO, "utilization"):
+            assert float(row[name] / answer[name]) == pytest.approx(1, rel=1e-6), name
+        if case == "sessions":
+            assert answer.cached_tokens > 0
+    cheaper = found.best["cost_per_token"] < plain.best["cost_per_token"]
+    assert cheaper == (case != "adapters")
+
+
+def test_pools_share_arguments_where_they_matter():
+    more = SHARED["loaded"] | {"reserved_output": 0.5}
+    found = plan_serving(*JOB, [NODES.DGX_H100], **SMALL, **more)
+    index = next(i for i, row in enumerate(rows_of(found.plans)) if row["pools"] == "separate")
+    first, later = (found.plans.configuration(index, role) for role in ("prefill", "decode"))
+    assert first["loaded_share"] == 0.6
+    assert "reserved_output" not in first
+    assert later["reserved_output"] == 0.5
+    assert "loaded_share" not in later
+    row = found.plans.row(index)
+    moved = row["ttft_p99"] - found.plans.result(index, "prefill").ttft_p99
+    assert 0 < moved.to("ms").magnitude < 100
+
+
+def test_exchanges_matter_to_engines_of_several_ranks():
+    load = (Models.Mixtral_8x7B, CHAT, LIMITS, [NODES.DGX_H100])
+    sizes = {"tp_size": 4, "attention_dp": [1, 2], "ep_size": 1, "batch_limit": 64}
+    found = plan_serving(*load, **sizes, dispatch_precision="fp8")
+    assert not found.refused
+    alone = [row["attention_dp"] == 1 for row in rows_of(found.plans)]
+    for index, one in ((alone.index(True), True), (alone.index(False), False)):
+        assert ("dispatch_precision" in found.plans.configuration(index)) != one
+        assert found.plans.result(index).feasible
+
+
+@pytest.mark.parametrize(
+    ("more", "argument"),
+    [
+        ({"arrival_rate": 3}, "arrival_rate"),
+        ({"role": "decode"}, "role"),
+        ({"tokens": 3}, "tokens"),
+        (PREFIXES | {"transfer_link": LINK}, "transfer_link"),
+    ],
+)
+def test_arguments_that_a_plan_determines(more, argument):
+    with pytest.raises(ConfigError) as caught:
+        plan_serving(*JOB, [NODES.DGX_H100], **more)
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("case", SHARED)
+def test_a_replica_serves_as_much_as_the_limit_allows(case):
+    load = {"tp_size": 8, **SHARED[case]}
+    found = capacity(Models.Llama3_70B, NODES.DGX_H100, CHAT, LIMITS, **load)
+    given = CHAT.arguments() | load | {"model": Models.Llama3_70B, "hardware": NODES.DGX_H100}
+    times = []
+    for factor in (0.999, 1.001):
+        rate = {"arrival_rate": factor * found.rate_per_replica}
+        times.append(OpenLoopSolver.solve(**given | rate))
+    assert all(getattr(times[0], name) <= limit for name, limit in LIMITS.items())
+    over = times[1]
+    assert not over.feasible or any(getattr(over, n) > limit for n, limit in LIMITS.items())
 
 
 @pytest.mark.parametrize("goal", SERVING_GOALS)

@@ -13,7 +13,6 @@ from mlsysim import (
     Q_,
     ConfigError,
     Hardware,
-    InfeasibleError,
     Models,
     OpenLoopSolver,
     ServingSolver,
@@ -289,5 +288,8 @@ def test_traffic_of_sessions():
     assert (
         r.prefix_hit_share == OpenLoopSolver.solve(**LOAD, arrival_rate=6, **CHAT).prefix_hit_share
     )
-    with pytest.raises(InfeasibleError, match="cached_share"):
-        plan_serving(Models.Llama3_8B, chat, {"ttft_p99": Q_(1, "s")}, [Hardware.H100])
+    plan = plan_serving(Models.Llama3_8B, chat, {"ttft_p99": Q_(1, "s")}, [Hardware.H100])
+    index = plan.plans["replicas"].tolist().index(1)
+    row, batch = plan.plans.row(index), plan.plans.row(index)["batch_limit"]
+    one = OpenLoopSolver.solve(**nouns, **chat.arguments(), batch_limit=batch, precision="bf16")
+    assert float(row["ttft_p99"] / one.ttft_p99) == pytest.approx(1)
