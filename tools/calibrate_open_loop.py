@@ -37,6 +37,12 @@ FITTED = (
 )
 MEASURED = (("tpot_mean_ms", "tpot_mean", 1.0), ("ttft_p50_ms", "ttft_p50", 0.5))
 """Columns, fields and weights. Means and tails of the first token hold the cold start of a run."""
+BANDED = (
+    ("itl", "tpot_mean_ms", "tpot_mean"),
+    ("ttft", "ttft_mean_ms", "ttft_mean"),
+    ("ttft", "ttft_p50_ms", "ttft_p50"),
+)
+"""Bands, columns and fields."""
 
 Run = tuple[Row, dict[str, Any]]
 
@@ -76,9 +82,8 @@ def changed(given: Mapping[str, Any], constants: Mapping[str, float]) -> Serving
     return replace(own, **made)
 
 
-def fit() -> dict[str, float]:
-    """Fit the constants to the rows marked `calibrate`, in SI units."""
-    fitted = runs("calibrate")
+def fit(fitted: list[Run]) -> dict[str, float]:
+    """Fit the constants to these runs, in SI units."""
     start = np.array([in_si(name, COMMON[name]) for name in FITTED])
 
     def cost(logs: Any) -> Any:
@@ -90,11 +95,34 @@ def fit() -> dict[str, float]:
     return dict(zip(FITTED, map(float, np.exp(found.x)), strict=True))
 
 
+def bands(fitted: list[Run]) -> dict[str, float]:
+    """Return the 10th and 90th percentile of measured over predicted, for models left out."""
+    ratios: dict[str, list[float]] = {"itl": [], "ttft": []}
+    for name in sorted({given["model"].name for _, given in fitted}):
+        others = fit([run for run in fitted if run[1]["model"].name != name])
+        for row, given in fitted:
+            if given["model"].name != name:
+                continue
+            result = OpenLoopSolver.solve(**given | {"calibration": changed(given, others)})
+            for band, column, field in BANDED:
+                if row.text(column) and result[field] is not None:
+                    said = result[field].to("ms").magnitude
+                    ratios[band].append(row.measured(column) / said)
+    return {
+        f"{band}_band_{edge}": clip(1.0, float(np.percentile(found, percent)))
+        for band, found in ratios.items()
+        for edge, percent, clip in (("low", 10, min), ("high", 90, max))
+    }
+
+
 def main() -> int:
     """Fit and print."""
-    for name, value in fit().items():
+    fitted = runs("calibrate")
+    for name, value in fit(fitted).items():
         unit = field_unit(ServingCalibration, name)
         print(f"        {name}={value * (1e6 if unit else 1):.3g},")
+    for name, value in bands(fitted).items():
+        print(f"        {name}={value:.3f},")
     errors = defaultdict(list)
     for split in ("calibrate", "check"):
         for row, given in runs(split):

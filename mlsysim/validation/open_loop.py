@@ -134,6 +134,8 @@ def compare_open_loop(row: Row, given: dict[str, Any]) -> tuple[Comparison, ...]
 def _comparisons(row: Row, result: Any) -> Iterator[Comparison]:
     for column, quantity, field in _TIMES:
         if row.text(column):
+            edges = [result[f"{field}_{edge}"] for edge in ("low", "high")]
+            low, high = (None if edge is None else edge.to("ms").magnitude for edge in edges)
             yield Comparison(
                 id=row.name,
                 group=f"{row.group}: {quantity}",
@@ -141,6 +143,6 @@ def _comparisons(row: Row, result: Any) -> Iterator[Comparison]:
                 quantity=f"{quantity} (ms)",
                 measured=row.measured(column),
                 predicted=result[field].to("ms").magnitude,
-                low=None,
-                high=None,
+                low=low,
+                high=high,
             )

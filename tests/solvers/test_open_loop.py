@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -18,6 +23,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.solvers.traffic.bands import LAW
 from mlsysim.traffic import engine_for
 
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
@@ -260,3 +266,58 @@ def test_sequences_that_outgrow_the_cache_slow_each_other():
     assert engine.places == half.places
     again = engine.places * closed.recomputed_tokens / 1000 * engine.prefill / engine.seq_len
     assert 1e3 * (engine.decodes[-1] - again) == pytest.approx(ms(closed.decode_latency))
+
+
+TIMES = [f"{t}_{w}" for t in ("ttft", "tpot", "e2e") for w in ("mean", "p50", "p90", "p99")]
+
+
+@pytest.mark.parametrize("rate", [0.1, 8, 15])
+def test_bands_hold_their_times(rate):
+    r = OpenLoopSolver.solve(arrival_rate=rate, **LOAD)
+    for name in TIMES:
+        assert 0 < ms(r[f"{name}_low"]) < ms(r[name]) < ms(r[f"{name}_high"]), name
+
+
+def test_a_band_at_low_rates_joins_two_errors():
+    """Without others, the queue adds nothing: the errors of a token are those of two tables."""
+    r = OpenLoopSolver.solve(arrival_rate=1e-6, **LOAD)
+    constants = serving_calibration_for(Hardware.H100)
+    for name, edge, side, sign in (("tpot_p99", "low", 0, -1), ("tpot_p99", "high", 1, 1)):
+        own = math.log(getattr(constants, f"itl_band_{edge}"))
+        law = math.log(LAW[name][side][0])
+        expected = sign * math.hypot(own, law)
+        assert math.log(ms(r[f"{name}_{edge}"]) / ms(r[name])) == pytest.approx(expected, rel=1e-3)
+
+
+def test_an_error_of_the_pass_times_counts_more_near_saturation():
+    """Slower passes also mean longer queues."""
+    rates = [1, 8, 15]
+    table = sweep(OpenLoopSolver, arrival_rate=rates, **LOAD)
+    width = table["tpot_mean_high"].magnitude / table["tpot_mean"].magnitude
+    assert width[0] < width[1] < width[2]
+
+
+def test_bands_that_are_not_known():
+    capacity = OpenLoopSolver.solve(arrival_rate=1, **LOAD).request_capacity
+    near = OpenLoopSolver.solve(arrival_rate=0.97 * capacity, **LOAD)
+    assert near.ttft_p99_low < near.ttft_p99
+    assert near.ttft_p99_high is None  # passes as slow as the band allows cannot keep up
+    constants = serving_calibration_for(Hardware.H100).without_bands()
+    none = OpenLoopSolver.solve(arrival_rate=8, calibration=constants, **LOAD)
+    assert none.ttft_p99 is not None
+    assert none.ttft_p99_low is none.ttft_p99_high is None
+    # A model that no run served has a wider band.
+    other = replace(serving_calibration_for(Hardware.H100), models=("Another model",))
+    wide = OpenLoopSolver.solve(arrival_rate=1, calibration=other, **LOAD)
+    assert wide.tpot_mean_low < OpenLoopSolver.solve(arrival_rate=1, **LOAD).tpot_mean_low
+
+
+def test_the_errors_of_the_queueing_model_are_those_of_its_table():
+    path = Path(__file__).parents[2] / "measurements/open_loop_law.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = {row["part"]: row for row in csv.DictReader(file)}
+    parts = ("utilization below 0.3", "0.3 to 0.6", "0.6 to 0.8", "0.8 to 0.9")
+    for name in TIMES:
+        for side, edge in enumerate(("low", "high")):
+            stated = tuple(float(rows[part][f"{name}_{edge}"]) for part in parts)
+            assert LAW[name][side] == stated, name

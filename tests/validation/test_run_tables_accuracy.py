@@ -453,6 +453,15 @@ def test_an_open_loop_by_hand():
     assert (later["cached_share"], later["input_variation"]) == (pytest.approx(1 - 8 / 575), 0)
 
 
+def test_bands_of_open_loops_hold_four_of_five(serving):
+    found = [item for item in serving.only("check").comparisons if item.id in SERVING]
+    found = [item for item in found if item.group.startswith("openloop")]
+    held = [item.within_band for item in found]
+    assert len(held) >= 80
+    assert None not in held
+    assert 0.7 <= sum(held) / len(held) <= 0.95
+
+
 def test_a_run_that_the_device_cannot_hold_is_skipped(serving):
     """The host held a part of it, and the table does not say which."""
     names = {name for name, reason in serving.skipped if "cannot hold" in reason}

@@ -1,9 +1,9 @@
 """Percentiles of times, from their mean and their variance."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, exp, log, sqrt
+from mlsysim.core.numeric import Value, exp, log, sqrt, where
 
-__all__ = ["lognormal_deviation", "lognormal_quantile", "normal_score"]
+__all__ = ["joint_edge", "lognormal_deviation", "lognormal_quantile", "normal_score"]
 
 
 @formula
@@ -83,3 +83,37 @@ def normal_score(share: Value) -> Value:
     Lambda Distributions, https://doi.org/10.1080/01621459.1971.10482275
     """
     return (exp(0.135 * log(share)) - exp(0.135 * log(1 - share))) / 0.1975
+
+
+@formula
+def joint_edge(value: Value, one: Value, other: Value) -> Value:
+    r"""Edge of a band around a value with two independent errors.
+
+    Each error has a band of its own, as factors of the value. If the logarithms of independent
+    errors are normally distributed, their squared widths add up.
+
+    $$ t_e = t\,e^{\pm\sqrt{\ln^2 e_1 + \ln^2 e_2}} $$
+
+    with the sign of $\ln(e_1 e_2)$.
+
+    Parameters
+    ----------
+    value : [s]
+        $t$, the predicted time.
+    one : [1]
+        $e_1$, edge of one error's band: below 1 for the lower edge, above it for the upper one.
+    other : [1]
+        $e_2$, the same edge of the other error's band.
+
+    Returns
+    -------
+    edge : [s]
+        $t_e$, edge of the band.
+
+    References
+    ----------
+    Propagation of independent errors: JCGM 100:2008, Guide to the Expression of Uncertainty in
+    Measurement, section 5.1.2
+    """
+    width = sqrt(log(one) * log(one) + log(other) * log(other))
+    return value * where(one * other < 1, exp(-width), exp(width))

@@ -156,6 +156,10 @@ class ServingCalibrations(Catalog):
         memory_efficiency=0.95,
         sequence_overhead=7.69,
         admission_steps=2.94,
+        itl_band_low=0.947,
+        itl_band_high=1.024,
+        ttft_band_low=0.941,
+        ttft_band_high=1.451,
     )
     """H100: Llama 2 7B and 70B, Llama 3.1 8B, Qwen 7B and 14B, Mixtral 8x7B, in 16 bits. Requests
     arrive at a constant rate, and most prompts are in the prefix cache."""

@@ -10,6 +10,7 @@ from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, wh
 from mlsysim.solvers.serving.adapters import resident_bytes
 from mlsysim.solvers.serving.operators import batch_adapters
 from mlsysim.solvers.serving.sessions import Prefixes, prefixes_at, running_memory, thinking
+from mlsysim.solvers.traffic.bands import LAW, edges_of
 from mlsysim.solvers.traffic.engine import Engine, engine_of, with_prefixes
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
@@ -37,6 +38,12 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
 def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
     """Serve requests with an engine of these inputs."""
     found = asked(engine, i)
+    for edge in ("low", "high"):
+        # Passes that take k times as long are those of k times the rate in slow motion.
+        slower = getattr(i.calibration, f"itl_band_{edge}")
+        moved = asked(engine, i.but(arrival_rate=slower * i.arrival_rate))
+        growth = {name: moved[name] / found[name] for name in LAW}
+        found = found | edges_of(found, growth, i.calibration, edge)
     stable = found["stable"]
     served = where(stable, i.arrival_rate, found["request_capacity"])
     running = minimum(where(stable, found["requests_in_flight"], engine.places), engine.places)

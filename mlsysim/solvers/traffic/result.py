@@ -13,33 +13,85 @@ __all__ = ["OpenLoopResult"]
 class OpenLoopResult(Result):
     """Answer of `OpenLoopSolver`: one engine with requests that arrive from outside.
 
-    Times are `None` if more requests arrive than the engine can serve.
+    Times are `None` if more requests arrive than the engine can serve. Each has a band that covers
+    four of five comparable runs: from `..._low` to `..._high`. It combines the error of the pass
+    times, from the runs to which the constants were fitted, with the error of the queueing model
+    against `mlsysim.traffic.simulate` on random systems. Bands are `None` if no such run is known;
+    upper bounds also are where passes as slow as the band allows could not serve the requests.
     """
 
     ttft_mean: Quantity | None = quantity("ms")
     """Mean time to first token, including all waits in the server."""
+    ttft_mean_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `ttft_mean`."""
+    ttft_mean_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `ttft_mean`."""
     ttft_p50: Quantity | None = quantity("ms")
     """Median of the time to first token."""
+    ttft_p50_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `ttft_p50`."""
+    ttft_p50_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `ttft_p50`."""
     ttft_p90: Quantity | None = quantity("ms")
     """Time to first token that one request in ten exceeds."""
+    ttft_p90_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `ttft_p90`."""
+    ttft_p90_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `ttft_p90`."""
     ttft_p99: Quantity | None = quantity("ms")
     """Time to first token that one request in a hundred exceeds."""
+    ttft_p99_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `ttft_p99`."""
+    ttft_p99_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `ttft_p99`."""
     tpot_mean: Quantity | None = quantity("ms")
     """Mean time per output token after the first; `None` without decode."""
+    tpot_mean_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `tpot_mean`."""
+    tpot_mean_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `tpot_mean`."""
     tpot_p50: Quantity | None = quantity("ms")
     """Median over requests of a request's mean time per output token."""
+    tpot_p50_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `tpot_p50`."""
+    tpot_p50_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `tpot_p50`."""
     tpot_p90: Quantity | None = quantity("ms")
     """Mean time per output token that one request in ten exceeds."""
+    tpot_p90_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `tpot_p90`."""
+    tpot_p90_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `tpot_p90`."""
     tpot_p99: Quantity | None = quantity("ms")
     """Mean time per output token that one request in a hundred exceeds."""
+    tpot_p99_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `tpot_p99`."""
+    tpot_p99_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `tpot_p99`."""
     e2e_mean: Quantity | None = quantity("ms")
     """Mean time from a request's arrival to its last token."""
+    e2e_mean_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `e2e_mean`."""
+    e2e_mean_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `e2e_mean`."""
     e2e_p50: Quantity | None = quantity("ms")
     """Median time from a request's arrival to its last token."""
+    e2e_p50_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `e2e_p50`."""
+    e2e_p50_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `e2e_p50`."""
     e2e_p90: Quantity | None = quantity("ms")
     """Time from arrival to last token that one request in ten exceeds."""
+    e2e_p90_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `e2e_p90`."""
+    e2e_p90_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `e2e_p90`."""
     e2e_p99: Quantity | None = quantity("ms")
     """Time from arrival to last token that one request in a hundred exceeds."""
+    e2e_p99_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `e2e_p99`."""
+    e2e_p99_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `e2e_p99`."""
     request_capacity: Quantity = quantity("1/s")
     """Requests per second that the engine can serve."""
     utilization: float = number()

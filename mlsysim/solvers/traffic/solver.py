@@ -246,7 +246,8 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
     def admit(cls, given: Mapping[str, Any]) -> OpenLoopInputs:
         """Check every argument, and that the arguments are consistent."""
         inputs = super().admit(given).but(**_of_serving(cls.parameters))
-        return inputs.but(calibration=inputs.calibration.in_format(inputs.precision.name))
+        constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
+        return inputs.but(calibration=constants)
 
     @classmethod
     def model(cls, inputs: OpenLoopInputs) -> Model[OpenLoopInputs]:

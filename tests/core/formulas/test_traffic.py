@@ -52,3 +52,11 @@ def test_no_backlog_without_load(burstiness):
 def test_a_step_meets_at_most_one_prompt_of_backlog(load, decodes):
     wait = f.budget_wait(load, 1.0, 4, 1)
     assert 0 < f.backlog_per_token(wait, load, decodes, 0.4) <= 0.4 * load
+
+
+def test_edges_of_independent_errors_join():
+    """3 and 4 tenths make 5: as a triangle with a right angle."""
+    up, down = (f.joint_edge(2, math.exp(s * 0.3), math.exp(s * 0.4)) for s in (1, -1))
+    assert up == pytest.approx(2 * math.exp(0.5))
+    assert down == pytest.approx(2 * math.exp(-0.5))
+    assert f.joint_edge(2, 1, 0.9) == pytest.approx(1.8)

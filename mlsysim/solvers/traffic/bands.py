@@ -1,0 +1,72 @@
+"""Bands of an open loop's times: the error of the pass times, and that of the queueing model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, maximum, minimum
+from mlsysim.core.types import ServingCalibration
+
+__all__ = ["LAW", "LOADS", "edges_of"]
+
+LOADS = (0.15, 0.45, 0.7, 0.85)
+"""Utilizations at the middle of the ranges for which `LAW` has a row."""
+LAW = {
+    "ttft_mean": ((0.966, 0.958, 0.949, 0.892), (1.377, 1.462, 1.524, 1.923)),
+    "ttft_p50": ((0.945, 0.921, 0.945, 0.899), (1.326, 1.173, 1.443, 1.885)),
+    "ttft_p90": ((0.961, 0.963, 0.952, 0.907), (1.592, 1.769, 1.92, 2.514)),
+    "ttft_p99": ((0.939, 0.913, 0.773, 0.691), (2.015, 1.989, 2.338, 2.716)),
+    "tpot_mean": ((0.967, 0.976, 0.948, 0.844), (1.035, 1.072, 1.085, 1.174)),
+    "tpot_p50": ((0.912, 0.927, 0.918, 0.931), (1.007, 1.021, 1.051, 1.142)),
+    "tpot_p90": ((0.976, 0.989, 0.992, 0.959), (1.137, 1.411, 1.401, 1.399)),
+    "tpot_p99": ((0.997, 0.994, 0.981, 0.881), (1.509, 1.846, 1.728, 1.607)),
+    "e2e_mean": ((0.973, 0.976, 0.97, 0.945), (1.088, 1.112, 1.147, 1.259)),
+    "e2e_p50": ((0.96, 0.961, 0.958, 0.941), (1.078, 1.071, 1.143, 1.33)),
+    "e2e_p90": ((0.959, 0.969, 0.966, 0.9), (1.098, 1.206, 1.349, 1.451)),
+    "e2e_p99": ((0.947, 0.938, 0.854, 0.773), (1.195, 1.419, 1.508, 1.566)),
+}
+"""Simulated over predicted times at these utilizations: the 10th and the 90th percentile over
+random systems, from `measurements/open_loop_law.csv`."""
+
+
+def edges_of(
+    found: dict[str, Any],
+    growth: dict[str, Value],
+    calibration: ServingCalibration,
+    edge: str,
+) -> dict[str, Value]:
+    """Return one edge, ``"low"`` or ``"high"``, of the band of every time.
+
+    Parameters
+    ----------
+    found
+        The times and the utilization.
+    growth
+        By time, how much the queue adds to the error of the pass times.
+    calibration
+        Constants with the bands of a closed loop.
+    edge
+        Which edge.
+    """
+    token = getattr(calibration, f"itl_band_{edge}")
+    prompt = getattr(calibration, f"ttft_band_{edge}")
+    first = found["ttft_mean"] / found["e2e_mean"]
+    passes = {"ttft": prompt, "tpot": token, "e2e": first * prompt + (1 - first) * token}
+    return {
+        f"{name}_{edge}": f.joint_edge(
+            found[name],
+            passes[name.partition("_")[0]] * growth[name],
+            _interpolated(law[edge == "high"], found["utilization"]),
+        )
+        for name, law in LAW.items()
+    }
+
+
+def _interpolated(edges: tuple[float, ...], load: Value) -> Value:
+    """Return an edge at a utilization, which is constant beyond the first and the last row."""
+    value: Value = edges[0]
+    for k in range(1, len(LOADS)):
+        part = (load - LOADS[k - 1]) / (LOADS[k] - LOADS[k - 1])
+        value = value + (edges[k] - edges[k - 1]) * maximum(0, minimum(part, 1))
+    return value
