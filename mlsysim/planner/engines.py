@@ -46,13 +46,14 @@ LEVERS = (
     "pp_size",
     "attention_dp",
     "ep_size",
+    "dcp_size",
     "weight_precision",
     "kv_precision",
     "batch_limit",
 )
 ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
-_SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size")
+_SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size", "dcp_size")
 _POOLED = {"both": "", "prefill": " in a prefill pool", "decode": " in a decode pool"}
 _SELDOM = 1e-9
 """Arrivals per second at which each request has an engine, and all prefixes, to itself."""
@@ -125,7 +126,7 @@ class Choices:
                     continue
             price = price_of(device, self.prices)
             for sizes, weights, kept in itertools.product(
-                self._sizes(noun), self.weights, self.caches
+                self._sizes(noun, role), self.weights, self.caches
             ):
                 given = applied(
                     {
@@ -179,8 +180,11 @@ class Choices:
                     )
         return found
 
-    def _sizes(self, noun: Accelerator | Node | Fleet) -> Iterator[dict[str, int]]:
-        """Yield sizes: the given ones, and for the others all that the hardware allows."""
+    def _sizes(self, noun: Accelerator | Node | Fleet, role: str) -> Iterator[dict[str, int]]:
+        """Yield sizes: the given ones, and for the others all that the hardware allows.
+
+        Only decode divides contexts, so a prefill pool does not.
+        """
         held = _held(noun)
         powers = [2**p for p in range(held.bit_length()) if 2**p <= held]
         experts = self.fixed["model"].moe_layers > 0
@@ -192,8 +196,9 @@ class Choices:
             if free and tp * pp * dp > held:
                 continue
             both = [1, tp * dp] if experts and tp * dp > 1 else [1]
-            for ep in self.sizes["ep_size"] or both:
-                yield dict(zip(_SIZES, (tp, pp, dp, ep), strict=True))
+            divided = [1] if role == "prefill" else self.sizes["dcp_size"] or [1]
+            for ep, dcp in itertools.product(self.sizes["ep_size"] or both, divided):
+                yield dict(zip(_SIZES, (tp, pp, dp, ep, dcp), strict=True))
 
 
 _OTHERS = {

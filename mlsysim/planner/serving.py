@@ -74,6 +74,7 @@ def plan_serving(
     pp_size: int | Sequence[int] | None = None,
     attention_dp: int | Sequence[int] | None = None,
     ep_size: int | Sequence[int] | None = None,
+    dcp_size: int | Sequence[int] | None = None,
     batch_limit: int | Sequence[int] = _LIMITS,
     cached_share: float = 0,
     most_devices: int = 256,
@@ -113,6 +114,8 @@ def plan_serving(
         Pipeline stages to choose from; `None` takes 1.
     ep_size
         Sizes to choose from; `None` takes 1 and, with experts, all devices of a stage.
+    dcp_size
+        Ranks that divide contexts in decode, to choose from; `None` takes 1. A prefill pool has 1.
     batch_limit
         Most sequences that an engine runs at once, to choose from.
     cached_share
@@ -211,6 +214,7 @@ def plan_serving(
         "pp_size": pp_size,
         "attention_dp": attention_dp,
         "ep_size": ep_size,
+        "dcp_size": dcp_size,
     }
     space = Choices(
         fixed={

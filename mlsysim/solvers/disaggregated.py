@@ -202,6 +202,7 @@ class DisaggregatedInputs(ServingInputs):
             pp_size=self.prefill_pp_size,
             attention_dp=self.prefill_attention_dp,
             ep_size=self.prefill_ep_size,
+            dcp_size=1.0,
             peak_rate=self.prefill_peak_rate,
             wide_peak_rate=self.prefill_wide_peak_rate,
             gemm_efficiency=self.prefill_gemm_efficiency,
@@ -344,6 +345,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         pp_size: Annotated[int, Whole()] = 1,
         attention_dp: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
+        dcp_size: Annotated[int, Whole()] = 1,
         prefill_tp_size: Annotated[int, Whole()] = 1,
         prefill_pp_size: Annotated[int, Whole()] = 1,
         prefill_attention_dp: Annotated[int, Whole()] = 1,
@@ -395,14 +397,15 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
             Format of tokens on the way to experts; `None` takes 8 bits if `precision` has 8 or 4.
         prefill_workers, decode_workers
             Replicas of the model in each pool.
-        tp_size, pp_size, attention_dp, ep_size
-            Plan of a decode worker, as in `ServingSolver`.
+        tp_size, pp_size, attention_dp, ep_size, dcp_size
+            Plan of a decode worker, as in `ServingSolver`. Prefill workers do not divide contexts.
         prefill_tp_size, prefill_pp_size, prefill_attention_dp, prefill_ep_size
             Plan of a prefill worker.
         redundant_experts
             Additional copies of busy experts per layer.
         expert_imbalance
-            Load (rows) of the busiest group of experts, divided by the mean.
+            Load (rows) of the busiest group of experts, divided by the mean, with these copies in
+            place.
         cached_share
             Share of each prompt that is already in the prefill pool's prefix cache.
         token_budget

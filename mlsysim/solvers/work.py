@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, maximum, minimum, where
@@ -38,6 +39,7 @@ __all__ = [
     "common_matrices",
     "common_parameters",
     "decode_score_flops",
+    "divides_tokens",
     "expert_bytes",
     "expert_matrices",
     "expert_parameters",
@@ -487,6 +489,8 @@ class Cache:
     """Devices that can share it."""
     read: Value
     """Bytes of it that a decode step reads and writes."""
+    divided: bool = False
+    """Whether ranks of decode context parallelism can divide its tokens."""
 
 
 def cache_of(
@@ -508,12 +512,20 @@ def cache_of(
     kept = context if a.reach is None else a.reach.cached(context)
     size = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, sequences * kept, kv_bytes)
     if not isinstance(a.reach, TopKeys):
-        return [Cache(size, a.cached_heads, size)]
+        return [Cache(size, a.cached_heads, size, divides_tokens(a))]
     # Each device scores all keys, so it holds all keys of the indexer.
     attended = sequences * a.reach.attended(context)
     read = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, attended, kv_bytes)
     keys = layers * sequences * context * a.reach.head_dim * kv_bytes
-    return [Cache(size, a.cached_heads, read), Cache(keys, 1, keys)]
+    return [Cache(size, a.cached_heads, read, divides_tokens(a)), Cache(keys, 1, keys)]
+
+
+def divides_tokens(a: AttentionKind) -> TypeGuard[Attention | LatentAttention]:
+    """Whether ranks of decode context parallelism can divide the tokens of its cache.
+
+    Engines divide caches of the whole context. Each rank keeps all of a window or a state.
+    """
+    return not isinstance(a, LinearAttention) and (a.reach is None or a.reach.cached_whole)
 
 
 def state_size(model: TransformerModel, a: LinearAttention, state_bytes: Value) -> Value:
@@ -547,13 +559,14 @@ def longest_context(
     tp: Value,
     kv_bytes: Value,
     state_bytes: Value,
+    dcp: Value = 1,
 ) -> Value:
     """Return the tokens that each sequence may hold, given the memory for all caches.
 
-    NaN if no cache grows any further. Caches with a limited reach are full once the context is that
-    long. For each such limit, we compute the context that fits if the caches up to that limit are
-    full. The longest of these contexts is correct, because each of the others counts some full
-    caches as growing.
+    `dcp` ranks divide the tokens of caches that grow. NaN if no cache grows any further. Caches
+    with a limited reach are full once the context is that long. For each such limit, we compute the
+    context that fits if the caches up to that limit are full. The longest of these contexts is
+    correct, because each of the others counts some full caches as growing.
     """
     fixed, growing, limited = [0 * room], [], []
     for layers, a in model.attentions:
@@ -564,7 +577,7 @@ def longest_context(
         each = f.kv_cache_size(layers, a.cached_heads, a.cached_dim, sequences, kv_bytes)
         each = f.kv_per_device(each, tp, a.cached_heads)
         if a.reach is None or a.reach.cached_whole:
-            growing.append(each)
+            growing.append(f.kv_per_context_rank(each, dcp))
         else:
             limited.append((a.reach.tokens, each))
         if isinstance(a.reach, TopKeys):

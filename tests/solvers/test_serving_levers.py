@@ -32,6 +32,7 @@ OTHER = {
     "pp_size": 2,
     "attention_dp": 4,
     "ep_size": 2,
+    "dcp_size": 2,
     "redundant_experts": 4,
     "expert_imbalance": 1.3,
     "dispatch_precision": "fp32",

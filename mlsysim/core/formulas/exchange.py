@@ -1,4 +1,4 @@
-"""Communication of a training step, and how much of it computation hides."""
+"""Communication of a training step or a pass, and how much of it computation hides."""
 
 from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, maximum, minimum
@@ -8,6 +8,7 @@ __all__ = [
     "gathered_layer_time",
     "head_swap_size",
     "layer_all_reduce_time",
+    "partial_attention_time",
     "scaling_efficiency",
     "shard_traffic_time",
     "uncovered_time",
@@ -155,6 +156,60 @@ def layer_all_reduce_time(
     Korthikanti et al. (2022), section 4.2.2, https://arxiv.org/abs/2205.05198
     """
     return all_reduces_per_layer * layers * microbatch_count * all_reduce
+
+
+@formula
+def partial_attention_time(
+    tokens: Value,
+    heads: Value,
+    head_dim: Value,
+    bytes_per_element: Value,
+    tp_size: Value,
+    dcp_size: Value,
+    bandwidth: Value,
+    overhead: Value,
+) -> Value:
+    r"""Time to combine attention over parts of the context that are on different ranks.
+
+    Each rank gathers the queries of all heads of the group, attends to its own tokens, and sends
+    each head's partial output to the rank that owns the head, with its log-sum-exp, which is as
+    wide as two elements. From these, the owner computes the exact output. Each of the two exchanges
+    takes one step; a single rank has none.
+
+    $$ t = 2\min(1,\, D - 1)\,t_0
+       + \frac{D - 1}{\mathrm{TP}}\,\frac{2\,T\,a\,(d_h + 1)\,e}{B} $$
+
+    Parameters
+    ----------
+    tokens : [token]
+        $T$, tokens of the pass.
+    heads : [1]
+        $a$, query heads of the model.
+    head_dim : [1]
+        $d_h$, mean width of a query and of a partial output.
+    bytes_per_element : [byte]
+        $e$, bytes of one element.
+    tp_size : [1]
+        $\mathrm{TP}$, devices that share each layer.
+    dcp_size : [1]
+        $D$, ranks that divide the tokens.
+    bandwidth : [byte/s]
+        $B$, bandwidth that collectives reach, one direction.
+    overhead : [s]
+        $t_0$, launch and barrier of an exchange.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time per layer.
+
+    References
+    ----------
+    Bhatia et al. (2025), Helix Parallelism, https://arxiv.org/abs/2507.07120; as engines run it:
+    SGLang, Decode Context Parallelism, https://docs.sglang.io/docs/advanced_features/dcp.md
+    """
+    size = 2 * tokens * heads * (head_dim + 1) * bytes_per_element / tp_size
+    return 2 * minimum(1, dcp_size - 1) * overhead + (dcp_size - 1) * size / bandwidth
 
 
 @formula

@@ -11,6 +11,7 @@ __all__ = [
     "cache_full_probability",
     "distinct_adapters",
     "kv_cache_size",
+    "kv_per_context_rank",
     "kv_per_device",
     "largest_batch",
     "load_crossover",
@@ -205,6 +206,34 @@ def kv_cache_size(
     2, https://arxiv.org/abs/2211.05102
     """
     return 2 * layers * kv_heads * head_dim * tokens * bytes_per_element
+
+
+@formula
+def kv_per_context_rank(own_cache: Value, dcp_size: Value) -> Value:
+    r"""Keys and values that a device keeps if ranks with the same heads divide the tokens.
+
+    Token $j$ of a sequence is on rank $j \bmod D$, so that all ranks grow alike.
+
+    $$ M_D = \frac{M_1}{D} $$
+
+    Parameters
+    ----------
+    own_cache : [byte]
+        $M_1$, keys and values of the device's heads, for all tokens.
+    dcp_size : [1]
+        $D$, ranks that divide the tokens.
+
+    Returns
+    -------
+    size : [byte]
+        $M_D$, bytes on one device.
+
+    References
+    ----------
+    vLLM, Context Parallel Deployment, section on decode,
+    https://github.com/vllm-project/vllm/blob/main/docs/serving/context_parallel_deployment.md
+    """
+    return own_cache / dcp_size
 
 
 @formula

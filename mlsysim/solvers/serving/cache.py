@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, floor, maximum, where
-from mlsysim.core.types.attention import AttentionKind, LinearAttention
+from mlsysim.core.numeric import Value, floor, is_zero, maximum, where
+from mlsysim.core.types.attention import AttentionKind
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.work import Cache, cache_of, longest_context, sum_of
+from mlsysim.solvers.work import Cache, cache_of, divides_tokens, longest_context, sum_of
 
 __all__ = [
     "cache_parts",
@@ -43,15 +43,21 @@ def cache_size(i: ServingInputs, sequences: Value, context: Value) -> Value:
 def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     """Return one device's part of the cache of all ranks' sequences and all stages' layers."""
     parts = cache_parts(i, sequences, context)
-    kept = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
-    return kept / i.copies
+    return sum_of([_own(i, part, part.size) for part in parts]) / i.copies
+
+
+def _own(i: ServingInputs, part: Cache, size: Value) -> Value:
+    """Return one device's share of a cache, or of the bytes that a step reads of it."""
+    own = f.kv_per_device(size, i.tp_size, part.heads)
+    if not part.divided or is_zero(i.dcp_size - 1):
+        return own
+    return f.kv_per_context_rank(own, i.dcp_size)
 
 
 def own_prompt(i: ServingInputs) -> Value:
     """Return the keys and values of a prompt that one device holds."""
     parts = cache_parts(i, 1, i.seq_len)
-    own = sum_of([f.kv_per_device(part.size, i.tp_size, part.heads) for part in parts])
-    return own / i.pp_size
+    return sum_of([_own(i, part, part.size) for part in parts]) / i.pp_size
 
 
 def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
@@ -62,7 +68,7 @@ def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
 def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
     """Return the bytes of a layer's cache that one device reads and writes per decode step."""
     parts = _parts(i, a, 1, sequences, context)
-    return sum_of([f.kv_per_device(part.read, i.tp_size, part.heads) for part in parts])
+    return sum_of([_own(i, part, part.read) for part in parts])
 
 
 def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Value:
@@ -70,15 +76,13 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
 
     NaN if no cache grows with the context.
     """
-    grows = [
-        not isinstance(a, LinearAttention) and (a.reach is None or a.reach.cached_whole)
-        for _, a in i.model.attentions
-    ]
     padding = f.block_padding(i.block_size)
-    if all(grows):
+    if all(divides_tokens(a) for _, a in i.model.attentions):
         found = f.longest_context(capacity, held, own_cache(i, 1, 1) / share, i.batch_size)
         return maximum(0, floor(found - padding))
     room = share * (capacity - held) * i.copies
     kv_bytes, state_bytes = i.kv_precision.bytes_per_element, i.precision.training_bytes
-    found = longest_context(i.model, room, i.batch_size, i.tp_size, kv_bytes, state_bytes)
+    found = longest_context(
+        i.model, room, i.batch_size, i.tp_size, kv_bytes, state_bytes, i.dcp_size
+    )
     return where(found == found, maximum(0, floor(found - padding)), found)

@@ -24,6 +24,7 @@ from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.inference import InferenceInputs
 from mlsysim.solvers.tower import IMAGE_RULES
+from mlsysim.solvers.work import divides_tokens
 
 __all__ = ["RULES", "ServingInputs"]
 
@@ -48,6 +49,7 @@ class ServingInputs(InferenceInputs):
     pp_size: Value = default(lambda i: 1.0)
     attention_dp: Value = default(lambda i: 1.0)
     ep_size: Value = default(lambda i: 1.0)
+    dcp_size: Value = default(lambda i: 1.0)
     redundant_experts: Value = default(lambda i: 0.0)
     expert_imbalance: Value = default(lambda i: 1.0)
     cached_share: Value = default(lambda i: 0.0)
@@ -194,6 +196,7 @@ _OPERATORS_ONLY: Mapping[str, Callable[[ServingInputs], Any]] = {
     "pp_size": lambda i: i.pp_size == 1,
     "attention_dp": lambda i: i.attention_dp == 1,
     "ep_size": lambda i: i.ep_size == 1,
+    "dcp_size": lambda i: i.dcp_size == 1,
     "redundant_experts": lambda i: i.redundant_experts == 0,
     "expert_imbalance": lambda i: i.expert_imbalance == 1,
     "dispatch_precision": lambda i: i.dispatch_given == 0,
@@ -226,6 +229,38 @@ def _textbook_alone(i: ServingInputs) -> Any:
 def _without_textbook(i: ServingInputs) -> str:
     """Return the first argument that the textbook model does not have."""
     return next(name for name, unused in _OPERATORS_ONLY.items() if not unused(i))
+
+
+def _divided_heads(i: ServingInputs) -> list[Value]:
+    """Return the cached heads of each kind of attention whose tokens ranks can divide."""
+    return [a.cached_heads for _, a in i.model.attentions if divides_tokens(a)]
+
+
+def _copies_to_divide(i: ServingInputs) -> Any:
+    """Return whether `dcp_size` divides the devices that hold the same keys and values."""
+    alone: Any = i.dcp_size == 1
+    if alone is True:
+        return True
+    found = _divided_heads(i)
+    enough: Any = len(found) > 0
+    for heads in found:
+        enough = enough & (i.tp_size % (heads * i.dcp_size) == 0)
+    return alone | enough
+
+
+def _why_not_divided(i: ServingInputs) -> str:
+    found = _divided_heads(i)
+    if not found:
+        return (
+            f"dcp_size = {i.dcp_size:g} divides caches that grow with the context, and "
+            f"{i.model.name} has none: leave it out"
+        )
+    needed = math.lcm(*(int(i.dcp_size * heads) for heads in found))
+    return (
+        f"dcp_size = {i.dcp_size:g} divides tokens among devices that hold the same KV heads, so "
+        f"tp_size must be a multiple of dcp_size x KV heads = {needed}, and it is {i.tp_size:g}: "
+        "lower dcp_size, or raise tp_size"
+    )
 
 
 RULES: tuple[Rule[ServingInputs], ...] = (
@@ -409,5 +444,6 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         ),
         ParallelismError,
     ),
+    Rule("dcp_size", _copies_to_divide, _why_not_divided, ParallelismError),
     *IMAGE_RULES,
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, minimum, where
+from mlsysim.core.numeric import Value, is_zero, minimum, where
 from mlsysim.core.types import NetworkFabric
+from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.work import group_bandwidth, mean_over
+from mlsysim.solvers.work import divides_tokens, group_bandwidth, mean_over, mean_over_attention
 
-__all__ = ["communication", "near_ranks", "port_bandwidth", "stage_hops"]
+__all__ = ["communication", "context_exchange", "near_ranks", "port_bandwidth", "stage_hops"]
 
 
 def near_ranks(i: ServingInputs, ranks: Value) -> Value:
@@ -50,18 +51,46 @@ def communication(i: ServingInputs, own: Value, every: Value) -> Value:
 
 def _all_reduce(i: ServingInputs, links: NetworkFabric, tokens: Value) -> Value:
     """Return the time of an all-reduce over the devices that share a layer."""
-    c = i.calibration
     size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
-    near = near_ranks(i, i.tp_size)
+    bandwidth, overhead = _collective(i, links, i.tp_size)
+    return f.one_shot_all_reduce_time(size, i.tp_size, bandwidth, overhead)
+
+
+def _collective(i: ServingInputs, links: NetworkFabric, ranks: Value) -> tuple[Value, Value]:
+    """Return the bandwidth and the fixed time of a collective over neighboring devices."""
+    c, near = i.calibration, near_ranks(i, ranks)
     bandwidth = group_bandwidth(links, c.link_efficiency * links.bandwidth, near)
     overhead = c.all_reduce_overhead
     if i.fabric is not None:
-        far = near < i.tp_size
+        far = near < ranks
         across = f.group_ring_bandwidth(bandwidth, port_bandwidth(i), near)
         bandwidth = where(far, across, bandwidth)
-        hops = 2 * (i.tp_size / near - 1) * i.fabric.latency
+        hops = 2 * (ranks / near - 1) * i.fabric.latency
         overhead = where(far, overhead + hops, overhead)
-    return f.one_shot_all_reduce_time(size, i.tp_size, bandwidth, overhead)
+    return bandwidth, overhead
+
+
+def context_exchange(i: ServingInputs, tokens: Value) -> Value:
+    """Return the time of a mean layer to combine attention over ranks that divide the context."""
+    if i.links is None or is_zero(i.dcp_size - 1):
+        return 0
+    bandwidth, overhead = _collective(i, i.links, i.dcp_size)
+
+    def each(a: AttentionKind) -> Value:
+        if not divides_tokens(a):
+            return 0 * overhead
+        return f.partial_attention_time(
+            tokens,
+            a.heads,
+            a.decode_dim,
+            i.precision.training_bytes,
+            i.tp_size,
+            i.dcp_size,
+            bandwidth,
+            overhead,
+        )
+
+    return mean_over_attention(i.model, each)
 
 
 def _exchanges(i: ServingInputs, links: NetworkFabric, block: Experts, tokens: Value) -> Value:

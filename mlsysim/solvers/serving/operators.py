@@ -23,7 +23,7 @@ from mlsysim.solvers.serving.adapters import adapter_work, resident_bytes
 from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_blocks
 from mlsysim.solvers.serving.host import crossover, loading_time
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.serving.links import communication, stage_hops
+from mlsysim.solvers.serving.links import communication, context_exchange, stage_hops
 from mlsysim.solvers.serving.power import served_power
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_pass
 from mlsysim.solvers.work import (
@@ -427,7 +427,7 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     cache = mean_over_attention(model, reading)
     fixed = _fixed(i, c.layer_overhead)
     attention = mean_over_attention(model, attending)
-    exchanged = communication(i, tokens, every)
+    exchanged = communication(i, tokens, every) + context_exchange(i, tokens)
     layer_time = layer.products.time + attention + layer.elementwise + exchanged + fixed
     # A draft costs a layer and the output projection, for one token of each sequence at a time.
     drafts = i.draft_tokens * (layer_time + logits.time)

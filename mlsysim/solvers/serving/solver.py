@@ -73,6 +73,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         pp_size: Annotated[int, Whole()] = 1,
         attention_dp: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
+        dcp_size: Annotated[int, Whole()] = 1,
         redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
         expert_imbalance: Annotated[float, Factor()] = 1,
         dispatch_precision: Annotated[str | None, PrecisionName()] = None,
@@ -144,11 +145,19 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             Groups into which the `tp_size` x `attention_dp` devices of a stage divide the experts;
             the devices of a group split each of its experts. 1 splits every expert over all these
             devices; their number places each expert whole on one device.
+        dcp_size
+            Ranks of decode context parallelism: of the `tp_size` devices, those that hold the same
+            keys and values divide their tokens. Each rank attends to its own part of the context,
+            and two exchanges per layer combine the results. It divides `tp_size` / KV heads, where
+            latent attention has one KV head. Prefill takes as long as before; windows, states and
+            the keys of an indexer are not divided.
         redundant_experts
-            Additional copies of busy experts per layer.
+            Additional copies of busy experts per layer. They take memory; what they gain is a lower
+            `expert_imbalance`.
         expert_imbalance
-            Load (rows) of the busiest group of experts divided by the mean, if there are many
-            tokens. With few tokens, chance adds to it.
+            Load (rows) of the busiest group of experts divided by the mean, with the
+            `redundant_experts` in place, if there are many tokens. With few tokens, chance adds to
+            it. The model does not compute how much copies lower it: pass the ratio that remains.
         dispatch_precision
             Format of tokens on the way to experts; results come back in at least 16 bits. `None`
             takes 8 bits if `precision` has 8 or 4.
@@ -227,7 +236,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             If an argument is out of range, or the model does not generate.
         ParallelismError
             If `tp_size` does not divide the heads, a plan needs more devices than there are, or
-            groups do not divide what they share.
+            groups or ranks do not divide what they share.
 
         Notes
         -----

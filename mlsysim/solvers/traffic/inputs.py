@@ -103,6 +103,14 @@ RULES: tuple[Rule[Any], ...] = (
         ),
     ),
     Rule(
+        "dcp_size",
+        lambda i: (i.role != "prefill") | (i.dcp_size == 1),
+        lambda i: (
+            f"dcp_size = {i.dcp_size:g} divides contexts in decode steps, which a prefill pool "
+            "does not have: leave it out"
+        ),
+    ),
+    Rule(
         "output_len",
         lambda i: (i.role != "decode") | (i.output_len >= 2),
         lambda i: (

@@ -94,6 +94,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         pp_size: Annotated[int, Whole()] = 1,
         attention_dp: Annotated[int, Whole()] = 1,
         ep_size: Annotated[int, Whole()] = 1,
+        dcp_size: Annotated[int, Whole()] = 1,
         redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
         expert_imbalance: Annotated[float, Factor()] = 1,
         token_budget: Annotated[int | None, Whole(unit="token")] = None,
@@ -181,10 +182,13 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Ranks that attend to different requests. They share the experts of a layer.
         ep_size
             Groups into which the devices of a stage divide the experts.
+        dcp_size
+            Ranks that divide the tokens of the same keys and values in decode, as in
+            `ServingSolver`.
         redundant_experts
             Copies of experts of each layer that balance the load.
         expert_imbalance
-            Tokens of the busiest device's experts over the mean.
+            Tokens of the busiest device's experts over the mean, with these copies in place.
         token_budget
             Most prompt tokens in a pass of one rank; `None` takes the engine's default.
         draft_tokens

@@ -12,6 +12,7 @@ from mlsysim.core.formulas import (
     bus_bandwidth,
     group_ring_bandwidth,
     hierarchical_all_reduce_time,
+    partial_attention_time,
     point_to_point_time,
     reduce_scatter_time,
     ring_all_reduce_time,
@@ -147,3 +148,11 @@ def test_ring_through_nodes_uses_all_ports_up_to_the_links_inside():
     assert group_ring_bandwidth(450e9, 50e9, 1) == 50e9
     assert group_ring_bandwidth(450e9, 50e9, 8) == 400e9
     assert group_ring_bandwidth(300e9, 50e9, 8) == 300e9
+
+
+def test_partial_attention_is_gathered_and_sent():
+    """10 tokens and 16 heads on 4 devices: 2 ranks exchange 40 queries, and 40 partial outputs."""
+    assert partial_attention_time(10, 16, 7, 2, 4, 1, 8, 5) == 0
+    assert partial_attention_time(10, 16, 7, 2, 4, 2, 8, 5) == 2 * 5 + 40 * (7 + 7 + 2) * 2 / 8
+    # All 4 ranks: each gathers and sends three times as much.
+    assert partial_attention_time(10, 16, 7, 2, 4, 4, 8, 5) == 2 * 5 + 120 * 16 * 2 / 8

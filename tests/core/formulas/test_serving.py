@@ -21,6 +21,11 @@ def test_heads_are_not_split():
     assert [f.kv_per_device(64, n, 8) for n in (1, 2, 8, 16)] == [64, 32, 8, 8]
 
 
+def test_ranks_with_the_same_heads_divide_the_tokens():
+    """One cached head on 8 devices: 8 copies, or a part of the tokens on each device."""
+    assert [f.kv_per_context_rank(f.kv_per_device(64, 8, 1), n) for n in (1, 2, 8)] == [64, 32, 8]
+
+
 def test_whole_sequences_fit_or_do_not():
     assert f.largest_batch(80, 16, 10) == 6
     assert f.largest_batch(80, 16, 8) == 8
