@@ -10,7 +10,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import derived, number, quantity, record
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, maximum
+from mlsysim.core.numeric import Value, is_zero, maximum, minimum
 from mlsysim.core.result import Result
 from mlsysim.core.types import (
     Accelerator,
@@ -23,12 +23,14 @@ from mlsysim.core.types import (
 from mlsysim.core.types.fitted import traffic_in
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.registry.calibration.serving import serving_calibration_for
-from mlsysim.solvers.arguments import Factor, Noun, Portion, PrecisionName, Whole
+from mlsysim.solvers.arguments import Amount, Factor, Noun, Portion, PrecisionName, Stage, Whole
 from mlsysim.solvers.base import Model, Rule, Solver
 from mlsysim.solvers.inference import inference_device
-from mlsysim.solvers.serving.cache import own_prompt
+from mlsysim.solvers.serving.adapters import batch_adapters, most_sequences
+from mlsysim.solvers.serving.cache import own_blocks, own_prompt
+from mlsysim.solvers.serving.host import loading_time
+from mlsysim.solvers.serving.inputs import NOTHING_TO_LOAD, ServingInputs
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
-from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import (
     decode_pass,
     new_tokens,
@@ -36,9 +38,17 @@ from mlsysim.solvers.serving.operators import (
     prefill_pass,
     server_memory,
 )
+from mlsysim.solvers.serving.sessions import (
+    Prefixes,
+    agreeing,
+    prefixes_at,
+    reusable_share,
+    thinking,
+)
 
 __all__ = ["DisaggregatedResult", "DisaggregatedSolver"]
 
+_SMALL = 1e-9
 _ROUNDS = 3
 """Number of iterations for the load of the decode pool, which depends on its own step time."""
 
@@ -67,6 +77,20 @@ class DisaggregatedResult(Result):
     """Time to prefill one prompt on an idle worker."""
     kv_transfer_time: Quantity = quantity("ms")
     """Time to move the keys and values of a prompt from one pool to the other."""
+    loading_latency: Quantity = quantity("ms", zero=True)
+    """Mean time to load a prompt's prefix, and the request's adapter if it is not resident, in the
+    prefill pool, without the wait for the link; part of the time to first token."""
+    cached_tokens: float = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are cached in the memory of the prefill pool."""
+    loaded_tokens: float = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are loaded over the host link of the prefill pool."""
+    prefix_hit_share: float | None = number()
+    """Share of the repeated part of prompts that is still in the prefill pool's or its host's
+    memory; `None` without `turns`."""
+    sessions: float | None = number()
+    """Sessions with a request in flight or a user who is thinking; `None` without `turns`."""
+    batch_adapters: float | None = number()
+    """Mean number of different adapters in a decode step of one rank; `None` without adapters."""
     request_throughput: Quantity = quantity("1/s")
     """Requests per second."""
     output_throughput: Quantity = quantity("token/s")
@@ -101,7 +125,7 @@ class DisaggregatedResult(Result):
     decode_memory_capacity: Quantity = quantity("GB")
     """Memory that each device of the decode pool has."""
     feasible: bool
-    """Whether both pools have enough memory."""
+    """Whether both pools have enough memory, also for the adapters that run together."""
     reasons: tuple[str, ...]
     """Why it does not fit; empty if it does."""
     calibration: str
@@ -132,6 +156,11 @@ class DisaggregatedInputs(ServingInputs):
     prefill_pp_size: Value
     prefill_attention_dp: Value
     prefill_ep_size: Value
+
+    @property
+    def kept_output(self) -> Value:
+        """Tokens of an answer in the prefix cache: the prefill pool has none of them."""
+        return 0 * self.output_len
 
     @property
     def most_ranks(self) -> Value:
@@ -221,7 +250,7 @@ _SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size")
 def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
     """Return a serving rule applied to the prefill pool."""
     return Rule(
-        f"prefill_{rule.argument}",
+        f"prefill_{rule.argument}" if rule.argument in _SIZES else rule.argument,
         lambda i: rule.holds(i.prefill_pool()),
         lambda i: f"the prefill pool: {rule.message(i.prefill_pool())}",
         rule.error,
@@ -230,7 +259,8 @@ def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
 
 RULES: tuple[Rule[Any], ...] = (
     *SERVING_RULES,
-    *(_of_prefill(rule) for rule in SERVING_RULES if rule.argument in _SIZES),
+    *(_of_prefill(rule) for rule in SERVING_RULES if rule.argument in (*_SIZES, "host_link")),
+    NOTHING_TO_LOAD,
 )
 
 
@@ -244,9 +274,18 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     alone = prefill_pass(pool, reader, 1)
     waiting = maximum(1, i.batch_size / i.prefill_workers)
     prompts = f.prompts_per_pass(pass_budget(pool) * pool.attention_dp, new_tokens(pool), waiting)
+    prompts = minimum(prompts, maximum(1, pool.attention_dp * most_sequences(pool)))
     full = prefill_pass(pool, reader, prompts)
     each = full.time / (prompts * pool.pp_size)
     most = i.prefill_workers / each
+
+    # Prefixes and adapters come from the host, over a link of each rank. The decode pool loads its
+    # adapters during prefill.
+    load, other = loading_time(pool), loading_time(i.but(loaded_share=0 * i.loaded_share))
+    if not (is_zero(load) and is_zero(other)):
+        tiny = _SMALL * alone.time
+        most = minimum(most, i.prefill_workers * pool.attention_dp / maximum(load, tiny))
+        most = minimum(most, i.decode_workers * i.attention_dp / maximum(other, tiny))
 
     # Transfer of one prompt's cache, over the ports of the devices that hold it
     transfer = f.point_to_point_time(
@@ -256,7 +295,7 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     # Decode: the number of sequences in this pool follows from its own step time.
     decodes = maximum(i.output_len - 1, 0)
     context = f.mean_context(i.seq_len, i.output_len)
-    before = alone.time + transfer + i.calibration.request_overhead
+    before = alone.time + load + transfer + i.calibration.request_overhead
     sequences = i.batch_size / i.decode_workers
     for _ in range(_ROUNDS):
         step = decode_pass(i, device, maximum(1, sequences), context)
@@ -267,7 +306,7 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     # Little's law: requests that are not in decode are waiting for prefill, or in it.
     steady = f.pool_first_token_time(i.batch_size, rate, decodes, itl)
     burst = f.burst_prefill_time(each / i.prefill_workers, i.batch_size, i.prefill_workers)
-    first = maximum(steady, burst + transfer + i.calibration.request_overhead)
+    first = maximum(steady, burst + load + transfer + i.calibration.request_overhead)
     ttft = f.mean_over_waves(first, steady, i.waves)
     latency = f.request_time(ttft, itl, i.output_len)
     # In a run of a few waves, the queue of the first wave lowers the mean rate.
@@ -291,6 +330,12 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
         "latency": latency,
         "prefill_latency": alone.time,
         "kv_transfer_time": transfer,
+        "loading_latency": load,
+        "cached_tokens": i.cached_share * i.seq_len,
+        "loaded_tokens": i.loaded_share * i.seq_len,
+        "prefix_hit_share": math.nan * busy,
+        "sessions": math.nan * busy,
+        "batch_adapters": batch_adapters(i, sequences),
         "request_throughput": mean_rate,
         "output_throughput": i.output_len * mean_rate,
         "throughput_per_device": per_device,
@@ -304,9 +349,45 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
         "device_count": total,
         "prefill_memory_required": held.memory,
         "decode_memory_required": keeps.memory,
-        "feasible": (held.memory <= held.capacity) & (keeps.memory <= keeps.capacity),
+        "feasible": (
+            (held.memory <= held.capacity)
+            & (keeps.memory <= keeps.capacity)
+            & (maximum(1, sequences) <= i.copies * most_sequences(i))
+        ),
         "prefill_memory_capacity": held.capacity,
         "decode_memory_capacity": keeps.capacity,
+    }
+
+
+def serve_disaggregated_sessions(i: DisaggregatedInputs) -> dict[str, Any]:
+    """Serve sessions at the request rate that is consistent with the prefixes that stay cached.
+
+    A prefix waits in the prefill pool while the decode pool generates the answer and the user
+    thinks. The prefill pool reads answers again with the next prompt.
+    """
+
+    def served(found: Prefixes) -> dict[str, Any]:
+        return serve_disaggregated(i.but(cached_share=found.cached, loaded_share=found.loaded))
+
+    pool = i.prefill_pool()
+    taken = own_blocks(pool, pool.attention_dp, i.seq_len) / pool.calibration.kv_share
+    reusable = reusable_share(i)
+    none, whole = Prefixes(0 * reusable, 0 * reusable, 0), Prefixes(reusable, 0 * reusable, 1)
+    plain = served(none)
+    low, high = plain["request_throughput"], served(whole)["request_throughput"]
+    decodes = maximum(i.output_len - 1, 0)
+    for _ in range(_ROUNDS):
+        away = pool.but(think_time=i.think_time + decodes * plain["itl"])
+
+        def prefixes(rate: Value, away: DisaggregatedInputs = away) -> Prefixes:
+            return prefixes_at(away, rate / i.prefill_workers, taken)
+
+        rate = agreeing(lambda rate: served(prefixes(rate))["request_throughput"], low, high)
+        found = prefixes(rate)
+        plain = served(found)
+    return plain | {
+        "prefix_hit_share": found.hits,
+        "sessions": i.batch_size + thinking(i, rate),
     }
 
 
@@ -316,7 +397,8 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
     A worker of the prefill pool processes a prompt, its keys and values move over a link, and a
     worker of the decode pool generates the answer, so prefill never delays decode. Each pool has
     its own plan and may have its own devices. The slower pool limits throughput; a good ratio of
-    workers keeps both busy.
+    workers keeps both busy. A full decode pool makes the plan infeasible rather than let requests
+    wait, so there is no preemption (`reserved_output` of `ServingSolver` and `OpenLoopSolver`).
     """
 
     inputs = DisaggregatedInputs
@@ -353,6 +435,15 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
         expert_imbalance: Annotated[float, Factor()] = 1,
         cached_share: Annotated[float, Portion()] = 0,
+        loaded_share: Annotated[float, Portion()] = 0,
+        host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
+        lora_rank: Annotated[int | None, Whole()] = None,
+        adapters: Annotated[int, Whole()] = 1,
+        resident_adapters: Annotated[int | None, Whole()] = None,
+        turns: Annotated[int, Stage()] = 1,
+        turn_tokens: Annotated[int | None, Whole(unit="token")] = None,
+        think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
+        host_memory: Annotated[Quantity | None, Amount(unit="GB")] = None,
         token_budget: Annotated[int | None, Whole(unit="token")] = None,
         block_size: Annotated[int, Whole(unit="token")] = 1,
         draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
@@ -407,7 +498,32 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
             Load (rows) of the busiest group of experts, divided by the mean, with these copies in
             place.
         cached_share
-            Share of each prompt that is already in the prefill pool's prefix cache.
+            Share of each prompt that is already in the prefill pool's prefix cache. All keys and
+            values still move to the decode pool.
+        loaded_share
+            Share of each prompt that the prefill pool loads from its host's memory or a disk, which
+            takes time on the link, but no device time.
+        host_link
+            Link over which each device loads prefixes and adapters; `None` takes the device's
+            bandwidth to its host.
+        lora_rank
+            Rank of low-rank adapters (LoRA), as in `ServingSolver`; `None` means none.
+        adapters
+            Adapters to choose from, each with the same probability.
+        resident_adapters
+            Adapters that each pool's devices set memory aside for; `None` keeps all. If a decode
+            worker runs more different ones, the plan is not feasible.
+        turns
+            Requests per session. Each prompt repeats everything before it; `seq_len` is the mean
+            over all turns. The cached and loaded shares follow from the memory of the prefill pool,
+            which keeps prompts but no answers. All requests of a session go to the same worker.
+        turn_tokens
+            New tokens per prompt after the first, in addition to the previous answer.
+        think_time
+            Mean time from an answer to the session's next request, exponentially distributed.
+        host_memory
+            Host memory (or disk) per device for prefixes that the prefill pool has evicted; `None`
+            means there is none.
         token_budget
             Most tokens per rank in one pass; `None` takes the calibration's.
         block_size
@@ -493,8 +609,8 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
 
     @classmethod
     def model(cls, inputs: DisaggregatedInputs) -> Model[DisaggregatedInputs]:
-        """Return the model."""
-        return serve_disaggregated
+        """Return the model of sessions, or of prompts with a given prefix."""
+        return serve_disaggregated if inputs.turns == 1 else serve_disaggregated_sessions
 
     @classmethod
     def rest(
@@ -506,12 +622,19 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
             "bottleneck": lambda: (
                 "prefill" if values["prefill_utilization"] > 1 - 1e-9 else "clients"
             ),
-            "reasons": lambda: _reasons(values),
+            "reasons": lambda: _reasons(values, inputs),
         }
 
 
-def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
+def _reasons(values: Mapping[str, Any], inputs: DisaggregatedInputs) -> tuple[str, ...]:
     found = []
+    most = inputs.copies * most_sequences(inputs.plain())
+    if (running := values["decode_batch_size"]) > most:
+        found.append(
+            f"adapters: a decode worker runs {running:.0f} sequences, and the "
+            f"{inputs.resident_adapters} resident adapters allow {most:.0f}; raise "
+            "resident_adapters or decode_workers"
+        )
     for pool in ("prefill", "decode"):
         need, have = values[f"{pool}_memory_required"], values[f"{pool}_memory_capacity"]
         if need > have:

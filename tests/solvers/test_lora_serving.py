@@ -6,7 +6,16 @@ import math
 
 import pytest
 
-from mlsysim import ConfigError, Hardware, Models, OpenLoopSolver, ServingSolver, Systems, sweep
+from mlsysim import (
+    ConfigError,
+    DisaggregatedSolver,
+    Hardware,
+    Models,
+    OpenLoopSolver,
+    ServingSolver,
+    Systems,
+    sweep,
+)
 from mlsysim.core import formulas as f
 from mlsysim.registry.calibration.serving import ServingCalibrations
 
@@ -222,3 +231,25 @@ def test_a_sweep_over_adapters_of_open_loops():
     given = {n: row[n] for n in ("arrival_rate", "lora_rank", "reserved_output")}
     given = {n: None if v != v else v for n, v in given.items()}
     assert row["ttft_p99"] == opened(calibration=None, **given).ttft_p99
+
+
+def test_adapters_of_separate_pools():
+    load = LOAD | {"hardware": Systems.Nodes.DGX_H100, "batch_size": 64}
+    plain, r = (DisaggregatedSolver.solve(**load, **more) for more in ({}, MANY))
+    more = r.decode_memory_required - plain.decode_memory_required
+    # Slower steps leave a little less than as many sequences in decode.
+    assert more.to("byte").magnitude == pytest.approx(40 * ONE, rel=0.01)
+    more = r.prefill_memory_required - plain.prefill_memory_required
+    assert more.to("byte").magnitude == pytest.approx(40 * ONE)
+    assert r.batch_adapters == pytest.approx(f.distinct_adapters(40, r.decode_batch_size))
+    assert r.itl > plain.itl
+    assert s(r.prefill_latency - plain.prefill_latency) == pytest.approx(added(1000, 1))
+    few = DisaggregatedSolver.solve(**load, **MANY, resident_adapters=10)
+    assert s(few.loading_latency) == pytest.approx(0.75 * ONE / 64e9)
+    # 11 sequences use 9.7 of 40 adapters.
+    assert few.decode_batch_size > 11
+    assert not few.feasible
+    assert "allow 11" in few.reasons[0]
+
+
+MANY = {"lora_rank": RANK, "adapters": 40}

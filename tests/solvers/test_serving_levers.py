@@ -102,6 +102,7 @@ CASES = {
     "prefill pool": (OpenLoopSolver, DENSE | LOAD | {"role": "prefill"}),
     "decode pool": (OpenLoopSolver, DENSE | LOAD | {"role": "decode"}),
     "pools": (DisaggregatedSolver, DENSE | {"batch_size": 64}),
+    "pools, sessions": (DisaggregatedSolver, DENSE | {"batch_size": 64} | CHAT),
     "pools, experts": (
         DisaggregatedSolver,
         MIXED | {"batch_size": 64, "prefill_tp_size": 4, "expert_imbalance": 1.2},

@@ -12,6 +12,7 @@ import pytest
 from mlsysim import (
     Q_,
     ConfigError,
+    DisaggregatedSolver,
     Hardware,
     Models,
     OpenLoopSolver,
@@ -228,6 +229,46 @@ def test_a_prefill_pool_reads_the_answers_of_other_devices_again():
     with pytest.raises(ConfigError) as fault:
         OpenLoopSolver.solve(**load | {"role": "decode"}, **CHAT)
     assert fault.value.argument == "turns"
+
+
+POOLS = LOAD | {"hardware": Systems.Nodes.DGX_H100, "batch_size": 32}
+
+
+def test_a_prefill_pool_loads_prompt_by_prompt():
+    link = {"host_link": Systems.Links.PCIe5}
+    cached = DisaggregatedSolver.solve(**POOLS | {"batch_size": 1}, cached_share=0.5)
+    loaded = DisaggregatedSolver.solve(**POOLS | {"batch_size": 1}, loaded_share=0.5, **link)
+    load = 1e3 * (1000 * KV / 64e9 + 0.6e-6)
+    assert ms(loaded.loading_latency) == pytest.approx(load)
+    assert ms(loaded.ttft - cached.ttft) == pytest.approx(load)
+    assert loaded.itl == cached.itl
+    # Two workers have a link each.
+    slow = {"loaded_share": 0.9, "host_link": Systems.Fabrics.Ethernet_10G, "batch_size": 64}
+    r = DisaggregatedSolver.solve(**POOLS | slow, prefill_workers=2)
+    each = 1800 * KV / 1.25e9 + 50e-6
+    assert r.request_throughput.to("1/s").magnitude == pytest.approx(2 / each)
+
+
+def test_sessions_of_pools_by_hand():
+    chat = CHAT | {"think_time": Q_(300, "s")}
+    r = DisaggregatedSolver.solve(**POOLS, **chat, prefill_workers=2)
+    rate = r.request_throughput.to("1/s").magnitude
+    # What weights, workspace and one prompt of each worker leave free
+    used = r.prefill_memory_required.to("byte").magnitude
+    room = r.prefill_memory_capacity.to("byte").magnitude - used
+    # A prefix waits while the answer is generated elsewhere, and while the user thinks.
+    away = 300 + 199 * r.itl.to("s").magnitude
+    hits = f.prefix_hit_share(room, rate / 2 * 2000 * KV / 0.9, away, 5)
+    assert 0.1 < hits < 0.9
+    assert r.prefix_hit_share == pytest.approx(hits, rel=1e-3)
+    assert r.cached_tokens == pytest.approx(2000 * (1 - 2500 / 10_000) * hits, rel=1e-3)
+    assert r.sessions == pytest.approx(32 + rate * 4 / 5 * 300, rel=1e-3)
+    same = DisaggregatedSolver.solve(
+        **POOLS, cached_share=r.cached_tokens / 2000, prefill_workers=2
+    )
+    assert ms(r.ttft) == pytest.approx(ms(same.ttft))
+    plain = DisaggregatedSolver.solve(**POOLS, prefill_workers=2)
+    assert r.request_throughput > plain.request_throughput
 
 
 @pytest.mark.parametrize(

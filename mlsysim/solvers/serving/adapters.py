@@ -6,10 +6,11 @@ over the devices of a layer in the same way as the matrices.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, is_zero, where
+from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, where
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.layer import Device
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -23,7 +24,14 @@ from mlsysim.solvers.work import (
     sum_of,
 )
 
-__all__ = ["AdapterWork", "adapter_bytes", "adapter_work", "resident_bytes"]
+__all__ = [
+    "AdapterWork",
+    "adapter_bytes",
+    "adapter_work",
+    "batch_adapters",
+    "most_sequences",
+    "resident_bytes",
+]
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,23 @@ def resident_bytes(i: ServingInputs) -> Value:
     if is_zero(i.adapter_rank):
         return 0 * i.device.memory.capacity
     return first_known(i.resident_adapters, i.adapters) * adapter_bytes(i)
+
+
+def most_sequences(i: ServingInputs) -> Value:
+    """Return how many sequences a rank runs at once, as all of their adapters are resident."""
+    if is_zero(i.adapter_rank):
+        return math.inf
+    resident = first_known(i.resident_adapters, i.adapters)
+    return floor(f.sequences_of_adapters(resident, i.adapters) + 1e-9)
+
+
+def batch_adapters(i: ServingInputs, running: Value) -> Value:
+    """Return how many different adapters a rank's batch uses; NaN without any."""
+    unknown = math.nan * running
+    if is_zero(i.adapter_rank):
+        return unknown
+    used = f.distinct_adapters(i.adapters, maximum(1, running / i.copies))
+    return where(i.adapter_rank > 0, used, unknown)
 
 
 def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -> AdapterWork:

@@ -26,7 +26,7 @@ from mlsysim.solvers.inference import InferenceInputs
 from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.work import divides_tokens
 
-__all__ = ["RULES", "ServingInputs"]
+__all__ = ["NOTHING_TO_LOAD", "RULES", "ServingInputs"]
 
 
 class ServingInputs(InferenceInputs):
@@ -447,3 +447,13 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     Rule("dcp_size", _copies_to_divide, _why_not_divided, ParallelismError),
     *IMAGE_RULES,
 )
+
+NOTHING_TO_LOAD: Rule[Any] = Rule(
+    "host_link",
+    lambda i: (i.host_link is None) | i.loads,
+    lambda i: (
+        f"host_link = {i.host_link.name} has nothing to load: leave it out, or give "
+        "loaded_share, host_memory, or adapters that are not resident"
+    ),
+)
+"""A rule for solvers that use the link for nothing else."""

@@ -19,7 +19,12 @@ from mlsysim.core.types.attention import (
 from mlsysim.solvers.inference import ExpertPlan, inference_device, inference_layer
 from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
-from mlsysim.solvers.serving.adapters import adapter_work, resident_bytes
+from mlsysim.solvers.serving.adapters import (
+    adapter_work,
+    batch_adapters,
+    most_sequences,
+    resident_bytes,
+)
 from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_blocks
 from mlsysim.solvers.serving.host import crossover, loading_time
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -41,7 +46,6 @@ from mlsysim.solvers.work import (
 __all__ = [
     "Memory",
     "Pass",
-    "batch_adapters",
     "decode_pass",
     "new_tokens",
     "pass_budget",
@@ -70,9 +74,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         first_known(i.max_sequences, i.batch_size), f.largest_batch(capacity, held, reserved)
     )
     if not is_zero(i.adapter_rank):
-        resident = first_known(i.resident_adapters, i.adapters)
-        own = floor(f.sequences_of_adapters(resident, i.adapters) + 1e-9)
-        fitting = minimum(fitting, i.copies * own)
+        fitting = minimum(fitting, i.copies * most_sequences(i))
     admitted = maximum(1, minimum(i.batch_size, fitting))
     growth = _growth(i, capacity - held, admitted, own_blocks(i, 1, context) / c.kv_share)
     running = growth.running
@@ -196,15 +198,6 @@ def _crossover(i: ServingInputs, d: Device) -> Value:
     fixed = _fixed(i, i.calibration.prompt_overhead) + communication(i, tokens, every)
     token = layers * (layer.products.time + layer.elementwise + fixed) / tokens
     return crossover(i, token, layers * layer.attention / (tokens * i.seq_len))
-
-
-def batch_adapters(i: ServingInputs, running: Value) -> Value:
-    """Return how many different adapters a rank's batch uses; NaN without any."""
-    unknown = math.nan * running
-    if is_zero(i.adapter_rank):
-        return unknown
-    used = f.distinct_adapters(i.adapters, maximum(1, running / i.copies))
-    return where(i.adapter_rank > 0, used, unknown)
 
 
 @dataclass(frozen=True)

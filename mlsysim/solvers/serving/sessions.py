@@ -14,6 +14,7 @@ from mlsysim.solvers.serving.operators import serve_operators, server_memory
 
 __all__ = [
     "Prefixes",
+    "agreeing",
     "prefixes_at",
     "reusable_share",
     "running_memory",
@@ -84,7 +85,7 @@ def serve_sessions(i: ServingInputs) -> dict[str, Any]:
     taken, low = running_memory(i, plain["running_batch_size"]), plain["request_throughput"]
     reusable = reusable_share(i)
     high = served(Prefixes(reusable, 0 * reusable, 1))["request_throughput"]
-    rate = _agreeing(
+    rate = agreeing(
         lambda rate: served(prefixes_at(i, rate, taken))["request_throughput"], low, high
     )
     found = prefixes_at(i, rate, taken)
@@ -94,7 +95,7 @@ def serve_sessions(i: ServingInputs) -> dict[str, Any]:
     }
 
 
-def _agreeing(answer: Callable[[Value], Value], low: Value, high: Value) -> Value:
+def agreeing(answer: Callable[[Value], Value], low: Value, high: Value) -> Value:
     """Return the fixed point of a falling function between two values."""
     for _ in range(_HALVINGS):
         rate = (low + high) / 2

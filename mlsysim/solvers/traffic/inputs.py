@@ -10,8 +10,8 @@ from mlsysim.core.numeric import Value
 from mlsysim.core.types import ServingCalibration
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.base import Rule
+from mlsysim.solvers.serving.inputs import NOTHING_TO_LOAD, ServingInputs
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
-from mlsysim.solvers.serving.inputs import ServingInputs
 
 __all__ = ["ROLES", "RULES", "OpenLoopInputs"]
 
@@ -78,14 +78,7 @@ RULES: tuple[Rule[Any], ...] = (
             "answers have one token: leave it out"
         ),
     ),
-    Rule(
-        "host_link",
-        lambda i: (i.host_link is None) | i.loads,
-        lambda i: (
-            f"host_link = {i.host_link.name} has nothing to load: leave it out, or give "
-            "loaded_share, host_memory, or adapters that are not resident"
-        ),
-    ),
+    NOTHING_TO_LOAD,
     Rule(
         "cached_share",
         lambda i: (i.role != "decode") | (i.cached_share == 0),

@@ -7,8 +7,7 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, where
-from mlsysim.solvers.serving.adapters import resident_bytes
-from mlsysim.solvers.serving.operators import batch_adapters
+from mlsysim.solvers.serving.adapters import batch_adapters, resident_bytes
 from mlsysim.solvers.serving.sessions import Prefixes, prefixes_at, running_memory, thinking
 from mlsysim.solvers.traffic.bands import LAW, edges_of
 from mlsysim.solvers.traffic.engine import Engine, engine_of, with_prefixes
