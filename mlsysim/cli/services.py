@@ -37,6 +37,11 @@ _LOAD = (
 )
 _SOLVER = signature_of(OpenLoopSolver)
 _PRICE = Amount(unit="USD/h", optional=True, zero=True)
+_CONFIDENCE = (
+    Portion(optional=True),
+    None,
+    "Lowest probability of keeping all limits, such as 0.9; null takes predictions as exact.",
+)
 _LIMITS: dict[str, Argument] = {name: Amount(unit="s", optional=True) for name in SLO}
 _WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "time to the end"}
 
@@ -68,11 +73,7 @@ _PLAN = _signature(
             "What to minimize.",
         ),
         "most_devices": (Whole(), 256, "Most devices that the service may use."),
-        "confidence": (
-            Portion(optional=True),
-            None,
-            "Lowest probability of keeping all limits; null takes predictions as exact.",
-        ),
+        "confidence": _CONFIDENCE,
         "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
         "engine": (
             Choice(options={name: name for name in ENGINES}, optional=True),
@@ -96,6 +97,7 @@ _DAY = _signature(
             None,
             "Time until a new replica serves; 5 minutes if left out.",
         ),
+        "confidence": _CONFIDENCE,
         "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
         "reserved_price": (_PRICE, None, "Price per device and time for a reservation."),
         "api_input_price": (
@@ -159,6 +161,10 @@ def _read(
     """Return the arguments without limits, and the limits."""
     given = signature.read(words, settings, axes=axes)
     slo = {name: given.pop(name) for name in SLO if given.get(name) is not None}
+    if not slo:
+        raise ConfigError(
+            'no limit is given: add at least one, such as --ttft-p99 "500 ms"', argument="slo"
+        )
     return {name: value for name, value in given.items() if value is not None}, slo
 
 
@@ -253,6 +259,7 @@ def capacity(
         text=lambda: str(found),
         data=lambda: {
             "rate_per_replica": plain(found.rate_per_replica),
+            "keeps_limits": found.keeps_limits,
             "peak": found.peak,
             "costs": costs,
             "reserved_replicas": found.reserved_replicas,

@@ -33,6 +33,7 @@ __all__ = [
     "asked",
     "at_rates",
     "device_of",
+    "doubts_of",
     "listed",
     "price_of",
     "shared_arguments",
@@ -165,7 +166,7 @@ class Choices:
                     answer=float(plain.answer),
                     price=price,
                     software=c.engine,
-                    doubts=_doubts(inputs),
+                    doubts=doubts_of(inputs),
                     moved=float(plain.attention_dp * own_cache(plain, 1, plain.seq_len)),
                 )
                 for limit in self.limits:
@@ -246,7 +247,8 @@ def _count(refused: dict[str, int], reason: str) -> None:
     refused[reason] = refused.get(reason, 0) + 1
 
 
-def _doubts(inputs: OpenLoopInputs) -> tuple[Doubt, Doubt, Doubt]:
+def doubts_of(inputs: OpenLoopInputs) -> tuple[Doubt, Doubt, Doubt]:
+    """Return the errors of an engine's time to first token, of its steps, and of its energy."""
     c, power = inputs.calibration.serving(inputs.model.name), inputs.power_calibration
     return (
         Doubt.of(c.ttft_band_low, c.ttft_band_high),

@@ -13,11 +13,20 @@ from mlsysim.core.fields import record
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, strip
-from mlsysim.planner.engines import asked, at_rates, device_of, price_of, shared_arguments
+from mlsysim.planner.engines import (
+    asked,
+    at_rates,
+    device_of,
+    doubts_of,
+    price_of,
+    shared_arguments,
+)
 from mlsysim.planner.questions import question_of
+from mlsysim.planner.service_odds import keeping
 from mlsysim.planner.serving import floor_of, limits_of
 from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
+from mlsysim.solvers.arguments import Portion
 from mlsysim.solvers.traffic.engine import engine_of
 from mlsysim.traffic import Trace, Traffic
 
@@ -39,6 +48,8 @@ class CapacityPlan:
     ----------
     rate_per_replica : Quantity
         Requests per second that one replica serves within every limit.
+    keeps_limits : float
+        Probability that a replica meets every limit at this rate, given the error of predictions.
     slots : Table
         For each part of the day: arrivals, replicas, and their utilization.
     peak : int
@@ -59,6 +70,7 @@ class CapacityPlan:
     """
 
     rate_per_replica: Quantity
+    keeps_limits: float
     slots: Table
     peak: int
     costs: Mapping[str, Quantity]
@@ -80,6 +92,7 @@ def capacity(
     day: Sequence[float] | Trace | None = None,
     slot: Quantity | None = None,
     start_up: Quantity | None = None,
+    confidence: float | None = None,
     rental_price: Quantity | None = None,
     reserved_price: Quantity | None = None,
     api_input_price: Quantity | None = None,
@@ -162,9 +175,10 @@ def capacity(
     limits = limits_of(slo, traffic)
     length = _HOUR if slot is None else _seconds("slot", slot)
     starting = _START_UP if start_up is None else _seconds("start_up", start_up, zero=True)
+    least = Portion(optional=True).admit("confidence", confidence)
     rates = _rates(day, traffic, length)
     given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
-    one, count = _rate_of_one(given, traffic, limits)
+    one, kept, count = _rate_of_one(given, traffic, limits, least)
     device = device_of(hardware)
 
     needed = np.ceil(np.round(rates / one, 9)).astype(int)
@@ -191,6 +205,7 @@ def capacity(
         even = Q_(rent / api, "1/s")
     plan: dict[str, Any] = {
         "rate_per_replica": Q_(one, "1/s"),
+        "keeps_limits": kept,
         "slots": Table(
             {
                 "start": Column(np.arange(len(rates)) * length / 3600, "h"),
@@ -275,9 +290,12 @@ def _counted(trace: Trace, slot: float) -> Any:
 
 
 def _rate_of_one(
-    given: dict[str, Any], traffic: Traffic, limits: Mapping[str, float]
-) -> tuple[float, int]:
-    """Return the highest rate at which one replica meets every limit, by bisection; its devices."""
+    given: dict[str, Any], traffic: Traffic, limits: Mapping[str, float], least: float | None
+) -> tuple[float, float, int]:
+    """Return the highest rate at which one replica meets every limit, by bisection.
+
+    The others are the probability that it does, and its devices.
+    """
     inputs: Any = question_of(OpenLoopSolver, given).inputs
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
@@ -294,13 +312,30 @@ def _rate_of_one(
     for name, limit in limits.items():
         if limit < alone[name]:
             raise floor_of(name, limit, float(alone[name]), "this engine")
-    low, high = 0.0, float(alone["request_capacity"])
+    doubts = np.array([[(each.mean, each.deviation) for each in doubts_of(inputs)]])
+
+    def probability(rate: float) -> float:
+        """Return the probability that a replica meets every limit; -1 if it is not predicted to."""
+        found = asked(at(rate), rate, traffic, answer)
+        if not found["stable"] or any(found[name] > limit for name, limit in limits.items()):
+            return -1.0
+        columns = {name: np.array([1e3 * found[name]]) for name in limits}
+        columns["utilization"] = np.array([found["utilization"]])
+        return float(keeping(columns, limits, doubts)[0])
+
+    low, high = 1e-9, float(alone["request_capacity"])
+    if (most := probability(low)) < (least or 0.0):
+        raise ConfigError(
+            f"confidence = {least:g} is out of reach: even without other requests, this engine "
+            f"keeps all limits with a probability of {most:.3g}; raise a limit, choose faster "
+            "devices, or lower confidence",
+            argument="confidence",
+        )
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        found = asked(at(middle), middle, traffic, answer)
-        kept = found["stable"] and all(found[name] <= limit for name, limit in limits.items())
+        kept = probability(middle) >= (least or 0.0)
         low, high = (middle, high) if kept else (low, middle)
-    return low, int(inputs.replica_devices)
+    return low, probability(low), int(inputs.replica_devices)
 
 
 def _started(needed: Any, ahead: float) -> Any:
@@ -356,7 +391,8 @@ def _api(input_price: Quantity | None, output_price: Quantity | None, traffic: T
 def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) -> str:
     lines = [
         f"One replica of {devices} device(s) serves {format_number(plan['rate_per_replica'])} "
-        f"within every limit; the peak needs {plan['peak']}.",
+        f"within every limit, with a probability of {plan['keeps_limits']:.0%}; the peak needs "
+        f"{plan['peak']}.",
         *(f"{name}: {format_number(cost)} per day" for name, cost in plan["costs"].items()),
     ]
     if plan["reserved_replicas"] is not None:

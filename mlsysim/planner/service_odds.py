@@ -3,7 +3,10 @@
 The band of a calibration contains four of five measured runs. We take the logarithm of measured
 over predicted time as normally distributed, with a tenth of the runs below the band and a tenth
 above it. The time to first token and the time of decode steps have separate errors; in the
-published runs that measure both, they are almost uncorrelated (0.13 in 1,135 runs).
+published runs that measure both, they are almost uncorrelated (0.13 in 1,135 runs). The queueing
+model adds its own error at the utilization, as in the bands of `OpenLoopResult`. These bands also
+solve each engine at other rates, which would take three times as long; here the probability that
+the capacity suffices covers slower engines.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.numeric import erf, log
+from mlsysim.core.numeric import erf
 from mlsysim.core.table import Column, Table
+from mlsysim.solvers.traffic.bands import law_edges
 
-__all__ = ["LEVELS", "Doubt", "certainty", "keeping", "wins"]
+__all__ = ["LEVELS", "Doubt", "certainty", "edges", "keeping", "wins"]
 
 LEVELS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)
 """Probabilities of keeping the limits for which an answer states the cost."""
@@ -54,17 +58,28 @@ def keeping(
 ) -> NDArray[Any]:
     """Return the probability, row by row, that all times and the capacity are sufficient.
 
-    Of the quantities that share an error, the one with the least headroom decides.
+    Times have the errors of pass times and of the queueing model at this utilization. Of the
+    quantities that share an error of pass times, the least probable one decides.
     """
-    shares = {name: 1e3 * limit / columns[name] for name, limit in limits.items()}
-    shares["arrival_rate"] = 1 / columns["utilization"]
-    found = np.ones(len(columns["utilization"]))
+    load = columns["utilization"]
+    found = np.ones(len(load))
     for spot, first in enumerate((True, False)):
-        own = [share for name, share in shares.items() if name.startswith("ttft") == first]
-        if own:
-            mean, deviation = doubts[:, spot].T
-            found = found * _normal((log(np.min(own, axis=0)) - mean) / deviation)
+        mean, deviation = doubts[:, spot].T
+        scores = [] if first else [(-np.log(load) - mean) / deviation]
+        for name, limit in limits.items():
+            if name.startswith("ttft") == first:
+                low, high = (np.log(edge) for edge in law_edges(name, load))
+                width = np.hypot(deviation, (high - low) / _BAND)
+                scores.append((np.log(1e3 * limit / columns[name]) - mean - (low + high) / 2) / width)
+        if scores:
+            found = found * _normal(np.min(scores, axis=0))
     return found
+
+
+def edges(doubts: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the edges of the bands of measured over predicted values, row by row."""
+    mean, deviation = doubts.T
+    return np.exp(mean - _BAND / 2 * deviation), np.exp(mean + _BAND / 2 * deviation)
 
 
 def certainty(

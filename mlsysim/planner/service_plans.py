@@ -29,6 +29,8 @@ UNITS = {
     "cost_per_cached_token": "USD/Mtoken",
     "energy_per_token": "J",
     "tokens_per_s_per_user": "token/s",
+    "tokens_per_s_per_user_low": "token/s",
+    "tokens_per_s_per_user_high": "token/s",
     "tokens_per_s_per_device": "token/s",
 }
 
@@ -119,15 +121,16 @@ class ServingPlan:
         than another one in every respect are left out.
     front : ServingTable
         Plans among these that no other plan beats both in tokens per second per user and in tokens
-        per second per device.
+        per second per device. Four of five measured runs are between `tokens_per_s_per_user_low`
+        and `tokens_per_s_per_user_high`.
     alternatives : Table
         For each other value of each lever, the best plan, and how much worse the goal is.
     headroom : Mapping[str, float]
         The growth of each time of the best plan before it exceeds its limit, and of the rate before
         it reaches capacity, as shares.
     keeps_limits : float
-        Probability that the best plan meets every limit, given the error of predictions: that of
-        mean times in published runs. Percentiles are less certain.
+        Probability that the best plan meets every limit, given the errors of pass times and of the
+        queueing model.
     certainty : Table
         For several probabilities of meeting every limit (`confidence`), the best plan that has it:
         its devices, how many more these are than in the best plan if predictions were exact

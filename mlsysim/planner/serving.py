@@ -33,7 +33,7 @@ from mlsysim.planner.engines import (
     shared_arguments,
     stacked,
 )
-from mlsysim.planner.service_odds import certainty, keeping, wins
+from mlsysim.planner.service_odds import certainty, edges, keeping, wins
 from mlsysim.planner.service_plans import SLO, UNITS, ServingPlan, ServingTable
 from mlsysim.solvers.arguments import Portion
 from mlsysim.traffic import Traffic
@@ -257,6 +257,9 @@ def plan_serving(
     order = _order(found.columns, goal)
     columns, doubts = {n: values[order] for n, values in found.columns.items()}, found.doubts[order]
     columns["keeps_limits"] = keeping(columns, limits, doubts)
+    low, high = edges(doubts[:, 1])
+    columns["tokens_per_s_per_user_low"] = columns["tokens_per_s_per_user"] / high
+    columns["tokens_per_s_per_user_high"] = columns["tokens_per_s_per_user"] / low
     sure = certainty(columns, columns[SERVING_GOALS[goal]], least)
     if least is not None:
         kept = columns["keeps_limits"] >= least

@@ -99,6 +99,14 @@ def test_the_front_is_beaten_by_none(plan):
         assert not ((user > mine) & (device > ours)).any()
 
 
+def test_the_front_has_a_band(plan):
+    band = ServingCalibrations.Hopper_TensorRT.serving("Llama 3 70B")
+    for row in rows_of(plan.front):
+        user = row["tokens_per_s_per_user"]
+        assert float(user / row["tokens_per_s_per_user_low"]) == pytest.approx(band.itl_band_high)
+        assert float(user / row["tokens_per_s_per_user_high"]) == pytest.approx(band.itl_band_low)
+
+
 def test_what_other_choices_lose(plan):
     rows = [plan.alternatives.row(index) for index in range(len(plan.alternatives))]
     assert {row["lever"] for row in rows} >= {"hardware", "tp_size", "weight_precision"}
@@ -270,6 +278,25 @@ def test_replicas_of_a_day():
     assert answer.ttft_p99.to("s").magnitude == pytest.approx(1, rel=1e-6)
 
 
+def test_sure_replicas_take_fewer_requests():
+    slo, node = {"tpot_p99": Q_(30, "ms")}, NODES.DGX_H100
+    job = (Models.Llama3_70B, node, CHAT, slo)
+    free, sure = (capacity(*job, tp_size=8, confidence=level) for level in (None, 0.9))
+    assert sure.rate_per_replica < free.rate_per_replica
+    assert sure.keeps_limits == pytest.approx(0.9, abs=1e-6)
+    band = ServingCalibrations.Hopper_TensorRT.serving("Llama 3 70B")
+    answer = OpenLoopSolver.solve(
+        model=Models.Llama3_70B,
+        hardware=node,
+        tp_size=8,
+        **CHAT.arguments() | {"arrival_rate": sure.rate_per_replica},
+    )
+    # One run in ten is slower than the upper edge of the band, here of a step or of the capacity.
+    slack = min(float(slo["tpot_p99"] / answer.tpot_p99), 1 / answer.utilization)
+    assert slack == pytest.approx(band.itl_band_high, rel=1e-4)
+    assert 0 < free.keeps_limits < 0.9
+
+
 def test_a_day_by_hand():
     """One and three replicas of eight devices at a dollar, and two that start for an hour."""
     rate = day().rate_per_replica.magnitude
@@ -331,6 +358,8 @@ def test_the_last_part_of_a_trace_is_as_busy_as_the_others():
         ({"api_input_price": FREE, "api_output_price": FREE}, "api_input_price"),
         ({"day": STEADY, "slot": Q_(1, "h")}, "slot"),
         ({"seq_len": 3}, "seq_len"),
+        ({"confidence": 1.2}, "confidence"),
+        ({"confidence": 1}, "confidence"),
     ],
 )
 def test_bad_days(changed, argument):

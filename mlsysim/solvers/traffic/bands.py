@@ -8,7 +8,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, minimum
 from mlsysim.core.types import ServingCalibration
 
-__all__ = ["LAW", "LOADS", "edges_of"]
+__all__ = ["LAW", "LOADS", "edges_of", "law_edges"]
 
 LOADS = (0.15, 0.45, 0.7, 0.85)
 """Utilizations at the middle of the ranges for which `LAW` has a row."""
@@ -57,10 +57,16 @@ def edges_of(
         f"{name}_{edge}": f.joint_edge(
             found[name],
             passes[name.partition("_")[0]] * growth[name],
-            _interpolated(law[edge == "high"], found["utilization"]),
+            law_edges(name, found["utilization"])[edge == "high"],
         )
-        for name, law in LAW.items()
+        for name in LAW
     }
+
+
+def law_edges(name: str, load: Value) -> tuple[Value, Value]:
+    """Return the band of simulated over predicted times of the queueing model at a utilization."""
+    low, high = LAW[name]
+    return _interpolated(low, load), _interpolated(high, load)
 
 
 def _interpolated(edges: tuple[float, ...], load: Value) -> Value:
