@@ -249,7 +249,7 @@ def _count(refused: dict[str, int], reason: str) -> None:
 
 def doubts_of(inputs: OpenLoopInputs) -> tuple[Doubt, Doubt, Doubt]:
     """Return the errors of an engine's time to first token, of its steps, and of its energy."""
-    c, power = inputs.calibration.serving(inputs.model.name), inputs.power_calibration
+    c, power = inputs.calibration, inputs.power_calibration
     return (
         Doubt.of(c.ttft_band_low, c.ttft_band_high),
         Doubt.of(c.itl_band_low, c.itl_band_high),

@@ -70,7 +70,9 @@ def keeping(
             if name.startswith("ttft") == first:
                 low, high = (np.log(edge) for edge in law_edges(name, load))
                 width = np.hypot(deviation, (high - low) / _BAND)
-                scores.append((np.log(1e3 * limit / columns[name]) - mean - (low + high) / 2) / width)
+                scores.append(
+                    (np.log(1e3 * limit / columns[name]) - mean - (low + high) / 2) / width
+                )
         if scores:
             found = found * _normal(np.min(scores, axis=0))
     return found
