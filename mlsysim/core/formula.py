@@ -1,6 +1,6 @@
 """Formulas: plain arithmetic with structured documentation.
 
-`@formula` registers a function by name and does not change it. The docstring is its data sheet,
+`@formula` registers a function by name and does not change it. The docstring is its datasheet,
 with equation, symbols, units and source (see `docstring`).
 """
 
@@ -57,7 +57,7 @@ class Formula:
         return _CITED.sub(_link, self.documentation.references)
 
     def to_markdown(self) -> str:
-        """Write the data sheet: equation, symbols with their units, notes and references."""
+        """Write the datasheet: equation, symbols with their units, notes and references."""
         manual = self.documentation
         rows = [(f"`{item.name}`", item) for item in manual.parameters.values()]
         rows += [("*result*", manual.returns)] if manual.returns else []

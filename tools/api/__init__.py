@@ -2,6 +2,6 @@
 
 quartodoc reads ``docs/api/_quartodoc.yml``, finds the objects in the source and parses their
 docstrings. How a page looks is decided here, because quartodoc's own tables cannot hold equations
-and say nothing about the fields of our records. A formula shows the same data sheet as in a
+and say nothing about the fields of our records. A formula shows the same datasheet as in a
 notebook.
 """

@@ -84,7 +84,7 @@ _FIRST = Exercise(
                 ),
                 Mistake(
                     lambda: math.inf,
-                    "At half of the peak, the ridge point is half of the one that the data sheet "
+                    "At half of the peak, the ridge point is half of the one that the datasheet "
                     "implies.",
                 ),
             ),

@@ -101,7 +101,7 @@ def _letter() -> tuple[str, ...]:
     return (
         f"We generate text with {MODELS[MAIL.model].name} on an {device.name}, in 16 bits. Each "
         f"pass through the model generates the next token of {MAIL.batch} users and reads all "
-        f"{gigabytes(now.memory)} of weights. The data sheet promises {rate:,.0f} TFLOP/s, and we "
+        f"{gigabytes(now.memory)} of weights. The datasheet promises {rate:,.0f} TFLOP/s, and we "
         f"use {percent(now.mfu)} of them.",
         f"The memory is rated at {device.memory.bandwidth.m_as('TB/s'):g} TB/s. A token takes "
         "about two operations per parameter, and a parameter takes two bytes. A colleague says "

@@ -81,7 +81,7 @@ class Cards(Catalog):
         },
         estimated=frozenset({"compute", "host_bandwidth", "release_year", "tdp"}),
     )
-    """The card of AWS g5. NVIDIA publishes no data sheet; the rates and the power are from
+    """The card of AWS g5. NVIDIA publishes no datasheet; the rates and the power are from
     secondary sources."""
 
     RTX_PRO_6000 = Accelerator(

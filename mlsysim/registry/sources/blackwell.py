@@ -16,7 +16,7 @@ B200_AIC = Source(
     url=f"{AICONFIGURATOR}/b200_sxm.yaml",
     locator="mem_bw, and the rates of tensor cores",
     checked="2026-11-22",
-    note="dense; 7.7 TB/s, after NVIDIA's data sheet of Blackwell. NVIDIA's page of the DGX B200, "
+    note="dense; 7.7 TB/s, after NVIDIA's datasheet of Blackwell. NVIDIA's page of the DGX B200, "
     "Bekman and Lockwood state 8",
 )
 B300_AIC = Source(

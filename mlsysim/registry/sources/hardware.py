@@ -1,4 +1,4 @@
-"""Sources of the hardware registry: data sheets, vendors' pages, and comparisons.
+"""Sources of the hardware registry: datasheets, vendors' pages, and comparisons.
 
 If a vendor's document is cited through a transcription, the note names its author.
 """
@@ -25,7 +25,7 @@ A100_LOCKWOOD = Source(
     url="https://glennklockwood.com/garden/processors/A100",
     locator="Specifications, A100 40G SXM4 and A100 80G SXM4",
     checked="2026-11-20",
-    note="transcribes NVIDIA's A100 data sheet; links printed per direction (300+300 GB/s)",
+    note="transcribes NVIDIA's A100 datasheet; links printed per direction (300+300 GB/s)",
 )
 REPORTED_MEMORY = Source(
     title="Modal, pull request: totals that nvidia-smi reports",
@@ -157,7 +157,7 @@ T4_SPECS = Source(
     url="https://www.aiminingco.com/gpu/t4/specs",
     locator="second and third paragraphs",
     checked="2026-11-20",
-    note="320 GB/s is 256 bits at 10 Gbit/s; one edition of NVIDIA's data sheet prints 300",
+    note="320 GB/s is 256 bits at 10 Gbit/s; one edition of NVIDIA's datasheet prints 300",
 )
 T4_FP64 = Source(
     title="NVIDIA Tesla T4 graphics card",
@@ -319,7 +319,7 @@ CORAL_DEV_BOARD = Source(
     url="https://cnblogs.com/siahekai/p/11000783.html",
     locator="Features, Edge TPU Module",
     checked="2026-11-20",
-    note="transcribes Google's data sheet",
+    note="transcribes Google's datasheet",
 )
 MYRIAD_X = Source(
     title="Optimize Networks for the Intel Neural Compute Stick 2",

@@ -82,7 +82,7 @@ NVLINK = Source(
     url="https://en.wikipedia.org/wiki/NVLink",
     locator="Principle",
     checked="2026-11-20",
-    note="25 GB/s per link and direction; 12 links on A100, 18 on H100. Data sheets print both "
+    note="25 GB/s per link and direction; 12 links on A100, 18 on H100. Datasheets print both "
     "directions together: 600 and 900 GB/s.",
 )
 DGX_H100_REFERENCE = Source(
