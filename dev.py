@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """One command for the project: build the site and run the tests. You need only Python.
 
-    python3 dev.py site     build the site, every tutorial run afresh
-    python3 dev.py test     all checks, then all tests
+    python3 dev.py site     build the site and run every tutorial again
+    python3 dev.py test     run all checks, then all tests
 
-The first command makes ``.venv`` and installs what is needed there; later ones need no network.
+The first command creates ``.venv`` and installs the requirements there; later ones need no network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tools.dev.console import DevError, Stopped, complain, stop_on_signals
 
 
 def site(options: argparse.Namespace) -> int:
-    """Build the site: with Quarto where there is one, else the preview of it."""
+    """Build the site with Quarto if it is installed, or else a preview of it."""
     venv.ensure()
     return publish.site(
         retry_quarto=options.retry_quarto, force=options.force, into=options.versions
@@ -36,31 +36,31 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def test(options: argparse.Namespace) -> int:
-    """Run every check and then pytest; what follows -- goes to pytest."""
+    """Run every check and then pytest; arguments after -- are passed to pytest."""
     venv.ensure()
     return checks.test(options.rest)
 
 
 def check(_: argparse.Namespace) -> int:
-    """Run the import contracts, ruff, strict types and spelling; no tests."""
+    """Run the import contracts, ruff, strict types, spelling and wording, but no tests."""
     venv.ensure()
     return checks.check()
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Time the package's hot paths on this machine."""
+    """Measure the speed of the package's hot paths on this machine."""
     venv.ensure()
     return checks.bench(options.rest)
 
 
 def api(_: argparse.Namespace) -> int:
-    """Write the pages of the API reference into docs/api."""
+    """Write the pages of the API reference to docs/api."""
     venv.ensure()
     return publish.api()
 
 
 def clean(options: argparse.Namespace) -> int:
-    """Remove everything that was built; with --all the .venv too."""
+    """Remove all build outputs; with --all, also remove .venv and caches."""
     return cleaning.clean(everything=options.all)
 
 
@@ -70,7 +70,7 @@ COMMANDS: tuple[Callable[[argparse.Namespace], int], ...] = (
 
 
 def port(text: str) -> int:
-    """Read the number of a port; 0 takes any that is free."""
+    """Read the number of a port; 0 means any free port."""
     if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < 2**16):
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port: give 0 to 65535")
     return int(text)
@@ -89,13 +89,13 @@ def parser() -> argparse.ArgumentParser:
         name, text = command.__name__, command.__doc__ or ""
         sub[name] = commands.add_parser(name, help=text, description=text)
         sub[name].set_defaults(command=command)
-    sub["site"].add_argument("--force", action="store_true", help="build also when nothing changed")
+    sub["site"].add_argument("--force", action="store_true", help="build even if nothing changed")
     sub["site"].add_argument(
         "--retry-quarto", action="store_true", help="try again to install Quarto from PyPI"
     )
     sub["site"].add_argument(
         "--versions", type=Path, metavar="FOLDER",
-        help="put the site also into FOLDER/vX.Y, next to those of other versions",
+        help="also put the site into FOLDER/vX.Y, next to those of other versions",
     )  # fmt: skip
     sub["serve"].add_argument("--port", type=port, default=4200, help="default: %(default)s")
     for name in ("test", "bench"):

@@ -1,1 +1,1 @@
-"""What builds and checks the project; nothing here is part of the package."""
+"""Programs that build and check the project; nothing here is part of the package."""

@@ -1,10 +1,10 @@
 """Benchmarks: how fast the package imports, solves and sweeps. Prints JSON.
 
-Times are minima over several runs in one process tree, so that figures of one report compare;
-they do not compare across machines. `--peers FOLDER` times other tools next to ours (see
-`tools.peers`). `--law CELLS` compares so many fields of random sweeps with `solve` instead, and
-exits with 1 and the sweep that differs if one does. `--mutants N` prints what share of so many
-small defects in formulas, and of so many in models, the tests notice (see `tools.mutants`).
+Times are minima over several runs in one process tree. You can compare times within one report,
+but not across machines. `--peers FOLDER` also times other tools (see `tools.peers`). `--law CELLS`
+instead compares this number of fields of random sweeps with `solve`; if a sweep differs, it prints
+the sweep and exits with 1. `--mutants N` prints the share of small defects that the tests detect,
+for N defects in formulas and N in models (see `tools.mutants`).
 """
 
 from __future__ import annotations
@@ -233,9 +233,9 @@ def main() -> int:
     """Run all benchmarks and print the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--law", type=int, metavar="CELLS", help="compare sweeps with solve")
-    parser.add_argument("--seed", type=int, default=0, help="which sweeps or mutants to draw")
+    parser.add_argument("--seed", type=int, default=0, help="seed for sweeps and mutants")
     parser.add_argument("--mutants", type=int, metavar="N", help="test mutants of the equations")
-    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="time other tools, too")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="also time other tools")
     options = parser.parse_args()
     if options.law is not None:
         return law(options.law, options.seed)

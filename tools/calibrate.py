@@ -1,13 +1,14 @@
 """Fit the constants of training steps: ``python -m tools.calibrate``.
 
 Reads the measured runs in ``measurements`` that have a step time. Only rows marked ``calibrate``
-are fitted; rows marked ``check`` are reported on and never seen by the fit. All machines and all
-frameworks are fitted at once, each constant drawn toward what the others of its kind do, by how
-much those differ: a hierarchical model, in its most probable point. The model of the solver itself
-is evaluated, on arrays of all runs.
+are fitted; rows marked ``check`` are held out, and their errors are reported. The constants of all
+machines and all frameworks are fitted together. Each constant is pulled toward the others of its
+kind, more strongly if these are similar: the result is the most probable point of a hierarchical
+model. The fit evaluates the solver's own model on arrays of all runs.
 
-``--families`` leaves out one family of runs at a time, fits on the others, and predicts it: the
-spread of what comes out is the band of systems that have not been measured.
+``--families`` leaves out one family of runs at a time, fits the constants to the others, and
+predicts the family that was left out. The spread of these errors is the band of systems that have
+not been measured.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Fit SGLang's host time per drafted token: ``python -m tools.calibrate_drafts``.
 
-Uses the `calibrate` rows of ``measurements/serving_2.csv`` that are known to have drafted. Their
-lengths of drafts and of acceptance are those of `mlsysim.validation.drafts`: published, but not for
-these runs. Prints the time at which the mean error of times between tokens is least, which
-``mlsysim/registry/calibration/serving_constants.py`` has, and the errors without it.
+Uses the `calibrate` rows of ``measurements/serving_2.csv`` that are known to have used drafts.
+Their draft and acceptance lengths are those of `mlsysim.validation.drafts`, which are published,
+but not for these runs. Prints the time with the smallest mean error of times between tokens, which
+is the one in ``mlsysim/registry/calibration/serving_constants.py``, and the errors without it.
 """
 
 from __future__ import annotations

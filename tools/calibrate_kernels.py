@@ -1,8 +1,8 @@
 """Fit the constants of single kernels: ``python -m tools.calibrate_kernels``.
 
 Reads the measured kernels in ``measurements/kernels.csv``. Only rows marked ``calibrate`` are
-fitted; rows marked ``check`` are reported on and never seen by the fit. The formulas are evaluated
-on arrays of all rows at once. Prints the rows of ``mlsysim/registry/calibration/kernels.py``, and
+fitted; rows marked ``check`` are held out, and their errors are reported. The fit evaluates the
+formulas on arrays of all rows. Prints the rows of ``mlsysim/registry/calibration/kernels.py`` and
 the errors on both splits.
 """
 

@@ -1,7 +1,7 @@
 """Fit the constants of a server in an open loop: ``python -m tools.calibrate_open_loop``.
 
-Reads the runs of ``measurements/serving_2.csv`` whose requests arrive from outside. Only rows
-marked ``calibrate`` are fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and
+Reads the open-loop runs of ``measurements/serving_2.csv``. Only rows marked ``calibrate`` are
+fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and
 the errors of all rows.
 """
 

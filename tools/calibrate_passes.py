@@ -1,8 +1,8 @@
 """Fit the constants of single forward passes: ``python -m tools.calibrate_passes``.
 
 Reads the measured passes in ``measurements/passes.csv``. Only rows marked ``calibrate`` are fitted;
-rows marked ``check`` are reported on and never seen by the fit. The solver's own model is
-evaluated, on arrays of all passes at once. Prints the constants, as written in
+rows marked ``check`` are held out, and their errors are reported. The fit evaluates the solver's
+own model on arrays of all passes. Prints the constants in the form of
 ``mlsysim/registry/calibration/serving.py``, and the errors.
 """
 

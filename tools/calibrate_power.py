@@ -1,10 +1,10 @@
-"""Fit the constants of `mlsysim.registry.calibration.power` on measured power.
+"""Fit the constants of `mlsysim.registry.calibration.power` to measured power.
 
-Run ``python -m tools.calibrate_power``. Only rows marked ``calibrate`` in
-``measurements/energy.csv`` and ``energy_2.csv`` are read, and of these only power at the measured
-rate: an error of the predicted time does not get into the constants. Errors are relative, those of
-odd runs count less (a Huber loss). The band is that of energy per token, of each model by constants
-that were fitted to the others.
+Run ``python -m tools.calibrate_power``. It reads only rows marked ``calibrate`` in
+``measurements/energy.csv`` and ``energy_2.csv``. The fit uses power at the measured token rate, so
+errors of the predicted time do not affect the constants. Errors are relative, and outliers count
+less (a Huber loss). The band is for energy per token; it comes from predicting each model with
+constants that were fitted to the other models.
 """
 
 from __future__ import annotations

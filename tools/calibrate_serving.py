@@ -1,13 +1,13 @@
 """Fit the constants of serving: ``python -m tools.calibrate_serving``.
 
 Reads the measured runs in ``measurements/serving.csv`` and ``measurements/serving_2.csv``. Only
-rows marked ``calibrate`` are fitted; rows marked ``check`` are reported on and never seen by the
-fit. The solver's own kernel is evaluated, on arrays of all runs at once. Prints the constants of
-every engine, as written in ``mlsysim/registry/calibration/serving.py``, and the errors.
+rows marked ``calibrate`` are fitted; rows marked ``check`` are held out, and their errors are
+reported. The fit evaluates the solver's own model on arrays of all runs. Prints the constants of
+every engine in the form of ``mlsysim/registry/calibration/serving.py``, and the errors.
 
-Each engine starts from the common constants, and is pulled towards them, so a constant stays there
-as far as its runs cannot tell. Those about which they tell less than the pull does are not printed:
-the registry marks them as estimates.
+Each engine starts from the common constants and is pulled toward them, so a constant that its runs
+do not determine stays there. Constants that depend more on this pull than on the runs are not
+printed; the registry marks them as estimates.
 """
 
 from __future__ import annotations

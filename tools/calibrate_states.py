@@ -1,9 +1,9 @@
 """Fit how fast the scans of linear attention run: ``python -m tools.calibrate_states``.
 
 Reads the runs of models with such layers in ``measurements/training.csv``, which
-``python -m tools.calibrate`` leaves out: all other constants stand as they are. Only rows marked
-``calibrate`` are fitted; errors grow less than in proportion beyond a tenth. Prints the constant,
-what each machine alone would have, and the errors.
+``python -m tools.calibrate`` leaves out. It does not change any other constant. Only rows marked
+``calibrate`` are fitted, and errors above a tenth count less than in proportion. Prints the
+constant, the value for each machine alone, and the errors.
 """
 
 from __future__ import annotations

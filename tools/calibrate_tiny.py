@@ -1,10 +1,11 @@
 """Fit the constants of networks on microcontrollers: ``python -m tools.calibrate_tiny``.
 
 Reads ``measurements/tiny.csv``. Only rows marked ``calibrate`` are fitted; rows marked ``check``
-are reported on and never seen by the fit. A row's time is that of its products, of its outputs and
-of its weights, at a share of the peak rate. Each engine and format has a cost of an output and of a
-weight, each core a share of the peak; all are drawn to the means of their kind, which are fitted as
-well. Prints the rows of ``mlsysim/registry/calibration/networks.py``, and the errors.
+are held out, and their errors are reported. A row's time is the sum of the times for products,
+outputs and weights, at a share of the peak rate. Each engine and format has a cost per output and
+per weight, and each core has a share of the peak. All of these are pulled toward the means of their
+kind, which are fitted as well. Prints the rows of ``mlsysim/registry/calibration/networks.py``, and
+the errors.
 """
 
 from __future__ import annotations

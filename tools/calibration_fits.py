@@ -1,4 +1,4 @@
-"""How constants are named and switched in the fit, and which runs belong together."""
+"""Names and switches of constants in the fit, and the groups of runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Make dated forecasts: ``python -m tools.forecast`` compares the frozen ones with today's answers.
 
-``--freeze`` writes the questions that no frozen file has yet to a new file, named by the date. A
-file that is there is never changed: a forecast that is revised gets a new name.
+``--freeze`` writes all questions that are not in a frozen file yet to a new file with the date as
+its name. Existing files are never changed; a revised forecast gets a new name.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def made_today(question: Question) -> Forecast:
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.forecast", description=__doc__)
-    parser.add_argument("--freeze", action="store_true", help="write the questions that are new")
+    parser.add_argument("--freeze", action="store_true", help="write the new questions")
     options = parser.parse_args()
     frozen = {forecast.id: forecast for forecast in read_forecasts()}
     new = [made_today(question) for question in QUESTIONS if question.id not in frozen]

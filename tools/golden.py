@@ -1,11 +1,11 @@
-"""Golden values: what the package answers, frozen before a change that must not change answers.
+"""Golden values: results of the package, frozen before a change that must not affect results.
 
     python -m tools.golden freeze FILE    write the answers of this checkout
     python -m tools.golden compare FILE   compare them with this checkout's; exit 1 on a difference
 
-A file holds every field of every solver over a few thousand configurations, refusals included, the
-inputs that derivations reach, the advice for a few jobs, and what the executed pages print. Only
-the public interface is used, so that a file outlives a redesign of everything below it.
+A file has every field of every solver for a few thousand configurations, including refusals, the
+inputs that derivations reach, the advice for a few jobs, and the output of executed pages. It uses
+only the public interface, so a file stays valid if everything below this interface is redesigned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Mutation score: how many small defects in formulas and models the tests notice.
+"""Mutation score: how many small defects in formulas and models the tests detect.
 
-The defects are those of cosmic-ray (`pip install cosmic-ray`, 8.7 or later) that still run. Models
-are mostly calls, so two swapped neighboring arguments are a defect, too. Each mutant is tested in a
-temporary copy of the project, with the nearest tests first.
+The defects come from cosmic-ray (`pip install cosmic-ray`, 8.7 or later); the changed code must
+still run. Models are mostly calls, so swapping two neighboring arguments is also a defect. Each
+mutant is tested in a temporary copy of the project, with the most closely related tests first.
 """
 
 from __future__ import annotations

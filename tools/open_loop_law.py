@@ -1,8 +1,8 @@
 """Compare the closed form of random arrivals with the simulator: ``python -m tools.open_loop_law``.
 
-Systems are made up at random: engines with all kinds of passes and limits, and traffic from evenly
-spaced to bursts, with equal or spread lengths. Each is asked of `queue_at` and played through by
-`simulate`. The table shows by how much the closed form is off, and where.
+The systems are random: engines with all kinds of passes and limits, and traffic from evenly spaced
+to bursty, with equal or varying lengths. Each system is solved by `queue_at` and simulated by
+`simulate`. The table shows the errors of the closed form for each kind of system.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def main() -> int:
     """Compare many systems, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--systems", type=int, default=1000)
-    parser.add_argument("--worst", type=int, default=0, help="print so many of the worst")
+    parser.add_argument("--worst", type=int, default=0, help="print this many of the worst")
     parser.add_argument("--output", type=Path, default=TABLE)
     given = parser.parse_args()
     cases = [case(seed) for seed in range(given.systems)]

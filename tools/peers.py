@@ -1,8 +1,8 @@
-"""How long other tools take for one training step, measured next to ours.
+"""How long other tools take to predict one training step, compared with this package.
 
-`folder` holds what is not installed with this project: a checkout of Calculon in `calculon`
-(https://github.com/calculon-ai/calculon), and llm-analysis as
-``pip install --target FOLDER llm-analysis`` puts it there. A peer that is missing is left out.
+`folder` contains the tools that are not installed with this project: a checkout of Calculon in
+`calculon` (https://github.com/calculon-ai/calculon), and llm-analysis, installed by
+``pip install --target FOLDER llm-analysis``. Missing tools are left out.
 """
 
 from __future__ import annotations

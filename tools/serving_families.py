@@ -1,9 +1,9 @@
-"""How well does serving carry over to other models: ``python -m tools.serving_families``.
+"""How accurate is serving for models left out of the fit? ``python -m tools.serving_families``.
 
 For every engine with runs of at least two models, leave out each model in turn, fit the constants
 to the `calibrate` rows of the others, and predict the rows of the model left out. Writes
 ``measurements/serving_families.csv``: measured and predicted time between tokens and to the first
-token. The constants that are left are those of the device and the engine; none is of a model.
+token. Constants belong to a device and an engine, and none of them belongs to a model.
 """
 
 from __future__ import annotations

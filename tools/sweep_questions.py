@@ -1,8 +1,8 @@
-"""Sweeps made up at random, of all solvers and over axes of all kinds.
+"""Random sweeps of all solvers, over axes of all kinds.
 
 `question` takes a function that chooses among options, such as `random.choice` or a draw of
-Hypothesis. Axes come in every container that can hold their values. Some values contradict each
-other, and a few are wrong.
+Hypothesis. Axes use every container that can hold their values. Some values contradict each other,
+and a few are wrong.
 """
 
 from __future__ import annotations

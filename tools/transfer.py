@@ -1,13 +1,13 @@
-"""How far do three runs of a cluster carry: ``python -m tools.transfer``.
+"""How much do three runs of a cluster help? ``python -m tools.transfer``.
 
 For every family and device with at least eight usable rows marked ``calibrate``, draw three of
-them, calibrate on those, and predict the rest. All choices of three where there are a hundred or
-fewer, or else a hundred that are drawn with a fixed seed. Writes ``measurements/three_runs.csv``.
-Rows marked ``check`` are never read.
+them, calibrate on those, and predict the others. If there are at most a hundred choices of three,
+it takes all of them, and otherwise a hundred, drawn with a fixed seed. Writes
+``measurements/three_runs.csv``. Rows marked ``check`` are never read.
 
-A user's cluster is one that the registry's constants were not fitted to, so each family starts from
-constants that are fitted without it. That takes minutes; ``--registry`` starts from the
-registry instead, and writes nothing.
+The registry's constants were not fitted to a user's cluster, so each family starts from constants
+that are fitted without it. This takes minutes; ``--registry`` starts from the registry instead and
+does not write anything.
 """
 
 from __future__ import annotations

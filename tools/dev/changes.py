@@ -1,4 +1,4 @@
-"""What a built site was made from, and which of its pages have changed since."""
+"""The sources of a built site, and the pages that have changed since it was built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BODY = "#body"
 
 
 def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
-    """A digest of each file by its path from ``root``; of a page one of its head, one of it all."""
+    """Return a digest of each file by its path from ``root``; for pages, of the head and of all."""
     found = {}
     for path in files_under(paths):
         name, content = path.relative_to(root).as_posix(), path.read_bytes()
@@ -25,13 +25,13 @@ def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
 
 
 def head(text: str) -> str:
-    """What other pages show of a page: its front matter; all of it, where that has no title."""
+    """Return the part of a page that others show: its front matter, or all if it has no title."""
     front = text.partition("\n---")[0]
     return front if re.search(r"^title:", front, re.MULTILINE) else text
 
 
 def changed_pages(before: Mapping[str, str], now: Mapping[str, str]) -> list[str] | None:
-    """Pages to render again; None for all, where something changed that others depend on."""
+    """Return the pages to render again; None means all, because others depend on a change."""
     names = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
     bodies = {name for name in names if name.endswith(BODY)}
     # A tutorial's notebook is made from its page, and is copied with every render.

@@ -1,4 +1,4 @@
-"""The checks and the tests, each with its own tool and its own words."""
+"""The checks and the tests, each run by its own tool."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CHECKS: dict[str, Sequence[str]] = {
 }
 
 
-# One process per core; what one of them has left at the end, the others take over.
+# One process per core; idle processes take over tests from busy ones.
 PYTEST = (str(PYTHON), "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check said."""
+    """The result of one check."""
 
     name: str
     passed: bool
@@ -41,7 +41,7 @@ def _one(name: str, command: Sequence[str]) -> Verdict:
 
 
 def _failures() -> list[str]:
-    """Run all checks at once; print each verdict, and the words of those that failed."""
+    """Run all checks at once; print each verdict, and the output of those that failed."""
     failed = []
     with ThreadPoolExecutor(max_workers=len(CHECKS)) as pool:
         for verdict in pool.map(_one, CHECKS, CHECKS.values()):
@@ -54,13 +54,13 @@ def _failures() -> list[str]:
 
 
 def check() -> int:
-    """All checks, none of the tests."""
+    """Run all checks, but no tests."""
     say("--> checks")
     return 1 if _failures() else 0
 
 
 def test(arguments: Sequence[str]) -> int:
-    """All checks, then all tests, even when a check failed; pytest has the last word."""
+    """Run all checks, then all tests even if a check failed."""
     say("--> checks")
     failed = _failures()
     say("--> tests")
@@ -71,5 +71,5 @@ def test(arguments: Sequence[str]) -> int:
 
 
 def bench(arguments: Sequence[str]) -> int:
-    """The benchmark, on this machine."""
+    """Run the benchmark on this machine."""
     return run([PYTHON, "-m", "tools.bench", *arguments], at_terminal=True)

@@ -1,4 +1,4 @@
-"""Removing what was built."""
+"""Remove build outputs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ CACHES = (".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")
 
 
 def generated() -> list[Path]:
-    """What a build writes among the sources: the API reference, notebooks, the labs' Python."""
+    """Return the files that a build writes into source folders: API pages, notebooks, lab files."""
     api, docs = ROOT / "docs" / "api", ROOT / "docs"
     pages = [*api.rglob("*.qmd"), *api.glob("*.json"), api / "_sidebar.yml"]
     return [*pages, *docs.rglob("*.ipynb"), docs / "labs" / "runtime"]
 
 
 def left_by_quarto() -> list[Path]:
-    """What a render that was interrupted leaves next to its pages."""
+    """Return the files that an interrupted render leaves next to its pages."""
     found = [ROOT / "site_libs"]
     for page in [*ROOT.glob("*.qmd"), *(ROOT / "docs").rglob("*.qmd")]:
         found += [page.with_suffix(".html"), page.with_name(f"{page.stem}_files")]
@@ -40,7 +40,7 @@ def clean(*, everything: bool) -> int:
 
 
 def remove(path: Path) -> bool:
-    """Delete a file or a folder; tell whether there was one."""
+    """Delete a file or a folder; return whether there was one."""
     if not os.path.lexists(path):
         return False
     if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""Running programs: one line per step, their own output when they fail, and none left behind."""
+"""Run programs: one line per step, full output if a program fails, and no process left running."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Command = Sequence[str | Path]
 
 BROKEN_VENV = """\
 {program} cannot be started: {reason}.
-If it belongs to .venv, make that again: python3 dev.py clean --all, then this command."""
+If it belongs to .venv, create that again: python3 dev.py clean --all, then this command."""
 
 
 class DevError(Exception):
-    """A step failed; the message says what to do about it."""
+    """A step failed; the message states what to do."""
 
 
 class Stopped(BaseException):
@@ -36,12 +36,12 @@ class Stopped(BaseException):
 
 
 def say(message: str) -> None:
-    """Print at once, also when the output is a pipe."""
+    """Print immediately, even if the output is a pipe."""
     print(message, flush=True)
 
 
 def complain(message: str, status: int = 1) -> int:
-    """Print why the command ends, and return its exit status."""
+    """Print the reason why the command ends, and return its exit status."""
     with suppress(OSError):
         print(f"\ndev.py: {message}", file=sys.stderr, flush=True)
     return status
@@ -49,7 +49,7 @@ def complain(message: str, status: int = 1) -> int:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Announce a step, then say how long it took."""
+    """Announce a step, then print how long it took."""
     say(f"--> {title}")
     start = time.perf_counter()
     yield
@@ -59,10 +59,10 @@ def step(title: str) -> Iterator[None]:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of every program we start: UTF-8, unbuffered, no window for plots."""
+    """Return the environment of every program that we start: UTF-8, unbuffered, no plot windows."""
     return {
         **os.environ,
-        # Or each of them would compile again whatever it imports, where the machine says so.
+        # If this were set, each program would compile all of its imports again.
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONUTF8": "1",
         "PYTHONUNBUFFERED": "1",
@@ -71,7 +71,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     }
 
 
-# The programs that run now, and whether each has a process group of its own.
+# The running programs, and whether each has its own process group.
 _running: dict[subprocess.Popen[Any], bool] = {}
 _signals: list[int] = []
 _starting = False
@@ -85,9 +85,9 @@ def started(
     captured: bool = False,
     at_terminal: bool = False,
 ) -> Iterator[subprocess.Popen[Any]]:
-    """Run a program that ends, with every program it started, when the block is left early.
+    """Run a program, and end it and its child processes if the block is left early.
 
-    For that it gets a process group of its own, which takes the terminal's keyboard from it.
+    For this it gets its own process group, in which it cannot read the terminal's keyboard.
     `at_terminal` leaves it the keyboard, where there is one. `captured` makes one text of its two
     streams, to be read from its `stdout`.
     """
@@ -124,7 +124,7 @@ def started(
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Put `Stopped` off while a program is started, or it would run on without our notice."""
+    """Delay `Stopped` while a program is being started; otherwise, it would keep running."""
     global _starting  # noqa: PLW0603 - signals reach the main thread alone
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -137,7 +137,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
-    """End a program and what it started: with a request first, then without."""
+    """End a program and its child processes: first ask them to end, then kill them."""
     if os.name == "nt":
         tree = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
         subprocess.run(tree, capture_output=True, check=False)
@@ -152,7 +152,7 @@ def _end(process: subprocess.Popen[Any]) -> None:
 
 
 def _signal(process: subprocess.Popen[Any], number: int) -> None:
-    """Send a signal to a program, and to all of its group where it has one."""
+    """Send a signal to a program, and to its whole process group if it has one."""
     with suppress(ProcessLookupError, PermissionError):
         if os.name != "nt" and _running[process]:
             os.killpg(process.pid, number)
@@ -161,7 +161,7 @@ def _signal(process: subprocess.Popen[Any], number: int) -> None:
 
 
 def stop_on_signals() -> None:
-    """Turn the signals that ask a program to end into `Stopped`, for all that it runs as well."""
+    """Turn the signals that ask a program to end into `Stopped`, also for the programs it runs."""
 
     def stop(number: int, _: FrameType | None) -> None:
         for one in caught:
@@ -183,20 +183,20 @@ def stop_on_signals() -> None:
 def run(
     command: Command, *, env: Mapping[str, str] | None = None, at_terminal: bool = False
 ) -> int:
-    """Run a program in the project folder with its output on ours."""
+    """Run a program in the project folder, with its output on ours."""
     with started(command, env=env, at_terminal=at_terminal) as process:
         pass
     return int(process.returncode)
 
 
 def must(command: Command, failure: str, *, env: Mapping[str, str] | None = None) -> None:
-    """Run a program and stop with ``failure`` unless it succeeds."""
+    """Run a program, and raise ``failure`` unless it succeeds."""
     if run(command, env=env) != 0:
         raise DevError(failure)
 
 
 def output(command: Command) -> str:
-    """What a program prints; empty when it does not start or does not succeed."""
+    """Return the output of a program; empty if it does not start or fails."""
     lines: list[str] = []
     try:
         status = follow(command, lines.append)
@@ -211,7 +211,7 @@ def follow(
     *,
     env: Mapping[str, str] | None = None,
 ) -> int:
-    """Run a program and hand each line it writes, to either stream, to ``on_line``."""
+    """Run a program and pass each line of its output, from both streams, to ``on_line``."""
     with started(command, env=env, captured=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -220,17 +220,17 @@ def follow(
 
 
 class StatusLine:
-    """One line that is rewritten in place on a terminal and silent in a log."""
+    """A line that is rewritten in place on a terminal and not shown in a log."""
 
     def __init__(self) -> None:
         self.live = sys.stdout.isatty()
 
     def show(self, text: str) -> None:
-        """Replace what the line says."""
+        """Replace the text of the line."""
         if self.live:
             print(f"\r\033[K    {text[:100]}", end="", flush=True)
 
     def clear(self) -> None:
-        """Leave the line empty for the next output."""
+        """Clear the line for the next output."""
         if self.live:
             print("\r\033[K", end="", flush=True)

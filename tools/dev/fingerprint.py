@@ -1,4 +1,4 @@
-"""Telling whether anything changed since a step last ran."""
+"""Find out whether anything has changed since a step last ran."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from tools.dev.console import ROOT
 
 STAMPS = ROOT / "build" / "stamps"
-# The last is what IPython adds to the profile of the pages' kernels.
+# IPython adds the last one to the profile of the pages' kernels.
 IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints", "startup"}
 
 
 def files_under(paths: Iterable[Path]) -> list[Path]:
-    """Every file among ``paths``, folders walked, in a fixed order."""
+    """Return every file in ``paths`` and their folders, in a fixed order."""
     found: set[Path] = set()
     for path in paths:
         if path.is_file():
@@ -25,13 +25,13 @@ def files_under(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_of_an_editor(path: Path) -> bool:
-    """Whether it is cached, or a copy that an editor keeps while a file is open."""
+    """Return whether a file is in a cache, or is a temporary copy of an editor."""
     kept = path.name.startswith((".", "~$")) or path.name.endswith("~")
     return kept or bool(IGNORED_PARTS.intersection(path.parts))
 
 
 def fingerprint(paths: Iterable[Path], *extra: str) -> str:
-    """A digest of the names and bytes of all files under ``paths``, and of ``extra``."""
+    """Return a digest of the names and bytes of all files under ``paths``, and of ``extra``."""
     digest = hashlib.sha256("\0".join(extra).encode())
     for path in files_under(paths):
         digest.update(f"\0{path}\0".encode())
@@ -46,11 +46,11 @@ class Stamp:
         self.path = STAMPS / name
 
     def read(self) -> str:
-        """What was recorded; empty where nothing was."""
+        """Return the recorded fingerprint; empty if there is none."""
         return self.path.read_text(encoding="utf-8") if self.path.is_file() else ""
 
     def matches(self, value: str) -> bool:
-        """Whether the step last succeeded on exactly this input."""
+        """Return whether the step last succeeded with exactly this input."""
         return self.read() == value
 
     def write(self, value: str) -> None:
@@ -59,5 +59,5 @@ class Stamp:
         self.path.write_text(value, encoding="utf-8")
 
     def forget(self) -> None:
-        """Make the step run next time, also when it is interrupted before it ends."""
+        """Make the step run the next time, even if this run is interrupted."""
         self.path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""One process at a time: a lock that the system opens again when its holder dies."""
+"""A lock for one process at a time; the system releases it if its holder dies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ else:
 
 @contextmanager
 def alone(path: Path, work: str) -> Iterator[None]:
-    """Hold the lock at ``path`` while the block runs; wait for another process that holds it."""
+    """Hold the lock at ``path`` during the block; wait if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         if not _take(file):

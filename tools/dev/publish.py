@@ -1,4 +1,4 @@
-"""Building the site: generated pages, notebooks, the wheel, then Quarto or the preview."""
+"""Build the site: generated pages, notebooks, the wheel, then Quarto or the preview."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ NPM = ROOT / "build" / "npm"
 LOCK = ROOT / "build" / "site.lock"
 
 PREVIEW_INSTEAD = f"""\
-No Quarto here: building the preview of the site, which looks nearly the same, into _preview/.
-For the published form install Quarto ({quarto.WHERE}) and run this again."""
+Quarto is not installed: building a preview of the site, which looks nearly the same, in _preview/.
+To build the site as published, install Quarto ({quarto.WHERE}) and run this again."""
 
 QUARTO_REQUIRED = f"""\
-MLSYSIM_REQUIRE_QUARTO is set and there is no Quarto ($QUARTO, PATH, .venv).
-Get it from {quarto.WHERE}, or try pip once more: python3 dev.py site --retry-quarto"""
+MLSYSIM_REQUIRE_QUARTO is set, but Quarto was not found in $QUARTO, the PATH or .venv.
+Get it from {quarto.WHERE}, or try pip again: python3 dev.py site --retry-quarto"""
 
 
 def site(*, retry_quarto: bool, force: bool, into: Path | None = None) -> int:
     """Build everything that changed and print the page to open first.
 
-    With a folder, put the site also there, next to those of other versions.
+    With a folder, also put the site there, next to those of other versions.
     """
     path = ""
     if into:
@@ -66,7 +66,7 @@ def site(*, retry_quarto: bool, force: bool, into: Path | None = None) -> int:
 
 
 def build(program: Path | None, *, force: bool = False) -> Path:
-    """Bring ``_site/``, or without Quarto ``_preview/``, up to date; return the folder."""
+    """Update ``_site/``, or ``_preview/`` without Quarto, and return the folder."""
     with alone(LOCK, "building the site"):
         return _build(program, force=force)
 
@@ -102,7 +102,7 @@ def _build(program: Path | None, *, force: bool) -> Path:
 
 
 def published(program: Path, folder: Path, pages: Sequence[str]) -> None:
-    """Render with Quarto; when that fails, have the preview say in which line of which page."""
+    """Render with Quarto; if this fails, use the preview to find the page and the line."""
     try:
         quarto.render(program, folder, pages)
     except quarto.UnrenderedError as error:
@@ -114,7 +114,7 @@ def published(program: Path, folder: Path, pages: Sequence[str]) -> None:
 
 
 def replace(folder: Path, fresh: Path) -> None:
-    """Put a new folder in the place of an old one."""
+    """Replace an old folder with a new one."""
     old = NEXT / f"{folder.name}.old"
     remove(old)
     if folder.exists():
@@ -124,7 +124,7 @@ def replace(folder: Path, fresh: Path) -> None:
 
 
 def sources() -> list[Path]:
-    """Everything that decides what the built site says."""
+    """Return everything that determines the contents of the built site."""
     folders = [
         ROOT / name for name in ("mlsysim", "docs", "measurements", "examples", "tools", "dist")
     ]
@@ -132,7 +132,7 @@ def sources() -> list[Path]:
 
 
 def browser_files(program: Path | None) -> list[str]:
-    """Fetch what browsers run; before anything is rendered, say what is missing without npm."""
+    """Fetch the code that browsers run; without npm, print what is missing before rendering."""
     wanted: dict[str, npm.Packages] = {"lab pages will be text only": {**PYODIDE, **CHARTS}}
     if not program:
         wanted["the preview will look plain"] = npm.PACKAGES
@@ -151,7 +151,7 @@ def browser_files(program: Path | None) -> list[str]:
 
 
 def generate() -> None:
-    """Everything that both renderers read and that is generated."""
+    """Generate everything that both renderers read."""
     write_variables()
     build_wheel()
     lab_runtime()
@@ -160,7 +160,7 @@ def generate() -> None:
 
 
 def version() -> str:
-    """The package's version, read without importing it."""
+    """Return the package's version, read without importing it."""
     text = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__(?:: \w+)? = "([^"]+)"', text, flags=re.MULTILINE)
     if not found:
@@ -169,19 +169,19 @@ def version() -> str:
 
 
 def write_variables() -> None:
-    """What pages may show with the ``var`` shortcode."""
+    """Write the values that pages may show with the ``var`` shortcode."""
     text = f'version: "{version()}"\nwheel: "{wheel_name()}"\n'
     if not VARIABLES.is_file() or VARIABLES.read_text(encoding="utf-8") != text:
         VARIABLES.write_text(text, encoding="utf-8")
 
 
 def wheel_name() -> str:
-    """The file that the site offers to pip."""
+    """Return the file that the site offers to pip."""
     return f"mlsysim-{version()}-py3-none-any.whl"
 
 
 def build_wheel() -> None:
-    """Put the package's own wheel into dist/, unless it is there and nothing changed."""
+    """Put the package's own wheel into dist/, unless it is there and nothing has changed."""
     readme = [ROOT / name for name in ("README.md", "LICENSE", "LICENSE-docs")]
     stamp, current = Stamp("wheel"), fingerprint([PACKAGE, PYPROJECT, *readme])
     wheel = DIST / wheel_name()
@@ -207,9 +207,9 @@ def build_wheel() -> None:
 
 
 def lab_runtime() -> None:
-    """Put the Python that lab pages run in the browser next to them, unless nothing changed."""
+    """Put the Python for lab pages in the browser next to them, unless nothing has changed."""
     tools = [ROOT / "tools" / name for name in ("labs", "pages", "preview/npm.py")]
-    # Pages as well: the blocks of code that run in them are part of it.
+    # Pages too, because it includes the code blocks that run in them.
     pages = [page for page in ROOT.glob("docs/**/*.qmd") if page.parent != API_PAGES]
     inputs = [DIST, PYPROJECT, *tools, *pages]
     stamp, current = Stamp("lab-runtime"), fingerprint(inputs)
@@ -223,7 +223,7 @@ def lab_runtime() -> None:
 
 
 def api() -> int:
-    """Write docs/api, unless nothing changed since it was written."""
+    """Write docs/api, unless nothing has changed since it was written."""
     config = [API_CONFIG, ROOT / "tools" / "api"]
     stamp, current = Stamp("api"), fingerprint([PACKAGE, *config])
     if (API_PAGES / "_sidebar.yml").is_file() and stamp.matches(current):
@@ -236,7 +236,7 @@ def api() -> int:
 
 
 def notebooks() -> None:
-    """Write each tutorial as two notebooks next to its page; their sentences hold numbers."""
+    """Write each tutorial as two notebooks next to its page, with the numbers in its sentences."""
     pages = [page for page in TUTORIALS.glob("*.qmd") if page.stem != "index"]
     others = [ROOT / name for name in (*RESTS_ON, "tools/pages", "_quarto.yml")]
     address = os.environ.get("MLSYSIM_SITE_URL", "")
@@ -261,6 +261,6 @@ def preview(folder: Path) -> None:
 
 
 def finish(folder: Path) -> None:
-    """Add what machines read to the site that either renderer has built."""
+    """Add files for search engines and other programs to the site, whichever renderer built it."""
     with step("page cards, sitemap and llms.txt"):
-        must([PYTHON, "-m", "tools.site", folder], "the site is not finished; the words are above")
+        must([PYTHON, "-m", "tools.site", folder], "the site is not finished; see the output above")

@@ -1,4 +1,4 @@
-"""Finding Quarto, trying once to install it, and rendering with it."""
+"""Find Quarto, try once to install it, and render with it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PROGRESS = re.compile(r"\[ *\d+/\d+\] (.+\.qmd)$")
 
 
 def required() -> bool:
-    """Whether a publishing job forbids the preview as a stand-in."""
+    """Return whether a publishing job requires Quarto and rejects the preview."""
     return os.environ.get("MLSYSIM_REQUIRE_QUARTO", "") not in {"", "0"}
 
 
 def present() -> Path | None:
-    """Quarto from $QUARTO, the PATH or ``.venv``, in this order; None when there is none."""
+    """Return Quarto from $QUARTO, the PATH or ``.venv``, in this order; None if there is none."""
     named = os.environ.get("QUARTO")
     if named and shutil.which(named) is None:
-        raise DevError(f"$QUARTO is {named}, which is not a program")
+        raise DevError(f"$QUARTO is {named}, which is not a program: give its path, or unset it")
     inside = SCRIPTS / ("quarto.exe" if os.name == "nt" else "quarto")
     if found := shutil.which(named or "quarto"):
         return Path(found)
@@ -40,7 +40,7 @@ def present() -> Path | None:
 
 
 def find(*, retry: bool) -> Path | None:
-    """The Quarto that is present; else what one try with pip gives, a failure remembered."""
+    """Return the installed Quarto, or try once to install it with pip; remember a failure."""
     if found := present():
         return found
     if retry:
@@ -52,7 +52,7 @@ def find(*, retry: bool) -> Path | None:
 
 
 def _works(program: Path) -> bool:
-    """The package from PyPI can leave a launcher with nothing behind it."""
+    """Return whether a program runs; the package from PyPI can leave a launcher without Quarto."""
     if not program.exists():
         return False
     try:
@@ -63,9 +63,9 @@ def _works(program: Path) -> bool:
 
 
 def _install() -> None:
-    """One try, separate from all other requirements: PyPI only has a downloader of Quarto."""
+    """Try once, separately from all other requirements: PyPI only has a downloader of Quarto."""
     command: Command = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "quarto-cli"]
-    with step(f"no Quarto here; one try to get it through pip (at most {INSTALL_SECONDS} s)"):
+    with step(f"Quarto is not installed; trying pip once (at most {INSTALL_SECONDS} s)"):
         try:
             with started(command, captured=True) as process:
                 words, _ = process.communicate(timeout=INSTALL_SECONDS)
@@ -77,7 +77,7 @@ def _install() -> None:
 
 
 def settings() -> dict[str, str]:
-    """What Quarto is told through its environment: our Python, and the profile of its kernels.
+    """Return Quarto's environment variables: our Python, and the profile of its kernels.
 
     The project's `_environment` names the profile for a plain `quarto render` too, but relative to
     the project, and one of the programs that Quarto starts looks for it elsewhere and complains.
@@ -95,13 +95,13 @@ class UnrenderedError(DevError):
 
 
 def is_trouble(line: str) -> bool:
-    """Whether a line of the log is a warning or an error of Quarto itself, or of its pandoc."""
+    """Return whether a line of the log is a warning or an error of Quarto or its pandoc."""
     words = COLOR.sub("", line).strip()
     return bool(TROUBLE.match(words.removeprefix("[✓]").removeprefix("[✗]").lstrip()))
 
 
 def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
-    """Render the project, or a few pages of it, into a folder; a warning is an error here."""
+    """Render the project, or some of its pages, into a folder; a warning is an error here."""
     log, trouble, suspects = list[str](), list[str](), list[str]()
     current = pages[0] if len(pages) == 1 else ""
 
@@ -111,7 +111,7 @@ def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
         if found := PROGRESS.search(line):
             current = found[1]
         log.append(f"    {line}".rstrip())
-        if not pages and (line or colored == line):  # of a few pages Quarto prints too much
+        if not pages and (line or colored == line):  # for a few pages, Quarto prints too much
             say(log[-1])
         if is_trouble(line):
             trouble.append(f"{current}: {line.strip()}".removeprefix(": "))
@@ -119,7 +119,7 @@ def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
 
     # A kernel that Quarto keeps alive would keep the modules that it has imported.
     options = ["--output-dir", str(folder.relative_to(ROOT)), "--no-execute-daemon"]
-    # Quarto ends with status 0 when a reference stays unresolved; only its log tells.
+    # If a reference is unresolved, Quarto ends with status 0; only its log shows it.
     try:
         with step("quarto render"):
             status = follow([quarto, "render", *pages, *options], on_line, env=settings())
@@ -132,6 +132,6 @@ def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
         say("\n".join(log))
     found = [page for page in dict.fromkeys([*suspects, current]) if page] or list(pages)
     if status != 0:
-        raise UnrenderedError("quarto render failed; its words are above", found)
+        raise UnrenderedError("quarto render failed; see its output above", found)
     words = "\n  ".join(trouble)
     raise UnrenderedError(f"Quarto warned, and a warning is an error here:\n  {words}", found)

@@ -14,13 +14,13 @@ HOST = "127.0.0.1"
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serves files, says nothing about each, and shows the site's own page when there is none."""
+    """Serve files without a log, and show the site's own page if a file is missing."""
 
     def log_message(self, format: str, *args: object) -> None:
         """Stay quiet."""
 
     def send_head(self) -> Any:
-        """Find the file; an address that cannot be the name of one is missing like any other."""
+        """Find the file; an address that cannot be a file name counts as a missing file."""
         try:
             return super().send_head()
         except ValueError:
@@ -43,16 +43,16 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Says nothing about readers that leave before they have everything."""
+    """A server that ignores connections that end early."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report what is not of the connection."""
+        """Report all errors except those of the connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 def built() -> Path:
-    """The folder built last: the site or its preview."""
+    """Return the folder that was built last: the site or its preview."""
     homes = (ROOT / name / "index.html" for name in ("_site", "_preview"))
     pages = [page for page in homes if page.is_file()]
     if not pages:
@@ -61,7 +61,7 @@ def built() -> Path:
 
 
 def serve(port: int) -> int:
-    """Serve the built site until interrupted; when the port is taken, any free one."""
+    """Serve the built site until interrupted; if the port is in use, take any free one."""
     folder = built()
     handler = partial(Handler, directory=str(folder))
     try:

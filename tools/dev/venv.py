@@ -1,4 +1,4 @@
-"""The project's own environment, ``.venv``: made once, remade when the requirements change."""
+"""The project's own environment, ``.venv``: created once, and again if the requirements change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADOPTED = "not made by dev.py, and unfinished"
 LOCK = ROOT / "build" / "venv.lock"
 EXTRAS = ("tables", "cluster", "labs", "docs", "dev")
 
-# uv does not read pip's settings. These have the same meaning there; with those it cannot follow.
+# uv does not read pip's settings. These have the same meaning in uv; others have no equivalent.
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -34,33 +34,33 @@ UV_NAMES = {
 PIP_ONLY = {"no-index", "proxy", "client-cert", "trusted-host", "constraint", "require-hashes"}
 
 NOT_OURS = """\
-The .venv here was not made by dev.py and does not work (no Python of this version with pip), so it
-stays as it is. Rename it, or delete it if you do not need it (python3 dev.py clean --all), then run
-this command again."""
+The .venv here was not made by dev.py and does not work (it has no Python of this version with
+pip), so dev.py does not change it. Rename it, or delete it if you do not need it (python3 dev.py
+clean --all), then run this command again."""
 
 NO_VENV = """\
-Python could not make a virtual environment in {venv}.
-On Debian and Ubuntu the module for that is a package of its own: apt-get install python3-venv"""
+Python could not create a virtual environment in {venv}.
+On Debian and Ubuntu, you must install a package for this: apt-get install python3-venv"""
 
 NO_INSTALL = """\
-pip could not install what the project needs (its last lines are above).
-The first run needs a package index: check the network, a proxy, or PIP_INDEX_URL.
-Later runs need none. Nothing is left half done: run the same command again."""
+pip could not install the project's requirements (its last lines are above).
+The first run needs a package index: check the network, the proxy, or PIP_INDEX_URL.
+Later runs do not. Once it works, run the same command again; nothing else needs to be undone."""
 
 
 NO_EDITABLE = """\
-The requirements are installed, but mlsysim itself is not: its own files are at fault
-(pip's last lines, above, say which: pyproject.toml, README.md, or the version in __init__.py)."""
+The requirements are installed, but mlsysim itself is not, because of an error in its own files.
+See pip's last lines above: it is pyproject.toml, README.md, or the version in __init__.py."""
 
 
 def wanted() -> str:
-    """What the environment was made for: the requirements, the Python, the folder."""
+    """Return a digest of the requirements, the Python and the folder of the environment."""
     parts = (PYPROJECT.read_text(encoding="utf-8"), sys.version, str(ROOT))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def requirements() -> list[str]:
-    """The build backend, the package's own requirements and those of its extras."""
+    """Return the build backend, the package's own requirements and those of its extras."""
     config: dict[str, Any] = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     project = config["project"]
     groups = [
@@ -72,7 +72,7 @@ def requirements() -> list[str]:
 
 
 def ensure() -> None:
-    """Make ``.venv`` hold everything; cost nothing, and need no network, when it already does."""
+    """Install everything into ``.venv``; if it is complete, this takes no time and no network."""
     if _ready():
         return
     with alone(LOCK, "making .venv"):
@@ -85,7 +85,7 @@ def _ready() -> bool:
 
 
 def _stamp() -> str:
-    """What ``.venv`` was made for; `UNFINISHED` after an interruption, empty if it is not ours."""
+    """Return the digest of ``.venv``; `UNFINISHED` if interrupted, and empty if it is not ours."""
     return STAMP.read_text(encoding="utf-8") if STAMP.is_file() else ""
 
 
@@ -101,28 +101,28 @@ def _bring_up_to_date() -> None:
         with step(f"installing {len(names)} requirements into .venv (once)"):
             _install(names)
         with step("installing mlsysim itself, editable"):
-            # The backend is installed by now: without isolation this works with no network.
+            # The backend is already installed, so this works without isolation and network.
             options = ("--no-deps", "--no-build-isolation", "--no-index", "--editable")
             _pip(NO_EDITABLE, "install", *options, str(ROOT))
     except DevError:
-        # pip ended by itself: nothing is half done.
+        # pip ended by itself, so the environment is in a consistent state.
         STAMP.write_text(before or ADOPTED, encoding="utf-8")
         raise
     STAMP.write_text(wanted(), encoding="utf-8")
 
 
 def _foreign() -> bool:
-    """Whether ``.venv`` holds what we did not make, which is not ours to change or delete."""
+    """Return whether ``.venv`` was created by others, so that we must not change or delete it."""
     if not VENV.is_dir():
         return VENV.exists() or VENV.is_symlink()
     return _stamp() == ADOPTED or (not STAMP.is_file() and any(VENV.iterdir()))
 
 
 def _make() -> None:
-    """Create the environment afresh; its stamp says until the end that it is not finished."""
+    """Create the environment again; until the end, its stamp marks it as unfinished."""
     if VENV.exists() or VENV.is_symlink():
-        say("    .venv is unfinished, or of another Python: making it again")
-        trash = LOCK.with_name("old-venv")  # moved first: half of one must never look like one
+        say("    .venv is unfinished or for another Python: creating it again")
+        trash = LOCK.with_name("old-venv")  # move it first: a half-deleted one must not look valid
         remove(trash)
         VENV.rename(trash)
         remove(trash)
@@ -136,7 +136,7 @@ def _make() -> None:
 
 
 def _works() -> bool:
-    """Whether ``.venv`` has the Python that runs us, and a pip that starts."""
+    """Return whether ``.venv`` has the Python that runs this program, and a working pip."""
     if not PYTHON.exists():
         return False
     version = output([PYTHON, "-c", "import sys; print(sys.version, end='')"])
@@ -144,7 +144,7 @@ def _works() -> bool:
 
 
 def _install(names: list[str]) -> None:
-    """Install with uv, which takes a tenth of the time, else with pip."""
+    """Install with uv, which takes a tenth of the time, or else with pip."""
     settings = uv_settings(output([PYTHON, "-m", "pip", "config", "list"]))
     steps = (
         ["pip", "install", "--retries", "1", "uv"],
@@ -159,12 +159,12 @@ def _install(names: list[str]) -> None:
 
 
 def uv_settings(listed: str) -> dict[str, str] | None:
-    """Translate what ``pip config list`` prints into uv's environment; None where uv has no word.
+    """Translate ``pip config list`` into uv's environment; None if uv has no equivalent.
 
-    Like pip, uv then takes the best version of all indexes that are named.
+    Like pip, uv then takes the best version from all of these indexes.
     """
     found = re.findall(r"^(\S+)\.(\S+?)=(['\"].*)$", listed, re.MULTILINE)
-    # The environment comes last, and wins.
+    # Settings from the environment come last and take precedence.
     found.sort(key=lambda line: line[0] == ":env:")
     settings = {key: str(ast.literal_eval(value)) for _, key, value in found}
     if PIP_ONLY & settings.keys():
@@ -177,7 +177,7 @@ def uv_settings(listed: str) -> dict[str, str] | None:
 
 
 def _pip(failure: str, *arguments: str) -> None:
-    """Run pip quietly, show what it is at; when it fails print its last words, then ours."""
+    """Run pip quietly and show its progress; if it fails, print its last lines and our message."""
     status, lines = StatusLine(), list[str]()
 
     def on_line(line: str) -> None:

@@ -40,7 +40,7 @@ START = """\
 
 
 def folder_of(version: str) -> str:
-    """Return the folder of a version: the sites of 0.2.0 and 0.2.1 have one address.
+    """Return the folder of a version: the sites of 0.2.0 and 0.2.1 have the same address.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def folder_of(version: str) -> str:
 
 
 def move_address(version: str) -> str:
-    """Make the site's address that of its version, and return the path of all versions.
+    """Set the site's address to that of its version, and return the path of all versions.
 
-    Notebooks, page cards and lists of pages are then written for the place of this version.
+    Notebooks, page cards and lists of pages are then written for the address of this version.
     """
     given = os.environ.get(ADDRESS, "")
     if given:
@@ -65,7 +65,7 @@ def move_address(version: str) -> str:
 
 
 def check(folder: Path) -> None:
-    """Reject a folder that has something else in it, before anything is built or written.
+    """Reject a folder with other contents, before anything is built or written.
 
     Raises
     ------
@@ -73,11 +73,11 @@ def check(folder: Path) -> None:
         If it has a start page and no list of versions.
     """
     if (folder / "index.html").exists() and not (folder / NAME).is_file():
-        raise DevError(f"{folder} has an index.html but no {NAME}: name a folder of its own")
+        raise DevError(f"{folder} has an index.html but no {NAME}: name another folder")
 
 
 def add(site: Path, folder: Path, version: str, path: str = "/") -> Path:
-    """Put a built site into the folder, in the place of an earlier one of the same version.
+    """Put a built site into the folder, and replace an earlier one of the same version.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def add(site: Path, folder: Path, version: str, path: str = "/") -> Path:
     if missing.is_file():
         text = missing.read_text(encoding="utf-8")
         missing.write_text(FULL.sub(lambda found: found[1] + base, text), encoding="utf-8")
-    # What is there stays until the new one is whole.
+    # Keep the old one until the new one is complete.
     remove(place)
     part.rename(place)
     _finish(folder)
@@ -118,7 +118,7 @@ def add(site: Path, folder: Path, version: str, path: str = "/") -> Path:
 
 
 def _finish(folder: Path) -> None:
-    """Write the list of versions, newest first, and what a server shows besides them."""
+    """Write the list of versions, newest first, the start page and the page for missing pages."""
     names = [path.name for path in folder.iterdir() if FOLDER.fullmatch(path.name)]
     names.sort(key=lambda name: [int(part) for part in name[1:].split(".")], reverse=True)
     pages = {

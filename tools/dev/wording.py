@@ -1,9 +1,9 @@
-"""Wording that the English of this project avoids, found line by line.
+"""Find wording that this project avoids, line by line.
 
     python -m tools.dev.wording [FILE ...]
 
-Prints each hit with what to write instead, and exits with 1 if there is one. A list of words
-finds only what a list can; the rest takes an editor.
+Prints each hit with a suggestion, and exits with 1 if there is one. A list of words finds only the
+simple cases; the others need an editor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docs", "examples", "measurements", "mlsysim", "tools")
 SUFFIXES = {".md", ".py", ".qmd"}
-# Written by a program, or by others.
+# Generated files, files by others, and the list itself.
 SKIPPED = ("docs/api/", "docs/assets/", "docs/labs/runtime/", "tools/dev/wording.py")
 
 _THINGS = "GPUs|ranks|chunks|stages|sequences|tokens|layers"
@@ -52,7 +52,7 @@ _PATTERNS = {re.compile(words, re.IGNORECASE): better for words, better in AVOID
 
 
 class Hit(NamedTuple):
-    """One place with avoided words."""
+    """A place with wording to avoid."""
 
     path: Path
     line: int
@@ -71,7 +71,7 @@ def pages(root: Path = ROOT) -> Iterator[Path]:
 
 
 def hits(path: Path) -> Iterator[Hit]:
-    """Yield each place in a file with words to avoid."""
+    """Yield each place in a file with wording to avoid."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         text = re.sub(r"\]\([^)]*\)|\{#[\w-]+\}|\{python\}[^`]*`", "", line)
         for pattern, better in _PATTERNS.items():

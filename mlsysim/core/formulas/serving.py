@@ -240,7 +240,7 @@ def gathering_steps(poll: Value, hold: Value, sequences: Value, output_len: Valu
 def interference_time(
     prefill: Value, sequences: Value, read: Value, output_len: Value, waited: Value
 ) -> Value:
-    r"""Part of the time between two decode steps in which other requests' prompts are read.
+    r"""Part of the time between two decode steps in which other requests' prompts are prefilled.
 
     While a request is served, each of the $b$ places takes one prompt. Those prefilled with the
     request's own are part of its time to first token; the others are prefilled between the

@@ -297,11 +297,11 @@ def largest_batch(capacity: Value, weights: Value, kv_per_sequence: Value) -> Va
 
 @formula
 def load_crossover(latency: Value, load: Value, token: Value, pair: Value) -> Value:
-    r"""Length from which loading a prefix is faster than reading it again.
+    r"""Length above which loading a prefix is faster than prefilling it again.
 
-    Loading takes a latency and a time per token. Reading takes a time per token, and one per pair
-    of tokens in attention. So even over a slow link, loading wins for long prefixes. The two are
-    equally long at the root of $\beta n^2 + (\gamma - c)\,n = \alpha$:
+    Loading takes a latency and a time per token. Prefill takes a time per token, and a time per
+    pair of tokens in attention, so loading is faster for long prefixes even over a slow link. Both
+    take the same time at the root of $\beta n^2 + (\gamma - c)\,n = \alpha$:
 
     $$ n = \frac{c - \gamma + \sqrt{(c - \gamma)^2 + 4\alpha\beta}}{2\beta} $$
 
@@ -312,7 +312,7 @@ def load_crossover(latency: Value, load: Value, token: Value, pair: Value) -> Va
     load : [s]
         $c$, time to load one more token.
     token : [s]
-        $\gamma$, time to read one more token, without attention.
+        $\gamma$, time to prefill one more token, without attention.
     pair : [s]
         $\beta$, time of attention divided by the square of the length.
 
@@ -417,22 +417,23 @@ def pass_workspace(
 
 @formula
 def prefix_hit_share(room: Value, flow: Value, think_time: Value, turns: Value) -> Value:
-    r"""Share of prefixes that are still in a cache when their session goes on.
+    r"""Share of prefixes that are still in a cache when their session continues.
 
-    What requests leave behind goes to a cache that drops what was used longest ago. So everything
-    stays for the same time $t$, unless its session goes on before that. Users think for an
-    exponentially distributed time of mean $Z$, and the last of $n$ turns has no successor, which
-    the cache does not know. The time $t = xZ$ follows from the room, which is full:
+    Ended requests leave their keys and values in a cache that evicts the least recently used ones.
+    So every prefix stays for the same time $t$, unless its session continues before that. Users
+    think for an exponentially distributed time with the mean $Z$. The last of $n$ turns is not
+    continued, but the cache keeps its prefix all the same. The time $t = xZ$ is such that the
+    prefixes fill the room:
 
     $$ h = 1 - e^{-x}, \qquad \frac{n - 1}{n}\left(1 - e^{-x}\right) + \frac{x}{n}
     = \frac{M_0}{R\,Z} $$
 
-    In long sessions, this is the room divided by what all users who think have left behind.
+    In long sessions, this is the room divided by the prefixes of all users who are thinking.
 
     Parameters
     ----------
     room : [byte]
-        $M_0$, memory for what no running request needs; 0 or less if there is none.
+        $M_0$, memory that running requests leave for prefixes; 0 or less if there is none.
     flow : [byte/s]
         $R$, keys and values that ended requests leave behind.
     think_time : [s]
@@ -467,10 +468,10 @@ def _stay(held: Value, ended: Value) -> Value:
 
 @formula
 def reusable_share(seq_len: Value, output_len: Value, turns: Value, turn_tokens: Value) -> Value:
-    r"""Share of the prompts of a session that earlier turns have already read or made.
+    r"""Share of the prompts of a session that earlier turns have already prefilled or generated.
 
-    Each turn's prompt is all that came before, and new tokens. So prompts grow by $a + o$ a turn
-    around their mean $s$, and the first one is new as a whole.
+    The prompt of each turn repeats the whole session so far and adds new tokens. So prompts grow
+    by $a + o$ per turn around their mean $s$, and all of the first prompt is new.
 
     $$ u = 1 - \frac{s_1 + (n - 1)\,a}{n\,s}, \qquad s_1 = s - \frac{n - 1}{2}\,(a + o) $$
 

@@ -61,7 +61,7 @@ def own_prompt(i: ServingInputs) -> Value:
 
 
 def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
-    """Return the memory that one device sets aside for that, in whole blocks."""
+    """Return the memory that one device reserves for them, in whole blocks."""
     return own_cache(i, sequences, context + f.block_padding(i.block_size))
 
 

@@ -189,7 +189,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
 
 
 def _crossover(i: ServingInputs, d: Device) -> Value:
-    """Return the length from which a prefix is loaded faster than read; NaN without a link."""
+    """Return the length above which loading a prefix is faster than prefill; NaN without a link."""
     if i.host_link is None:
         return math.nan * i.seq_len
     tokens, layers = pass_budget(i), i.model.layers
@@ -202,22 +202,23 @@ def _crossover(i: ServingInputs, d: Device) -> Value:
 
 @dataclass(frozen=True)
 class _Growth:
-    """Sequences that grow until the cache is full, so that some are dropped and read again."""
+    """Sequences that grow until the cache is full, so that some must be prefilled again."""
 
     running: Value
     whole: Value
     """Memory of one sequence at its full length."""
     recomputed: Value
-    """Tokens of each request that are read again."""
+    """Tokens of each request that are prefilled again."""
     charged: Value
-    """The same, where the times include them: measured constants contain their engine's own."""
+    """The part of them that adds time; fitted constants already include their engine's own."""
 
 
 def _growth(i: ServingInputs, room: Value, admitted: Value, whole: Value) -> _Growth:
-    """Return what becomes of admitted sequences that may outgrow the cache.
+    """Return the effect of a full cache on sequences that were admitted and keep growing.
 
-    While the cache is full, each new token takes the place of another sequence's, which is read
-    again: so many tokens as are made in that time, however many sequences it takes.
+    While the cache is full, each new token evicts a token of another sequence, which is prefilled
+    again later. So the number of recomputed tokens is the number generated in that time, no matter
+    how many sequences are preempted.
     """
     prompt = own_blocks(i, 1, i.seq_len) / i.calibration.kv_share
     full = f.cache_full_probability(admitted, room, prompt, whole)
@@ -233,7 +234,7 @@ def _growth(i: ServingInputs, room: Value, admitted: Value, whole: Value) -> _Gr
 
 
 def preempted_share(i: ServingInputs) -> Callable[[Value], Value]:
-    """Return the share of the time in which a number of sequences has filled the cache."""
+    """Return a function from a number of sequences to the share of time that the cache is full."""
     memory, share = server_memory(i, 1, 1), i.calibration.kv_share
     prompt = own_blocks(i, 1, i.seq_len) / share
     whole = own_blocks(i, 1, i.seq_len + i.output_len) / share
