@@ -121,6 +121,9 @@ def capacity(
     start_up
         Time from the decision to start a replica until it serves; `None` takes 5 minutes. It is
         paid for, and the replica is started that much earlier. Only replicas of a `day` start.
+    confidence
+        Lowest probability, given the error of predictions, with which a replica keeps all limits,
+        such as 0.9. `None` takes predictions as exact.
     rental_price
         Price per device and time on demand; `None` takes the median of the registry's offers.
     reserved_price
