@@ -119,6 +119,30 @@ def test_a_batch_has_no_more_adapters_than_there_is_memory_for():
     assert (r.request_throughput * r.latency).to("").magnitude == pytest.approx(200)
 
 
+def test_operations_of_adapters_count():
+    plain = served(batch_size=64)
+    r = served(batch_size=64, lora_rank=RANK, adapters=4)
+    before, after = (one.request_throughput.to("1/s").magnitude for one in (plain, r))
+    # Each of 1,000 prompt tokens and 199 later ones does 2 operations per parameter.
+    thin = 2 * 1199 * ONE / 2
+    peak = Hardware.H100.compute.rate("bf16").to("flop/s").magnitude
+    assert r.hfu / after == pytest.approx(plain.hfu / before + thin / peak)
+
+
+def test_what_limits_the_batch():
+    many = {"batch_size": 2000, "lora_rank": RANK, "adapters": 100}
+    assert served(batch_size=3).running_limit == "clients"
+    assert served(**many).running_limit == "memory"
+    assert served(**many, max_sequences=30).running_limit == "max_sequences"
+    r = served(**many, resident_adapters=20)
+    assert r.running_limit == "adapters"
+    assert "20 of 100 adapters" in r.reasons[0]
+    assert "20 of 100 adapters" not in served(**many).reasons[0]
+    full = {"lora_rank": RANK, "adapters": 100, "arrival_rate": 1000}
+    assert "20 of 100 adapters" in opened(**full, resident_adapters=20).reasons[0]
+    assert "adapters" not in opened(**full).reasons[0]
+
+
 def test_adapters_of_experts():
     r = served(
         model=Models.Mixtral_8x7B,

@@ -27,6 +27,7 @@ from mlsysim.solvers.work import (
 __all__ = [
     "AdapterWork",
     "adapter_bytes",
+    "adapter_parameters",
     "adapter_work",
     "batch_adapters",
     "most_sequences",
@@ -55,6 +56,12 @@ def resident_bytes(i: ServingInputs) -> Value:
     if is_zero(i.adapter_rank):
         return 0 * i.device.memory.capacity
     return first_known(i.resident_adapters, i.adapters) * adapter_bytes(i)
+
+
+def adapter_parameters(i: ServingInputs) -> Value:
+    """Return the parameters of one adapter that a token uses in a mean layer."""
+    found = adapters_of(i.model, i.adapter_rank)
+    return mean_over(i.model, [each for _, each in found.visited])
 
 
 def most_sequences(i: ServingInputs) -> Value:
@@ -101,8 +108,7 @@ def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -
             part = part + traffic(experts, block.per_token * tokens, used * visited)
         moved.append(part)
     streamed = f.memory_time(mean_over(i.model, moved) / i.tp_size, d.memory)
-    visited = mean_over(i.model, [each for _, each in adapters_of(i.model, rank).visited])
-    work = d.flops_per_mac * tokens * visited / i.tp_size / d.product
+    work = d.flops_per_mac * tokens * adapter_parameters(i) / i.tp_size / d.head
     some = rank > 0
     time = f.roofline_time(work, streamed)
     return AdapterWork(where(some, time, 0 * time), where(some, streamed, 0 * streamed))

@@ -20,6 +20,7 @@ from mlsysim.solvers.inference import ExpertPlan, inference_device, inference_la
 from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.serving.adapters import (
+    adapter_parameters,
     adapter_work,
     batch_adapters,
     most_sequences,
@@ -456,10 +457,12 @@ def _power(
     decodes = maximum(i.output_len - 1, 0) * i.step_tokens / i.accepted
 
     tower = tower_of(i)
+    # Adapters are in 16 bits, as attention and logits are.
+    thin = 0 if is_zero(i.adapter_rank) else c * i.model.layers * adapter_parameters(i)
 
     def flops(matrix: Value) -> Value:
-        step = f.decode_flops(sequences, matrix, score, prompt.logit)
-        reading = f.prefill_flops(tokens, sequences, matrix, prompt.score, prompt.logit)
+        step = f.decode_flops(sequences, matrix + thin, score, prompt.logit)
+        reading = f.prefill_flops(tokens, sequences, matrix + thin, prompt.score, prompt.logit)
         if tower is not None:
             reading = reading + tower_flops(tower, sequences * i.images)
         return decodes * step + reading

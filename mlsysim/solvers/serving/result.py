@@ -74,7 +74,10 @@ class ServingResult(Result):
     mbu: float = number()
     """Model bandwidth utilization: memory traffic divided by what a device's bandwidth allows."""
     running_batch_size: int = number(whole=True)
-    """Sequences that run together; the other requests in flight wait for memory."""
+    """Sequences that run together; the other requests in flight wait."""
+    running_limit: str
+    """What limits them: ``"clients"`` if all requests run, ``"max_sequences"``, ``"adapters"`` if
+    there is no memory for more different ones, or ``"memory"`` for keys and values."""
     recomputed_tokens: float | None = number(unit="token")
     """Mean tokens recomputed per request because it was preempted while the cache was full; 0 if
     all running sequences fit at full length. `None` with `efficiency`."""

@@ -29,6 +29,7 @@ from mlsysim.solvers.arguments import (
     Whole,
 )
 from mlsysim.solvers.base import Model, Solver
+from mlsysim.solvers.serving.adapters import most_sequences
 from mlsysim.solvers.serving.solver import ServingSolver
 from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import serve_open_loop, serve_open_sessions
@@ -293,9 +294,16 @@ def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
         )
     elif values["utilization"] >= 1:
         capacity = format_number(values["request_capacity"])
+        limit = inputs.copies * most_sequences(inputs.plain())
+        adapters = (
+            f", because there is memory for {inputs.resident_adapters} of {inputs.adapters} "
+            "adapters"
+            if limit <= values["places"]
+            else ""
+        )
         found.append(
             f"arrivals exceed capacity by {values['utilization'] - 1:.0%}: the engine serves "
-            f"{capacity}, with at most {values['places']} sequences at once; share the requests "
-            f"among at least {int(values['utilization']) + 1} engines"
+            f"{capacity}, with at most {values['places']} sequences at once{adapters}; share the "
+            f"requests among at least {int(values['utilization']) + 1} engines"
         )
     return found
