@@ -17,6 +17,7 @@ from mlsysim import (
     Hardware,
     Infra,
     Models,
+    ServingSolver,
     SustainabilitySolver,
     Systems,
     sweep,
@@ -272,3 +273,60 @@ def test_every_server_has_an_answer_or_names_what_it_takes(name):
     bought = EconomicsSolver.solve(**given, **whole)
     assert bought.capex.to("USD").magnitude == pytest.approx(2e5)
     assert bought.opex_energy.magnitude > 0
+
+
+TOKENS = {
+    "model": Models.Llama3_8B,
+    "hardware": Hardware.H100,
+    "seq_len": 4000,
+    "output_len": 300,
+    "batch_size": 64,
+}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"cached_share": 0.5},
+        {"loaded_share": 0.5},
+        {"hardware": Systems.Nodes.DGX_H100, "tp_size": 4},
+        {"efficiency": 0.5},
+        {"output_len": 0},
+        {"output_len": 1},
+    ],
+)
+def test_times_of_tokens_add_up_to_the_time_of_a_request(more):
+    r = ServingSolver.solve(**TOKENS | more)
+    out = (TOKENS | more)["output_len"]
+    known = 4000 * (more.get("cached_share", 0) + more.get("loaded_share", 0))
+    parts = [(4000 - known, r.input_token_time)]
+    assert (r.cached_token_time is None) == (known == 0)
+    assert (r.output_token_time is None) == (out == 0)
+    if known:
+        parts.append((known, r.cached_token_time))
+        assert 0 < r.cached_token_time < r.input_token_time < r.output_token_time
+    if out:
+        parts.append((out, r.output_token_time))
+    total = sum(count * time.to("s").magnitude for count, time in parts)
+    each = r.replica_devices / r.request_throughput.to("1/s").magnitude
+    assert total == pytest.approx(each)
+
+
+def test_a_price_for_each_kind_of_token():
+    r = ServingSolver.solve(**TOKENS, cached_share=0.5)
+    names = ("input_token_time", "cached_token_time", "output_token_time")
+    job = {"fleet": Systems.Clusters.Research_256, "duration_days": 30, "rental_price": 3.0}
+    found = EconomicsSolver.solve(**job, **{name: getattr(r, name) for name in names})
+    for name in names:
+        hours, kind = getattr(r, name).to("h").magnitude, name.removesuffix("_time")
+        owned = hours * found.cost_per_device_hour.to("USD/h").magnitude
+        cost, rent = getattr(found, f"cost_per_{kind}"), getattr(found, f"rental_cost_per_{kind}")
+        assert cost.to("USD/Mtoken").magnitude == pytest.approx(1e6 * owned)
+        assert rent.to("USD/Mtoken").magnitude == pytest.approx(3e6 * hours)
+    assert EconomicsSolver.solve(**job).cost_per_input_token is None
+    # One device's requests, all at the rent
+    request = 2000 * found.rental_cost_per_input_token + 300 * found.rental_cost_per_output_token
+    request += 2000 * found.rental_cost_per_cached_token
+    rate = r.request_throughput.to("1/h").magnitude
+    assert request.to("USD/token").magnitude == pytest.approx(3 / rate)

@@ -53,6 +53,18 @@ class EconomicsResult(Result):
     """`period_cost` per token."""
     rental_cost_per_token: Quantity | None = quantity("USD/Mtoken")
     """`rental_cost` per token."""
+    cost_per_input_token: Quantity | None = quantity("USD/Mtoken", zero=True)
+    """Cost of a new prompt token: its device time at `cost_per_device_hour`."""
+    cost_per_cached_token: Quantity | None = quantity("USD/Mtoken", zero=True)
+    """The same for a cached prompt token, to which new ones attend."""
+    cost_per_output_token: Quantity | None = quantity("USD/Mtoken", zero=True)
+    """The same for a generated token."""
+    rental_cost_per_input_token: Quantity | None = quantity("USD/Mtoken", zero=True)
+    """Cost of a new prompt token: its device time at the rent."""
+    rental_cost_per_cached_token: Quantity | None = quantity("USD/Mtoken", zero=True)
+    """The same for a cached prompt token."""
+    rental_cost_per_output_token: Quantity | None = quantity("USD/Mtoken", zero=True)
+    """The same for a generated token."""
     training_time: Quantity | None = quantity("day")
     """Time of a run over `training_tokens`."""
     training_cost: Quantity | None = quantity("USD")
@@ -108,6 +120,9 @@ class EconomicsInputs(RunningInputs):
     )
     token_throughput: Value
     training_tokens: Value
+    input_token_time: Value
+    cached_token_time: Value
+    output_token_time: Value
 
 
 def fleet_cost(i: EconomicsInputs) -> dict[str, Any]:
@@ -140,11 +155,24 @@ def fleet_cost(i: EconomicsInputs) -> dict[str, Any]:
         "rental_cost": rent,
         "cost_per_token": cost_per_token,
         "rental_cost_per_token": rent_per_token,
+        **_token_costs(i, period_cost / device_hours),
         "training_time": i.training_tokens / i.token_throughput,
         "training_cost": i.training_tokens * cost_per_token,
         "rental_training_cost": i.training_tokens * rent_per_token,
         "device_hours": device_hours,
         **vars(energy),
+    }
+
+
+def _token_costs(i: EconomicsInputs, owned: Value) -> dict[str, Value]:
+    """Return the cost of each kind of token, for an owned and for a rented device's time."""
+    return {
+        "cost_per_input_token": owned * i.input_token_time,
+        "cost_per_cached_token": owned * i.cached_token_time,
+        "cost_per_output_token": owned * i.output_token_time,
+        "rental_cost_per_input_token": i.rental_price * i.input_token_time,
+        "rental_cost_per_cached_token": i.rental_price * i.cached_token_time,
+        "rental_cost_per_output_token": i.rental_price * i.output_token_time,
     }
 
 
@@ -186,6 +214,9 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         rental_offer: Annotated[RentalOffer | None, Noun(hint="Systems.Lambda_H100")] = None,
         token_throughput: Annotated[float | Quantity | None, Amount(unit="1/s", plain=True)] = None,
         training_tokens: Annotated[float | None, Amount(unit="token", plain=True)] = None,
+        input_token_time: Annotated[Quantity | None, Amount(unit="us", zero=True)] = None,
+        cached_token_time: Annotated[Quantity | None, Amount(unit="us", zero=True)] = None,
+        output_token_time: Annotated[Quantity | None, Amount(unit="us", zero=True)] = None,
     ) -> EconomicsResult:
         """Sum up the cost of the fleet over a period.
 
@@ -224,6 +255,9 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
             Tokens that the whole fleet processes, per second.
         training_tokens
             Tokens of a training run to price; needs `token_throughput`.
+        input_token_time, cached_token_time, output_token_time
+            Device time per prompt token that is new, or cached, and per generated token, such as
+            those of `ServingSolver`'s result, for a price of each.
 
         Returns
         -------

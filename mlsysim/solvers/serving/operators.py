@@ -30,7 +30,7 @@ from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_b
 from mlsysim.solvers.serving.host import crossover, loading_time
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.links import communication, context_exchange, stage_hops
-from mlsysim.solvers.serving.power import served_power
+from mlsysim.solvers.serving.power import served_power, token_times
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_pass
 from mlsysim.solvers.work import (
     by_blocks,
@@ -138,6 +138,10 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     between = waited * interference
     ttft = admission + between + read + wait + filling + c.request_overhead + loading
     request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
+    device_time = i.replica_devices / request_rate
+    split = token_times(
+        i, device_time, prefill, _attending(i, d, prompts, prefill), decode, running
+    )
     energy = _power(
         i,
         running,
@@ -167,6 +171,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         **energy,
         "energy_per_token_low": i.power_calibration.energy_band_low * energy["energy_per_token"],
         "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
+        **split,
         "running_batch_size": running,
         "recomputed_tokens": growth.recomputed,
         "cached_tokens": i.cached_share * i.seq_len,
@@ -187,6 +192,16 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "max_seq_len": longest(i, capacity, held, c.kv_share),
         "feasible": memory <= capacity,
     }
+
+
+def _attending(i: ServingInputs, d: Device, prompts: Value, prefill: Value) -> Value:
+    """Return the part of a prompt's prefill in which new tokens attend to cached ones."""
+    if is_zero(i.known_share):
+        return 0 * prefill
+    none = 0 * i.cached_share
+    alike = i.but(seq_len=new_tokens(i), cached_share=none, loaded_share=none)
+    time = prefill_pass(alike, d, prompts).time / (prompts * i.pp_size)
+    return where(i.known_share > 0, maximum(prefill - time, 0 * prefill), 0 * prefill)
 
 
 def _crossover(i: ServingInputs, d: Device) -> Value:

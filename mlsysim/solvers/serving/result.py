@@ -61,6 +61,16 @@ class ServingResult(Result):
     `None` if there is no band."""
     energy_per_token_high: Quantity | None = quantity("J")
     """Upper bound of the band around `energy_per_token`."""
+    input_token_time: Quantity = quantity("us", zero=True)
+    """Device time per new prompt token: all devices' time per request, split by work. Times the
+    price of a device it is a price per token, as in `EconomicsSolver`. The time for which devices
+    wait for the host link is included, and the link itself has no price and no energy."""
+    cached_token_time: Quantity | None = quantity("us", zero=True)
+    """Device time per cached or loaded prompt token: new tokens attend to it. `None` without any.
+    """
+    output_token_time: Quantity | None = quantity("us", zero=True)
+    """Device time per generated token after the first, divided by all generated tokens; `None` if
+    there are none."""
     device_power: Quantity | None = quantity("W")
     """Mean power of one device under continuous batching, from its operations and its memory
     traffic."""

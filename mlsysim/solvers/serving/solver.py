@@ -170,7 +170,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             are loaded before the first token, which takes no device time.
         host_link
             Link over which each device loads them, such as PCIe or an SSD. `None` takes the
-            device's bandwidth to its host, without latency.
+            device's bandwidth to its host, without latency. Waits for the link are part of the cost
+            of device time; memory and disks of the host have no price and no energy here.
         lora_rank
             Rank of low-rank adapters (LoRA) of all matrices in the layers, in 16 bits; each request
             uses one. `None` serves the model without adapters. Passes read each adapter in use, and

@@ -9,7 +9,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where
 from mlsysim.solvers.serving.cache import cache_parts, cache_size, longest, own_blocks, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.serving.power import served_power
+from mlsysim.solvers.serving.power import served_power, token_times
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_traffic
 from mlsysim.solvers.work import (
     by_blocks,
@@ -72,6 +72,9 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         "request_throughput": request_rate,
         "output_throughput": i.output_len * request_rate,
         **served_power(i, i.batch_size, cycle, hfu, decodes * step.traffic + reading.traffic),
+        **token_times(
+            i, i.tp_size / request_rate, prefill / i.batch_size, 0 * prefill, decode, i.batch_size
+        ),
         "running_batch_size": i.batch_size,
         "replica_devices": i.tp_size,
         "model_weights_size": weights,
