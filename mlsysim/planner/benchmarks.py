@@ -13,7 +13,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
 from mlsysim.core.files import named, printable, read_bytes
 from mlsysim.core.table import Column, Table
-from mlsysim.core.units import Quantity, format_number
+from mlsysim.core.units import Quantity, format_number, is_quantity
 from mlsysim.planner.sensitivities import sensitivity
 from mlsysim.solvers import OpenLoopResult, ServingResult
 
@@ -26,6 +26,8 @@ _RATES = ("request_throughput", "output_throughput")
 _CLOSED = {"ttft_mean": "ttft", "tpot_mean": "itl", "e2e_mean": "latency"}
 _CLOSE = 0.1
 """Gap that is within run-to-run variation."""
+_ODD = 100
+"""Ratio of times beyond which they probably have another unit."""
 _OWN = ("hardware.", "calibration.")
 """Inputs that may explain a gap; the model and the load are those of the measurement."""
 _MILLISECONDS = {"ms": 1.0, "s": 1e3, "us": 1e-3, "ns": 1e-6, "sec": 1e3}
@@ -252,8 +254,30 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
         table=table,
         parts=parts,
         depends_on=depends_on,
-        words=f"{words} {field} depends most on {depends_on}.",
+        words=f"{_doubts(result, measured, errors)}{words} {field} depends most on {depends_on}.",
     )
+
+
+def _doubts(result: Any, measured: Benchmark, errors: Mapping[str, float]) -> str:
+    """Return why the two may not belong together: units, or the load."""
+    found = ""
+    ratios = [1 + errors[name] for name in _TIMES if name in errors]
+    if ratios and (min(ratios) > _ODD or max(ratios) < 1 / _ODD):
+        found += (
+            f"Predicted times are {format_number(min(ratios))} to {format_number(max(ratios))} "
+            "times the measured ones: check the unit of the file's times. "
+        )
+    rate = measured.values.get("request_throughput")
+    if rate is None or not isinstance(result, OpenLoopResult):
+        return found
+    given = result.__dict__["_origin"][1]["arrival_rate"]
+    given = float(given.to("1/s").magnitude if is_quantity(given) else given)
+    if abs(math.log(rate / given)) > _CLOSE:
+        found += (
+            f"The file has {format_number(rate)} requests per second, and the prediction "
+            f"{format_number(given)}: compare at the same load, unless the server was saturated. "
+        )
+    return found
 
 
 def _predicted(result: Any, name: str) -> float | None:

@@ -103,6 +103,15 @@ def test_the_part_that_is_slow_is_named(result):
     assert later.depends_on.startswith("hardware.memory.bandwidth")
 
 
+def test_another_unit_or_load_is_named(result):
+    assert "unit" not in compare(result, of(result, tpot_mean=1.5)).words
+    seconds = dict.fromkeys(("ttft_mean", "tpot_mean", "e2e_mean"), 1e-3)
+    assert "check the unit" in compare(result, of(result, **seconds)).words
+    for rate, odd in ((8.0, False), (7.5, False), (16.0, True)):
+        values = of(result).values | {"request_throughput": rate}
+        assert ("the same load" in compare(result, Benchmark("vLLM", values)).words) == odd
+
+
 def test_parts_of_the_gap(result):
     ttft, e2e = (result[n].to("ms").magnitude for n in ("ttft_mean", "e2e_mean"))
     measured = Benchmark("vLLM", {"ttft_mean": ttft + 30, "e2e_mean": e2e + 120})
