@@ -1,6 +1,7 @@
 """Solvers: one question each."""
 
-from mlsysim.solvers.disaggregated import DisaggregatedResult, DisaggregatedSolver
+from mlsysim.solvers.disaggregated import DisaggregatedSolver
+from mlsysim.solvers.disaggregated_result import DisaggregatedResult
 from mlsysim.solvers.passes.result import SingleNodeResult
 from mlsysim.solvers.passes.solver import SingleNodeSolver
 from mlsysim.solvers.reliability import ReliabilityResult, ReliabilitySolver
