@@ -48,13 +48,14 @@ LEVERS = (
     "attention_dp",
     "ep_size",
     "dcp_size",
+    "overlap_batches",
     "weight_precision",
     "kv_precision",
     "batch_limit",
 )
 ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
-_SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size", "dcp_size")
+_SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size", "dcp_size", "overlap_batches")
 _POOLED = {"both": "", "prefill": " in a prefill pool", "decode": " in a decode pool"}
 _SELDOM = 1e-9
 """Arrivals per second at which each request has an engine, and all prefixes, to itself."""
@@ -184,7 +185,8 @@ class Choices:
     def _sizes(self, noun: Accelerator | Node | Fleet, role: str) -> Iterator[dict[str, int]]:
         """Yield sizes: the given ones, and for the others all that the hardware allows.
 
-        Only decode divides contexts, so a prefill pool does not.
+        Only decode divides contexts, so a prefill pool does not. Only ranks that exchange tokens
+        can hide an exchange.
         """
         held = _held(noun)
         powers = [2**p for p in range(held.bit_length()) if 2**p <= held]
@@ -198,8 +200,10 @@ class Choices:
                 continue
             both = [1, tp * dp] if experts and tp * dp > 1 else [1]
             divided = [1] if role == "prefill" else self.sizes["dcp_size"] or [1]
-            for ep, dcp in itertools.product(self.sizes["ep_size"] or both, divided):
-                yield dict(zip(_SIZES, (tp, pp, dp, ep, dcp), strict=True))
+            hiding = self.sizes["overlap_batches"] or [0]
+            rest = self.sizes["ep_size"] or both, divided, hiding if experts and dp > 1 else [0]
+            for ep, dcp, hidden in itertools.product(*rest):
+                yield dict(zip(_SIZES, (tp, pp, dp, ep, dcp, hidden), strict=True))
 
 
 _OTHERS = {

@@ -197,6 +197,8 @@ def _engine(plan: Mapping[str, Any], prefix: str = "") -> str:
     """Describe the engines of a pool, without sizes of 1."""
     sizes = ("tp_size", "pp_size", "attention_dp", "ep_size", "dcp_size")
     parts = [f"{name} = {plan[prefix + name]}" for name in sizes if plan[prefix + name] > 1]
+    if hidden := plan[f"{prefix}overlap_batches"]:
+        parts.append(f"overlap_batches = {hidden}")
     hardware = f"{plan[f'{prefix}replicas']} x {plan[f'{prefix}hardware']}"
     weights = f"weights in {plan[f'{prefix}weight_precision']}"
     return ", ".join([hardware, plan[f"{prefix}calibration"], *parts, weights])

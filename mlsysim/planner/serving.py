@@ -75,6 +75,7 @@ def plan_serving(
     attention_dp: int | Sequence[int] | None = None,
     ep_size: int | Sequence[int] | None = None,
     dcp_size: int | Sequence[int] | None = None,
+    overlap_batches: int | Sequence[int] | None = None,
     batch_limit: int | Sequence[int] = _LIMITS,
     cached_share: float = 0,
     most_devices: int = 256,
@@ -116,6 +117,9 @@ def plan_serving(
         Sizes to choose from; `None` takes 1 and, with experts, all devices of a stage.
     dcp_size
         Ranks that divide contexts in decode, to choose from; `None` takes 1. A prefill pool has 1.
+    overlap_batches
+        What hides the exchange with experts (see `ServingSolver`), to choose from; `None` takes 0.
+        Engines whose attention is on one rank exchange nothing and have 0.
     batch_limit
         Most sequences that an engine runs at once, to choose from.
     cached_share
@@ -215,6 +219,7 @@ def plan_serving(
         "attention_dp": attention_dp,
         "ep_size": ep_size,
         "dcp_size": dcp_size,
+        "overlap_batches": overlap_batches,
     }
     space = Choices(
         fixed={

@@ -355,6 +355,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         prefill_ep_size: Annotated[int, Whole()] = 1,
         redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
         expert_imbalance: Annotated[float, Factor()] = 1,
+        overlap_batches: Annotated[int, Whole(minimum=0, maximum=2)] = 0,
         cached_share: Annotated[float, Portion()] = 0,
         loaded_share: Annotated[float, Portion()] = 0,
         host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
@@ -418,6 +419,9 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         expert_imbalance
             Load (rows) of the busiest group of experts, divided by the mean, with these copies in
             place.
+        overlap_batches
+            What hides the exchange with experts in both pools, as in `ServingSolver`: 2 halves of a
+            batch take turns, 1 batch hides part of its own, and 0 hides nothing.
         cached_share
             Share of each prompt that is already in the prefill pool's prefix cache. All keys and
             values still move to the decode pool.

@@ -14,7 +14,7 @@ from mlsysim.solvers.device import DeviceInputs
 from mlsysim.solvers.layer import Device, Forward, Routed, forward
 from mlsysim.solvers.work import stated_bytes, stored_bytes
 
-__all__ = ["ExpertPlan", "InferenceInputs", "inference_device", "inference_layer"]
+__all__ = ["ExpertPlan", "InferenceInputs", "inference_device", "inference_layer", "routed_work"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class ExpertPlan:
     devices: Value
     """Devices that hold the experts; each expert is split over the devices of one group."""
     imbalance: Value
+    """Load of the busiest group divided by the mean, with the redundant copies in place."""
     redundant: Value
-    """Additional copies of experts per layer."""
+    """Additional copies of experts per layer. Alone, they only add weights to hold and to read."""
     efficiency: Value
     """Rate of the experts' matrix products, relative to ordinary ones."""
     memory: Value
@@ -105,14 +106,16 @@ def inference_layer(
     split over the `tp` devices.
     """
     routed = {
-        position: _routed(d, group.feed_forward, tokens, tp, plan)
+        position: routed_work(d, group.feed_forward, tokens, tp, plan)
         for position, group in enumerate(model.groups)
         if isinstance(group.feed_forward, Experts)
     }
     return forward(d, model, tokens, context, 1, tp, 1, routed, decode)
 
 
-def _routed(d: Device, block: Experts, tokens: Value, tp: Value, plan: ExpertPlan | None) -> Routed:
+def routed_work(
+    d: Device, block: Experts, tokens: Value, tp: Value, plan: ExpertPlan | None
+) -> Routed:
     """Return the work of a device's experts: that of the busiest device if the load differs."""
     if plan is None:
         return Routed(

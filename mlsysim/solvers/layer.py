@@ -25,7 +25,16 @@ from mlsysim.solvers.work import (
     sum_of,
 )
 
-__all__ = ["Device", "Forward", "Products", "Routed", "forward", "head", "mean_over"]
+__all__ = [
+    "Device",
+    "Forward",
+    "Products",
+    "Routed",
+    "beside_exchange",
+    "forward",
+    "head",
+    "mean_over",
+]
 
 
 @dataclass(frozen=True)
@@ -298,9 +307,7 @@ def _feed_forward(
     hidden = model.hidden_dim
     if isinstance(b, FeedForward) or met is None:
         return block(d, tokens, hidden, b.width, tp, b.matrices, 1, d.product)
-    own = _storing(d, d.expert_bytes)
-    if met.memory is not None:
-        own = dataclasses.replace(own, memory=met.memory)
+    own = _of_experts(d, met)
     width = b.token_width(hidden)
     routed = block(own, met.rows, width, b.width, met.shards, b.matrices, met.matrices, met.rate)
     some = where(b.shared_width > 0, tokens, 0)
@@ -310,6 +317,25 @@ def _feed_forward(
     )
     products = routed + shared
     return _where(b.latent_width > 0, products + around, products)
+
+
+def beside_exchange(
+    d: Device, model: TransformerModel, b: Experts, tokens: Value, tp: Value, met: Routed
+) -> tuple[Value, Value]:
+    """Return the times of shared experts, and of the last product of the routed ones.
+
+    The first can run while tokens are sent, and the second while its results are sent back.
+    """
+    shared = block(d, tokens, model.hidden_dim, b.shared_width, tp, b.matrices, 1, d.product)
+    columns, width = b.width / met.shards, b.token_width(model.hidden_dim)
+    last = product(_of_experts(d, met), met.rows, columns, width, met.matrices, met.rate)
+    return where(b.shared_width > 0, shared.time, 0 * shared.time), last.time
+
+
+def _of_experts(d: Device, met: Routed) -> Device:
+    """Return a device with the format of experts' weights, and the rate at which they stream."""
+    own = _storing(d, d.expert_bytes)
+    return own if met.memory is None else dataclasses.replace(own, memory=met.memory)
 
 
 def _traffic(

@@ -36,6 +36,7 @@ OTHER = {
     "redundant_experts": 4,
     "expert_imbalance": 1.3,
     "dispatch_precision": "fp32",
+    "overlap_batches": 2,
     "cached_share": 0.3,
     "loaded_share": 0.3,
     "host_link": Systems.Links.PCIe5,

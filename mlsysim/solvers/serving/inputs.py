@@ -52,6 +52,7 @@ class ServingInputs(InferenceInputs):
     dcp_size: Value = default(lambda i: 1.0)
     redundant_experts: Value = default(lambda i: 0.0)
     expert_imbalance: Value = default(lambda i: 1.0)
+    overlap_batches: Value = default(lambda i: 0.0)
     cached_share: Value = default(lambda i: 0.0)
     loaded_share: Value = default(lambda i: 0.0)
     host_link: NetworkFabric | None = default(lambda i: None)
@@ -200,6 +201,7 @@ _OPERATORS_ONLY: Mapping[str, Callable[[ServingInputs], Any]] = {
     "redundant_experts": lambda i: i.redundant_experts == 0,
     "expert_imbalance": lambda i: i.expert_imbalance == 1,
     "dispatch_precision": lambda i: i.dispatch_given == 0,
+    "overlap_batches": lambda i: i.overlap_batches == 0,
     "cached_share": lambda i: i.cached_share == 0,
     "loaded_share": lambda i: i.loaded_share == 0,
     "host_link": lambda i: i.host_link is None,
@@ -334,6 +336,15 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         lambda i: (
             f"dispatch_precision = {i.dispatch_precision.name} has no effect, because no tokens "
             "are sent to experts of other ranks: leave it out, or give a model with experts and "
+            "attention_dp above 1"
+        ),
+    ),
+    Rule(
+        "overlap_batches",
+        lambda i: (i.overlap_batches == 0) | ((i.model.moe_layers > 0) & (i.most_ranks > 1)),
+        lambda i: (
+            f"overlap_batches = {i.overlap_batches:g} has nothing to hide, because no tokens are "
+            "sent to experts of other ranks: leave it out, or give a model with experts and "
             "attention_dp above 1"
         ),
     ),

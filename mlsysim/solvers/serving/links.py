@@ -10,7 +10,14 @@ from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import divides_tokens, group_bandwidth, mean_over, mean_over_attention
 
-__all__ = ["communication", "context_exchange", "near_ranks", "port_bandwidth", "stage_hops"]
+__all__ = [
+    "communication",
+    "context_exchange",
+    "exchange_times",
+    "near_ranks",
+    "port_bandwidth",
+    "stage_hops",
+]
 
 
 def near_ranks(i: ServingInputs, ranks: Value) -> Value:
@@ -43,7 +50,8 @@ def communication(i: ServingInputs, own: Value, every: Value) -> Value:
         usual = group.blocks / 2 * per_layer * reduced
         block = group.feed_forward
         if isinstance(block, Experts):
-            exchanged = usual - per_layer / 2 * reduced + _exchanges(i, i.links, block, every)
+            dispatch, combine = exchange_times(i, i.links, block, every)
+            exchanged = usual - per_layer / 2 * reduced + (dispatch + combine)
             usual = where(i.attention_dp > 1, exchanged, usual)
         parts.append(usual)
     return mean_over(i.model, parts)
@@ -93,8 +101,10 @@ def context_exchange(i: ServingInputs, tokens: Value) -> Value:
     return mean_over_attention(i.model, each)
 
 
-def _exchanges(i: ServingInputs, links: NetworkFabric, block: Experts, tokens: Value) -> Value:
-    """Return the time to send tokens to experts and their results back.
+def exchange_times(
+    i: ServingInputs, links: NetworkFabric, block: Experts, tokens: Value
+) -> tuple[Value, Value]:
+    """Return the times to send tokens to experts, and their results back.
 
     Dispatched tokens may be in a narrower format; results are summed, so they stay wide.
     """
@@ -110,18 +120,13 @@ def _exchanges(i: ServingInputs, links: NetworkFabric, block: Experts, tokens: V
         remote = port_bandwidth(i)
         latency = where(near < ranks, latency + i.fabric.latency, latency)
     width = block.token_width(i.model.hidden_dim)
-    times = [
-        f.expert_dispatch_time(
-            f.hidden_state_size(tokens / ranks, 1, width, each),
-            inside,
-            outside,
-            local,
-            remote,
-            latency,
-        )
-        for each in (i.dispatch_precision.bytes_per_element, i.precision.training_bytes)
-    ]
-    return times[0] + times[1]
+
+    def exchange(each: Value) -> Value:
+        size = f.hidden_state_size(tokens / ranks, 1, width, each)
+        return f.expert_dispatch_time(size, inside, outside, local, remote, latency)
+
+    there = exchange(i.dispatch_precision.bytes_per_element)
+    return there, exchange(i.precision.training_bytes)
 
 
 def stage_hops(i: ServingInputs, tokens: Value) -> Value:

@@ -30,6 +30,7 @@ from mlsysim.solvers.serving.cache import cache_read, cache_size, longest, own_b
 from mlsysim.solvers.serving.host import crossover, loading_time
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.links import communication, context_exchange, stage_hops
+from mlsysim.solvers.serving.overlap import batch_parts, hidden_exchange
 from mlsysim.solvers.serving.power import served_power, token_times
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_pass
 from mlsysim.solvers.work import (
@@ -210,8 +211,16 @@ def _crossover(i: ServingInputs, d: Device) -> Value:
         return math.nan * i.seq_len
     tokens, layers = pass_budget(i), i.model.layers
     every = tokens * i.attention_dp
-    layer = inference_layer(d, i.model, tokens, i.seq_len, i.tp_size, plan=_experts(i, every))
-    fixed = _fixed(i, i.calibration.prompt_overhead) + communication(i, tokens, every)
+    parts = batch_parts(i, tokens)
+    if not is_zero(i.overlap_batches):
+        tokens, every = tokens / parts, every / parts
+    plan = _experts(i, every)
+    layer = inference_layer(d, i.model, tokens, i.seq_len, i.tp_size, plan=plan)
+    launched = _fixed(i, i.calibration.prompt_overhead)
+    fixed = launched + communication(i, tokens, every)
+    if not is_zero(i.overlap_batches):
+        computation = layer.products.time + layer.attention + layer.elementwise + launched
+        fixed = fixed - hidden_exchange(i, d, plan, tokens, parts, computation)
     token = layers * (layer.products.time + layer.elementwise + fixed) / tokens
     return crossover(i, token, layers * layer.attention / (tokens * i.seq_len))
 
@@ -385,17 +394,26 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     tokens, every = own * new / chunks, maximum(prompts, 1) * new / chunks
     # Tokens after a cached prefix attend to it, and on average to half of the new tokens.
     context = i.seq_len + where(i.known_share > 0, i.seq_len - new, 0)
-    layer = inference_layer(d, model, tokens, context, i.tp_size, plan=_experts(i, every))
+    parts = batch_parts(i, tokens)
+    if not is_zero(i.overlap_batches):
+        chunks, tokens, every = parts * chunks, tokens / parts, every / parts
+    plan = _experts(i, every)
+    layer = inference_layer(d, model, tokens, context, i.tp_size, plan=plan)
     logits = head(d, model, own, i.tp_size)
     adapters = adapter_work(i, d, tokens, own)
+    fixed = _fixed(i, i.calibration.prompt_overhead)
     layer_time = (
         layer.products.time
         + layer.attention
         + layer.elementwise
         + adapters.time
         + communication(i, tokens, every)
-        + _fixed(i, i.calibration.prompt_overhead)
+        + fixed
     )
+    if not is_zero(i.overlap_batches):
+        computation = layer.products.time + layer.attention + layer.elementwise
+        computation = computation + adapters.time + fixed
+        layer_time = layer_time - hidden_exchange(i, d, plan, tokens, parts, computation)
     arithmetic = layer.products.compute + layer.attention
     # The product that computes keys and values also writes them to the cache, at no extra time.
     streamed = layer.products.memory + layer.elementwise + adapters.streamed
@@ -418,10 +436,24 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     Ranks decode different sequences, and stages work on different groups of them at a time. With
     drafts, a pass verifies several tokens of each sequence and yields `accepted` of them.
     """
-    c, model, layers = i.calibration, i.model, i.model.layers
     own = maximum(1, sequences / i.copies)
-    tokens = own * i.step_tokens
     every = maximum(1, sequences / i.pp_size) * i.step_tokens
+    if is_zero(i.overlap_batches):
+        return _decode(i, d, own, every, context, 1)
+    parts = batch_parts(i, own)
+    part = _decode(i, d, own / parts, every / parts, context, parts)
+    return Pass(parts * part.time, parts * part.traffic, part.bottleneck, parts * part.shared)
+
+
+def _decode(
+    i: ServingInputs, d: Device, own: Value, every: Value, context: Value, parts: Value
+) -> Pass:
+    """Return the decode pass of one of several parts of a batch.
+
+    A rank has `own` sequences of the part, and all ranks of a stage have `every` token.
+    """
+    c, model, layers = i.calibration, i.model, i.model.layers
+    tokens = own * i.step_tokens
     plan = _experts(i, every)
     layer = inference_layer(d, model, tokens, context, i.tp_size, decode=True, plan=plan)
     logits = head(d, model, tokens, i.tp_size)
@@ -439,9 +471,12 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     attention = mean_over_attention(model, attending)
     exchanged = communication(i, tokens, every) + context_exchange(i, tokens)
     layer_time = layer.products.time + attention + layer.elementwise + exchanged + fixed
+    adapters = adapter_work(i, d, tokens, own)
+    if not is_zero(i.overlap_batches):
+        computation = layer.products.time + attention + layer.elementwise + adapters.time + fixed
+        layer_time = layer_time - hidden_exchange(i, d, plan, tokens, parts, computation)
     # A draft costs a layer and the output projection, for one token of each sequence at a time.
     drafts = i.draft_tokens * (layer_time + logits.time)
-    adapters = adapter_work(i, d, tokens, own)
     on_device = layers * (layer_time + adapters.time) + logits.time + drafts
     streamed = layer.products.memory + layer.elementwise + adapters.streamed
     streamed = layers * streamed + logits.memory

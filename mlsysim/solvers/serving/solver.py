@@ -78,6 +78,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
         expert_imbalance: Annotated[float, Factor()] = 1,
         dispatch_precision: Annotated[str | None, PrecisionName()] = None,
+        overlap_batches: Annotated[int, Whole(minimum=0, maximum=2)] = 0,
         cached_share: Annotated[float, Portion()] = 0,
         loaded_share: Annotated[float, Portion()] = 0,
         host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
@@ -162,6 +163,12 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         dispatch_precision
             Format of tokens on the way to experts; results come back in at least 16 bits. `None`
             takes 8 bits if `precision` has 8 or 4.
+        overlap_batches
+            What hides the exchange with experts. 2: a rank splits each batch into halves, and one
+            half computes while tokens of the other are sent (SGLang's two-batch overlap, vLLM's
+            dual-batch overlap). Each half reads the weights, which can cost more than it hides. 1:
+            only shared experts and the experts' last product run meanwhile (single-batch overlap).
+            0: nothing does.
         cached_share
             Share of each prompt that is already in the prefix cache. It is not computed again, but
             tokens still attend to it, and each request still counts with its whole cache in memory.

@@ -98,6 +98,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         dcp_size: Annotated[int, Whole()] = 1,
         redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
         expert_imbalance: Annotated[float, Factor()] = 1,
+        overlap_batches: Annotated[int, Whole(minimum=0, maximum=2)] = 0,
         token_budget: Annotated[int | None, Whole(unit="token")] = None,
         draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
         acceptance_length: Annotated[float | None, Factor()] = None,
@@ -190,6 +191,9 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             Copies of experts of each layer that balance the load.
         expert_imbalance
             Tokens of the busiest device's experts over the mean, with these copies in place.
+        overlap_batches
+            What hides the exchange with experts, as in `ServingSolver`: 2 halves of a batch take
+            turns, 1 batch hides part of its own, and 0 hides nothing.
         token_budget
             Most prompt tokens in a pass of one rank; `None` takes the engine's default.
         draft_tokens
