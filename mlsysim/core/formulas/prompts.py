@@ -13,12 +13,14 @@ __all__ = [
     "backlog_per_token",
     "budget_wait",
     "busy_pass_seen",
+    "exponential_wait_variance",
     "pass_seen_on_arrival",
     "pass_with_prompts",
     "place_rate",
     "prompt_rate",
     "prompts_alongside",
     "prompts_in_busy_pass",
+    "queued_prompt_time",
 ]
 
 _NEWTON = 12
@@ -305,6 +307,64 @@ def budget_wait(
     """
     variability = (burstiness + input_variation * input_variation) / 2
     return variability * utilization / (1 - utilization) * time
+
+
+@formula
+def queued_prompt_time(step: Value, prefill: Value, per_pass: Value, readers: Value) -> Value:
+    r"""Time from one queued prompt to the next, if passes are full of prompts.
+
+    A prompt that takes several passes also waits for the decode step of each. Of prompts that share
+    a pass, one is counted with its decode step: they are prefilled together.
+
+    $$ t = \frac{t_d + t_p\,\min(n, 1)}{r\,n} $$
+
+    Parameters
+    ----------
+    step : [s]
+        $t_d$, time of a decode step.
+    prefill : [s]
+        $t_p$, prefill of one prompt.
+    per_pass : [1]
+        $n$, prompts in a full pass of one rank; below 1 if a prompt takes several passes.
+    readers : [1]
+        $r$, ranks or stages that prefill different prompts at the same time.
+
+    Returns
+    -------
+    time : [s]
+        $t$, time per prompt.
+
+    References
+    ----------
+    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
+    section 4.2, https://arxiv.org/abs/2403.02310, on decode steps in the passes of a long prompt
+    """
+    return (step + prefill * minimum(per_pass, 1)) / (readers * per_pass)
+
+
+@formula
+def exponential_wait_variance(wait: Value, probability: Value) -> Value:
+    r"""Variance of a wait that is zero for some requests and exponential for the others.
+
+    $$ v = t_w^2\left(\frac{2}{P} - 1\right) $$
+
+    Parameters
+    ----------
+    wait : [s]
+        $t_w$, mean wait over all requests.
+    probability : [1]
+        $P$, probability of waiting.
+
+    Returns
+    -------
+    variance : [s**2]
+        $v$, variance over all requests.
+
+    References
+    ----------
+    The second moment of an exponential time of mean $t_w / P$ is $2\,(t_w / P)^2$
+    """
+    return wait * wait * (2 / probability - 1)
 
 
 @formula

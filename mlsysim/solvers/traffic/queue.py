@@ -241,10 +241,14 @@ def queue_at(
     packed = f.prompts_in_busy_pass(arrivals, engine.empty, prefill)
     # A pass takes no more than its budget, which may be a part of a prompt.
     packed = minimum(packed, pass_tokens / engine.seq_len)
-    own_pass = engine.empty + packed * prefill
+    # A pass takes no longer than a full one.
+    per_pass = engine.pass_tokens / engine.seq_len
+    longest = step + alone_prefill * per_pass
+    own_pass = minimum(engine.empty + packed * prefill, longest)
     packed_seen = f.busy_pass_seen(own_pass, packed, arrivals, prefill, burstiness, input_variation)
     mean_pass = where(output_len > 1, mean_pass, own_pass)
     seen = where(output_len > 1, seen, packed_seen)
+    mean_pass, seen = minimum(mean_pass, longest), minimum(seen, longest)
     # Those beyond a pass's budget have passes of their own, whose time is part of `budget`.
     others = minimum(
         f.prompts_alongside(arrivals, seen, burstiness),
@@ -253,10 +257,12 @@ def queue_at(
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
     busy = where(output_len > 1, f.busy_share(held), arrivals * own_pass / packed)
-    part = engine.seq_len / pass_tokens * mean_pass
-    budget = f.budget_wait(arrivals * part, part, burstiness, input_variation)
+    queued = f.queued_prompt_time(step, alone_prefill, per_pass, readers)
+    part = maximum(queued, mean_pass / (readers * per_pass))
+    taken = minimum(arrivals * part, arrivals / capacity)
+    budget = f.budget_wait(taken, part, burstiness, input_variation)
     # With several ranks or stages, a prompt waits only if all of them read: Sakasegawa's exponent.
-    budget = budget * (arrivals * part) ** (sqrt(2 * (readers + 1)) - 2)
+    budget = budget * taken ** (sqrt(2 * (readers + 1)) - 2)
     # Others are read at the same time, up to one on each rank and stage.
     others_time = maximum((1 + others) / readers - 1, 0 * others) * alone_prefill
     # Half of the pass is waited for, and its arrivals are read alongside.
@@ -275,7 +281,7 @@ def queue_at(
         + prompt_variance
         + others_time * prefill * (1 + input_variation * input_variation)
         + by_flight * by_flight * variance
-        + budget * budget
+        + f.exponential_wait_variance(budget, maximum(taken, _SMALL))
         + where(output_len > 1, 0 * seen * seen, uneven)
     )
     apart = among - alone
@@ -300,6 +306,7 @@ def queue_at(
     backlog = f.budget_wait(reading_share, prefill, burstiness, input_variation)
     most = prefill * minimum(pass_tokens / engine.seq_len, 1)
     token = token + f.backlog_per_token(backlog, reading_share, maximum(decodes, 1), most)
+    token = minimum(token, maximum(longest, steps[0]))
     slowest = maximum(slowest, token)
     token_variance = per_flight * per_flight * variance * f.fluctuation_over_a_stay(
         load

@@ -60,3 +60,16 @@ def test_edges_of_independent_errors_join():
     assert up == pytest.approx(2 * math.exp(0.5))
     assert down == pytest.approx(2 * math.exp(-0.5))
     assert f.joint_edge(2, 1, 0.9) == pytest.approx(1.8)
+
+
+def test_queued_prompts_follow_each_other_at_the_rate_of_full_passes():
+    """A prompt of two and a half passes on one rank, and two prompts to a pass on four."""
+    long = f.queued_prompt_time(0.01, 0.2, 0.4, 1)
+    assert long == pytest.approx(0.2 + 2.5 * 0.01)
+    assert 1 / long == pytest.approx(f.prompt_rate(0.2, 0.01, 2.5, 1))
+    assert f.queued_prompt_time(0.01, 0.2, 2, 4) == pytest.approx((0.01 + 0.2) / 8)
+
+
+def test_a_rare_wait_varies_more_than_one_that_all_have():
+    assert f.exponential_wait_variance(3, 1) == pytest.approx(9)
+    assert f.exponential_wait_variance(3, 0.1) == pytest.approx(0.1 * 2 * 30**2 - 3**2)
