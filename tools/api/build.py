@@ -1,4 +1,4 @@
-"""Writing the pages of the reference, its index and its part of the sidebar."""
+"""Write the pages of the reference, its index and its part of the sidebar."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def build(root: Path) -> int:
 
 
 def pages(sections: Any) -> Iterator[Any]:
-    """All pages of the reference, in the order of the index."""
+    """Return all pages of the reference, in the order of the index."""
     for section in sections.sections:
         yield from section.contents
 
 
 def shown_names(sections: Any) -> Iterator[tuple[str, str]]:
-    """Each name on a page, with the address of its place there."""
+    """Return each name on a page, with its address there."""
     for page in pages(sections):
         for doc in members(page):
             yield doc.obj.name, f"{page.path}.qmd#{doc.obj.name}"
 
 
 def index(config: Any, sections: Any) -> str:
-    """The first page: every page with what it is about and the names on it."""
+    """Return the first page: every page with its topic and the names on it."""
     blocks = [front_matter(config["title"], config["description"])]
     for section in sections.sections:
         blocks += [f"## {section.title}", section.desc or ""]
@@ -63,7 +63,7 @@ def index(config: Any, sections: Any) -> str:
 
 
 def topics(sections: Any) -> list[dict[str, Any]]:
-    """What the page on the foundations lists: each topic, its page and its formulas by module."""
+    """Return the list for the foundations page: each topic, its page and its formulas by module."""
     (formulas,) = (section for section in sections.sections if section.title == FORMULAS)
     return [
         {
@@ -83,7 +83,7 @@ def topics(sections: Any) -> list[dict[str, Any]]:
 
 
 def sidebar(config: Any, sections: Any) -> str:
-    """The part of the site's navigation that lists the reference."""
+    """Return the part of the site's navigation that lists the reference."""
     contents: list[Any] = ["docs/api/index.qmd"]
     for section in sections.sections:
         links = [
@@ -97,7 +97,7 @@ def sidebar(config: Any, sections: Any) -> str:
 
 
 def replace(folder: Path, written: dict[Path, str]) -> None:
-    """Write what changed and remove pages that are no longer made."""
+    """Write changed pages, and remove pages that are no longer generated."""
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         content = text.rstrip("\n") + "\n"

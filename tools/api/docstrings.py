@@ -1,4 +1,4 @@
-"""From a parsed numpydoc docstring to Markdown that both renderers read alike."""
+"""Convert a parsed numpydoc docstring to Markdown that both renderers read the same way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLES = {
 
 
 def topic(module: Any) -> tuple[str, str]:
-    """What a module's docstring calls its topic, and what it says about it."""
+    """Return the topic of a module's docstring, and the rest of the docstring."""
     head, _, rest = module.docstring.value.partition("\n\n")
     title, *after = re.split(r"[:.]\s+|\.$", head, maxsplit=1)
     about = "".join(after)
@@ -34,7 +34,7 @@ def topic(module: Any) -> tuple[str, str]:
 
 
 def prose(text: str) -> str:
-    """Docstring text as Markdown: addresses become links, reST's double colons go."""
+    """Return docstring text as Markdown: addresses become links, and double colons are removed."""
 
     def one_colon(match: re.Match[str]) -> str:
         return "" if match[0].startswith("::\n") else ":"
@@ -104,7 +104,7 @@ def section(part: Any, link: Linker) -> str:
 
 
 def body(obj: Any, link: Linker, *, without: frozenset[str] = frozenset()) -> str:
-    """The whole docstring of an object, save the kinds of section in ``without``."""
+    """Return the docstring of an object, except the kinds of sections in ``without``."""
     if obj.docstring is None:
         return ""
     parts = [part for part in obj.docstring.parsed if part.kind.value not in without]

@@ -1,4 +1,4 @@
-"""What one page of the reference shows."""
+"""Render one page of the reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMULAS_PACKAGE = "mlsysim.core.formulas."
 
 
 class Renderer:
-    """Renders layout elements of quartodoc; ``pages`` tells where each public name is shown."""
+    """Render layout elements of quartodoc; ``pages`` maps each public name to its page."""
 
     def __init__(self, root: Path, pages: dict[str, str]) -> None:
         self.root, self.pages = root, pages
@@ -53,7 +53,7 @@ class Renderer:
         return join(heading, self.details(doc, level, prefix), self.source(doc.obj, prefix))
 
     def details(self, doc: Any, level: int, prefix: str) -> str:
-        """What stands below the title of an object."""
+        """Return the text below the title of an object."""
         kind = doc.obj.kind.value
         if kind == "class":
             return self.class_details(doc, level, f"{prefix}{doc.obj.name}.")
@@ -131,7 +131,7 @@ class Renderer:
         return f"Extends {', '.join(known)}." if known else ""
 
     def constructor(self, obj: Any) -> str:
-        """How to make an instance: its ``__init__``, or the fields of a record."""
+        """Return the constructor: its ``__init__``, or the fields of a record."""
         if any("Result" in str(base) for base in obj.bases):
             return ""  # only solvers make results
         init = obj.members.get("__init__")
@@ -265,7 +265,7 @@ def front_matter(title: str, description: str = "") -> str:
 
 
 def code(text: str) -> str:
-    """A block of Python that shows and does not run."""
+    """Return a block of Python that is shown but not run."""
     return f"```python\n{text}\n```"
 
 

@@ -1,1 +1,1 @@
-"""Bundles what the lab pages need to run the package in a reader's browser."""
+"""Bundle the files with which lab pages run the package in the browser."""

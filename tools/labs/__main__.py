@@ -1,4 +1,4 @@
-"""``python -m tools.labs``: write docs/labs/runtime, or say why its Python is not there."""
+"""``python -m tools.labs``: write docs/labs/runtime, or print why its Python is missing."""
 
 from __future__ import annotations
 

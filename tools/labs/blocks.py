@@ -1,7 +1,7 @@
 """``python -m tools.labs.blocks``: which blocks of pages run without NumPy, as JSON.
 
-Each page maps to its blocks in order: the code, whether a reader sees it, and the package that it
-needs and a browser lacks, if any.
+Each page maps to a list of its blocks: the code, whether it is visible, and the package that it
+needs and the browser does not have, if any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What pages know before Python is loaded: forms, and which blocks of code run."""
+"""Data for pages before Python is loaded: forms, and the code blocks that can run."""
 
 from __future__ import annotations
 

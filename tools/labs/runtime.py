@@ -1,6 +1,6 @@
-"""The folder that a lab page runs on: Pyodide, and the Python packages that mlsysim imports there.
+"""The runtime folder of lab pages: Pyodide, and the Python packages that mlsysim imports there.
 
-The package itself is not in it: the page takes the same wheel that the site offers to pip.
+It does not contain the package itself, because pages use the wheel that the site offers to pip.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ UNREACHABLE = "Pyodide could not be fetched from npm when this site was built."
 
 
 def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
-    """Write the folder and return its manifest, whose ``missing`` says why it is not complete."""
+    """Write the folder and return its manifest; ``missing`` is the reason if it is incomplete."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     manifest: dict[str, Any] = {"missing": None, "wheel": wheel.name}
@@ -76,7 +76,7 @@ def _digest(path: Path, wheel: Path) -> bytes:
 
 
 def _charts(folder: Path, cache: Path) -> None:
-    """Copy the chart library, each file with its license, which has to go with it."""
+    """Copy the chart library, each file with its license."""
     for package, (sha512, members) in CHARTS.items():
         files = npm.files(cache, {package: (sha512, members)})
         short = package[0].rpartition("/")[2]
@@ -86,7 +86,7 @@ def _charts(folder: Path, cache: Path) -> None:
 
 
 def _bundle(target: Path) -> None:
-    """Pack the requirements, with their licenses, as they are installed here."""
+    """Pack the requirements that are installed here, with their licenses."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, path in sorted(_files()):
             archive.writestr(zipfile.ZipInfo(name, DATE), path.read_bytes(), zipfile.ZIP_DEFLATED)

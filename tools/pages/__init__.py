@@ -1,10 +1,10 @@
-"""Pages: what a page is, how it is read and checked, and the notebook made of it.
+"""Pages: how they are read and checked, and the notebooks made from them.
 
-The page tests, the notebooks and the preview all start here. ``project`` finds the pages, ``pages``
-splits each into words and cells, ``lint`` (with ``schema``) holds it to the constructs that we use,
-``scan`` and ``links`` check where a rendered page leads. What is wrong is a ``Fault`` with its file
-and line. A construct that no page uses is refused: to use one, add it to ``schema.yml`` or
-``lint`` first, then to the renderer and its test.
+The page tests, the notebooks and the preview use this package. ``project`` finds the pages,
+``pages`` splits each into text and cells, ``lint`` (with ``schema``) accepts only the constructs
+that we use, and ``scan`` and ``links`` check the links of rendered pages. Every mistake is a
+``Fault`` with its file and line. A construct that no page uses is refused; to use one, first add it
+to ``schema.yml`` or ``lint``, then to the renderer and its test.
 """
 
 # What cells of pages read, besides their page: when it changes, they are run again. The two of

@@ -1,4 +1,4 @@
-"""Remembers what was made of a page, until something that it rests on changes."""
+"""Remember the results for a page until something on which they depend changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> 
 
 
 def run(page: Page, root: Path) -> dict[str, list[Any]]:
-    """Return the outputs of the page's cells; with what they read, the package above all."""
+    """Return the outputs of the page's cells, which depend on the files that they read."""
 
     def make() -> dict[str, list[Any]]:
         from tools.pages.execute import execute  # slow to import, and seldom needed

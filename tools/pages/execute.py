@@ -1,4 +1,4 @@
-"""Runs the cells of a page in a kernel of its own, from the project's root."""
+"""Run the cells of a page in a separate kernel, from the project's root."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ASK = "display({%r: get_ipython().user_expressions(%r)}, raw=True)"
 
 
 async def execute(page: Page, root: Path) -> dict[str, list[Any]]:
-    """Return by number, for each part that ran, a cell's outputs or a text's inline values."""
+    """Return the outputs of each cell and the inline values of each text, by its number."""
     parts = {i: part for i, part in enumerate(page.parts) if _runs(part)}
     results: dict[str, list[Any]] = {}
     if not parts:
@@ -74,7 +74,7 @@ async def _run(client: NotebookClient, code: str, *tags: str) -> list[Any]:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Put together what the kernel sent in pieces: it empties a stream every fifth of a second."""
+    """Join the pieces of the kernel's output, which it sends every fifth of a second."""
     joined: list[Any] = []
     for output in outputs:
         if joined and "name" in output and joined[-1].get("name") == output["name"]:

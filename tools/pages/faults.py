@@ -1,4 +1,4 @@
-"""What is wrong with a source file, and where."""
+"""Mistakes in source files, with their locations."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 class Fault(Exception):  # noqa: N818 - not an error of the program
-    """One mistake on one line of a source file, which its author can fix."""
+    """A mistake on one line of a source file, which its author can fix."""
 
     def __init__(self, path: Path, line: int, message: str) -> None:
         super().__init__(path, line, message)
         self.path, self.line, self.message = path, line, message
 
     def __str__(self) -> str:
-        """Print as editors and terminals like it, so that a click opens the line."""
+        """Return the location in the format of editors and terminals, so that a click opens it."""
         return f"{self.path}:{self.line}: {self.message}"

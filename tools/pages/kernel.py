@@ -1,4 +1,4 @@
-"""An IPython extension: what a kernel that runs a page does differently from one of a notebook.
+"""An IPython extension for kernels that run a page instead of a notebook.
 
 The profile in `ipython/` loads it. Quarto finds that profile through the project's `_environment`
 file, the preview through `execute`, so both renderers show the same.
@@ -14,14 +14,14 @@ from IPython.core.formatters import DisplayFormatter
 
 
 class PageFormatter(DisplayFormatter):
-    """Sends HTML as raw HTML in Markdown.
+    """A formatter that returns HTML as raw HTML in Markdown.
 
     Quarto adds two scripts from another host to every page on which a cell's output has the type
     text/html.
     """
 
     def format(self, obj: object, include: Any = None, exclude: Any = None) -> tuple[Any, Any]:
-        """Return an object's representations, by type, and what there is to say about them."""
+        """Return an object's representations and their metadata, by type."""
         data, metadata = super().format(obj, include, exclude)  # type: ignore[no-untyped-call]
         if html := data.pop("text/html", None):
             runs = [len(run) for run in re.findall("`{3,}", html)]

@@ -1,4 +1,4 @@
-"""Checks that every link, anchor and image leads somewhere, and that every page is reached."""
+"""Check that the target of every link, anchor and image exists, and that every page is linked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.pages.project import Project
 
 
 def html_path(href: str) -> str:
-    """Return where a page is written."""
+    """Return the path of a page's output."""
     return href.removesuffix(".qmd") + ".html" if href.endswith(".qmd") else href
 
 

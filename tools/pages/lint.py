@@ -1,4 +1,4 @@
-"""Finds what can be seen in a page's source alone, each mistake with its exact line."""
+"""Find the mistakes that are visible in a page's source, with their exact lines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _fences(page: Page) -> Iterator[tuple[int, str]]:
 
 
 def _divs(page: Page) -> Iterator[tuple[int, str]]:
-    """Follow the ``:::`` lines through the whole page, since a div may hold cells."""
+    """Check the ``:::`` lines of the whole page, because a div may contain cells."""
     opened: list[int] = []
     for part in page.texts:
         lines = part.prose.split("\n")

@@ -2,9 +2,9 @@
 
 ``NAME.ipynb`` has everything that the page has, ``NAME.student.ipynb`` no answers.
 
-A downloaded notebook knows the address of its site only where ``MLSYSIM_SITE_URL`` or ``site-url``
-says it. It then links to the site and installs the package from there. Without it, links within
-the site are plain text, and the package comes from its wheel, which lies next to the notebook.
+If ``MLSYSIM_SITE_URL`` or ``site-url`` gives the address of the site, a downloaded notebook links
+to the site and installs the package from there. Otherwise, links within the site are plain text,
+and the package comes from the wheel next to the notebook.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ UNLINKED = (
 
 
 def with_numbers(page: Page, root: Path) -> Page:
-    """Return the page with the numbers of its own run in its sentences."""
+    """Return the page with computed numbers in its sentences."""
     results = run(page, root)
     lines, pieces, at = page.source.split("\n"), list[str](), 0
     for i, part in enumerate(page.parts):
@@ -96,7 +96,7 @@ def with_numbers(page: Page, root: Path) -> Page:
 
 
 def notebook(page: Page, project: Project) -> Any:
-    """Return a page that has its numbers as a notebook."""
+    """Return a page with computed numbers as a notebook."""
     address = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url")
     site = f"{address.rstrip('/')}/" if address else ""
     numbers = numbers_of(page)
@@ -127,7 +127,7 @@ def numbers_of(page: Page) -> dict[str, str]:
 
 
 def _markdown(text: str, numbers: dict[str, str], page: Path, site: str) -> str:
-    """Write Quarto's Markdown as a notebook shows it."""
+    """Convert Quarto's Markdown to the form for notebooks."""
 
     def title(found: re.Match[str]) -> str:
         return f"**{found[1].capitalize()}: {found['title'] or found['heading'] or ''}**\n\n"
@@ -173,7 +173,7 @@ def _notebook(sources: list[tuple[str, str]]) -> Any:
 
 
 def faults(project: Project) -> list[Fault]:
-    """Write the notebooks next to their pages; return what is wrong with those that have none."""
+    """Write the notebooks next to their pages; return the mistakes of pages that have none."""
 
     def one(page: Page) -> Fault | None:
         try:

@@ -1,4 +1,4 @@
-"""Splits a .qmd page into front matter, Markdown and cells. Runs nothing, renders nothing."""
+"""Split a .qmd page into front matter, Markdown and cells, without running or rendering it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def split_page(path: Path, source: str) -> Page:
 def _split(
     path: Path, lines: list[str], at: int, fences: list[tuple[int, str, str]]
 ) -> Iterator[Text | Cell]:
-    """Walk the lines, so that a fence shown inside another fence is never taken for a cell."""
+    """Go through the lines, so that a fence inside another fence does not count as a cell."""
     begin, prose = at, list(lines)
     while at < len(lines):
         if not (opening := FENCE.match(lines[at])):
@@ -117,7 +117,7 @@ def _cell(path: Path, language: str, body: list[str], line: int) -> Cell:
 
 
 def _mapping(path: Path, line: int, text: str) -> dict[str, Any]:
-    """Read YAML that has to be a mapping and starts on ``line``."""
+    """Read YAML that must be a mapping and starts on ``line``."""
     try:
         value = yaml.safe_load(text) or {}
     except yaml.MarkedYAMLError as error:

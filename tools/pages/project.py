@@ -1,4 +1,4 @@
-"""Reads `_quarto.yml` and the pages that it lists: the site as it is meant to be."""
+"""Read `_quarto.yml` and the pages that it lists."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Item:
             yield from item.pages()
 
     def trail(self, href: str) -> list[Item]:
-        """Return the way from this entry down to the page, or nothing."""
+        """Return the path from this entry down to the page; empty if there is none."""
         below = next((way for item in self.contents if (way := item.trail(href))), [])
         return [self, *below] if below or self.href == href else []
 
 
 @dataclass(frozen=True)
 class Project:
-    """The configuration, every page, and the navigation that ties them together."""
+    """The configuration, every page, and the navigation."""
 
     root: Path
     website: dict[str, Any]
@@ -59,7 +59,7 @@ def title_of(page: Page) -> str:
 
 
 def load(root: Path, report: list[Fault]) -> Project:
-    """Read the project; what is wrong with it goes to ``report``."""
+    """Read the project, and add its mistakes to ``report``."""
     config = _read(root, CONFIG, "project", report)
     if report:
         raise report.pop()  # nothing can be built from half a configuration
@@ -110,7 +110,7 @@ def _glob(root: Path, patterns: list[str], report: list[Fault]) -> list[str]:
 def _items(
     entries: list[Any], pages: dict[str, Page], root: Path, source: Path, report: list[Fault]
 ) -> list[Item]:
-    """Turn entries of a navbar or sidebar, in any of Quarto's spellings, into Items."""
+    """Convert entries of a navbar or sidebar, in any of Quarto's forms, to Items."""
     items = []
     for given in entries:
         entry: dict[str, Any] = {"href": given} if isinstance(given, str) else given

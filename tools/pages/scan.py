@@ -1,4 +1,4 @@
-"""Reads the HTML of a page's body: its anchors, its links, its words for the search."""
+"""Read the HTML of a page's body: its anchors, its links and its words for the search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 2000
 
 
 def scan(body: str) -> dict[str, Any]:
-    """Return what the page offers and wants, and its words for the search."""
+    """Return the page's anchors, its links, and its words for the search."""
     images = [image for image in IMAGE.findall(body) if not re.search(r'\salt="[^"]', image)]
     return {
         "ids": re.findall(r'<[^>]*?\sid="([^"]+)"', body),

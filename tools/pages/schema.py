@@ -1,4 +1,4 @@
-"""Checks YAML against the allow-list in schema.yml, and names the line of a mistake."""
+"""Check YAML against the allow-list in schema.yml, and name the line of a mistake."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _validator(kind: str) -> Any:
 
 
 def check(kind: str, text: str, value: Any, path: Path, first: int = 1) -> Iterator[Fault]:
-    """Yield a fault for each key that ``kind`` does not know and each value it does not allow."""
+    """Yield a fault for each key or value that ``kind`` does not allow."""
     for error in _validator(kind).iter_errors(value):
         steps, message = list(error.absolute_path), error.message
         if error.validator == "additionalProperties":
@@ -31,7 +31,7 @@ def check(kind: str, text: str, value: Any, path: Path, first: int = 1) -> Itera
 
 
 def _line(text: str, steps: list[str | int]) -> int:
-    """Return how many lines into ``text`` the value at ``steps`` stands."""
+    """Return the line within ``text`` of the value at ``steps``."""
     node, line = yaml.compose(text), 0
     for step in steps:
         if isinstance(node, yaml.MappingNode):

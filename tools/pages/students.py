@@ -1,4 +1,4 @@
-"""The form of a page that students get: its exercises without answers, its predictions open."""
+"""The version of a page for students: exercises without answers, predictions open."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def for_students(page: Page) -> Page:
 
 
 def _checks(page: Page) -> Iterator[Cell]:
-    """Yield cells that readers do not see, that assert something, and that no later one needs."""
+    """Yield hidden cells with assertions on which no later cell depends."""
     needed: set[str] = set()
     for cell in reversed(page.cells):
         if cell.language != "python":
@@ -52,7 +52,7 @@ def _checks(page: Page) -> Iterator[Cell]:
 
 
 def _lines(lines: list[str]) -> Iterator[str]:
-    """Yield the lines that stay."""
+    """Yield the lines that remain."""
     depth, answer, closing = 0, False, ""
     for i, line in enumerate(lines):
         fence = FENCE.match(line)

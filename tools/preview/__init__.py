@@ -1,5 +1,5 @@
-"""A strict stand-in for Quarto: renders exactly the pages that ``tools.pages`` accepts.
+"""A strict replacement for Quarto that renders exactly the pages that ``tools.pages`` accepts.
 
-The way of a page: ``execute`` runs its cells, ``compose`` puts their outputs among its words,
-``render`` has pandoc and ``filter.lua`` make HTML of it, ``site`` frames it.
+For each page, ``execute`` runs the cells, ``compose`` inserts their outputs into the text,
+``render`` converts it to HTML with pandoc and ``filter.lua``, and ``site`` adds the navigation.
 """

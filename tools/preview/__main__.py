@@ -1,4 +1,4 @@
-"""``python -m tools.preview``: build the preview, and say what is wrong."""
+"""``python -m tools.preview``: build the preview, and print mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts the outputs of a page's cells back among its words, as Markdown for pandoc."""
+"""Insert the outputs of a page's cells into its text, as Markdown for pandoc."""
 
 from __future__ import annotations
 

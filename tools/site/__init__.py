@@ -1,6 +1,6 @@
 """What a built site offers to machines: cards, Markdown copies, a search index, lists of pages.
 
-Both renderers' output goes through here, so that neither has to know how it is done. Cards and
-sitemaps want full addresses, which a site that may be served anywhere does not have: a publishing
-job names its own in ``MLSYSIM_SITE_URL``. Without it, paths are used instead.
+This works on the output of both renderers, so neither needs its own version. Cards and sitemaps
+require full addresses, but the site can be served anywhere. A publishing job therefore names its
+address in ``MLSYSIM_SITE_URL``. Without it, paths are used instead.
 """

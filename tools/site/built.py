@@ -16,11 +16,11 @@ REMOTE = re.compile(
 
 
 def requests(page: Path) -> list[str]:
-    """Return the addresses on other hosts from which a page would load something."""
+    """Return the addresses on other hosts from which a page loads something."""
     return [a or b for a, b in REMOTE.findall(page.read_text(encoding="utf-8"))]
 
 
 def body(page: Path) -> str:
-    """Return the HTML of the words of a page, without its title and navigation."""
+    """Return the HTML of a page's text, without its title and navigation."""
     found = MAIN.search(page.read_text(encoding="utf-8"))
     return FRAME.sub("", found[1]) if found else ""

@@ -1,6 +1,6 @@
-"""The pictures that messengers show next to a link: one for each section of the site.
+"""The images that messengers show next to a link: one for each section of the site.
 
-Each shows the roofline of a device with models on it, computed by the package like everything else.
+Each shows the roofline of a device with models on it, computed by the package.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def section_of(name: str) -> str:
 
 
 def path(section: str) -> str:
-    """Return where a card lies in the site."""
+    """Return the path of a card in the site."""
     return f"cards/{section.lower().replace(' ', '-')}.png"
 
 
 def words(section: str) -> str:
-    """Return what a card shows, in words."""
+    """Return a description of a card."""
     return f"mlsysim. {SECTIONS[section].replace(chr(10), ' ')}. Models on the roofline of an H100."
 
 
@@ -74,7 +74,7 @@ def draw(name: str, text: str) -> Figure:
 
 
 def _roofline(ax: Axes) -> None:
-    """Draw the roof of an H100, and networks under half of it, without axes."""
+    """Draw the roofline of an H100, and networks under half of it, without axes."""
     device = Hardware.H100
     peak = device.compute.rate("fp16").to("TFLOP/s").magnitude
     slope = device.memory.bandwidth.to("TB/s").magnitude

@@ -1,4 +1,4 @@
-"""Each page once more as Markdown, for people and programs that read text: `page.md` next to it."""
+"""Each page as Markdown, for people and programs that read text: `page.md` next to the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TITLE = re.compile(r'(<div class="callout-title-container[^>]*>)(.*?)(</div>)', 
 
 
 def path(entry: Entry) -> str:
-    """Return where the copy of a page lies."""
+    """Return the path of the copy of a page."""
     return entry.path.removesuffix(".html") + ".md"
 
 
@@ -39,7 +39,7 @@ def write(entries: list[Entry], project: Project, folder: Path) -> None:
 
 
 def markdown(entry: Entry, project: Project, folder: Path) -> str:
-    """Return a page, with everything that its cells showed, as Markdown."""
+    """Return a page as Markdown, including all output of its cells."""
     html = DRAWING.sub(r"<p><em>Drawing: \1</em></p>", body(folder / entry.path))
     html = UNWANTED.sub("", html)
     html = TITLE.sub(r"\1<strong>\2</strong>\3", CODE.sub(r'<pre class="\1"', html))

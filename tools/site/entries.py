@@ -23,12 +23,12 @@ class Entry:
 
     @property
     def depth(self) -> int:
-        """How many folders down it lies."""
+        """Number of folders above the page."""
         return self.path.count("/")
 
 
 def entries(project: Project) -> list[Entry]:
-    """Every page but the one for missing pages; those that no navigation names come last."""
+    """Return every page except the one for missing pages; pages without navigation come last."""
     sections = dict(_sections(project))
     order = {href: i for i, href in enumerate(sections)}
     hrefs = sorted(project.pages, key=lambda href: (order.get(href, len(order)), href))

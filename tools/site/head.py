@@ -1,4 +1,4 @@
-"""What messengers and search engines read in the head of a page."""
+"""Tags in the head of a page for messengers and search engines."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def write(entry: Entry, project: Project, folder: Path, base: str) -> None:
 def tags(entry: Entry, project: Project, base: str) -> str:
     """Return the tags of one page.
 
-    Most services follow only full addresses. Without a known one, the path of the card is given
-    all the same: it costs nothing, and some readers resolve it.
+    Most services follow only full addresses. If the address is unknown, the tags contain the path
+    of the card, which some services resolve.
     """
     root = base or "../" * entry.depth
     name, section = str(project.website["title"]), cards.section_of(entry.section)
@@ -56,7 +56,7 @@ def tags(entry: Entry, project: Project, base: str) -> str:
 
 
 def address_of(entry: Entry, base: str) -> str:
-    """Return the one address of a page: that of the first page ends with the site's slash."""
+    """Return the canonical address of a page; that of the first page ends with a slash."""
     return base + ("" if entry.path == "index.html" else entry.path)
 
 

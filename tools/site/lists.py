@@ -28,7 +28,7 @@ def write(entries: list[Entry], project: Project, folder: Path, base: str) -> No
 
 
 def sitemap(entries: list[Entry], base: str) -> str:
-    """Return the sitemap. Its protocol wants full addresses; without them it only lists paths."""
+    """Return the sitemap. The protocol requires full addresses; without them, it lists paths."""
     rows = (f"<url><loc>{escape(address_of(entry, base or '/'))}</loc></url>" for entry in entries)
     head = '<?xml version="1.0" encoding="UTF-8"?>'
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -36,12 +36,12 @@ def sitemap(entries: list[Entry], base: str) -> str:
 
 
 def robots(base: str) -> str:
-    """Allow all crawlers, and name the sitemap where its address is known."""
+    """Allow all crawlers, and name the sitemap if its address is known."""
     return "User-agent: *\nAllow: /\n" + (f"Sitemap: {base}sitemap.xml\n" if base else "")
 
 
 def llms(entries: list[Entry], project: Project, base: str) -> str:
-    """Return the list for language models, in the form that https://llmstxt.org proposes."""
+    """Return the list for language models, in the format of https://llmstxt.org."""
     lines = [f"# {project.website['title']}", "", f"> {project.website['description']}", "", NOTE]
     sections = dict.fromkeys(entry.section for entry in entries)
     for section in sections:

@@ -1,7 +1,7 @@
-"""The index that Quarto's search reads, written again: each term of the glossary is a hit.
+"""The index of Quarto's search, written again so that the search finds each term of the glossary.
 
-Quarto indexes sections of the second level, with all code in them, so that a term is lost in the
-section that defines it. The preview's index comes from the same ``scan``.
+Quarto indexes second-level sections with all of their code, so it does not find a term within its
+section. The preview's index comes from the same ``scan``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "search.json"
 
 
 def write(entries: list[Entry], folder: Path) -> None:
-    """Replace the index that Quarto has written; the preview has none of this name."""
+    """Replace the index that Quarto has written; the preview has no file of this name."""
     if (folder / NAME).is_file():
         found = [item for entry in entries for item in items(entry, folder)]
         text = json.dumps(found, ensure_ascii=False, indent=1)
@@ -27,7 +27,7 @@ def write(entries: list[Entry], folder: Path) -> None:
 
 
 def items(entry: Entry, folder: Path) -> Iterator[dict[str, str]]:
-    """Yield what can be found on a page."""
+    """Yield the entries of a page."""
     page = folder / entry.path
     sections = scan(body(page))["sections"] if page.is_file() else []
     terms = any(names for *_, names in sections)
