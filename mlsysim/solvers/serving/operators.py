@@ -442,7 +442,9 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
         return _decode(i, d, own, every, context, 1)
     parts = batch_parts(i, own)
     part = _decode(i, d, own / parts, every / parts, context, parts)
-    return Pass(parts * part.time, parts * part.traffic, part.bottleneck, parts * part.shared)
+    # A prompt of one token joins only one of the parts.
+    joined = minimum(parts, new_tokens(i)) * part.shared
+    return Pass(parts * part.time, parts * part.traffic, part.bottleneck, joined)
 
 
 def _decode(
