@@ -51,7 +51,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "memory_efficiency": (0.03, 0.95),
     "kv_efficiency": (0.03, 0.95),
     "layer_overhead": (1, 5000),
-    "all_reduce_overhead": (0.5, 60),
+    "all_reduce_overhead": (0.5, 2000),
     "prompt_overhead": (1, 2000),
     "sequence_overhead": (0.5, 300),
     "admission_steps": (0.3, 20),
@@ -71,12 +71,12 @@ times less lowers the cross-validated error of times between tokens by 0.3 point
 pairs of constants that lean against each other."""
 FOLDS = 5
 BANDED = {
-    "itl": ("itl", "latency", "decode_latency"),
+    "itl": ("itl", "latency", "decode_latency", "decode_throughput"),
     "ttft": ("ttft",),
     "throughput": ("request_throughput", "output_throughput", "throughput_per_device"),
 }
 """Fields whose errors make a band."""
-ENOUGH = 20
+ENOUGH = 12
 """Runs from which percentiles say something."""
 WEIGHTS = {"itl": (1.0, 0.1), "ttft": (0.5, 0.25), "request_throughput": (0.3, 0.1)}
 """Weight of a quantity, and the error from which it counts less than its square."""
@@ -319,7 +319,9 @@ def bands(found: Found, runs: Runs) -> dict[str, float]:
     """
     families = sorted(set(runs.model))
     model = np.array([families.index(name) for name in runs.model])
-    fitted = np.exp(-runs.errors(_whole(found.constants)))
+    # The band is one of times, and a rate falls as they grow.
+    sign = np.where(np.isin(runs.field, ("decode_throughput",)), 1, -1)
+    fitted = np.exp(sign * runs.errors(_whole(found.constants)))
     edges: dict[str, float] = {}
     for prefix, fold in (("", runs.inputs.plans() % FOLDS), ("new_", model)):
         ratio = np.empty_like(runs.value)
@@ -329,7 +331,7 @@ def bands(found: Found, runs: Runs) -> dict[str, float]:
         for number in numbers:
             out = fold == number
             others = _whole(found.without(out))
-            ratio[out] = np.exp(-runs.take(out).errors(others))
+            ratio[out] = np.exp(sign[out] * runs.take(out).errors(others))
         for field, same in BANDED.items():
             chosen = np.isin(runs.field, same)
             if field == "ttft" and not chosen.any():
@@ -355,7 +357,8 @@ def population() -> dict[str, float]:
         runs = load(name, "calibrate")
         if runs is None or name.endswith("_Pools"):
             continue
-        ratio = np.exp(-runs.errors(_whole({})))
+        sign = np.where(np.isin(runs.field, ("decode_throughput",)), 1, -1)
+        ratio = np.exp(sign * runs.errors(_whole({})))
         for field, same in BANDED.items():
             own = ratio[np.isin(runs.field, same)]
             if own.size:
@@ -404,7 +407,8 @@ def main() -> None:
             print(f"        {constant}={printed(constant, value)},")
         for edge, value in bands(found, runs).items():
             print(f"        {edge}={value:.3f},")
-        print(f"        models={tuple(sorted(set(runs.model)))},")
+        known = sorted({name for name in runs.model if find_model(name) is not None})
+        print(f"        models={tuple(known)},")
         formats = {16: ("fp16", "bf16"), 8: ("fp8",), 4: ("fp4",)}
         own = sum((formats[int(bits)] for bits in sorted(set(runs.bits), reverse=True)), ())
         print(f"        formats={own},", flush=True)

@@ -15,7 +15,7 @@ from click.types import StringParamType
 from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
 from mlsysim.config.faults import refusal
 from mlsysim.config.reading import read_file
-from mlsysim.core.types import PRECISIONS, Calibration, Node, TransformerModel
+from mlsysim.core.types import Calibration, Node, TransformerModel
 from mlsysim.scenario.names import entries
 from mlsysim.solvers.arguments import (
     Amount,
@@ -205,7 +205,7 @@ def choices(kind: Argument) -> list[str]:
         case Noun():
             return sorted(entries(*kind.kinds))
         case PrecisionName():
-            return list(PRECISIONS)
+            return list(kind.names)
         case Choice():
             return list(kind.options or {})
         case Switch():

@@ -13,7 +13,7 @@ from typing import Any
 
 from mlsysim.config.checking import KEYS, MACRO_KEYS, PRICES, REGIONS, REQUIRED, SYSTEM_KEYS
 from mlsysim.config.parts import BOUNDS
-from mlsysim.core.types import PRECISIONS, Calibration, NetworkFabric, TransformerModel, Workload
+from mlsysim.core.types import Calibration, NetworkFabric, TransformerModel, Workload
 from mlsysim.scenario.accounts import MACRO_METRICS
 from mlsysim.scenario.limits import metrics_of
 from mlsysim.scenario.names import FILE, MODEL_FILE, entries
@@ -132,7 +132,7 @@ def _value(kind: Argument) -> Schema:
         case Choice():
             return {"enum": list(kind.options or {})}
         case PrecisionName():
-            return {"enum": list(PRECISIONS)}
+            return {"enum": list(kind.names)}
         case Amount():
             return _amount(kind.unit)
         case Noun() if Calibration in kind.kinds:

@@ -191,6 +191,17 @@ class Links(Catalog):
     )
     """Cards of one server that are connected only through the host."""
 
+    InfinityFabric2 = NetworkFabric(
+        name="Infinity Fabric of CDNA 2",
+        source=amd.MI250_LINKS,
+        field_sources={"latency": src.NCCL_TUNING},
+        bandwidth=Q_(300, "GB/s"),
+        latency=Q_(0.6, "us"),
+        peers=3,
+        estimated=frozenset({"latency", "peers"}),
+    )
+    """Six links of 50 GB/s. Two of them to each of three other cards are assumed."""
+
     InfinityFabric3 = NetworkFabric(
         name="Infinity Fabric of CDNA 3",
         source=src.AMD_LINKS,

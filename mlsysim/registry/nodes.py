@@ -327,6 +327,30 @@ class Nodes(Catalog):
     )
     """Eight cards on PCIe 5.0. One 400 Gbit/s port per card is assumed."""
 
+    MI250_Server = Node(
+        name="Server of MI250",
+        source=amd.MI250_LINKS,
+        accelerator=Hardware.MI250,
+        accelerators_per_node=4,
+        scale_up=Links.InfinityFabric2,
+        nics_per_node=4,
+        estimated=frozenset({"accelerators_per_node", "nics_per_node"}),
+    )
+    """Four MI250, each linked to every other one. Their number and one 400 Gbit/s port per card are
+    assumed."""
+
+    Max_1550_Server = Node(
+        name="Server of Data Center GPU Max 1550",
+        source=cards.MAX_1550,
+        field_sources={"scale_up": src.PCIE},
+        accelerator=Hardware.Max_1550,
+        accelerators_per_node=4,
+        scale_up=Links.PCIe5,
+        nics_per_node=4,
+        estimated=frozenset({"accelerators_per_node", "nics_per_node", "scale_up"}),
+    )
+    """Four cards on PCIe 5.0. The source does not state the rate of Xe Link, so it is left out."""
+
     Gaudi2_Server = Node(
         name="Server of Gaudi 2",
         source=cards.GAUDI_PORTS,

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_typ
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.inputs import Varying
-from mlsysim.core.types import find_precision
+from mlsysim.core.types import FILE_FORMATS, PRECISIONS, find_precision
 from mlsysim.core.units import is_quantity, real_number, si_factor, strip, told
 
 __all__ = [
@@ -270,10 +270,17 @@ class Choice(Argument):
 
 @dataclass(frozen=True)
 class PrecisionName(Argument):
-    """The name of a number format."""
+    """The name of a number format; with `files`, also of one that GGUF files store weights in."""
+
+    files: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Formats to choose from."""
+        return (*PRECISIONS, *FILE_FORMATS) if self.files else tuple(PRECISIONS)
 
     def _admit(self, name: str, value: Any) -> Any:
-        return find_precision(value, argument=name)
+        return find_precision(value, argument=name, files=self.files)
 
 
 @dataclass(frozen=True)

@@ -339,7 +339,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         images: Annotated[int, Whole(minimum=0)] = 0,
         batch_size: Annotated[int, Whole()] = 64,
         precision: Annotated[str, PrecisionName()] = "fp16",
-        weight_precision: Annotated[str | None, PrecisionName()] = None,
+        weight_precision: Annotated[str | None, PrecisionName(files=True)] = None,
         kv_precision: Annotated[str | None, PrecisionName()] = None,
         dispatch_precision: Annotated[str | None, PrecisionName()] = None,
         prefill_workers: Annotated[int, Whole()] = 1,

@@ -23,6 +23,7 @@ __all__ = [
     "find_accelerator",
     "find_model",
     "model_named",
+    "spellings",
     "usual_server",
 ]
 
@@ -77,7 +78,24 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "RTX_5090": ("GeForce RTX 5090",),
     "RTX_3060": ("GeForce RTX 3060",),
     "RTX_3080": ("GeForce RTX 3080",),
+    "RTX_2070_Super": ("GeForce RTX 2070 SUPER", "RTX 2070 SUPER"),
+    "RTX_3080_Ti": ("GeForce RTX 3080 Ti",),
+    "RTX_3090_Ti": ("GeForce RTX 3090 Ti",),
+    "RTX_4070_Super": ("GeForce RTX 4070 SUPER",),
+    "RTX_5080": ("GeForce RTX 5080",),
+    "RTX_5880_Ada": ("RTX 5880 Ada",),
+    "Arc_140V": ("Intel Arc Graphics 130V/140V (integrated)",),
     "DGX_Spark": ("NVIDIA GB10",),
+    "M3_Pro": ("Apple M3 Pro",),
+    "M4_Pro": ("Apple M4 Pro", "Apple M4 M4 Pro"),
+    "M5_Pro": ("Apple M5 Pro",),
+    # Processors with the same memory, whose graphics may have helped.
+    "Ryzen_7_7840HS": (
+        "AMD Ryzen 7 8745H w/ Radeon 780M",
+        "AMD Ryzen 7 8745H w/ Radeon 780M Graphics",
+        "AMD Ryzen 5 7640U",
+        "Intel(R) Core(TM) Ultra 7 155H",
+    ),
     "M4_Max": ("Apple M4 Max", "Apple M4 M4 Max"),
     "M5_Max": ("Apple M5 Max",),
     "M1_Max": ("Apple M1 Max", "Apple M1 M1 Max", "Apple M1 Max (400 GB/s)"),
@@ -102,6 +120,32 @@ _HUB: Mapping[str, str] = {
     "Llama-3.1-405B": "Llama3_405B",
     "DeepSeek-R1-Distill-Llama-8B": "Llama3_8B",
     "DeepSeek-R1-Distill-Llama-70B": "Llama3_70B",
+    "Qwen2.5-1.5B": "Qwen2_1_5B",
+    "DeepSeek-R1-Distill-Qwen-1.5B": "Qwen2_1_5B",
+    "Qwen2.5-0.5B": "Qwen2_0_5B",
+    "LFM2.5-1.2B": "LFM2_1_2B",
+    "LFM2.5-350M": "LFM2_350M",
+    "LFM2.5-8B-A1B": "LFM2_8B_A1B",
+    "Phi-4-mini-reasoning": "Phi_4_Mini",
+    "phi4-mini": "Phi_4_Mini",
+    "DeepSeek-R1-Distill-Qwen-7B": "Qwen2_5_7B",
+    "DeepSeek-R1-Distill-Qwen-14B": "Qwen2_5_14B",
+    "DeepSeek-R1-Distill-Qwen-32B": "Qwen2_5_32B",
+    "DeepSeek-R1-0528-Qwen3-8B": "Qwen3_8B",
+    "Qwen2.5-Coder-3B": "Qwen2_5_3B",
+    "Qwen2.5-Coder-7B": "Qwen2_5_7B",
+    "Qwen2.5-Coder-14B": "Qwen2_5_14B",
+    "Qwen2.5-Coder-32B": "Qwen2_5_32B",
+    "Mistral-Small-3.2-24B": "Mistral_Small_24B",
+    "Magistral-Small-2507": "Mistral_Small_24B",
+    "Devstral-Small-2507": "Mistral_Small_24B",
+    "devstral-24b": "Mistral_Small_24B",
+    "Codestral-22B": "Mistral_Small_22B",
+    "DeepSeek-Coder-V2-Lite": "DeepSeek_V2_Lite",
+    "Nemotron-Cascade-2-30B-A3B": "Nemotron_3_Nano",
+    "Nemotron-3-Nano-Omni-30B-A3B": "Nemotron_3_Nano",
+    "nemotron3-33b": "Nemotron_3_Nano",
+    "qwen3-coder-next": "Qwen3_Next_80B_A3B",
     "Hermes-3-Llama-3.1-8B": "Llama3_8B",
     "Llama-3.1-Tulu-3-8B": "Llama3_8B",
     "nvidia_Llama-3.1-Nemotron-Nano-8B-v1": "Llama3_8B",
@@ -124,7 +168,7 @@ in training."""
 
 _FORMAT = r"(?:UD-)?I?Q\d(?:_[0-9A-Z]+)*(?:-fp16)?|(?:NV|MX)?FP[48](?:-dynamic)?|AWQ|GPTQ(?:-Int4)?"
 _REMARKS = re.compile(
-    rf"(?:[-.](?:gguf|{_FORMAT}|GGUF|hf|it|Instruct|Thinking|chat|Base|2507|v0\.1|v0\.3|BF16))+$",
+    rf"(?:[-.:](?:gguf|{_FORMAT}|GGUF|hf|it|Instruct|Thinking|chat|Base|2507|v0\.1|v0\.3|BF16|mlx))+$",
     re.IGNORECASE,
 )
 """Suffixes of a checkpoint's name that do not affect its shape."""
@@ -148,12 +192,14 @@ _SERVERS: Mapping[str, Node] = {
             Systems.H200_NVL_Server,
             Systems.HGX_H20,
             Systems.HGX_H800,
+            Systems.MI250_Server,
             Systems.MI300X_Platform,
             Systems.MI325X_Platform,
             Systems.MI350X_Platform,
             Systems.MI355X_Platform,
             Systems.L40S_Server,
             Systems.RTX_PRO_6000_Server,
+            Systems.Max_1550_Server,
             Systems.Gaudi2_Server,
             Systems.Gaudi3_Server,
             Systems.Trn2,
@@ -219,18 +265,23 @@ def usual_server(device: Accelerator) -> Node | None:
 
 
 @functools.cache
+def spellings() -> tuple[tuple[str, str], ...]:
+    """Return pairs of a name and a key: those of all models, later ones before earlier ones."""
+    known = [(name, key) for key in Models.names() for name in _spellings(Models[key])]
+    known += [(key, key) for key in Models.names()]
+    return (*known, *_HUB.items(), *_MODELS.items())
+
+
+@functools.cache
 def _models() -> Mapping[str, str]:
     """Return the keys of all models by their lowercase names in measurements."""
-    known = {plain: key for key in Models.names() for plain in _spellings(Models[key])}
-    known |= {_plain(key): key for key in Models.names()}
-    return known | {_plain(name): key for name, key in {**_HUB, **_MODELS}.items()}
+    return {_plain(name): key for name, key in spellings()}
 
 
-def _spellings(model: Any) -> set[str]:
+def _spellings(model: Any) -> tuple[str, ...]:
     """Return the name of a model, and that of the repository that its source names."""
     repository = model.source.title.removesuffix(", config.json")
-    names = {model.name, *(_names(repository) if "/" in repository else ())}
-    return {_plain(name) for name in names}
+    return (model.name, *(_names(repository) if "/" in repository else ()))
 
 
 def _names(label: str) -> Iterator[str]:

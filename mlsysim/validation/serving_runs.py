@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
 from mlsysim.core.errors import shown
 from mlsysim.core.types import (
+    FILE_FORMATS,
     Accelerator,
     Fleet,
+    Formats,
     Node,
     TransformerModel,
     find_precision,
@@ -19,11 +21,12 @@ from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.validation import open_loop
-from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
+from mlsysim.validation.aliases import accelerator_named, usual_server
 from mlsysim.validation.drafts import drafts_of
 from mlsysim.validation.recipes import recipe_of
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.sizes import model_or_estimate
 
 __all__ = [
     "Figure",
@@ -43,24 +46,65 @@ best with few requests per client."""
 _MEAN_LENGTH = 0.9
 """Mean of lengths that are uniform between 0.8 and 1.0 of the stated ones."""
 _STORED = (
-    # Labels of llama.cpp are means over tensors: Q4_K_M takes about 4.8 bits per weight.
-    (r"q8_0|int8|.*8bit", "int8"),
-    (r"(ud-)?q4_.*|iq4_.*|int4|gptq4?|awq|.*4bit", "int4"),
+    # Of mixtures that the table of llama.cpp does not have, the next wider one counts.
+    (r"(q8_0|q8_k_xl)", "q8_0"),
+    (r"q6_k(_\w+)?", "q6_k"),
+    (r"q5_k(_[mlp]|_xl)?", "q5_k_m"),
+    (r"q4_k(_[mlp]|_xl)?", "q4_k_m"),
+    (r"q3_k(_[mlp]|_xl)?", "q3_k_l"),
+    (r"q2_k(_[mlp]|_xl)?", "q2_k"),
+    # MLX keeps a scale and an offset in 16 bits for 64 weights: half a bit per weight.
+    (r"(mlx-)?8bit", "q8_0"),
+    (r"(mlx-)?6bit", "q6_k"),
+    (r"(mlx-)?4bit", "q4_0"),
+    (r"int8", "int8"),
+    (r"int4|gptq4?|awq", "int4"),
     (r"nvfp4|fp4", "fp4"),
     (r"mxfp4", "mxfp4"),
     (r"fp8", "fp8"),
     (r"(f16|fp16)( \(gguf\))?", "fp16"),
     (r"bf16|bfloat16|16 bit \(fp16 or bf16\)", "bf16"),
 )
+_HEADS = {"q8_0": "q8_0"}
+"""Formats of the embeddings and the output projection in GGUF files; narrower ones have Q6_K."""
+_BLOCK = 256
+"""Weights in a block of the formats of GGUF with K or I in their name. Matrices whose rows are no
+multiple of it are stored in wider formats of 32 weights (llama.cpp, src/llama-quant.cpp)."""
+_FALLBACK = ((3.6, "q4_0"), (4.4, "iq4_nl"), (5.0, "q5_k_m"), (6.0, "q6_k"), (7.0, "q8_0"))
+"""The format with about as many bits as the wider one, for formats of up to so many bits."""
 _KEPT = {"fp8": "fp8", "fp8_e4m3": "fp8", "q8_0": "int8", "q4_0": "int4"}
 _KEPT_WIDE = ("16 bit", "f16", "fp16", "bf16")
 _LOADS = ("closed loop", "one batch", "one sequence")
 # These give each device its own layers, so a sequence passes through devices in turn.
 _BY_LAYERS = ("llama.cpp", "llamacpp", "ollama")
+_RANGE = re.compile(r"\d+ runs, (\d+(?:\.\d+)?)-(\d+(?:\.\d+)?) tok/s")
+_REMOTE_READ = 31e9
+"""Bytes per second at which a Max 1550 reads layers of another one: `calibrate` rows of two and
+four cards."""
+_REMOTE_BAND = (0.931, 1.064)
+"""Percentiles 10 and 90 of measured over predicted times of these rows."""
 _OPEN = "open loop"
 _SINGLE = ("one request", "one request at a time")
 _DRAFTS = ("", "0", "none", "unstated", "not flagged", "mtp", "ambiguous", "unmatched")
 _MODES = ("", "agg", "disagg")
+_PASS = 128
+"""Least tokens of a pass that llama.cpp is told to take; fewer are requests."""
+
+
+def _single(row: Row) -> bool:
+    """Return whether a run had one request at a time.
+
+    The batch of llama.cpp is the tokens of a pass over prompts (`-b`, 2,048 by default); that of
+    other engines may count requests.
+    """
+    load = row.text("load")
+    passes = load == "batch" and _by_layers(row) and (row.number("concurrency") or 0) >= _PASS
+    # Without that format, rows of equal settings differ twelvefold: another setting varied.
+    return load in _SINGLE or (passes and row.text("kv_precision") not in ("", "unstated"))
+
+
+def _by_layers(row: Row) -> bool:
+    return row.text("engine").lower() in _BY_LAYERS
 
 
 def refuse_what_is_not_modeled(row: Row) -> None:
@@ -73,8 +117,13 @@ def refuse_what_is_not_modeled(row: Row) -> None:
     """
     if row.text("dubious"):
         raise Skip("marked dubious: left out")
-    if row.text("load") == "batch":
-        raise Skip("load = 'batch': it may count tokens in a pass or requests")
+    if (spread := _RANGE.search(row.text("note"))) and float(spread[2]) > 2 * float(spread[1]):
+        raise Skip(f"its runs differ by more than a factor of two: {spread[0]}")
+    if row.text("load") == "batch" and not _single(row):
+        raise Skip(
+            "load = 'batch': it may count tokens in a pass or requests, or kv_precision is not "
+            "stated, and rows with equal settings differ up to twelvefold"
+        )
     spec = row.text("spec_decoding")
     if spec.startswith("mtp ("):
         raise Skip("the length of its drafts is not stated")
@@ -97,21 +146,35 @@ def refuse_what_does_not_fit(row: Row, given: dict[str, Any], result: Any) -> No
     """
     if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
         raise Skip("the batch does not fit, and the source does not state how it was divided")
-    if row.text("load") in _SINGLE and not result.feasible:
+    if _single(row) and not result.feasible and not _file_fits(row, given):
         raise Skip(
             "the device cannot hold it, and the source does not state which part the host held"
         )
 
 
+def _file_fits(row: Row, given: dict[str, Any]) -> bool:
+    """Return whether a GGUF file and its cache fit into the memory that a row states.
+
+    llama.cpp takes all of it, in binary units, without the reserves of servers.
+    """
+    memory = row.number("device_memory_gb")
+    if memory is None or not _by_layers(row):
+        return False
+    stored = find_precision(given["weight_precision"], files=True)
+    each = stored.si("bytes_per_element") + stored.si("scale_bytes")
+    model, tokens = given["model"], given["seq_len"] + given["output_len"]
+    cache = model.kv_cache_bytes(given["kv_precision"], tokens).to("byte").magnitude
+    return bool(model.si("parameters") * each + cache <= memory * 1024**3)
+
+
 def _plan(row: Row) -> dict[str, int]:
     """Return the sizes of the groups that share a model."""
     count, tp = row.whole("n_gpus", default=1), row.number("tp")
-    if row.text("engine").lower() in _BY_LAYERS:
+    if _by_layers(row):
         return {"tp_size": 1}
     stages = row.whole("pp", default=1)
-    if tp is None and count > stages:
-        raise Skip(f"n_gpus = {count} and tp is not stated")
-    size = row.whole("tp", default=1)
+    # Engines that serve one replica on several devices split its layers by tensor parallelism.
+    size = count // stages if tp is None else row.whole("tp")
     if size * stages != count:
         raise Skip(
             "n_gpus differs from tp x pp: replicas, or experts on more devices than requests are "
@@ -140,6 +203,20 @@ def _has_stated_ranks(row: Row) -> bool:
 
 def _note(row: Row) -> str:
     """Return what a prediction assumes that the table does not state."""
+    _, shape = model_or_estimate(row)
+    label, default = _label(row)
+    count = row.whole("n_gpus", default=1)
+    split = not (row.text("tp") or count == 1 or _by_layers(row) or row.text("mode") == "disagg")
+    found = (
+        _note_on_serving(row),
+        f"assumes the {shape}" if shape else "",
+        "assumes tp x pp = n_gpus" if split else "",
+        f"assumes weights in {label}" if default else "",
+    )
+    return "; ".join(part for part in found if part)
+
+
+def _note_on_serving(row: Row) -> str:
     drafts = drafts_of(row)
     if drafts is not None:
         return drafts.note
@@ -189,20 +266,58 @@ def formats_of(label: str, kept: str, device: Accelerator) -> tuple[str, str, st
     Skip
         If the label names no format that weights are stored in.
     """
-    text = label.lower()
-    stored = next((name for words, name in _STORED if re.fullmatch(words, text)), None)
+    text = re.sub(r"^(ud|unsloth)-|-qat$", "", label.lower())
+    stored = text if text in FILE_FORMATS else None
+    stored = stored or next((name for words, name in _STORED if re.fullmatch(words, text)), None)
     if text in ("", "unstated"):
         raise Skip("the format of the weights is not stated")
     if stored is None:
         raise Skip(f"weight_precision = {shown(label)}: weights of that width are not modeled")
     rates = device.compute.precisions
     wide = "bf16" if "bf16" in rates else "fp16"
-    if find_precision(stored).bits >= 16:
+    if find_precision(stored, files=True).bits >= 16:
         arithmetic = stored if stored in rates else wide
         stored = arithmetic
     else:
         arithmetic = stored if stored in ("fp8", "fp4") and stored in rates else wide
     return arithmetic, stored, _kept(kept.lower(), arithmetic, wide)
+
+
+def _label(row: Row) -> tuple[str, bool]:
+    """Return the format of a run's weights, and whether it is the engine's default."""
+    label = row.text("weight_precision")
+    if label.lower() not in ("", "unstated"):
+        return label, False
+    # Tags of Ollama without a format are files in Q4_K_M, and those for MLX have 4 bits.
+    default = "4bit" if row.text("model").endswith("-mlx") else "Q4_K_M"
+    return (default, True) if _by_layers(row) else (label, False)
+
+
+def _as_stored(model: TransformerModel, stored: str) -> TransformerModel:
+    """Return a model as its checkpoint holds it.
+
+    GGUF files have narrow embeddings as well. Checkpoints of Qwen3.5 and Qwen3.6 in NVFP4 run at
+    the rate of attention in 16 bits, in all `calibrate` rows.
+    """
+    if stored == "fp4" and model.name.startswith("Qwen3.5"):
+        return replace(model, formats=replace(model.formats or Formats(), attention="bf16"))
+    if stored not in FILE_FORMATS:
+        return model
+    head = _HEADS.get(stored, "q6_k")
+    own: dict[str, Any] = {}
+    if model.hidden_dim % _BLOCK:
+        head = "q8_0"
+        own = dict.fromkeys(("attention", "feed_forward", "experts"), _without_blocks(stored))
+    return replace(model, formats=replace(model.formats or Formats(), embeddings=head, **own))
+
+
+def _without_blocks(stored: str) -> str:
+    """Return the format of a matrix whose rows are no multiple of a block."""
+    if stored in ("q8_0", "q4_0", "iq4_nl"):
+        return stored
+    form = FILE_FORMATS[stored]
+    bits = 8 * (form.si("bytes_per_element") + form.si("scale_bytes"))
+    return next(name for most, name in _FALLBACK if bits <= most)
 
 
 def _kept(label: str, arithmetic: str, wide: str) -> str:
@@ -227,16 +342,40 @@ def _length(row: Row, column: str, default: int | None = None) -> int:
 
 
 def _device(row: Row) -> Accelerator:
-    if row.text("note").startswith("cpu_only"):
-        raise Skip("it ran on a processor without an accelerator, none of which is in the registry")
     if row.text("group").startswith("llm_inference_bench") and row.text("hardware") == "a100":
         # The models that fit imply that it is the smaller one; the source does not state it.
         return Hardware.A100_40GB
     label = row.text("hardware")
     try:
-        return accelerator_named(label)
+        device = accelerator_named(label)
     except Skip:
         raise Skip(f"hardware {shown(label)} is not in the registry") from None
+    if row.text("note").startswith("cpu_only") and device is not Hardware.Ryzen_7_7840HS:
+        raise Skip("it ran on a processor without an accelerator, not on its hardware")
+    return device
+
+
+def _across_cards(row: Row, device: Accelerator, constants: Any) -> Any:
+    """Return constants that read the layers of other cards over the host's link.
+
+    On Data Center GPU Max, llama.cpp with layers on several cards takes longer in proportion to
+    the share of layers on the other ones, as if it read them at the rate of PCIe. On other devices
+    each card reads its own.
+    """
+    count = row.whole("n_gpus", default=1)
+    if device is not Hardware.Max_1550 or count == 1 or not _by_layers(row):
+        return constants
+    remote = (count - 1) / count * device.memory.si("bandwidth") / _REMOTE_READ
+    efficiency = 1 / (1 / constants.memory_efficiency + remote)
+    name = f"{constants.name}, several cards"
+    low, high = _REMOTE_BAND
+    edges = {
+        f"{prefix}{field}_band_{edge}": value
+        for prefix in ("", "new_")
+        for field in ("itl", "ttft")
+        for edge, value in (("low", low), ("high", high))
+    }
+    return replace(constants, name=name, memory_efficiency=efficiency, **edges)
 
 
 def arguments(row: Row) -> dict[str, Any]:
@@ -249,13 +388,14 @@ def arguments(row: Row) -> dict[str, Any]:
     """
     refuse_what_is_not_modeled(row)
     device = _device(row)
-    model = model_named(row)
+    model, _ = model_or_estimate(row)
     load = row.text("load")
-    if load not in _LOADS and load not in _SINGLE and not load.startswith(_OPEN):
+    single = _single(row)
+    if load not in _LOADS and not single and not load.startswith(_OPEN):
         raise Skip(f"load = {shown(load)} is not one of {', '.join((*_LOADS, *_SINGLE))}")
     recipe = recipe_of(row)
     precision, weight, kv = formats_of(
-        row.text("weight_precision"), row.text("kv_precision") or recipe.kept, device
+        _label(row)[0], row.text("kv_precision") or recipe.kept, device
     )
     node = usual_server(device)
     apart = row.text("mode") == "disagg"
@@ -268,7 +408,6 @@ def arguments(row: Row) -> dict[str, Any]:
         formats = {"precision": precision, "weight_precision": weight, "kv_precision": kv}
         where = {"model": model, "hardware": node or device, "tp_size": plan["tp_size"]}
         return open_loop.arguments(row, where | formats, device)
-    single = load in _SINGLE
     if row.group == "localmaxxing" and not row.text("prefill_tokens_per_s"):
         for column in ("isl", "osl"):
             if not row.text(column):
@@ -278,11 +417,11 @@ def arguments(row: Row) -> dict[str, Any]:
         device, row.text("engine"), _year(row), apart, row.text("engine_version")
     )
     return {
-        "model": model,
+        "model": _as_stored(model, weight) if single else model,
         "hardware": node or device,
         "seq_len": _length(row, "isl", 1 if single else None),
         "output_len": _length(row, "osl", 200 if single else None),
-        "batch_size": row.whole("concurrency") * _counted(row, plan),
+        "batch_size": 1 if single else row.whole("concurrency") * _counted(row, plan),
         "precision": precision,
         "weight_precision": weight,
         "kv_precision": kv,
@@ -291,7 +430,7 @@ def arguments(row: Row) -> dict[str, Any]:
         **(drafts.arguments() if drafts else {}),
         **({} if recipe.budget is None else {"token_budget": recipe.budget}),
         "waves": 1 if load != "closed loop" else _POOL_REQUESTS if apart else _REQUESTS,
-        "calibration": recipe.applied(constants),
+        "calibration": recipe.applied(_across_cards(row, device, constants)),
     }
 
 
@@ -320,6 +459,9 @@ class Figure:
 def figures(row: Row, given: dict[str, Any]) -> tuple[Figure, ...]:
     """Return the figures of a run that the solver predicts."""
     load = row.text("load")
+    # Rows whose concurrency is not that of requests leave the rate per user empty.
+    user, total = "output_tokens_per_s_per_user", "output_tokens_per_s"
+    column = user if row.text(user) else total
     if load == "closed loop":
         ranks = given.get("attention_dp", 1) * given.get("pp_size", 1)
         devices = given["tp_size"] * ranks
@@ -343,10 +485,8 @@ def figures(row: Row, given: dict[str, Any]) -> tuple[Figure, ...]:
         # all, but for rows that state the rate of the prefill separately: some of these would have
         # read the prompt for longer than the whole answer took.
         answer = given["output_len"]
-        column = "output_tokens_per_s_per_user"
         found = (Figure(column, "rate of an answer", "token/s", "latency", answer, inverse=True),)
-    elif load in _SINGLE:
-        column = "output_tokens_per_s_per_user"
+    elif _single(row):
         found = (Figure(column, "decode rate", "token/s", "decode_throughput", 1),)
     else:
         found = (Figure("e2e_mean_ms", "batch time", "ms", "latency", 1e-3),)

@@ -23,7 +23,9 @@ TIERS = {
     "Workstation": {
         "MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M4_Max", "M3_Ultra", "M5", "RTX_3090",
         "RTX_4090", "RTX_5090", "DGX_Spark", "Strix_Halo", "M5_Max", "GTX_1050_Ti", "RTX_2080",
-        "RTX_3060", "RTX_3080", "RTX_4070", "RTX_5070", "RX_7900_XT",
+        "RTX_3060", "RTX_3080", "RTX_4070", "RTX_5070", "RX_7900_XT", "RTX_2070_Super",
+        "RTX_3080_Ti", "RTX_3090_Ti", "RTX_4070_Super", "RTX_5080", "RTX_5880_Ada", "Arc_140V",
+        "M3_Pro", "M4_Pro", "M5_Pro", "Ryzen_7_7840HS",
     },
     "Mobile": {"iPhone_15_Pro", "Pixel_8", "Snapdragon_8_Gen_3"},
     "Edge": {

@@ -109,7 +109,7 @@ def test_ports_of_a_node(name, devices, gbit_per_s_of_a_device):
 def test_scale_up_agrees_with_the_accelerator(name):
     node = ROWS[name]
     # Links of a card reach one other card: beyond that, groups are as fast as PCIe.
-    cards = {"H100_PCIe_Server", "L40S_Server", "RTX_PRO_6000_Server"}
+    cards = {"H100_PCIe_Server", "L40S_Server", "RTX_PRO_6000_Server", "Max_1550_Server"}
     field = "host_bandwidth" if name in cards else "interconnect_bandwidth"
     # Three of the 24 ports of a Gaudi lead out of the server.
     share = 21 / 24 if name.startswith("Gaudi") else 1

@@ -18,6 +18,7 @@ from mlsysim import (
     ServingSolver,
     Systems,
 )
+from mlsysim.core.types import Formats
 from mlsysim.validation import energy_runs, serving_runs, validate
 from mlsysim.validation.aliases import model_named
 from mlsysim.validation.recipes import recipe_of
@@ -29,11 +30,6 @@ SERVING = {row.name: row for row in read_rows(DATA / "serving_2.csv")}
 ENERGY = {row.name: row for row in read_rows(DATA / "energy_2.csv")}
 LLMIB = "llmib_a100_vllm_Llama-2-7b-hf_n1_1024_b16"
 SILICON = "silicon_dsr1_b200_trtllm_fp8_agg_1024x1024_c32_cfg75"
-
-
-def without_constants(name: str) -> bool:
-    """Return whether a row ran on the one accelerator with runs to which nothing was fitted."""
-    return name in SERVING and SERVING[name].text("hardware") == "max1550"
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +47,8 @@ def energy():
 @pytest.mark.parametrize(
     ("table", "group", "least", "bound"),
     [
-        ("serving", "llm_inference_bench: batch time", 370, 9),
-        ("serving", "llm_inference_bench_llamacpp: batch time", 33, 7),
+        ("serving", "llm_inference_bench: batch time", 580, 11),
+        ("serving", "llm_inference_bench_llamacpp: batch time", 70, 6),
         ("serving", "silicon_moe_agg: ttft", 280, 31),
         ("serving", "silicon_moe_agg: tpot", 280, 10),
         ("serving", "silicon_moe_agg: tokens per device", 100, 8),
@@ -73,26 +69,40 @@ def energy():
 )
 def test_error_of_a_group(request, table, group, least, bound):
     report = request.getfixturevalue(table).only("check")
-    fitted = [row for row in report.comparisons if not without_constants(row.id)]
-    stated = [row for row in fitted if not row.note]
+    stated = [row for row in report.comparisons if not row.note or group.startswith("llm_")]
     found = Report(stated, []).groups[group]
     assert found.n >= least
     assert found.mape <= bound
 
 
-# Its rows are far off, and the model is too fast. A fit leaves errors of 60 percent.
+# Single users report their own runs, which differ more than those of a laboratory.
 @pytest.mark.parametrize(
-    ("group", "least", "lowest", "highest"),
+    ("group", "least", "median", "mean"),
     [
-        ("llm_inference_bench: batch time", 70, -95, -75),
-        ("llm_inference_bench_llamacpp: batch time", 40, -99, -85),
+        ("llmfit: decode rate", 80, 6, 20),
+        ("localmaxxing: decode rate", 70, 14, 26),
+        ("localmaxxing: rate of an answer", 8, 28, 31),
     ],
 )
-def test_a_device_without_constants_is_predicted_too_fast(serving, group, least, lowest, highest):
-    found = [row for row in serving.comparisons if without_constants(row.id)]
-    errors = Report(found, []).groups[group]
-    assert errors.n >= least
-    assert lowest <= errors.bias <= highest
+def test_error_of_single_users(serving, group, least, median, mean):
+    found = serving.only("check").groups[group]
+    assert found.n >= least
+    assert found.median_ape <= median
+    assert found.mape <= mean
+    assert 65 <= found.band_coverage <= 95
+
+
+def test_several_cards_that_read_from_each_other(serving):
+    """llama.cpp on Data Center GPU Max: the share of layers on other cards passes over PCIe."""
+    found = [
+        item
+        for item in serving.only("check").comparisons
+        if SERVING[item.id].text("hardware") == "max1550"
+        and item.group.startswith("llm_inference_bench_llamacpp")
+    ]
+    counts = Counter(SERVING[item.id].text("n_gpus") for item in found)
+    assert set(counts) == {"1", "2", "4"}
+    assert max(abs(item.error) for item in found) < 0.2
 
 
 @pytest.mark.parametrize(("table", "rows"), [("serving", SERVING), ("energy", ENERGY)])
@@ -181,9 +191,10 @@ def test_one_request_on_a_desktop():
     base |= {"weight_precision": "Q4_K_M", "engine": "llama.cpp", "osl": "128"}
     base |= {"output_tokens_per_s_per_user": "120", "split": "check", "tpot_mean_ms": ""}
     given = serving_runs.arguments(Row(base))
-    assert given["model"] is Models.Llama3_8B
+    # Files of llama.cpp hold the output projection in Q6_K.
+    assert given["model"] == replace(Models.Llama3_8B, formats=Formats(embeddings="q6_k"))
     assert given["hardware"] is Hardware.RTX_4090
-    assert (given["precision"], given["weight_precision"]) == ("bf16", "int4")
+    assert (given["precision"], given["weight_precision"]) == ("bf16", "q4_k_m")
     (found,) = validate([base]).comparisons
     assert found.group == "mine: decode rate"
     assert 60 < found.predicted < 240
@@ -197,12 +208,42 @@ def test_layers_on_several_devices_take_the_time_of_one():
     assert {item["tp_size"] for item in given} == {1}
 
 
+BASE = {"id": "x", "group": "mine", "load": "one request", "concurrency": "1", "isl": "",
+        "engine": "llama.cpp", "hardware": "RTX 3060",
+        "output_tokens_per_s_per_user": "100"}  # fmt: skip
+
+
+def test_rows_that_are_no_multiple_of_a_block_are_stored_wider():
+    """SmolLM2 135M is 576 wide: its files in Q4_K_M have 6.2 bits per weight."""
+    row = Row(BASE | {"model": "SmolLM2-135M-Instruct", "weight_precision": "Q4_K_M"})
+    formats = serving_runs.arguments(row)["model"].formats
+    assert formats.embeddings.name == "q8_0"
+    assert formats.attention.name == formats.feed_forward.name == "q5_k_m"
+
+
+def test_what_is_assumed_is_in_the_comparison(tmp_path):
+    named = BASE | {"model": "Someone_New-9B-Q4_K_M.gguf", "weight_precision": "Q4_K_M"}
+    (found,) = validate([named]).comparisons
+    assert found.note == "assumes the shape estimated from its size: dense model of 9B"
+    tag = BASE | {"model": "gemma3:4b", "weight_precision": "unstated", "engine": "ollama"}
+    (other,) = validate([tag]).comparisons
+    assert other.note == "assumes weights in Q4_K_M"
+    split = dict(SERVING[LLMIB].cells) | {"n_gpus": "2", "tp": ""}
+    assert serving_runs.arguments(Row(split))["tp_size"] == 2
+    (halved,) = serving_runs.compare(Row(split))
+    assert halved.note == "assumes tp x pp = n_gpus"
+    assert not serving_runs.compare(SERVING[LLMIB])[0].note
+    path = tmp_path / "out.csv"
+    validate([named]).to_csv(path)
+    assert path.read_text().splitlines()[0].endswith(",error_percent,note")
+
+
 def test_formats_follow_the_device_and_the_label():
     b200, h100 = Hardware.B200, Hardware.H100
     assert serving_runs.formats_of("NVFP4", "", b200) == ("fp4", "fp4", "fp8")
     # A device without the format stores it and computes in 16 bits.
     assert serving_runs.formats_of("NVFP4", "", h100) == ("bf16", "fp4", "bf16")
-    assert serving_runs.formats_of("Q8_0", "q8_0", h100) == ("bf16", "int8", "int8")
+    assert serving_runs.formats_of("Q8_0", "q8_0", h100) == ("bf16", "q8_0", "int8")
     assert serving_runs.formats_of("bf16", "fp8", h100) == ("bf16", "bf16", "fp8")
     assert serving_runs.formats_of("f16 (gguf)", "16 bit", Hardware.V100) == ("fp16",) * 3
 
@@ -344,15 +385,15 @@ def test_another_name_is_another_model(label):
         ({"load": "open loop", "arrival_rate_rps": "5 then 10"}, "stages of different rates"),
         ({"load": "open loop, bursts", "arrival_rate_rps": "5"}, "how requests are spaced"),
         ({"load": "batch"}, "tokens in a pass or requests"),
+        ({"note": "discrete; 3 runs, 0.27-13.3 tok/s"}, "differ by more than a factor of two"),
         ({"load": "parade"}, "is not one of"),
         ({"spec_decoding": "mtp (in the name)"}, "length of its drafts"),
         ({"spec_decoding": "eagle"}, "acceptance of its drafts"),
         ({"mode": "two pools"}, "not one of agg, disagg"),
         ({"n_gpus": "16"}, "differs from tp"),
-        ({"tp": ""}, "tp is not stated"),
         ({"hardware": "abacus"}, "'abacus' is not in the registry"),
         ({"model": "org/None"}, "none in the registry"),
-        ({"weight_precision": "IQ2_M"}, "not modeled"),
+        ({"weight_precision": "AVQ2"}, "not modeled"),
         ({"weight_precision": "unstated"}, "not stated"),
         ({"kv_precision": "turbo2"}, "keys and values of that width"),
         ({"concurrency": ""}, "concurrency is missing"),

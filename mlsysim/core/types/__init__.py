@@ -27,7 +27,13 @@ from mlsysim.core.types.options import (
     Schedule,
 )
 from mlsysim.core.types.power_calibration import PowerCalibration
-from mlsysim.core.types.precision import PRECISIONS, Formats, Precision, find_precision
+from mlsysim.core.types.precision import (
+    FILE_FORMATS,
+    PRECISIONS,
+    Formats,
+    Precision,
+    find_precision,
+)
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
 from mlsysim.core.types.serving_calibration import ServingCalibration
 from mlsysim.core.types.source import Entry, Source
@@ -52,6 +58,7 @@ __all__ = [
     "ATTENTION",
     "COMMITMENTS",
     "CP_KINDS",
+    "FILE_FORMATS",
     "GENERATIONS",
     "LOSSES",
     "OPTIMIZERS",

@@ -10,7 +10,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
 from mlsysim.core.units import Q_, Quantity
 
-__all__ = ["PRECISIONS", "Formats", "Precision", "find_precision"]
+__all__ = ["FILE_FORMATS", "PRECISIONS", "Formats", "Precision", "find_precision"]
 
 
 @record
@@ -72,7 +72,49 @@ PRECISIONS: Mapping[str, Precision] = ReadOnlyMapping(
 )
 
 
-def find_precision(name: Any, argument: str = "precision") -> Precision:
+def _file_format(name: str, bits: float) -> Precision:
+    """Return a format by its mean bits per weight, scales and wider tensors included."""
+    whole = int(bits)
+    return _precision(name, whole, (bits - whole) / 8)
+
+
+FILE_FORMATS: Mapping[str, Precision] = ReadOnlyMapping(
+    {
+        # Mean bits per weight of Llama 3.1 8B (llama.cpp, tools/quantize/README.md,
+        # https://github.com/ggml-org/llama.cpp/blob/master/tools/quantize/README.md).
+        name: _file_format(name, bits)
+        for name, bits in {
+            "iq1_s": 2.0042,
+            "iq1_m": 2.1460,
+            "iq2_xxs": 2.3824,
+            "iq2_xs": 2.5882,
+            "iq2_s": 2.7403,
+            "iq2_m": 2.9294,
+            "iq3_xxs": 3.2548,
+            "iq3_s": 3.6606,
+            "iq3_m": 3.7628,
+            "iq4_xs": 4.4597,
+            "iq4_nl": 4.6818,
+            # Blocks of 32 weights and a scale in 16 bits.
+            "q4_0": 4.5,
+            "q2_k_s": 2.9697,
+            "q2_k": 3.1593,
+            "q3_k_s": 3.6429,
+            "q3_k_l": 4.2979,
+            "q4_k_s": 4.6672,
+            "q4_k_m": 4.8944,
+            "q5_k_s": 5.5704,
+            "q5_k_m": 5.7036,
+            "q6_k": 6.5633,
+            "q8_0": 8.5008,
+        }.items()
+    }
+)
+"""Formats of GGUF files: only for storage, so `weight_precision` takes them and `precision` does
+not. Tensors of a file differ in width, so the bits are means."""
+
+
+def find_precision(name: Any, argument: str = "precision", *, files: bool = False) -> Precision:
     """Look a precision up by name.
 
     Parameters
@@ -81,22 +123,25 @@ def find_precision(name: Any, argument: str = "precision") -> Precision:
         Its name, or the precision itself.
     argument
         Name of the solver's argument, for the error.
+    files
+        Whether formats of GGUF files are admitted, in which devices only store weights.
 
     Raises
     ------
     ConfigError
         If there is no such precision; the message lists all of them.
     """
-    if isinstance(name, Precision) and name == PRECISIONS.get(name.name):
+    known = {**PRECISIONS, **FILE_FORMATS} if files else PRECISIONS
+    if isinstance(name, Precision) and name == known.get(name.name):
         return name
-    if not isinstance(name, str) or name not in PRECISIONS:
-        same = isinstance(name, str) and name.lower() in PRECISIONS
+    if not isinstance(name, str) or name not in known:
+        same = isinstance(name, str) and name.lower() in known
         hint = f'; did you mean "{name.lower()}"?' if same else ""
         raise ConfigError(
-            f"{argument} = {shown(name)} is unknown; choose one of {', '.join(PRECISIONS)}{hint}",
+            f"{argument} = {shown(name)} is unknown; choose one of {', '.join(known)}{hint}",
             argument=argument,
         )
-    return PRECISIONS[name]
+    return known[name]
 
 
 @record
@@ -126,4 +171,4 @@ class Formats(Record):
         super().__post_init__()
         for item in dataclasses.fields(self):
             if (name := getattr(self, item.name)) is not None:
-                self._keep(item.name, find_precision(name, f"Formats.{item.name}"))
+                self._keep(item.name, find_precision(name, f"Formats.{item.name}", files=True))

@@ -29,11 +29,11 @@ from mlsysim.registry.calibration.serving_constants import (
 from mlsysim.registry.calibration.serving_rows import (
     AMPERE_LLAMACPP,
     APPLE_LLAMACPP,
-    APPLE_M1_LLAMACPP,
     BLACKWELL_SGLANG_POOLS,
     BLACKWELL_TENSORRT_POOLS,
     BLACKWELL_ULTRA_SGLANG,
     BLACKWELL_VLLM_0_11,
+    CPU_LLAMACPP,
     GAUDI2_DEEPSPEED,
     GEFORCE_LLAMACPP,
     GEFORCE_VLLM,
@@ -45,6 +45,9 @@ from mlsysim.registry.calibration.serving_rows import (
     HOPPER_VLLM_0_12,
     MI250_LLAMACPP,
     MI250_VLLM,
+    PONTE_VECCHIO_LLAMACPP,
+    PONTE_VECCHIO_VLLM,
+    RADEON_LLAMACPP,
     SPARK_LLAMACPP,
 )
 
@@ -324,8 +327,11 @@ class ServingCalibrations(Catalog):
     GeForce_LlamaCpp = GEFORCE_LLAMACPP
     GeForce_vLLM = GEFORCE_VLLM
     Apple_LlamaCpp = APPLE_LLAMACPP
-    Apple_M1_LlamaCpp = APPLE_M1_LLAMACPP
     Spark_LlamaCpp = SPARK_LLAMACPP
+    Radeon_LlamaCpp = RADEON_LLAMACPP
+    CPU_LlamaCpp = CPU_LLAMACPP
+    Ponte_Vecchio_LlamaCpp = PONTE_VECCHIO_LLAMACPP
+    Ponte_Vecchio_vLLM = PONTE_VECCHIO_VLLM
     MI250_LlamaCpp = MI250_LLAMACPP
     MI250_vLLM = MI250_VLLM
     Ampere = engine_row(
@@ -387,9 +393,11 @@ _Kind = str | None
 _MAKERS = {
     "NVIDIA GeForce GTX": "gtx",
     "NVIDIA GeForce": "geforce",
-    "Apple M1": "apple_m1",
     "Apple M": "apple",
     "NVIDIA DGX Spark": "spark",
+    "NVIDIA RTX 5880": "geforce",
+    "AMD Radeon": "radeon",
+    "AMD Ryzen": "cpu",
     "NVIDIA B300": "b300",
 }
 """Kinds of devices that have no generation, or constants other than those of their generation, by
@@ -401,9 +409,10 @@ _SERVING: Mapping[_Kind, ServingCalibration] = {
     "gaudi2": ServingCalibrations.Gaudi2_DeepSpeed,
     "gtx": ServingCalibrations.GTX_LlamaCpp,
     "geforce": ServingCalibrations.GeForce_LlamaCpp,
-    "apple_m1": ServingCalibrations.Apple_M1_LlamaCpp,
     "apple": ServingCalibrations.Apple_LlamaCpp,
     "spark": ServingCalibrations.Spark_LlamaCpp,
+    "radeon": ServingCalibrations.Radeon_LlamaCpp,
+    "cpu": ServingCalibrations.CPU_LlamaCpp,
 }
 _PASS: Mapping[_Kind, ServingCalibration] = {
     "ampere": ServingCalibrations.Ampere_Library,
@@ -429,6 +438,9 @@ _ENGINES: Mapping[tuple[_Kind, str, bool], ServingCalibration] = {
     ("cdna2", "vllm", True): ServingCalibrations.MI250_vLLM,
     ("cdna2", "llamacpp", True): ServingCalibrations.MI250_LlamaCpp,
     ("geforce", "vllm", False): ServingCalibrations.GeForce_vLLM,
+    ("turing", "llamacpp", False): ServingCalibrations.GeForce_LlamaCpp,
+    ("xe_hpc", "llamacpp", True): ServingCalibrations.Ponte_Vecchio_LlamaCpp,
+    ("xe_hpc", "vllm", True): ServingCalibrations.Ponte_Vecchio_vLLM,
 }
 _RELEASES: Mapping[tuple[_Kind, str], ServingCalibration] = {
     ("hopper", "vllm 0.11"): ServingCalibrations.Hopper_vLLM_0_11,

@@ -9,7 +9,7 @@ from mlsysim.core.types import ServingCalibration, Source
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.machines import STATE_EFFICIENCY, STATES
 
-__all__ = ["ALTERNATING", "COMMON", "GROWING", "PASSES", "engine_row"]
+__all__ = ["ALTERNATING", "COMMON", "GROWING", "PASSES", "VECTORS", "engine_row"]
 
 _COMMON = Source(
     title="Common constants",
@@ -142,4 +142,16 @@ ALTERNATING = GROWING | {
             checked="2026-11-22",
         ),
     ),
+}
+VECTORS = {
+    "expert_tile": (
+        1.0,
+        Source(
+            title="llama.cpp, quantized products of a matrix and few vectors",
+            url="https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cuda/mmvq.cu",
+            locator="mul_mat_vec_q",
+            checked="2026-11-22",
+            note="a step of one request multiplies vectors, without tiles of rows",
+        ),
+    )
 }

@@ -3,11 +3,12 @@
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware.games import Games
+from mlsysim.registry.hardware.personal import Personal
 from mlsysim.registry.sources import apple, blackwell, cards
 from mlsysim.registry.sources import hardware as src
 
 
-class Workstation(Games):
+class Workstation(Games, Personal):
     """Machines for one developer."""
 
     MacBook_M3_Max = Accelerator(

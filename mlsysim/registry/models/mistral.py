@@ -27,6 +27,11 @@ class Mistral(Catalog):
     )
     """Devstral Small 2, in the shape of Mistral Small 3. The vision tower is not counted."""
 
+    Ministral_3_3B = published(
+        "mistralai/Ministral-3-3B-Instruct-2512", name="Ministral 3 3B", seq_len=4_096
+    )
+    """Input and output share a table. The vision tower is not counted."""
+
     Codestral_Mamba_7B = published(
         "mistralai/Mamba-Codestral-7B-v0.1", name="Codestral Mamba 7B", seq_len=4_096
     )

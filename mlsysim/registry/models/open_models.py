@@ -34,6 +34,18 @@ class OpenModels(Catalog):
     SmolLM2_135M = published("HuggingFaceTB/SmolLM2-135M", name="SmolLM2 135M")
     """30 narrow layers."""
 
+    SmolLM2_360M = published("HuggingFaceTB/SmolLM2-360M", name="SmolLM2 360M")
+    """32 narrow layers."""
+
+    LFM2_1_2B = published("LiquidAI/LFM2-1.2B", name="LFM2 1.2B", seq_len=4_096)
+    """Ten of sixteen layers are short convolutions. LFM2.5 1.2B has the same shape."""
+
+    LFM2_350M = published("LiquidAI/LFM2-350M", name="LFM2 350M", seq_len=4_096)
+    """Ten of sixteen layers are short convolutions. LFM2.5 350M has the same shape."""
+
+    LFM2_8B_A1B = published("LiquidAI/LFM2-8B-A1B", name="LFM2 8B-A1B", seq_len=4_096)
+    """32 experts, four per token; 18 of 24 layers are short convolutions."""
+
     SmolLM3_3B = published("HuggingFaceTB/SmolLM3-3B", name="SmolLM3 3B", seq_len=4_096)
     """Every fourth layer has no rotary positions, which changes no count."""
 
@@ -83,11 +95,17 @@ class OpenModels(Catalog):
     Phi3_5_MoE = published("microsoft/Phi-3.5-MoE-instruct", name="Phi-3.5 MoE", seq_len=4_096)
     """16 experts, two per token."""
 
+    Phi_4_Mini = published("microsoft/Phi-4-mini-instruct", name="Phi-4 mini", seq_len=4_096)
+    """Dense, with a vocabulary of 200,064; input and output share a table."""
+
     Phi_4 = published("microsoft/phi-4", name="Phi-4", seq_len=4_096)
     """Dense, 14.7 billion parameters."""
 
     StarCoder2_7B = published("bigcode/starcoder2-7b", name="StarCoder2 7B", seq_len=4_096)
     """For code; every layer has a window of 4,096 tokens."""
+
+    CodeLlama_34B = published("codellama/CodeLlama-34b-hf", name="Code Llama 34B", seq_len=4_096)
+    """For code; Llama 2's design with eight heads of keys and values."""
 
     GPT2_Medium = published("openai-community/gpt2-medium", name="GPT-2 medium")
     """The second smallest GPT-2."""

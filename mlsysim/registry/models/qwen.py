@@ -13,6 +13,9 @@ class Qwen(Catalog):
     Qwen2_0_5B = published("Qwen/Qwen2-0.5B", name="Qwen2 0.5B", seq_len=4_096)
     """The smallest Qwen2; input and output share a table."""
 
+    Qwen2_1_5B = published("Qwen/Qwen2-1.5B", name="Qwen2 1.5B", seq_len=4_096)
+    """The shape of Qwen2.5 1.5B; input and output share a table."""
+
     Qwen2_7B = published("Qwen/Qwen2-7B", name="Qwen2 7B", seq_len=4_096)
     """One head of keys and values per seven query heads. Qwen2.5 7B has the same shape."""
 
@@ -74,6 +77,9 @@ class Qwen(Catalog):
         "Qwen/Qwen3-Next-80B-A3B-Instruct", name="Qwen3-Next 80B-A3B", seq_len=4_096
     )
     """Three layers of linear attention for each layer of softmax attention, and 512 experts."""
+
+    Qwen3_5_9B = published("Qwen/Qwen3.5-9B", name="Qwen3.5 9B", seq_len=4_096)
+    """Dense, with linear attention in three layers of four."""
 
     Qwen3_5_27B = published("Qwen/Qwen3.5-27B", name="Qwen3.5 27B", seq_len=4_096)
     """Dense, with linear attention in three layers of four. Qwen3.6 27B has the same shape."""

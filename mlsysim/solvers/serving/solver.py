@@ -68,7 +68,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         output_len: Annotated[int, Whole(minimum=0, unit="token")] = 0,
         batch_size: Annotated[int, Whole()] = 1,
         precision: Annotated[str, PrecisionName()] = "fp16",
-        weight_precision: Annotated[str | None, PrecisionName()] = None,
+        weight_precision: Annotated[str | None, PrecisionName(files=True)] = None,
         kv_precision: Annotated[str | None, PrecisionName()] = None,
         tp_size: Annotated[int, Whole()] = 1,
         pp_size: Annotated[int, Whole()] = 1,

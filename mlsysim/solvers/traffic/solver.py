@@ -94,7 +94,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         block_size: Annotated[int, Whole(unit="token")] = 1,
         reserved_output: Annotated[float | None, Portion()] = None,
         precision: Annotated[str, PrecisionName()] = "fp16",
-        weight_precision: Annotated[str | None, PrecisionName()] = None,
+        weight_precision: Annotated[str | None, PrecisionName(files=True)] = None,
         kv_precision: Annotated[str | None, PrecisionName()] = None,
         dispatch_precision: Annotated[str | None, PrecisionName()] = None,
         tp_size: Annotated[int, Whole()] = 1,

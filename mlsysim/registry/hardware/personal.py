@@ -1,0 +1,165 @@
+"""More devices that people run models on at home: cards, laptops, and a processor alone."""
+
+from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.units import Q_
+from mlsysim.registry.sources import hardware as src
+from mlsysim.registry.sources import personal
+
+__all__ = ["Personal"]
+
+
+class Personal(Catalog):
+    """Devices that appear in measurements of single users.
+
+    Decode depends on the memory, whose bandwidth the sources state. The arithmetic rates are
+    mostly estimated, by lanes and clock, from those of a larger device of the same generation.
+    """
+
+    RTX_2070_Super = Accelerator(
+        name="NVIDIA GeForce RTX 2070 SUPER",
+        release_year=2019,
+        compute=Compute(fp32=Q_(9.06, "TFLOP/s"), fp16=Q_(36.2, "TFLOP/s")),
+        memory=Memory(capacity=Q_(8, "GB"), bandwidth=Q_(448, "GB/s")),
+        source=personal.RTX_2070_SUPER,
+        field_sources={"compute": src.ASSUMPTION, "memory": src.ASSUMPTION},
+        estimated=frozenset({"compute", "memory"}),
+    )
+    """Turing, with the memory of the RTX 2080 and 2,560 of its 2,944 lanes."""
+
+    RTX_3080_Ti = Accelerator(
+        name="NVIDIA GeForce RTX 3080 Ti",
+        release_year=2021,
+        compute=Compute(
+            fp32=Q_(34.1, "TFLOP/s"), fp16=Q_(68.2, "TFLOP/s"), bf16=Q_(68.2, "TFLOP/s")
+        ),
+        memory=Memory(capacity=Q_(12, "GB"), bandwidth=Q_(912, "GB/s")),
+        source=src.ASSUMPTION,
+        estimated=frozenset({"compute", "memory", "release_year"}),
+    )
+    """Ampere: 384 bits of memory at 19 Gbit/s, from secondary sources."""
+
+    RTX_3090_Ti = Accelerator(
+        name="NVIDIA GeForce RTX 3090 Ti",
+        release_year=2022,
+        compute=Compute(fp32=Q_(40, "TFLOP/s"), fp16=Q_(80, "TFLOP/s"), bf16=Q_(80, "TFLOP/s")),
+        memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(1008, "GB/s")),
+        tdp=Q_(450, "W"),
+        source=personal.RTX_3090_TI,
+        field_sources={"compute.fp16": src.ASSUMPTION, "compute.bf16": src.ASSUMPTION},
+        estimated=frozenset({"compute.fp16", "compute.bf16"}),
+    )
+    """Ampere with the memory rate of the RTX 4090."""
+
+    RTX_4070_Super = Accelerator(
+        name="NVIDIA GeForce RTX 4070 SUPER",
+        release_year=2024,
+        compute=Compute(
+            fp32=Q_(35.5, "TFLOP/s"),
+            fp16=Q_(71, "TFLOP/s"),
+            bf16=Q_(71, "TFLOP/s"),
+            fp8=Q_(142, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(12, "GB"), bandwidth=Q_(504, "GB/s")),
+        source=personal.RTX_4070_SUPER,
+        field_sources={"compute": src.ASSUMPTION, "memory": src.ASSUMPTION},
+        estimated=frozenset({"compute", "memory"}),
+    )
+    """Ada with the memory of the RTX 4070 and more lanes."""
+
+    RTX_5080 = Accelerator(
+        name="NVIDIA GeForce RTX 5080",
+        release_year=2025,
+        compute=Compute(
+            fp32=Q_(56.3, "TFLOP/s"),
+            fp16=Q_(112.6, "TFLOP/s"),
+            bf16=Q_(112.6, "TFLOP/s"),
+            fp8=Q_(225.1, "TFLOP/s"),
+            fp4=Q_(900, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(16, "GB"), bandwidth=Q_(960, "GB/s")),
+        source=personal.RTX_5080,
+        field_sources={"compute": src.ASSUMPTION},
+        estimated=frozenset({"compute", "memory.bandwidth"}),
+    )
+    """Blackwell for games. The source is of the launch: 256 bits of memory at 30 Gbit/s."""
+
+    RTX_5880_Ada = Accelerator(
+        name="NVIDIA RTX 5880 Ada Generation",
+        release_year=2024,
+        compute=Compute(
+            fp32=Q_(69.3, "TFLOP/s"),
+            fp16=Q_(277, "TFLOP/s"),
+            bf16=Q_(277, "TFLOP/s"),
+            fp8=Q_(554, "TFLOP/s"),
+        ),
+        memory=Memory(capacity=Q_(48, "GB"), bandwidth=Q_(960, "GB/s")),
+        host_bandwidth=Q_(32, "GB/s"),
+        source=src.ASSUMPTION,
+        estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year"}),
+    )
+    """Ada for workstations. The figures are from secondary sources."""
+
+    Arc_140V = Accelerator(
+        name="Intel Arc Graphics 140V",
+        release_year=2024,
+        compute=Compute(fp32=Q_(4, "TFLOP/s"), fp16=Q_(32, "TFLOP/s"), bf16=Q_(32, "TFLOP/s")),
+        memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(136.5, "GB/s")),
+        source=personal.LUNAR_LAKE,
+        field_sources={"compute": src.ASSUMPTION},
+        estimated=frozenset({"compute", "memory"}),
+    )
+    """The graphics of Lunar Lake: 128 bits of LPDDR5X at 8,533 MT/s, shared with the processor."""
+
+    M3_Pro = Accelerator(
+        name="Apple M3 Pro 36GB",
+        release_year=2023,
+        compute=Compute(
+            fp32=Q_(6.44, "TFLOP/s"), fp16=Q_(6.44, "TFLOP/s"), bf16=Q_(6.44, "TFLOP/s")
+        ),
+        memory=Memory(capacity=Q_(36, "GB"), bandwidth=Q_(150, "GB/s")),
+        source=personal.M3_PRO,
+        field_sources={
+            "compute": personal.M3_PRO_RATE,
+            "compute.bf16": src.ASSUMPTION,
+            "memory.capacity": src.ASSUMPTION,
+        },
+        estimated=frozenset({"compute.bf16", "memory.capacity"}),
+    )
+    """18 GPU cores."""
+
+    M4_Pro = Accelerator(
+        name="Apple M4 Pro 64GB",
+        release_year=2024,
+        compute=Compute(fp32=Q_(8.6, "TFLOP/s"), fp16=Q_(8.6, "TFLOP/s"), bf16=Q_(8.6, "TFLOP/s")),
+        memory=Memory(capacity=Q_(64, "GB"), bandwidth=Q_(273, "GB/s")),
+        source=personal.M4_PRO,
+        field_sources={"compute": src.ASSUMPTION},
+        estimated=frozenset({"compute"}),
+    )
+    """20 GPU cores: half of the M4 Max."""
+
+    M5_Pro = Accelerator(
+        name="Apple M5 Pro 64GB",
+        release_year=2026,
+        compute=Compute(
+            fp32=Q_(11.4, "TFLOP/s"), fp16=Q_(34.4, "TFLOP/s"), bf16=Q_(34.4, "TFLOP/s")
+        ),
+        memory=Memory(capacity=Q_(64, "GB"), bandwidth=Q_(307, "GB/s")),
+        source=personal.M5_PRO,
+        field_sources={"compute": src.ASSUMPTION},
+        estimated=frozenset({"compute"}),
+    )
+    """20 GPU cores: half of the M5 Max."""
+
+    Ryzen_7_7840HS = Accelerator(
+        name="AMD Ryzen 7 7840HS",
+        release_year=2023,
+        compute=Compute(fp32=Q_(0.5, "TFLOP/s"), fp16=Q_(0.5, "TFLOP/s"), bf16=Q_(1, "TFLOP/s")),
+        memory=Memory(capacity=Q_(64, "GB"), bandwidth=Q_(89.6, "GB/s")),
+        source=personal.RYZEN_7840,
+        field_sources={"compute": src.ASSUMPTION, "memory.capacity": src.ASSUMPTION},
+        estimated=frozenset({"compute", "memory"}),
+    )
+    """A processor for laptops, without its graphics: eight Zen 4 cores and two channels of
+    DDR5-5600. Rates are those of 32 and 64 operations per clock and core, at 4 GHz."""
