@@ -56,7 +56,7 @@ def energy():
         ("serving", "silicon_disagg: tpot", 90, 9),
         # Open loops: constants were fitted to the calibrate rows.
         ("serving", "openloop_vllm: p50 TTFT", 5, 5),
-        ("serving", "openloop_vllm: TPOT", 5, 3),
+        ("serving", "openloop_vllm: TPOT", 6, 4),
         ("serving", "openloop_vllm: p99 TTFT", 5, 44),
         ("serving", "openloop_simreal: mean TTFT", 5, 17),
         ("serving", "openloop_simreal: p99 TTFT", 5, 35),
