@@ -46,7 +46,7 @@ UNUSUAL = {(key, narrow) for key in ("B300", "GB300") for narrow in ("int8", "fp
     # Cards for games halve products with 32-bit sums, of 16 bits and of fp8, but not int8 and fp4.
     ("RTX_3090", "int8"), ("RTX_4090", "int8"), ("RTX_5090", "int8"), ("RTX_5090", "fp4"),
     ("RTX_3060", "int8"), ("RTX_3080", "int8"), ("RTX_4070", "int8"), ("RTX_5070", "int8"),
-    ("RTX_5070", "fp4"),
+    ("RTX_5070", "fp4"), ("RTX_5080", "fp4"),
     # CDNA 2 computes int8 at the rate of fp16.
     ("MI250", "int8"),
 }

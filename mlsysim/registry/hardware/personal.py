@@ -155,11 +155,11 @@ class Personal(Catalog):
     Ryzen_7_7840HS = Accelerator(
         name="AMD Ryzen 7 7840HS",
         release_year=2023,
-        compute=Compute(fp32=Q_(0.5, "TFLOP/s"), fp16=Q_(0.5, "TFLOP/s"), bf16=Q_(1, "TFLOP/s")),
+        compute=Compute(fp32=Q_(0.5, "TFLOP/s"), fp16=Q_(0.5, "TFLOP/s"), bf16=Q_(0.5, "TFLOP/s")),
         memory=Memory(capacity=Q_(64, "GB"), bandwidth=Q_(89.6, "GB/s")),
         source=personal.RYZEN_7840,
         field_sources={"compute": src.ASSUMPTION, "memory.capacity": src.ASSUMPTION},
         estimated=frozenset({"compute", "memory"}),
     )
     """A processor for laptops, without its graphics: eight Zen 4 cores and two channels of
-    DDR5-5600. Rates are those of 32 and 64 operations per clock and core, at 4 GHz."""
+    DDR5-5600. Rates are those of 16 operations per clock and core, at 4 GHz."""
