@@ -59,7 +59,7 @@ def energy():
         ("serving", "openloop_vllm: TPOT", 6, 4),
         ("serving", "openloop_vllm: p99 TTFT", 5, 44),
         ("serving", "openloop_simreal: mean TTFT", 5, 17),
-        ("serving", "openloop_simreal: p99 TTFT", 5, 35),
+        ("serving", "openloop_simreal: p99 TTFT", 6, 39),
         ("serving", "openloop_simreal: TPOT", 5, 7),
         ("energy", "infx_energy: device power", 6, 9),
         ("energy", "infx_energy: energy per token", 6, 9),
