@@ -283,7 +283,7 @@ def shared_arguments(
     Raises
     ------
     ConfigError
-        If there is no such argument, or it is taken.
+        If there is no such argument, it is taken, or its value is out of range.
     """
     if wrong := sorted(engine.keys() - OpenLoopSolver.parameters.keys()):
         raise ConfigError(
@@ -293,6 +293,8 @@ def shared_arguments(
         )
     if twice := sorted(engine.keys() & set(taken)):
         raise ConfigError(f"{', '.join(twice)}: {why}; change it there instead", argument=twice[0])
+    for name, value in engine.items():
+        OpenLoopSolver.parameters[name].admit(name, value)
     return dict(engine)
 
 

@@ -540,10 +540,12 @@ def test_exchanges_matter_to_engines_of_several_ranks():
         ({"arrival_rate": 3}, "arrival_rate"),
         ({"role": "decode"}, "role"),
         ({"tokens": 3}, "tokens"),
+        ({"loaded_share": [0.5, 0.6]}, "loaded_share"),
+        ({"lora_rank": 0}, "lora_rank"),
         (PREFIXES | {"transfer_link": LINK}, "transfer_link"),
     ],
 )
-def test_arguments_that_a_plan_determines(more, argument):
+def test_wrong_shared_arguments(more, argument):
     with pytest.raises(ConfigError) as caught:
         plan_serving(*JOB, [NODES.DGX_H100], **more)
     assert caught.value.argument == argument
