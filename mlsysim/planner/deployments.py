@@ -199,7 +199,9 @@ class _Answers:
     def read_share(self, traffic: Traffic) -> NDArray[Any]:
         """Return the share of an engine's work that is prefill; the rest is decode."""
         read = self.engine.prefill / (self.engine.ranks * self.engine.stages)
-        running = np.maximum(self.times["requests_in_flight"], 1)
+        # By Little's law: without those that wait, load a prefix, or are in prefill
+        later = 1 - self.times["ttft_mean"] / self.times["e2e_mean"]
+        running = np.maximum(later * self.times["requests_in_flight"], 1)
         made = max(traffic.output_len - 1, 0) * self.times["decode_latency"] / running
         share: NDArray[Any] = read / (read + made)
         return share
