@@ -13,11 +13,12 @@ __all__ = ["OpenLoopResult"]
 class OpenLoopResult(Result):
     """Answer of `OpenLoopSolver`: one engine with requests that arrive from outside.
 
-    Times are `None` if more requests arrive than the engine can serve. Each has a band that covers
-    four of five comparable runs: from `..._low` to `..._high`. It combines the error of the pass
-    times, from the runs to which the constants were fitted, with the error of the queueing model
-    against `mlsysim.traffic.simulate` on random systems. Bands are `None` if no such run is known;
-    upper bounds also are where passes as slow as the band allows could not serve the requests.
+    Times are `None` if more requests arrive than the engine can serve. Each time has a band, from
+    its `_low` to its `_high` field, that should contain four of five measured runs. It combines the
+    error of the pass times in the runs to which the constants were fitted with the error of the
+    queueing model on random systems, compared with `mlsysim.traffic.simulate`. Bands are `None` if
+    no such run is known. Upper bounds are also `None` if the engine could not keep up with passes
+    as slow as the band allows.
     """
 
     ttft_mean: Quantity | None = quantity("ms")

@@ -139,7 +139,9 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         output_variation
             Standard deviation of the lengths of answers, divided by their mean.
         cached_share
-            Share of each prompt that is already in the prefix cache.
+            Share of each prompt that is already in the prefix cache. If instead a share q of the
+            prompts is not cached at all and the others are, give 1 - q, and the square root of
+            (1 - q) / q as `input_variation`.
         loaded_share
             Share of each prompt that is loaded from the host's memory or a disk.
         host_link
