@@ -208,13 +208,14 @@ def test_closed_form_and_simulation_agree(cases, time, median, most):
     assert np.percentile(errors, 90) < most
 
 
-def test_an_engine_without_limits_is_exact_in_the_mean():
+@pytest.mark.parametrize("prefill", [1e-9, 0])  # nothing, as in a decode pool
+def test_an_engine_without_limits_is_exact_in_the_mean(prefill):
     """A stay that is linear in the requests in flight, with Poisson arrivals: a known queue."""
     step = lambda b: 5e-3 + 1e-4 * b  # noqa: E731
     sizes = tuple(2.0**power for power in range(11))
     engine = Engine(
-        empty=0.0,
-        prefill=1e-9,
+        empty=1e-3,
+        prefill=prefill,
         sizes=sizes,
         decodes=tuple(map(step, sizes)),
         powers=(1.0,) * len(sizes),

@@ -243,7 +243,8 @@ def queue_at(
     packed = minimum(packed, pass_tokens / engine.seq_len)
     # A pass takes no longer than a full one.
     per_pass = engine.pass_tokens / engine.seq_len
-    longest = step + alone_prefill * per_pass
+    full_pass = alone_prefill * per_pass
+    longest = step + full_pass
     own_pass = minimum(engine.empty + packed * prefill, longest)
     packed_seen = f.busy_pass_seen(own_pass, packed, arrivals, prefill, burstiness, input_variation)
     mean_pass = where(output_len > 1, mean_pass, own_pass)
@@ -298,7 +299,8 @@ def queue_at(
 
     # Other requests: an arriving request sees itself and those already there.
     seat = minimum(running + peakedness, engine.places)
-    token = f.pass_with_prompts(still + growth * maximum(seat, low), arrivals, prefill)
+    shared = still + growth * maximum(seat, low)
+    token = f.pass_with_prompts(shared, arrivals, prefill)
     slowest = f.pass_with_prompts(still + growth * engine.places, arrivals, prefill)
     per_flight = f.pass_with_prompts(growth, arrivals, prefill)
     # The first decode steps meet the prompts that waited behind the request's own.
@@ -306,7 +308,7 @@ def queue_at(
     backlog = f.budget_wait(reading_share, prefill, burstiness, input_variation)
     most = prefill * minimum(pass_tokens / engine.seq_len, 1)
     token = token + f.backlog_per_token(backlog, reading_share, maximum(decodes, 1), most)
-    token = minimum(token, maximum(longest, steps[0]))
+    token = minimum(token, shared + full_pass)
     slowest = maximum(slowest, token)
     token_variance = per_flight * per_flight * variance * f.fluctuation_over_a_stay(
         load
