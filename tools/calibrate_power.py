@@ -3,8 +3,8 @@
 Run ``python -m tools.calibrate_power``. It reads only rows marked ``calibrate`` in
 ``measurements/energy.csv`` and ``energy_2.csv``. The fit uses power at the measured token rate, so
 errors of the predicted time do not affect the constants. Errors are relative, and outliers count
-less (a Huber loss). The band is for energy per token; it comes from predicting each model with
-constants that were fitted to the other models.
+less (a Huber loss). The bands are for power at the measured rate and for energy per token; they
+come from predicting each model with constants that were fitted to the other models.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from mlsysim.core.errors import MLSysError
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers import ServingSolver
-from mlsysim.validation import energy_runs
+from mlsysim.validation import energy_runs, tiny
 from mlsysim.validation.energy import Drawn, drawn, predicted
 from mlsysim.validation.rows import Row, Skip, read_rows
 
 DATA = Path(__file__).parents[1] / "measurements"
 CONSTANTS = ("constant_share", "compute_share", "memory_share")
-_START = (0.2, 2.0, 0.8)
+BANDED = {"power": "device power", "energy": "energy per token"}
+ENOUGH = 20
+"""Runs from which percentiles say something."""
+_STARTS = ((0.2, 0.5, 0.5), (0.3, 1.5, 0.8))
 # A device at work draws no less than an idle one.
 _LEAST = (POWER_DRAW.idle_share, 0.0, 0.0)
 
@@ -81,8 +84,8 @@ def _wide(row: Row) -> Iterator[Run]:
         return
     model, device = given["model"].name, given["hardware"].accelerator
     faster = row.measured("tokens_per_s") / result.output_throughput.to("token/s").magnitude
-    work = Drawn(device, result.hfu * faster, result.mbu * faster)
-    yield Run(model, "device power", row.measured("power_W") / given["tp_size"], work)
+    work = Drawn.at_rate(device, result, faster)
+    yield Run(model, "device power", row.measured("power_W") / row.whole("n_gpus"), work)
     yield _energy(model, row.measured("energy_per_token_J"), result, work)
 
 
@@ -105,36 +108,70 @@ def fit(rows: Runs) -> Mapping[str, float]:
         constants = dict(zip(CONSTANTS, values, strict=True))
         return np.array([run.predict(constants) / run.value - 1 for run in powers])
 
-    found = least_squares(errors, _START, bounds=(_LEAST, 10), loss="huber", f_scale=0.05)
-    return dict(zip(CONSTANTS, found.x, strict=True))
+    # The limit of the board makes the errors flat where all runs reach it.
+    found = [
+        least_squares(errors, start, bounds=(_LEAST, 10), loss="huber", f_scale=0.05)
+        for start in _STARTS
+    ]
+    best = min(found, key=lambda each: each.cost)
+    return dict(zip(CONSTANTS, best.x, strict=True))
 
 
-def band(rows: Runs) -> tuple[float, float] | None:
-    """Return measured over predicted energy per token at the edges of the band."""
+def band(rows: Runs, quantity: str) -> tuple[float, float] | None:
+    """Return measured over predicted figures of one quantity at the edges of the band."""
     ratios = []
-    for model in sorted({run.model for run in of(rows, "energy per token")}):
+    for model in sorted({run.model for run in of(rows, quantity)}):
         others = [run for run in rows if run.model != model]
         if not of(others, "device power"):
             continue
         constants = fit(others)
-        own = [run for run in of(rows, "energy per token") if run.model == model]
+        own = [run for run in of(rows, quantity) if run.model == model]
         ratios += [run.value / run.predict(constants) for run in own]
-    if not ratios:
+    if len(ratios) < ENOUGH:
         return None
     # A band contains its prediction, also where most runs lie on one side.
     return min(1.0, np.quantile(ratios, 0.1)), max(1.0, np.quantile(ratios, 0.9))
 
 
+def tiny_band() -> tuple[float, float]:
+    """Return measured over predicted energy of a pass on a microcontroller, at the band's edges.
+
+    The design power of these devices is the mean of their runs: here, that of the others.
+    """
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for row in read_rows(DATA / "tiny.csv"):
+        try:
+            figures = tiny.compare(row) if row.text("split") == "calibrate" else ()
+        except Skip:
+            continue
+        if len(figures) == 2:
+            time, energy = figures
+            device = tiny.arguments(row)["hardware"].name
+            run = (energy.measured / time.measured, energy.measured, time.predicted)
+            found.setdefault(device, []).append(run)
+    ratios: list[float] = []
+    for rows in found.values():
+        for at, (_, measured, predicted_time) in enumerate(rows):
+            others = [power for number, (power, *_) in enumerate(rows) if number != at]
+            if others:
+                ratios.append(measured * len(others) / (sum(others) * predicted_time))
+    return float(np.quantile(ratios, 0.1)), float(np.quantile(ratios, 0.9))
+
+
 def main() -> None:
     """Fit all calibrations and print their constants, bands and errors."""
     for name, rows in runs().items():
-        found, edges = fit(rows), band(rows)
+        found = fit(rows)
         powers = of(rows, "device power")
         errors = [abs(run.predict(found) / run.value - 1) for run in powers]
         values = ", ".join(f"{constant}={found[constant]:.3g}" for constant in CONSTANTS)
         print(f"{name}: {values}, {len(powers)} rows, MAPE {100 * np.mean(errors):.1f} %")
-        if edges is not None:
-            print(f"  energy_band_low={edges[0]:.3f}, energy_band_high={edges[1]:.3f}")
+        for prefix, quantity in BANDED.items():
+            edges = band(rows, quantity)
+            if edges is not None:
+                print(f"  {prefix}_band_low={edges[0]:.3f}, {prefix}_band_high={edges[1]:.3f}")
+    edges = tiny_band()
+    print(f"Microcontroller: energy_band_low={edges[0]:.3f}, energy_band_high={edges[1]:.3f}")
 
 
 if __name__ == "__main__":

@@ -6,15 +6,22 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
-from mlsysim.core.numeric import Value, where
+from mlsysim.core.numeric import Value, is_zero, where
 from mlsysim.core.types import Precision, ServingCalibration, TransformerModel
 from mlsysim.core.types.fitted import traffic_in
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.device import DeviceInputs
 from mlsysim.solvers.layer import Device, Forward, Routed, forward
-from mlsysim.solvers.work import stated_bytes, stored_bytes
+from mlsysim.solvers.work import stated_bytes, stored_bytes, sum_of
 
-__all__ = ["ExpertPlan", "InferenceInputs", "inference_device", "inference_layer", "routed_work"]
+__all__ = [
+    "ExpertPlan",
+    "InferenceInputs",
+    "inference_device",
+    "inference_layer",
+    "padding_flops",
+    "routed_work",
+]
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,10 @@ class ExpertPlan:
     """Bandwidth at which experts' weights stream, relative to other weights."""
     tile: Value
     """Rows per tile of the experts' products."""
+    padding: Value = 0
+    """Rows that are added for each expert on a device, visited or not."""
+    waiting: Value = 0
+    """1 if a pass takes as long as the device that reads the most experts."""
 
 
 class InferenceInputs(DeviceInputs):
@@ -129,10 +140,38 @@ def routed_work(
     rows = block.per_token * plan.tokens
     # On average, half of each expert's last tile is padding.
     filled = rows / (rows + visited * plan.tile / 2)
+    if not is_zero(plan.padding):
+        filled = where(plan.padding > 0, 1, filled)
+    own = where(plan.groups > 1, plan.imbalance, 1) * rows / plan.groups
+    alone, mean = is_zero(plan.waiting), visited / plan.groups
+    busiest = mean if alone else f.busiest_visited(held, visited, plan.groups)
     return Routed(
-        rows=where(plan.groups > 1, plan.imbalance, 1) * rows / plan.groups,
-        matrices=visited / plan.groups,
+        rows=own if is_zero(plan.padding) else own + _padding(block, plan),
+        matrices=mean if alone else where(plan.waiting > 0, busiest, mean),
+        mean_matrices=None if alone else mean,
         shards=plan.devices / plan.groups,
         rate=plan.efficiency * filled * d.product,
         memory=plan.memory * d.memory,
     )
+
+
+def _padding(block: Experts, plan: ExpertPlan) -> Value:
+    """Return the rows of zeros that a device's experts compute."""
+    # The buffer has room for the copies of all tokens, wherever their experts are.
+    elsewhere = block.per_token * plan.tokens * (1 - 1 / plan.groups)
+    held = (block.count + plan.redundant) / plan.groups
+    return where(plan.padding > 0, elsewhere + held * plan.padding, 0 * elsewhere)
+
+
+def padding_flops(model: TransformerModel, plan: ExpertPlan, flops_per_mac: Value) -> Value:
+    """Return the operations of a forward pass on a device that are spent on rows of zeros."""
+    if is_zero(plan.padding):
+        return 0
+    parts = []
+    for group in model.groups:
+        block = group.feed_forward
+        if isinstance(block, Experts):
+            size = block.matrices * block.token_width(model.hidden_dim) * block.width
+            shards = plan.devices / plan.groups
+            parts.append(group.count * _padding(block, plan) * flops_per_mac * size / shards)
+    return sum_of(parts) if parts else 0

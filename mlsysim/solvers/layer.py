@@ -89,10 +89,15 @@ class Products:
     """Time of their arithmetic alone."""
     memory: Value
     """Time of their memory traffic alone."""
+    traffic: Value
+    """Bytes that a mean device moves through its memory."""
 
     def __add__(self, other: Products) -> Products:
         return Products(
-            self.time + other.time, self.compute + other.compute, self.memory + other.memory
+            self.time + other.time,
+            self.compute + other.compute,
+            self.memory + other.memory,
+            self.traffic + other.traffic,
         )
 
 
@@ -107,7 +112,12 @@ def product(
     memory = f.gemm_memory_time(
         rows, inner, columns, matrices, bandwidth, d.weight_bytes, d.activation_bytes
     )
-    return Products(d.product_overhead + f.roofline_time(compute, memory), compute, memory)
+    return Products(
+        d.product_overhead + f.roofline_time(compute, memory),
+        compute,
+        memory,
+        memory * bandwidth,
+    )
 
 
 def block(
@@ -155,6 +165,7 @@ def _where(condition: Value, one: Products, other: Products) -> Products:
         where(condition, one.time, other.time),
         where(condition, one.compute, other.compute),
         where(condition, one.memory, other.memory),
+        where(condition, one.traffic, other.traffic),
     )
 
 
@@ -202,13 +213,16 @@ class Routed:
     rows: Value
     """Rows of the experts' products: one copy of each token per expert that it visits."""
     matrices: Value
-    """Routed experts that are visited, so that their weights are read."""
+    """Routed experts that are visited, so that their weights are read: on the device for which the
+    others wait."""
     shards: Value
     """Devices that share one expert."""
     rate: Value
     """Arithmetic rate of the experts' products."""
     memory: Value = None
     """Bandwidth at which experts' weights stream, if different from that of other weights."""
+    mean_matrices: Value = None
+    """Experts that a mean device reads, if different from `matrices`."""
 
 
 @dataclass(frozen=True)
@@ -310,6 +324,10 @@ def _feed_forward(
     own = _of_experts(d, met)
     width = b.token_width(hidden)
     routed = block(own, met.rows, width, b.width, met.shards, b.matrices, met.matrices, met.rate)
+    if met.mean_matrices is not None:
+        count = met.mean_matrices
+        mean = block(own, met.rows, width, b.width, met.shards, b.matrices, count, met.rate)
+        routed = dataclasses.replace(routed, traffic=mean.traffic)
     some = where(b.shared_width > 0, tokens, 0)
     shared = block(d, some, hidden, b.shared_width, tp, b.matrices, 1, d.product)
     around = product(d, tokens, hidden, b.latent_width / tp, 1, d.product) + product(
@@ -398,6 +416,7 @@ def _mean_projections(d: Device, model: TransformerModel, tokens: Value, tp: Val
         mean([part.time for part in parts]),
         mean([part.compute for part in parts]),
         mean([part.memory for part in parts]),
+        mean([part.traffic for part in parts]),
     )
 
 
@@ -409,6 +428,7 @@ def _mean_products(model: TransformerModel, parts: list[Products | None]) -> Pro
         mean_over(model, [part and part.time for part in parts]),
         mean_over(model, [part and part.compute for part in parts]),
         mean_over(model, [part and part.memory for part in parts]),
+        mean_over(model, [part and part.traffic for part in parts]),
     )
 
 
@@ -425,4 +445,9 @@ def head(d: Device, model: TransformerModel, rows: Value, tp: Value) -> Products
         d.activation_bytes if d.head_bytes is None else d.head_bytes,
         d.activation_bytes,
     )
-    return Products(d.product_overhead + f.roofline_time(compute, memory), compute, memory)
+    return Products(
+        d.product_overhead + f.roofline_time(compute, memory),
+        compute,
+        memory,
+        memory * d.memory,
+    )

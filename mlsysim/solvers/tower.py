@@ -57,7 +57,7 @@ def tower_pass(d: Device, tower: VisionTower, images: Value, tp: Value) -> Produ
     """Return its forward pass, shared by `tp` devices."""
     compute = tower_flops(tower, images) / tp / d.head
     memory = f.memory_time(tower_traffic(tower, images, d.activation_bytes) / tp, d.memory)
-    return Products(f.roofline_time(compute, memory), compute, memory)
+    return Products(f.roofline_time(compute, memory), compute, memory, memory * d.memory)
 
 
 def _room(i: _Sees) -> Value:

@@ -134,8 +134,7 @@ def drawn(row: Row) -> Drawn:
     """
     measured = row.measured("tokens_per_s")
     result, rate = predicted(row)
-    faster = measured / rate
-    return Drawn(_node(row).accelerator, result.hfu * faster, result.mbu * faster)
+    return Drawn.at_rate(_node(row).accelerator, result, measured / rate)
 
 
 def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
@@ -156,7 +155,8 @@ def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
         constants = power_calibration_for(work.accelerator)
         shares = ("constant_share", "compute_share", "memory_share")
         said = work.power({name: constants.si(name) for name in shares})
-        low = high = None
+        low = energy_runs.scaled(constants.power_band_low, said)
+        high = energy_runs.scaled(constants.power_band_high, said)
     elif quantity == "energy per token":
         result = predicted(row)[0]
         said = result.energy_per_token.to("J").magnitude

@@ -7,24 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, minimum
 from mlsysim.core.types import Accelerator, ServingCalibration
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers import ServingSolver
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
+from mlsysim.validation.recipes import energy_recipe_of
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 from mlsysim.validation.serving_runs import formats_of
 
-__all__ = ["Drawn", "arguments", "compare"]
+__all__ = ["Drawn", "arguments", "compare", "scaled"]
 
 _ENGINE = ("vllm", "0.11.1")
 """Engine of the ML.ENERGY Benchmark v3.0, and its release, as in our other table."""
 _MEAN_LENGTH = 0.9
 """Mean of the lengths of InferenceX over the stated ones."""
-_PROMPTS = {"lm-arena-chat": 150, "gpqa": 250}
-"""Assumed tokens of a prompt in benchmarks that do not publish them, as in energy.csv."""
+_PROMPTS = {"lm-arena-chat": 150, "gpqa": 250, "sourcegraph-fim": 1000}
+"""Assumed tokens of a prompt in benchmarks that do not publish them, as in energy.csv. Prompts of
+Sourcegraph are files of code: the rates of their `calibrate` rows agree best with about this."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +37,39 @@ class Drawn:
     accelerator: Accelerator
     hfu: Value
     mbu: Value
+    busy: Value = 1
+    """Share of its time that the device needs for this work, as predicted. It idles in the rest,
+    waiting for the host."""
+
+    @classmethod
+    def at_rate(cls, accelerator: Accelerator, result: Any, faster: Value) -> Drawn:
+        """Return the work at a rate that is `faster` times that of a prediction."""
+        return cls(accelerator, result.hfu * faster, result.mbu * faster, minimum(1, faster))
 
     def power(self, constants: Mapping[str, Value]) -> Value:
         """Return its power in watts; `constants` are a `PowerCalibration`'s shares."""
+        idle = POWER_DRAW.idle_share
         return f.workload_power(
             self.accelerator.si("tdp"),
-            constants["constant_share"],
+            idle + (constants["constant_share"] - idle) * self.busy,
             constants["compute_share"],
             constants["memory_share"],
             self.hfu,
             self.mbu,
         )
+
+
+def scaled(edge: float | None, predicted: Value) -> Value | None:
+    """Return the edge of a band around a prediction; `None` without a band."""
+    return None if edge is None else edge * predicted
+
+
+def _note(row: Row) -> str:
+    """Return what is assumed of the prompts, if calibrate rows decided it; empty otherwise."""
+    task = row.text("task")
+    if row.text("prompt") or task != "sourcegraph-fim":
+        return ""
+    return f"task {task}: prompts of {_PROMPTS[task]:,} tokens are assumed"
 
 
 def _prompt(row: Row) -> int:
@@ -64,8 +89,6 @@ def _refuse_what_is_not_served(row: Row) -> None:
         raise Skip(f"{task}: the solvers have no model for diffusion")
     if task in ("image-chat", "video-chat"):
         raise Skip(f"{task}: how many tokens images and videos become is not stated")
-    if row.whole("dp", default=1) > 1:
-        raise Skip("data-parallel attention, each rank with its own requests, is not modeled")
 
 
 def _calibration(row: Row, device: Accelerator) -> ServingCalibration:
@@ -87,7 +110,8 @@ def arguments(row: Row) -> dict[str, Any]:
     node = usual_server(device)
     if node is None:
         raise Skip(f"no server of {device.name} is in the registry")
-    precision, weight, kv = formats_of(row.text("weight_precision"), "", device)
+    recipe, ranks = energy_recipe_of(row), row.whole("dp", default=1)
+    precision, weight, kv = formats_of(row.text("weight_precision"), recipe.kept, device)
     batch = row.measured("batch")
     part = _MEAN_LENGTH if row.group == "infx_energy" else 1
     output = part * row.measured("output")
@@ -101,9 +125,13 @@ def arguments(row: Row) -> dict[str, Any]:
         "precision": precision,
         "weight_precision": weight,
         "kv_precision": kv,
-        # Without data parallelism, attention is split over all devices, whatever experts do.
-        "tp_size": row.whole("n_gpus"),
-        "calibration": _calibration(row, device),
+        # Ranks of attention have requests of their own. Each is split over its devices, whatever
+        # experts do.
+        "tp_size": row.whole("n_gpus") // ranks,
+        "attention_dp": ranks,
+        "ep_size": row.whole("ep", default=1),
+        "token_budget": recipe.budget,
+        "calibration": recipe.applied(_calibration(row, device)),
     }
 
 
@@ -120,9 +148,10 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     faster = row.measured("tokens_per_s") / result.output_throughput.to("token/s").magnitude
     constants = power_calibration_for(device)
     shares = {n: constants.si(n) for n in ("constant_share", "compute_share", "memory_share")}
-    drawn = Drawn(device, result.hfu * faster, result.mbu * faster)
+    drawn = Drawn.at_rate(device, result, faster)
     if result.energy_per_token is None:
         raise Skip(f"{device.name} has no design power in the registry")
+    power = drawn.power(shares)
     low, high = (
         None if value is None else value.to("J").magnitude
         for value in (result.energy_per_token_low, result.energy_per_token_high)
@@ -133,8 +162,11 @@ def compare(row: Row) -> tuple[Comparison, ...]:
             group=f"{row.group}: device power",
             split=row.text("split"),
             quantity="device power (W)",
-            measured=row.measured("power_W") / given["tp_size"],
-            predicted=drawn.power(shares),
+            measured=row.measured("power_W") / row.whole("n_gpus"),
+            predicted=power,
+            low=scaled(constants.power_band_low, power),
+            high=scaled(constants.power_band_high, power),
+            note=_note(row),
         ),
         Comparison(
             id=row.name,
@@ -145,5 +177,6 @@ def compare(row: Row) -> tuple[Comparison, ...]:
             predicted=result.energy_per_token.to("J").magnitude,
             low=low,
             high=high,
+            note=_note(row),
         ),
     )

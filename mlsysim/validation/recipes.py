@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from mlsysim.core.types import ServingCalibration
 from mlsysim.validation.rows import Row
 
-__all__ = ["Recipe", "recipe_of"]
+__all__ = ["Recipe", "energy_recipe_of", "recipe_of"]
 
 _SOURCE = "aiconfigurator"
 """Collection whose runs are those of InferenceX."""
@@ -45,6 +45,8 @@ class Recipe:
     hold_steps: float = 0
     aligned_ranks: float = 0
     """1 where ranks of attention prefill prompts in the same passes."""
+    expert_padding: float = 0
+    """Rows that grouped products add for each expert on a device."""
 
     def applied(self, constants: ServingCalibration) -> ServingCalibration:
         """Return constants of an engine with these settings."""
@@ -53,6 +55,7 @@ class Recipe:
             poll_steps=self.poll_steps,
             hold_steps=self.hold_steps,
             aligned_ranks=self.aligned_ranks,
+            expert_padding=self.expert_padding,
         )
 
 
@@ -65,6 +68,22 @@ def recipe_of(row: Row) -> Recipe:
     # The scripts of TensorRT-LLM and SGLang balance the prompts of ranks. Those of vLLM have no
     # such setting, but times between tokens of its `calibrate` rows agree better with it.
     return Recipe() if found is None else replace(found(row), aligned_ranks=1)
+
+
+def energy_recipe_of(row: Row) -> Recipe:
+    """Return the settings of a run of the ML.ENERGY Benchmark, from its published configurations.
+
+    Keys and values stay in vLLM's default format, that of the activations. Weights of Qwen3 in
+    FP8 have a scale per block, so vLLM 0.11 runs their experts with DeepGEMM. Its buffer has room
+    to align the rows of each expert to 128 (`compute_aligned_M`), and runs agree best with the time
+    and power of computing all of it. DeepSeek's are run with FlashInfer instead, and those of
+    Llama 4 have a scale per channel, for which there are other kernels.
+    """
+    if row.group != "mlenergy_llm":
+        return Recipe()
+    name = row.text("model").rsplit("/", 1)[-1]
+    aligned = name.startswith("Qwen3") and name.endswith("-FP8")
+    return Recipe(kept="16 bit", budget=8192, expert_padding=127 if aligned else 0)
 
 
 def _parts(row: Row) -> tuple[str, str, str]:

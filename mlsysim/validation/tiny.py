@@ -10,7 +10,9 @@ from mlsysim.core.errors import shown
 from mlsysim.core.types import Accelerator, FixedShapeModel, NetworkCalibration
 from mlsysim.registry import Hardware, Models
 from mlsysim.registry.calibration.networks import CORES, network_calibration_for
+from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.solvers import SingleNodeSolver
+from mlsysim.validation.energy_runs import scaled
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
 
@@ -124,6 +126,8 @@ def compare(row: Row) -> tuple[Comparison, ...]:
         )
     ]
     if row.text("energy_uJ") and result.energy is not None:
+        energy = result.energy.to("uJ").magnitude
+        edges = power_calibration_for(given["hardware"])
         found.append(
             Comparison(
                 id=row.name,
@@ -131,7 +135,9 @@ def compare(row: Row) -> tuple[Comparison, ...]:
                 split=row.text("split"),
                 quantity="energy (uJ)",
                 measured=row.measured("energy_uJ"),
-                predicted=result.energy.to("uJ").magnitude,
+                predicted=energy,
+                low=scaled(edges.energy_band_low, energy),
+                high=scaled(edges.energy_band_high, energy),
             )
         )
     return tuple(found)

@@ -265,6 +265,10 @@ def test_energy_has_a_band_only_on_the_devices_that_were_measured(name):
         "H100": PowerCalibrations.Hopper,
         "B200": PowerCalibrations.Blackwell,
         "B300": PowerCalibrations.Blackwell_Ultra,
+        **dict.fromkeys(
+            ("STM32L4R5", "STM32U575", "STM32H7A3", "NDP120_30MHz", "NDP120_98MHz"),
+            PowerCalibrations.Microcontroller,
+        ),
     }
     assert (found.energy_band_low is not None) == (name in measured)
     if name in measured:

@@ -17,6 +17,7 @@ from mlsysim import (
     Models,
     PowerCalibration,
     PowerCalibrations,
+    ServingCalibrations,
     ServingSolver,
     SingleNodeSolver,
     Source,
@@ -290,3 +291,59 @@ def test_more_work_takes_more_energy(layers, batch):
     least = energy(layers, batch)
     assert energy(layers + 4, batch) > least
     assert energy(layers, batch + 1) > least
+
+
+MIXTURE = {
+    "model": Models.Qwen3_235B_A22B,
+    "hardware": Systems.Nodes.DGX_H100,
+    "seq_len": 150,
+    "output_len": 800,
+    "batch_size": 8,
+    "precision": "fp8",
+    "tp_size": 8,
+    "ep_size": 8,
+}
+
+
+def mixture(changed=None, **constants):
+    row = replace(ServingCalibrations.Hopper_vLLM_0_11, **constants)
+    return ServingSolver.solve(**MIXTURE | (changed or {}), calibration=row)
+
+
+def bytes_of_a_token(r):
+    return r.mbu / r.output_throughput.to("token/s").magnitude
+
+
+def test_rows_of_zeros_take_time_and_energy():
+    least, most = mixture(), mixture(expert_padding=127)
+    assert most.itl > least.itl
+    assert most.energy_per_token > 1.2 * least.energy_per_token
+    # 64 copies of 8 tokens, of which a device's own are an eighth, and 16 experts of 127 rows.
+    rows, each = 64 * 7 / 8 + 16 * 127, 2 * 3 * 4096 * 1536 * 94
+    padding = rows * each / 1978.9e12
+    cycle = 800 * 8 / most.output_throughput.to("token/s").magnitude
+    assert most.hfu == pytest.approx(799 * padding / cycle, rel=0.1)
+    dense = {"model": Models.Llama3_70B, "ep_size": 1}
+    assert mixture(dense).itl == mixture(dense, expert_padding=127).itl
+
+
+def test_others_wait_for_the_busiest_device_and_move_no_more_bytes():
+    mean, busiest = mixture(expert_waiting=0.0), mixture()
+    assert busiest.itl > 1.05 * mean.itl
+    assert bytes_of_a_token(busiest) == pytest.approx(bytes_of_a_token(mean))
+    whole = {"ep_size": 1}
+    assert mixture(whole).itl == mixture(whole, expert_waiting=0.0).itl
+
+
+def test_a_lower_bandwidth_of_experts_moves_no_more_bytes():
+    slow, fast = mixture(expert_memory=0.5), mixture(expert_memory=1.0)
+    assert slow.itl > fast.itl
+    assert bytes_of_a_token(slow) == pytest.approx(bytes_of_a_token(fast))
+
+
+def test_ranks_that_pad_their_passes_prefill_more_slowly():
+    ranks = {"tp_size": 1, "attention_dp": 8}
+    padded, own = mixture(ranks), mixture(ranks, padded_ranks=0.0)
+    assert value(padded.prefill_latency, "s") > value(own.prefill_latency, "s")
+    assert padded.decode_latency == own.decode_latency
+    assert mixture().ttft == mixture(padded_ranks=0.0).ttft

@@ -69,7 +69,7 @@ def test_check_rows_are_of_other_models():
 
 def test_the_registry_is_what_the_fit_finds():
     pytest.importorskip("scipy")
-    from tools.calibrate_power import band, fit, of, runs
+    from tools.calibrate_power import BANDED, band, fit, of, runs, tiny_band
 
     found = runs()
     assert set(found) == set(PowerCalibrations.names()) - {"Uncalibrated", "Microcontroller"}
@@ -77,13 +77,14 @@ def test_the_registry_is_what_the_fit_finds():
         held = PowerCalibrations[name]
         for constant, value in fit(rows).items():
             assert held.si(constant) == pytest.approx(value, rel=6e-3), name
-        edges = band(rows)
-        if edges is None:
-            assert (held.energy_band_low, held.energy_band_high) == (None, None)
-        else:
-            assert edges == pytest.approx((held.energy_band_low, held.energy_band_high), rel=2e-3)
+        for prefix, quantity in BANDED.items():
+            told = tuple(getattr(held, f"{prefix}_band_{edge}") for edge in ("low", "high"))
+            edges = band(rows, quantity)
+            assert told == ((None, None) if edges is None else pytest.approx(edges, rel=2e-3))
         count = len(of(rows, "device power"))
         assert held.source.locator.startswith(f"{count} calibrate rows")
+    tiny = PowerCalibrations.Microcontroller
+    assert (tiny.energy_band_low, tiny.energy_band_high) == pytest.approx(tiny_band(), rel=2e-3)
 
 
 def test_the_band_holds_most_measurements(check):

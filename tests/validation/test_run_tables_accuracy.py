@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,9 +63,9 @@ def energy():
         ("serving", "openloop_simreal: p99 TTFT", 6, 39),
         ("serving", "openloop_simreal: TPOT", 5, 7),
         ("energy", "infx_energy: device power", 6, 9),
-        ("energy", "infx_energy: energy per token", 6, 9),
-        ("energy", "mlenergy_llm: device power", 46, 15),
-        ("energy", "mlenergy_llm: energy per token", 46, 19),
+        ("energy", "infx_energy: energy per token", 6, 10),
+        ("energy", "mlenergy_llm: device power", 73, 9),
+        ("energy", "mlenergy_llm: energy per token", 73, 12),
     ],
 )
 def test_error_of_a_group(request, table, group, least, bound):
@@ -262,6 +263,9 @@ def test_power_and_energy_by_hand():
         "weight_precision": "fp4",
         "kv_precision": "fp8",
         "tp_size": 4,
+        "attention_dp": 1,
+        "ep_size": 4,
+        "token_budget": None,
         "calibration": ServingCalibrations.Blackwell_SGLang,
     }
     power, energy = energy_runs.compare(ENERGY[name])
@@ -281,6 +285,57 @@ def test_prompts_of_a_benchmark_and_mean_batches():
         ServingCalibrations.Hopper_vLLM_0_11,
         ServingCalibrations.Blackwell_vLLM_0_11,
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "padding"),
+    [
+        ("Qwen3-235B-A22B-Thinking-2507-FP8", 127),
+        ("Qwen3-235B-A22B-Thinking-2507", 0),
+        # FlashInfer, and scales per channel
+        ("DeepSeek-V3.1", 0),
+        ("Llama-4-Maverick-17B-128E-Instruct-FP8", 0),
+    ],
+)
+def test_experts_with_a_scale_per_block_are_aligned(model, padding):
+    row = next(row for row in ENERGY.values() if row.text("model").endswith(model)
+               and row.group == "mlenergy_llm")  # fmt: skip
+    given = energy_runs.arguments(row)
+    assert given["calibration"].expert_padding == padding
+    assert given["calibration"].expert_waiting == 1
+    assert given["kv_precision"] == "bf16"
+
+
+def test_ranks_with_their_own_requests():
+    rows = [row for row in ENERGY.values() if row.whole("dp", default=1) > 1]
+    assert rows
+    for row in rows:
+        given = energy_runs.arguments(row)
+        assert given["tp_size"] * given["attention_dp"] == row.whole("n_gpus")
+        assert given["ep_size"] == row.whole("ep")
+
+
+def test_code_is_predicted_with_an_assumption(energy):
+    rows = [row for row in energy.comparisons if "sourcegraph" in row.id]
+    assert rows
+    assert all("1,000 tokens are assumed" in row.note for row in rows)
+    assert not any(row.note for row in energy.comparisons if "gpqa" in row.id)
+
+
+def test_a_device_that_waits_for_its_host_idles():
+    shares = {"constant_share": 0.3, "compute_share": 1.0, "memory_share": 0.5}
+    result = SimpleNamespace(hfu=0.2, mbu=0.4)
+    device = Hardware.H100
+
+    def share(faster):
+        drawn = energy_runs.Drawn.at_rate(device, result, faster)
+        return drawn.power(shares) / device.tdp.to("W").magnitude
+
+    assert share(1) == pytest.approx(0.3 + 0.2 + 0.2)
+    # Half of the time it works, and half of it idles at a tenth of the design power.
+    assert share(0.5) == pytest.approx(0.5 * 0.7 + 0.5 * 0.1)
+    # It cannot be busier than all of the time.
+    assert share(1.2) == pytest.approx(0.3 + 1.2 * 0.4)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +468,6 @@ def test_serving_rows_that_cannot_be_predicted_say_why(changed, reason):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"dp": "8"}, "data-parallel"),
         ({"architecture": "diffusion"}, "diffusion"),
         ({"task": "image-chat"}, "images"),
         ({"task": "riddles", "prompt": ""}, "length of its prompts"),

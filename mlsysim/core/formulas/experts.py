@@ -1,9 +1,10 @@
 """Mixtures of experts: which experts tokens visit, and the exchange with them."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, maximum
+from mlsysim.core.numeric import Value, maximum, minimum
 
 __all__ = [
+    "busiest_visited",
     "copies_by_expert",
     "copies_by_node",
     "copies_by_rank",
@@ -175,6 +176,45 @@ def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
     Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
     """
     return maximum(tp_size, ep_size)
+
+
+@formula
+def busiest_visited(experts: Value, visited: Value, groups: Value) -> Value:
+    r"""Experts that the busiest of several groups of devices reads in a pass.
+
+    Each group holds a share of the experts. Chance gives one group more of those visited than the
+    mean, and the others wait for it. The number in a group has nearly a binomial distribution; the
+    largest of $e$ such numbers is $z_e$ standard deviations above the mean.
+
+    $$ g_m = \min\left(\frac{E}{e},\;
+    \frac{g}{e} + z_e \sqrt{\frac{g}{e}\left(1 - \frac{g}{E}\right)}\right), \qquad
+    z_e = \frac{q^{0.135} - (1 - q)^{0.135}}{0.1975}, \quad q = \frac{e - 3/8}{e + 1/4} $$
+
+    Parameters
+    ----------
+    experts : [1]
+        $E$, experts of a layer.
+    visited : [1]
+        $g$, experts that at least one token of the pass visits.
+    groups : [1]
+        $e$, groups of devices that hold different experts.
+
+    Returns
+    -------
+    matrices : [1]
+        $g_m$, experts that the busiest group reads.
+
+    References
+    ----------
+    Blom (1958), Statistical Estimates and Transformed Beta-Variables, for $q$; Tukey's lambda
+    distribution for the quantile, https://www.itl.nist.gov/div898/handbook/eda/section3/eda366f.htm
+    """
+    rank = (groups - 0.375) / (groups + 0.25)
+    deviations = (rank**0.135 - (1 - rank) ** 0.135) / 0.1975
+    mean = visited / groups
+    # Rounding may leave a little more than all experts.
+    spread = maximum(0, mean * (1 - visited / experts))
+    return minimum(experts / groups, mean + deviations * spread**0.5)
 
 
 @formula

@@ -26,15 +26,20 @@ class PowerCalibration(Entry):
     memory_share : float
         Power that memory traffic at the full bandwidth would add: the energy of a byte times that
         bandwidth, including on-chip transport.
+    power_band_low, power_band_high : float or None
+        Measured over predicted power of a device whose rate of tokens is known, at the 10th and
+        90th percentile of runs with held-out models. `None` if no run is known.
     energy_band_low, energy_band_high : float or None
         Measured over predicted energy per served token, at the 10th and 90th percentile of runs
-        with held-out models. `None` if no run is known.
+        with held-out models; on a microcontroller, energy per pass. `None` if no run is known.
     """
 
     measured_on: str = ""
     constant_share: float = number(most=1)
     compute_share: float = number(zero=True)
     memory_share: float = number(zero=True)
+    power_band_low: float | None = number(default=None)
+    power_band_high: float | None = number(default=None)
     energy_band_low: float | None = number(default=None)
     energy_band_high: float | None = number(default=None)
 

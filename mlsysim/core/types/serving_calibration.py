@@ -53,6 +53,9 @@ class ServingCalibration(Fitted):
     aligned_ranks : float
         1 where ranks of data-parallel attention prefill prompts in the same passes, 0 where each
         prompt holds up all ranks.
+    padded_ranks : float
+        1 where ranks of data-parallel attention pad the tokens of a pass to those of the longest
+        rank, so that experts compute padding as well, 0 where ranks send only their own tokens.
     request_overhead : Quantity
         Time of a request outside the engine's passes, at any load: tokenization, HTTP, the first
         response.
@@ -62,6 +65,13 @@ class ServingCalibration(Fitted):
         Bandwidth at which experts' weights stream, relative to other weights.
     expert_tile : float
         Rows per tile of a grouped product; on average half of an expert's last tile is padding.
+    expert_padding : float
+        Rows that a grouped product adds for each expert on a device, visited or not: 127 where an
+        engine aligns experts' rows to tiles of 128 in a buffer of fixed size. 0 pads only the last
+        tiles of visited experts, by `expert_tile`.
+    expert_waiting : float
+        1 where a pass takes as long as the device that reads the most experts, 0 where it takes as
+        long as the mean device, as other fitted constants include the wait.
     expert_overhead, expert_overhead_fp4 : float
         Fixed time of a layer's experts, relative to a plain layer: routing, sorting, launches of
         grouped products; in general, and in 4 bits, which has other kernels.
@@ -140,6 +150,9 @@ class ServingCalibration(Fitted):
     poll_steps: float = number(default=1)
     hold_steps: float = number(default=0, zero=True)
     aligned_ranks: float = number(default=0, zero=True, most=1)
+    padded_ranks: float = number(default=0, zero=True, most=1)
+    expert_padding: float = number(default=0, zero=True)
+    expert_waiting: float = number(default=0, zero=True, most=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -49,37 +49,43 @@ class PowerCalibrations(Catalog):
         name="Hopper",
         measured_on=Hardware.H100.name,
         source=_fitted(
-            102, "15 models of 8 to 405 billion parameters on H100, vLLM of 2024 and 2025"
+            131, "16 models of 8 to 405 billion parameters on H100, vLLM of 2024 and 2025"
         ),
-        constant_share=0.251,
-        compute_share=1.41,
-        memory_share=0.657,
-        energy_band_low=0.811,
-        energy_band_high=1.554,
+        constant_share=0.359,
+        compute_share=1.38,
+        memory_share=0.499,
+        power_band_low=0.846,
+        power_band_high=1.247,
+        energy_band_low=0.817,
+        energy_band_high=1.245,
     )
-    """H100: 1.0 pJ per operation in 16 bits, 137 pJ per byte, 176 W before any work."""
+    """H100: 1.0 pJ per operation in 16 bits, 104 pJ per byte, 251 W before any work."""
     Blackwell = PowerCalibration(
         name="Blackwell",
         measured_on=Hardware.B200.name,
         source=_fitted(
-            116, "11 models of 8 to 1,000 billion parameters on B200, engines of 2025 and 2026"
+            148, "14 models of 8 to 1,000 billion parameters on B200, engines of 2025 and 2026"
         ),
-        constant_share=0.324,
-        compute_share=1.89,
-        memory_share=0.778,
-        energy_band_low=0.822,
-        energy_band_high=1.292,
+        constant_share=0.399,
+        compute_share=1.82,
+        memory_share=0.734,
+        power_band_low=0.912,
+        power_band_high=1.174,
+        energy_band_low=0.833,
+        energy_band_high=1.221,
     )
-    """B200: 0.8 pJ per operation in 16 bits, 101 pJ per byte, 324 W before any work."""
+    """B200: 0.8 pJ per operation in 16 bits, 95 pJ per byte, 399 W before any work."""
     Blackwell_Ultra = PowerCalibration(
         name="Blackwell_Ultra",
         measured_on=Hardware.B300.name,
         source=_fitted(22, "Kimi K2.5, MiniMax-M2.5, Qwen3.5 397B-A17B on B300, engines of 2026"),
-        constant_share=0.281,
-        compute_share=3.89,
-        memory_share=0.61,
-        energy_band_low=0.821,
-        energy_band_high=1.101,
+        constant_share=0.279,
+        compute_share=3.85,
+        memory_share=0.62,
+        power_band_low=0.830,
+        power_band_high=1.103,
+        energy_band_low=0.819,
+        energy_band_high=1.097,
     )
     """B300, in 4 bits."""
     Microcontroller = PowerCalibration(
@@ -95,6 +101,8 @@ class PowerCalibrations(Catalog):
         constant_share=1.0,
         compute_share=0,
         memory_share=0,
+        energy_band_low=0.876,
+        energy_band_high=1.168,
     )
     """Devices with a single measured power, which they draw all the time."""
     Uncalibrated = PowerCalibration(
@@ -143,6 +151,8 @@ def _borrowed(found: PowerCalibration) -> PowerCalibration:
     return replace(
         found,
         name=f"{found.name} (no measurement to compare with)",
+        power_band_low=None,
+        power_band_high=None,
         energy_band_low=None,
         energy_band_high=None,
     )

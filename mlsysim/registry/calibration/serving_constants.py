@@ -9,7 +9,7 @@ from mlsysim.core.types import ServingCalibration, Source
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.machines import STATE_EFFICIENCY, STATES
 
-__all__ = ["ALTERNATING", "COMMON", "GROWING", "PASSES", "VECTORS", "engine_row"]
+__all__ = ["ALTERNATING", "COMMON", "GROWING", "PASSES", "TOGETHER", "VECTORS", "engine_row"]
 
 _COMMON = Source(
     title="Common constants",
@@ -155,3 +155,23 @@ VECTORS = {
         ),
     )
 }
+TOGETHER = {
+    "expert_waiting": (
+        1.0,
+        Source(
+            title="Counting",
+            checked="2026-11-22",
+            note="all devices sum their results after each layer's experts",
+        ),
+    ),
+    "padded_ranks": (
+        1.0,
+        Source(
+            title="vLLM, vllm/v1/worker/dp_utils.py of 2025",
+            url="https://github.com/vllm-project/vllm",
+            locator="coordinate_batch_across_dp: all ranks run the same number of tokens",
+            checked="2026-11-22",
+        ),
+    ),
+}
+"""Devices that take each step together."""

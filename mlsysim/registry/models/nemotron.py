@@ -12,6 +12,16 @@ class Nemotron(Catalog):
     Nemotron_H_56B = published("nvidia/Nemotron-H-56B-Base-8K", name="Nemotron-H 56B")
     """Dense: 54 state-space layers, 54 feed-forward ones and ten with attention."""
 
+    Nemotron_Nano_9B_v2 = published(
+        "nvidia/NVIDIA-Nemotron-Nano-9B-v2", name="Nemotron Nano 9B v2", seq_len=4_096
+    )
+    """Pruned from the 12B; four of 56 layers have attention."""
+
+    Nemotron_Nano_12B_v2 = published(
+        "nvidia/NVIDIA-Nemotron-Nano-12B-v2", name="Nemotron Nano 12B v2", seq_len=4_096
+    )
+    """Dense: 28 state-space layers, 28 feed-forward ones and six with attention."""
+
     Nemotron_3_Nano = published(
         "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", name="Nemotron 3 Nano 30B-A3B", seq_len=4_096
     )

@@ -16,7 +16,12 @@ from mlsysim.core.types.attention import (
     LinearAttention,
     TopKeys,
 )
-from mlsysim.solvers.inference import ExpertPlan, inference_device, inference_layer
+from mlsysim.solvers.inference import (
+    ExpertPlan,
+    inference_device,
+    inference_layer,
+    padding_flops,
+)
 from mlsysim.solvers.layer import Device, attention_time, head
 from mlsysim.solvers.power import flops_share
 from mlsysim.solvers.serving.adapters import (
@@ -143,13 +148,14 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     split = token_times(
         i, device_time, prefill, _attending(i, d, prompts, prefill), decode, running
     )
+    decoding, reads = decodes / i.accepted, (1 + growth.charged / new) * running / prompts
     energy = _power(
         i,
         running,
         mean_context,
         cycle,
-        decodes / i.accepted * step.traffic
-        + (1 + growth.charged / new) * running / prompts * reading.traffic,
+        decoding * step.traffic + reads * reading.traffic,
+        decoding * step.padding + reads * reading.padding,
         growth.charged,
     )
     return {
@@ -351,6 +357,8 @@ class Pass:
     """What limits the matrix products and attention."""
     shared: Value
     """Time saved if the tokens of this pass join those of another."""
+    padding: Value
+    """Operations of a device on rows of zeros."""
 
 
 def _experts(i: ServingInputs, tokens: Value) -> ExpertPlan:
@@ -365,6 +373,8 @@ def _experts(i: ServingInputs, tokens: Value) -> ExpertPlan:
         efficiency=i.expert_efficiency,
         memory=c.expert_memory,
         tile=c.expert_tile,
+        padding=c.expert_padding,
+        waiting=c.expert_waiting,
     )
 
 
@@ -392,6 +402,8 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     # Prompts longer than the token budget take several passes.
     chunks = maximum(1, own * new / pass_budget(i))
     tokens, every = own * new / chunks, maximum(prompts, 1) * new / chunks
+    if not is_zero(i.calibration.padded_ranks):
+        every = where(i.calibration.padded_ranks > 0, tokens * i.attention_dp, every)
     # Tokens after a cached prefix attend to it, and on average to half of the new tokens.
     context = i.seq_len + where(i.known_share > 0, i.seq_len - new, 0)
     parts = batch_parts(i, tokens)
@@ -416,17 +428,18 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
         layer_time = layer_time - hidden_exchange(i, d, plan, tokens, parts, computation)
     arithmetic = layer.products.compute + layer.attention
     # The product that computes keys and values also writes them to the cache, at no extra time.
-    streamed = layer.products.memory + layer.elementwise + adapters.streamed
-    streamed = chunks * layers * streamed + logits.memory
+    moved = layer.products.traffic + d.memory * (layer.elementwise + adapters.streamed)
+    moved = chunks * layers * moved + logits.traffic
     time = chunks * layers * layer_time + logits.time + stage_hops(i, tokens)
     if tower := tower_of(i):
         vision = tower_pass(d, tower, own * i.images, i.tp_size)
-        time, streamed = time + vision.time, streamed + vision.memory
+        time, moved = time + vision.time, moved + vision.traffic
     return Pass(
         time=time,
-        traffic=d.memory * streamed,
+        traffic=moved,
         bottleneck=where(arithmetic >= layer.products.memory, "compute", "memory"),
         shared=0,
+        padding=chunks * padding_flops(model, plan, i.conventions.flops_per_mac),
     )
 
 
@@ -444,7 +457,13 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     part = _decode(i, d, own / parts, every / parts, context, parts)
     # A prompt of one token joins only one of the parts.
     joined = minimum(parts, new_tokens(i)) * part.shared
-    return Pass(parts * part.time, parts * part.traffic, part.bottleneck, joined)
+    return Pass(
+        parts * part.time,
+        parts * part.traffic,
+        part.bottleneck,
+        joined,
+        parts * part.padding,
+    )
 
 
 def _decode(
@@ -480,16 +499,17 @@ def _decode(
     # A draft costs a layer and the output projection, for one token of each sequence at a time.
     drafts = i.draft_tokens * (layer_time + logits.time)
     on_device = layers * (layer_time + adapters.time) + logits.time + drafts
-    streamed = layer.products.memory + layer.elementwise + adapters.streamed
-    streamed = layers * streamed + logits.memory
+    moved = layer.products.traffic + d.memory * (layer.elementwise + adapters.streamed)
+    moved = layers * moved + logits.traffic
     arithmetic = layer.products.compute + layer.attention
     waiting = layer.products.time - layer.products.compute
     host = c.sequence_overhead + i.draft_tokens * c.draft_overhead
     return Pass(
         time=on_device + stage_hops(i, tokens) + own * i.pp_size * host,
-        traffic=d.memory * streamed + layers * cache_bandwidth * cache,
+        traffic=moved + layers * cache_bandwidth * cache,
         bottleneck=where(arithmetic >= layer.products.memory + cache, "compute", "memory"),
         shared=layers * (maximum(0 * waiting, waiting) + fixed),
+        padding=padding_flops(model, plan, i.conventions.flops_per_mac),
     )
 
 
@@ -499,6 +519,7 @@ def _power(
     context: Value,
     cycle: Value,
     traffic: Value,
+    padding: Value,
     recomputed: Value,
 ) -> dict[str, Value]:
     """Return power and energy from the work and the time of one batch, including prefill."""
@@ -520,4 +541,6 @@ def _power(
         return decodes * step + reading
 
     hfu = flops_share(i, flops(prompt.matrix), flops(0 * prompt.matrix), cycle, i.replica_devices)
+    if not is_zero(i.calibration.expert_padding):
+        hfu = hfu + f.flops_utilization(padding, cycle, i.peak_rate, 1)
     return served_power(i, sequences, cycle, hfu, traffic)

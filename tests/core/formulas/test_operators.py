@@ -112,6 +112,18 @@ def test_experts_that_draws_with_equal_chances_visit():
     assert f.experts_visited(4, 4, 9) == 4
 
 
+# Means of 1,500 draws of the visited experts.
+@pytest.mark.parametrize(
+    ("experts", "per_token", "groups", "tokens", "drawn"),
+    [(128, 8, 8, 8, 9.27), (128, 8, 2, 8, 28.05), (256, 8, 32, 16, 6.07), (16, 1, 4, 8, 2.64)],
+)
+def test_experts_of_the_busiest_group(experts, per_token, groups, tokens, drawn):
+    visited = f.experts_visited(experts, per_token, tokens)
+    assert f.busiest_visited(experts, visited, groups) == pytest.approx(drawn, rel=0.01)
+    assert f.busiest_visited(experts, visited, 1) == pytest.approx(visited)
+    assert f.busiest_visited(experts, experts, groups) == experts / groups
+
+
 def test_two_formats_are_used_to_the_full_one_after_the_other():
     # 60 operations at 10 a second and 20 at 5: ten seconds of work in twenty, on one device of two.
     assert f.format_flops_utilization(80, 20, 20, 10, 5, 1) == 0.5
