@@ -20,6 +20,11 @@ from mlsysim.registry.calibration.serving_2024 import (
     HOPPER_TENSORRT,
     HOPPER_VLLM,
 )
+from mlsysim.registry.calibration.serving_2025 import (
+    BLACKWELL_VLLM_0_11,
+    HOPPER_VLLM_0_11,
+    HOPPER_VLLM_0_12,
+)
 from mlsysim.registry.calibration.serving_constants import (
     ALTERNATING,
     GROWING,
@@ -32,7 +37,6 @@ from mlsysim.registry.calibration.serving_rows import (
     BLACKWELL_SGLANG_POOLS,
     BLACKWELL_TENSORRT_POOLS,
     BLACKWELL_ULTRA_SGLANG,
-    BLACKWELL_VLLM_0_11,
     CPU_LLAMACPP,
     GAUDI2_DEEPSPEED,
     GEFORCE_LLAMACPP,
@@ -41,8 +45,6 @@ from mlsysim.registry.calibration.serving_rows import (
     HOPPER_LLAMACPP,
     HOPPER_SGLANG_POOLS,
     HOPPER_TENSORRT_POOLS,
-    HOPPER_VLLM_0_11,
-    HOPPER_VLLM_0_12,
     MI250_LLAMACPP,
     MI250_VLLM,
     PONTE_VECCHIO_LLAMACPP,
