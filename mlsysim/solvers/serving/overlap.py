@@ -31,7 +31,8 @@ def hidden_exchange(
     their way. In a single batch, only what needs no tokens of others runs at the same time: shared
     experts while tokens are sent, and the experts' last product while its results are sent back.
     """
-    if i.links is None or is_zero(i.overlap_batches):
+    experts = any(isinstance(group.feed_forward, Experts) for group in i.model.groups)
+    if i.links is None or not experts or is_zero(i.overlap_batches):
         return 0
     hidden: list[Value] = []
     for group in i.model.groups:
