@@ -28,8 +28,8 @@ def hidden_exchange(
     """Return the time of a mean layer's exchange that computation hides.
 
     Two halves of a batch take turns: while one computes a layer, the other one's tokens are on
-    their way. In a single batch, only what needs no tokens of others runs at the same time: shared
-    experts while tokens are sent, and the experts' last product while its results are sent back.
+    their way. Within a single batch, shared experts run while tokens are sent, and the experts'
+    last product runs while its first results are sent back.
     """
     experts = any(isinstance(group.feed_forward, Experts) for group in i.model.groups)
     if i.links is None or not experts or is_zero(i.overlap_batches):
