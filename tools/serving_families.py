@@ -11,13 +11,14 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from mlsysim.core.types import ServingCalibration
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from tools.calibrate_serving import DATA, FITTED, Runs, _whole, fit, in_si, load
+from tools.calibrate_serving import DATA, FITTED, LIMITS, PARENTS, Runs, fit, in_si, load
 
 TARGET = DATA / "serving_families.csv"
 QUANTITIES = {"itl": "TPOT", "ttft": "TTFT"}
@@ -27,11 +28,13 @@ _COLUMNS = ("engine", "model", "quantity", "split", "measured_s", "predicted_s")
 
 
 def _fitted(name: str) -> dict[str, float]:
-    """Return the constants of the registry that were fitted, in SI units: where a fit starts."""
+    """Return the constants that a row did not inherit, in SI units: where its fit starts."""
     row: ServingCalibration = ServingCalibrations[name]
+    parent = ServingCalibrations[PARENTS[name]] if name in PARENTS else None
     found = {}
-    for constant in _whole({}):
-        if "calibrate rows" in str(row.source_of(constant)):
+    for constant in LIMITS:
+        inherited = parent is not None and parent.source_of(constant) == row.source_of(constant)
+        if not inherited and "calibrate rows" in str(row.source_of(constant)):
             value = getattr(row, constant)
             found[constant] = in_si(constant, getattr(value, "magnitude", value))
     return found
@@ -44,19 +47,31 @@ def _predicted(runs: Runs, model: str, constants: dict[str, float]) -> Iterator[
         yield from zip(own.field, zip(own.value, own.predict(constants), strict=True), strict=True)
 
 
+@cache
+def _without(name: str, model: str) -> dict[str, float]:
+    """Return the constants of an engine, and of those it inherits from, without one model."""
+    parent = _without(PARENTS[name], model) if name in PARENTS else None
+    start, runs = _fitted(name), load(name, "calibrate")
+    if runs is None:
+        raise ValueError(f"{name} has no runs")
+    rest = np.array([other != model for other in runs.model])
+    if parent is not None and rest.sum() < FEWEST:
+        return parent
+    return fit(runs.take(rest), tuple(start), start, parent).whole
+
+
 def left_out(name: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of each model of an engine, predicted by constants that did not see it."""
     runs = load(name, "calibrate")
     if runs is None or not np.isin(runs.field, tuple(QUANTITIES)).any():
         return
     others = {split: load(name, split) for split in ("calibrate", "check")}
-    start = _fitted(name)
     models = sorted({model for part in others.values() if part for model in part.model})
     for model in models:
         rest = np.array([other != model for other in runs.model])
         if len(models) < 2 or rest.sum() < FEWEST:
             continue
-        constants = _whole(fit(runs.take(rest), tuple(start), start).constants)
+        constants = _without(name, model)
         for split, part in others.items():
             for field, (measured, predicted) in _predicted(part, model, constants) if part else ():
                 yield {

@@ -31,6 +31,7 @@ from mlsysim.validation.sizes import model_or_estimate
 __all__ = [
     "Figure",
     "arguments",
+    "assumption",
     "compare",
     "figures",
     "formats_of",
@@ -211,7 +212,7 @@ def _note(row: Row) -> str:
     count = row.whole("n_gpus", default=1)
     split = not (row.text("tp") or count == 1 or _by_layers(row) or row.text("mode") == "disagg")
     found = (
-        _note_on_serving(row),
+        assumption(row),
         f"assumes the {shape}" if shape else "",
         "assumes tp x pp = n_gpus" if split else "",
         f"assumes weights in {label}" if default else "",
@@ -219,7 +220,8 @@ def _note(row: Row) -> str:
     return "; ".join(part for part in found if part)
 
 
-def _note_on_serving(row: Row) -> str:
+def assumption(row: Row) -> str:
+    """Return what a prediction assumes of drafts and ranks; empty if the table states them."""
     drafts = drafts_of(row)
     if drafts is not None:
         return drafts.note

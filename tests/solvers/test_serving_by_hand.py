@@ -29,6 +29,7 @@ CONSTANTS = replace(
     prompt_overhead=Q_(11, "us"),
     sequence_overhead=Q_(13, "us"),
     draft_overhead=Q_(0, "us"),
+    compile_time=Q_(0, "s"),
     admission_steps=2.5,
     request_overhead=Q_(3, "ms"),
     mixing=0.5,

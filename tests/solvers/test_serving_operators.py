@@ -40,6 +40,7 @@ IDEAL = replace(
     prompt_overhead=Q_(0, "us"),
     sequence_overhead=Q_(0, "us"),
     draft_overhead=Q_(0, "us"),
+    compile_time=Q_(0, "s"),
     admission_steps=0.0,
     request_overhead=Q_(0, "ms"),
     expert_efficiency=1.0,

@@ -59,6 +59,8 @@ class ServingCalibration(Fitted):
     request_overhead : Quantity
         Time of a request outside the engine's passes, at any load: tokenization, HTTP, the first
         response.
+    compile_time : Quantity
+        Time for which the first full pass of a run waits for kernels to be compiled.
     expert_efficiency, expert_efficiency_fp4 : float
         Rate of experts' grouped products, relative to plain products; in general, and in 4 bits.
     expert_memory : float
@@ -119,6 +121,7 @@ class ServingCalibration(Fitted):
     draft_overhead: Quantity = quantity("us", zero=True)
     admission_steps: float = number(zero=True)
     request_overhead: Quantity = quantity("ms", zero=True)
+    compile_time: Quantity = quantity("s", zero=True)
     expert_efficiency: float = number(most=1)
     expert_efficiency_fp4: float = number(most=1)
     expert_memory: float = number(most=1)

@@ -66,6 +66,7 @@ COMMON: Mapping[str, float] = {
     "draft_overhead": 0.0,
     "admission_steps": 1.5,
     "request_overhead": 1.0,
+    "compile_time": 0.0,
     "expert_efficiency": 0.5,
     "expert_efficiency_fp4": 0.5,
     "expert_memory": 1.0,
@@ -100,15 +101,25 @@ def engine_row(
     fit: Source | None = None,
     models: tuple[str, ...] = (),
     formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4"),
+    parent: ServingCalibration | None = None,
     **fitted: float,
 ) -> ServingCalibration:
-    """Complete fitted constants with the common ones, and record the source of each."""
+    """Complete fitted constants with those of a parent, or the common ones, and their sources.
+
+    A parent is the engine, device or release to which an engine with few runs is most similar.
+    """
     given = {field: value for field, (value, _) in (stated or {}).items()}
     sources = _STATED | {field: source for field, (_, source) in (stated or {}).items()}
     units = {field: unit for field, unit, plain in units_of(ServingCalibration) if not plain}
-    constants: dict[str, Any] = {
+    inherited: dict[str, Any] = {}
+    if parent is not None:
+        inherited = {field: getattr(parent, field) for field in COMMON}
+        sources = {
+            field: parent.source_of(field) for field in COMMON if not parent.is_estimated(field)
+        } | sources
+    constants: dict[str, Any] = inherited | {
         field: Q_(value, units[field]) if field in units else value
-        for field, value in ({**COMMON} | given | fitted).items()
+        for field, value in (({} if parent else {**COMMON}) | given | fitted).items()
     }
     fit = replace(fit or _RUNS, locator=f"calibrate rows of {runs}")
     return ServingCalibration(

@@ -110,6 +110,9 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     # Requests for one token never decode: each one waits until all others are prefilled.
     later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
     read = f.mean_over_waves(first, later, i.waves)
+    # The first wave also waits for kernels that its first full pass has to compile.
+    compiling = where(running * new >= budget, c.compile_time, 0 * c.compile_time)
+    compiled = f.mean_over_waves(compiling, 0 * compiling, i.waves)
     decodes = maximum(i.output_len - 1, 0)
     # A chunk of a prompt that shares a pass with a decode step saves the work common to both.
     passes = running * maximum(1 / prompts, new / budget)
@@ -142,7 +145,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     cycle = decodes * decode + once
     wait = f.place_wait(i.batch_size, running, cycle, i.waves)
     between = waited * interference
-    ttft = admission + between + read + wait + filling + c.request_overhead + loading
+    ttft = admission + between + read + wait + filling + c.request_overhead + loading + compiled
     request_rate = f.continuous_batching_rate(running, i.output_len, decode, once)
     device_time = i.replica_devices / request_rate
     split = token_times(
