@@ -81,7 +81,7 @@ PARENTS = {
 PARENT_PULL, PARENT_SCALE = 0.6, 0.2
 """Weight of a constant's distance from its parent's, and the distance beyond which it counts less
 than its square: releases differ in a few constants, by much. This lowers the error of models left
-out of the fit by 2.7 points."""
+out of the fit by about two points."""
 FOLDS = 5
 BANDED = {
     "itl": ("itl", "latency", "decode_latency", "decode_throughput"),
