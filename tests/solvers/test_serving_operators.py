@@ -274,8 +274,10 @@ def test_every_constant_is_sourced_or_marked_as_a_guess():
             assert fitted or row.is_estimated(field) or row.source_of(field).url, (row, field)
         names = {name for name in vars(row) if name.endswith("efficiency")} - {"state_efficiency"}
         shares = [getattr(row, name) for name in names]
-        # Attention of DeepSeek-V3 fell back to slow kernels in a release of SGLang on the B300.
-        least = 0.02 if row.name == "Blackwell Ultra, SGLang" else 0.1
+        # Attention of DeepSeek-V3 fell back to slow kernels in a release of SGLang on the B300, and
+        # llama.cpp streams weights slowly on the Max 1550.
+        slow = ("Blackwell Ultra, SGLang", "Ponte Vecchio, llama.cpp")
+        least = 0.02 if row.name in slow else 0.1
         assert all(least < share <= 1 for share in shares)
 
 
