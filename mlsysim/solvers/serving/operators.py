@@ -183,6 +183,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
         **split,
         "running_batch_size": running,
+        "running_limit": _running_limit(i, running),
         "recomputed_tokens": growth.recomputed,
         "cached_tokens": i.cached_share * i.seq_len,
         "loaded_tokens": i.loaded_share * i.seq_len,
@@ -202,6 +203,14 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "max_seq_len": longest(i, capacity, held, c.kv_share),
         "feasible": memory <= capacity,
     }
+
+
+def _running_limit(i: ServingInputs, running: Value) -> Any:
+    """Return what limits the sequences that run together."""
+    room = where(running >= i.copies * most_sequences(i), "adapters", "memory")
+    chosen = first_known(i.max_sequences, math.inf)
+    limit = where(running >= chosen, "max_sequences", room)
+    return where(running >= i.batch_size, "clients", limit)
 
 
 def _attending(i: ServingInputs, d: Device, prompts: Value, prefill: Value) -> Value:

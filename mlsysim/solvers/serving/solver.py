@@ -28,7 +28,6 @@ from mlsysim.solvers.arguments import (
     Whole,
 )
 from mlsysim.solvers.base import Model, Solver, check_one_model
-from mlsysim.solvers.serving.adapters import most_sequences
 from mlsysim.solvers.serving.inputs import RULES, ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.result import ServingResult
@@ -317,19 +316,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         return {
             "calibration": lambda: _basis(values, inputs),
             "power_calibration": lambda: inputs.power_calibration.name,
-            "running_limit": lambda: _running_limit(values, inputs),
             "reasons": lambda: _reasons(values, inputs),
         }
-
-
-def _running_limit(values: Mapping[str, Any], inputs: ServingInputs) -> str:
-    running = values["running_batch_size"]
-    if running >= inputs.batch_size:
-        return "clients"
-    if running >= inputs.copies * most_sequences(inputs.plain()):
-        return "adapters"
-    most = inputs.max_sequences
-    return "max_sequences" if most == most and most is not None and running >= most else "memory"
 
 
 def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...]:
@@ -344,7 +332,7 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
     )
     if (running := int(values["running_batch_size"])) < inputs.batch_size:
         advice += f"; {running} requests run at a time, and the others wait"
-        if _running_limit(values, inputs) == "adapters":
+        if values["running_limit"] == "adapters":
             advice += (
                 f", because there is memory for {inputs.resident_adapters} of "
                 f"{inputs.adapters} adapters"

@@ -76,6 +76,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
             i, i.tp_size / request_rate, prefill / i.batch_size, 0 * prefill, decode, i.batch_size
         ),
         "running_batch_size": i.batch_size,
+        "running_limit": where(i.batch_size >= 1, "clients", "memory"),
         "replica_devices": i.tp_size,
         "model_weights_size": weights,
         "kv_cache_size": cache_size(i, i.batch_size, context),
