@@ -130,6 +130,19 @@ def test_clients_are_in_flight_or_nowhere():
             assert held == pytest.approx(batch), (batch, output)
 
 
+@pytest.mark.parametrize(
+    "calibration", [ServingCalibrations.Hopper_vLLM, ServingCalibrations.Hopper_TensorRT]
+)
+@pytest.mark.parametrize("seq_len", [50, 500, 5_000])
+def test_no_token_is_faster_than_a_decode_step(calibration, seq_len):
+    """Passes shared with prompts save time, but never more than those prompts take."""
+    for batch in (1, 2, 3, 8, 64, 512):
+        for output in (2, 3, 10, 200):
+            r = solve(seq_len=seq_len, batch_size=batch, output_len=output, calibration=calibration)
+            assert seconds(r, "itl") >= (1 - 1e-12) * seconds(r, "decode_latency"), (batch, output)
+            assert seconds(r, "ttft") >= (1 - 1e-12) * seconds(r, "prefill_latency")
+
+
 def test_every_expert_is_visited_by_many_tokens_and_few_by_one():
     assert experts_visited(128, 8, 1) == pytest.approx(8)
     assert experts_visited(128, 8, 4096) == pytest.approx(128)
