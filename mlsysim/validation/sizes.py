@@ -13,7 +13,7 @@ import functools
 import math
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mlsysim.core.types import MoETransformerModel, Source, TransformerModel
 from mlsysim.registry import Models
@@ -21,6 +21,8 @@ from mlsysim.validation.aliases import find_model, model_named, spellings
 from mlsysim.validation.rows import Row, Skip
 
 __all__ = ["model_or_estimate", "of_size", "stated_size", "variant_of"]
+
+_Shape = TypeVar("_Shape", bound=TransformerModel)
 
 _TEMPLATES = (
     "SmolLM2_135M",
@@ -123,14 +125,14 @@ def of_size(total: float, active: float) -> TransformerModel:
     return _dense(total) if active >= total else _mixture(total, active)
 
 
-def _named(model: TransformerModel, **changes: Any) -> TransformerModel:
+def _named(model: _Shape, **changes: Any) -> _Shape:
     """Return a model that is known by its size alone, with some of its shape changed."""
     nothing: dict[str, Any] = {"field_sources": {}, "estimated": frozenset()}
     return replace(model, source=_ESTIMATE, parameters=None, **nothing, **changes)
 
 
 def _dense(total: float) -> TransformerModel:
-    base = _nearest(_TEMPLATES, total, total)
+    base: TransformerModel = _nearest(_TEMPLATES, total, total)
     block = base.layers * base.mlp_matrices * base.hidden_dim
     width = round((total - _count(base.parameters)) / block + base.ffn_dim)
     if width < 1:
@@ -139,7 +141,7 @@ def _dense(total: float) -> TransformerModel:
 
 
 def _mixture(total: float, active: float) -> TransformerModel:
-    base = _nearest(_MIXTURES, total, active)
+    base: MoETransformerModel = _nearest(_MIXTURES, total, active)
     layers = max(2, round(base.layers * active / _count(base.active_parameters)))
     dense = max(0, min(base.layers - base.moe_layers, layers - 1))
     count = layers - dense
@@ -149,7 +151,6 @@ def _mixture(total: float, active: float) -> TransformerModel:
     experts = round(base.experts + (total - _count(few.parameters)) / each)
     if experts < base.experts_per_token:
         raise Skip(f"{active / 1e9:g} of {total / 1e9:g} billion active parameters fit no template")
-    assert isinstance(few, MoETransformerModel)
     return replace(few, experts=experts, parameters=None)
 
 

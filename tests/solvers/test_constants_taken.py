@@ -26,8 +26,9 @@ from mlsysim.registry.calibration.serving import pass_calibration_for, serving_c
 from mlsysim.registry.calibration.training import calibration_for, calibration_of
 
 KNOWN = ("A100", "H20", "H100", "H200", "H800", "B200", "B300", "Gaudi2", "RTX_", "GTX_")
-KNOWN += ("DGX_Spark",)
-APPLE = ("MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M3_Ultra", "M4_Max", "M5", "M5_Max")
+KNOWN += ("DGX_Spark", "RX_", "Ryzen_", "Strix_Halo")
+APPLE = ("MacBook_M3_Max", "M1_Max", "M2_Max", "M2_Ultra", "M3_Pro", "M3_Ultra", "M4_Max", "M4_Pro")
+APPLE += ("M5", "M5_Max", "M5_Pro")
 
 
 def fleet_of(accelerator):

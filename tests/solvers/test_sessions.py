@@ -259,7 +259,7 @@ def test_sessions_of_pools_by_hand():
     # A prefix waits while the answer is generated elsewhere, and while the user thinks.
     away = 300 + 199 * r.itl.to("s").magnitude
     hits = f.prefix_hit_share(room, rate / 2 * 2000 * KV / 0.9, away, 5)
-    assert 0.1 < hits < 0.9
+    assert 0.05 < hits < 0.95
     assert r.prefix_hit_share == pytest.approx(hits, rel=1e-3)
     assert r.cached_tokens == pytest.approx(2000 * (1 - 2500 / 10_000) * hits, rel=1e-3)
     assert r.sessions == pytest.approx(32 + rate * 4 / 5 * 300, rel=1e-3)

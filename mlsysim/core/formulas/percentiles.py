@@ -112,8 +112,8 @@ def joint_edge(value: Value, one: Value, other: Value) -> Value:
 
     References
     ----------
-    Propagation of independent errors: JCGM 100:2008, Guide to the Expression of Uncertainty in
-    Measurement, section 5.1.2
+    Joint Committee for Guides in Metrology (2008), Guide to the Expression of Uncertainty in
+    Measurement, JCGM 100, section 5.1.2, on the propagation of independent errors
     """
     width = sqrt(log(one) * log(one) + log(other) * log(other))
     return value * where(one * other < 1, exp(-width), exp(width))

@@ -362,7 +362,8 @@ def exponential_wait_variance(wait: Value, probability: Value) -> Value:
 
     References
     ----------
-    The second moment of an exponential time of mean $t_w / P$ is $2\,(t_w / P)^2$
+    Definition of a variance: the second moment of an exponential time of mean $t_w / P$ is
+    $2\,(t_w / P)^2$
     """
     return wait * wait * (2 / probability - 1)
 

@@ -82,10 +82,10 @@ class PowerCalibrations(Catalog):
         constant_share=0.279,
         compute_share=3.85,
         memory_share=0.62,
-        power_band_low=0.830,
+        power_band_low=0.827,
         power_band_high=1.103,
-        energy_band_low=0.819,
-        energy_band_high=1.097,
+        energy_band_low=0.817,
+        energy_band_high=1.095,
     )
     """B300, in 4 bits."""
     Microcontroller = PowerCalibration(
