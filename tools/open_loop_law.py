@@ -52,9 +52,12 @@ class System:
         knee = 10 ** choose.uniform(1, 3)
         prompt = round(10 ** choose.uniform(2, 4))
         sizes = tuple(min(2.0**power, places) for power in range(15))
+        prefill = base * choose.uniform(0.2, 2) * prompt / 1000 + 2e-3
         engine = Engine(
             empty=base,
-            prefill=base * choose.uniform(0.2, 2) * prompt / 1000 + 2e-3,
+            prefill=prefill,
+            further_prefill=prefill,
+            first_extra=0.0,
             sizes=sizes,
             decodes=tuple(max(base, base * size / knee) + each * size for size in sizes),
             powers=(1.0,) * len(sizes),

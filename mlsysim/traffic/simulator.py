@@ -123,7 +123,7 @@ def _play(
         float(engine.empty),
         *np.interp(np.arange(1, places + 1), engine.sizes, engine.decodes).tolist(),
     ]
-    per_token, delay = engine.prefill / engine.seq_len, float(engine.delay_steps)
+    delay = float(engine.delay_steps)
     count = len(at)
     first, last = np.zeros(count), np.zeros(count)
     left = list(tokens)
@@ -152,7 +152,9 @@ def _play(
                 ended.append(request)
             if room <= 0:
                 break
-        length = step[len(running)] + max(longest, (budget - room) / together) * per_token
+        taken = (budget - room) / engine.seq_len
+        read = max(longest / engine.seq_len, taken / together)
+        length = step[len(running)] + read * engine.prompt_time(taken, read)
         now += length
         passes += 1
         while running and running[0][0] == passes:

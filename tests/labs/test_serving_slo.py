@@ -58,7 +58,7 @@ def played(service, role, rate, requests=60_000):
     return simulate(engine, trace.arrivals, trace.prompts, trace.answers), requests // 10
 
 
-@pytest.mark.parametrize("rate", [20, 90, 100])
+@pytest.mark.parametrize("rate", [20, 90, 99])
 @pytest.mark.parametrize("burstiness", [0, 1, 4])
 @pytest.mark.parametrize("role", ["both", "prefill", "decode"])
 def test_times_are_those_of_the_solver(role, burstiness, rate):
@@ -85,14 +85,14 @@ def test_the_mean_looks_fine_and_the_p99_does_not():
     # The email says that only the first token is at stake.
     assert after.tpot_p99 < LIMITS.tpot
     assert FIRST.truth() == 1e3 * after.ttft_p99 > 8e3 * before.ttft_p99
-    # As an answer, neither 11% more nor twice as much is right.
-    assert FIRST.verdict(1.11e3 * before.ttft_p99) == "wrong"
+    # As an answer, neither 10% more nor twice as much is right.
+    assert FIRST.verdict(1.1e3 * before.ttft_p99) == "wrong"
     assert FIRST.verdict(2e3 * before.ttft_p99) == "wrong"
 
 
 def test_requests_that_are_played_through_one_by_one_show_the_same_cliff():
     ends = []
-    for service, requests in ((MAIL, 60_000), (GROWTH, 400_000)):
+    for service, requests in ((MAIL, 60_000), (GROWTH, 200_000)):
         found, skip = played(service, "both", service.rate / service.gpus, requests)
         times = solve(service)
         assert found.percentile("ttft", 50, skip) == pytest.approx(times.ttft_p50, rel=0.2)

@@ -176,8 +176,8 @@ def test_what_certainty_costs(goal):
 
 
 def test_no_plan_is_certain_enough():
-    with pytest.raises(InfeasibleError, match=r"with a probability of 0\.999.* 8 devices; raise"):
-        plan_serving(*JOB, [NODES.DGX_H100], most_devices=8, confidence=0.999)
+    with pytest.raises(InfeasibleError, match=r"with a probability of 0\.999.* 16 devices; raise"):
+        plan_serving(*JOB, [NODES.DGX_H100], most_devices=16, confidence=0.999)
 
 
 def test_costs_add_up(plan):

@@ -16,6 +16,8 @@ from tools.open_loop_law import System, case
 ENGINE = Engine(
     empty=5.0,
     prefill=10.0,
+    further_prefill=10.0,
+    first_extra=0.0,
     sizes=(1.0, 2.0, 4.0),
     decodes=(7.0, 8.0, 10.0),
     powers=(1.0, 1.0, 1.0),
@@ -216,6 +218,8 @@ def test_an_engine_without_limits_is_exact_in_the_mean(prefill):
     engine = Engine(
         empty=1e-3,
         prefill=prefill,
+        further_prefill=prefill,
+        first_extra=0.0,
         sizes=sizes,
         decodes=tuple(map(step, sizes)),
         powers=(1.0,) * len(sizes),
@@ -319,6 +323,8 @@ def test_engines_that_never_decode(empty, load, variation):
     engine = Engine(
         empty=empty,
         prefill=40e-3,
+        further_prefill=40e-3,
+        first_extra=0.0,
         sizes=sizes,
         decodes=(8e-3, 8e-3, 20e-3),
         powers=(1.0,) * 3,

@@ -47,7 +47,7 @@ from mlsysim.labs.words import dollars, percent
 
 __all__ = ["ACT", "CHANGES", "plan"]
 
-RATES = (25, 50, 75, 90, 95, 100, 105, 110, 125, 150, 175, 200)
+RATES = (25, 50, 75, 90, 95, 99, 105, 110, 125, 150, 175, 200)
 
 CHANGES: dict[str, Callable[[], Service]] = {
     "replica": lambda: replace(GROWTH, gpus=GROWTH.gpus + 1),

@@ -97,7 +97,7 @@ class Service:
 
 
 MAIL = Service()
-GROWTH = replace(MAIL, rate=100)
+GROWTH = replace(MAIL, rate=99)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, exp, maximum, minimum, sqrt, where
 from mlsysim.solvers.inference import inference_device
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.serving.host import loading_time
@@ -31,6 +31,7 @@ _LAUNCHED = 1.5
 and the decode step that shares a pass with the prompt."""
 
 
+_SMALL = 1e-6
 _BESIDE = 32.0
 """Running sequences in the pass that prefills a prompt. Their number matters only for short
 prompts, which wait for weights that the pass reads anyway."""
@@ -43,7 +44,12 @@ class Engine:
     empty: Value
     """Time of a pass with prompts only, excluding the time that each prompt adds."""
     prefill: Value
-    """Time that a prompt adds to a pass."""
+    """Time that a prompt adds to a pass without others."""
+    further_prefill: Value
+    """Time that another prompt adds to a pass with several on each rank."""
+    first_extra: Value
+    """Time that prompts add beyond that, in a pass with several; negative if the first ones hide
+    behind the weights that the pass reads."""
     sizes: tuple[Value, ...]
     """Numbers of sequences, each twice the previous one, up to `places`."""
     decodes: tuple[Value, ...]
@@ -61,6 +67,8 @@ class Engine:
     """Most prompt tokens in one pass of a rank."""
     delay_steps: Value
     """Passes launched ahead, for which a request waits in addition to the running one."""
+    single_saving: Value = 0.0
+    """Time by which a prompt is prefilled sooner if no other rank has one."""
     attending: Value = 0.0
     """Part of `prefill` in which new tokens attend to those in the cache."""
     ranks: Value = 1.0
@@ -73,6 +81,42 @@ class Engine:
     """Mean time to load a request's prefix and adapter over the host link of a rank."""
     preempted: tuple[Value, ...] = ()
     """Share of new tokens that evict another sequence's token, with each number of sequences."""
+
+    def prompt_time(self, prompts: Value, busiest: Value) -> Value:
+        """Return the time that each prompt on the busiest rank adds to a pass.
+
+        A few short prompts hide behind the weights that a pass reads anyway, and many do not. With
+        experts, the first prompt makes the pass read most of them, and the others add less.
+
+        Parameters
+        ----------
+        prompts
+            Prompts in the pass, on all ranks and stages.
+        busiest
+            Prompts on the rank with the most.
+        """
+        ranks = prompts / maximum(busiest, _SMALL)
+        return self._each(ranks, 1 / maximum(1, minimum(busiest, self._most)))
+
+    def mean_prompt_time(self, prompts: Value) -> Value:
+        """Return the same for a random number of prompts per pass with this mean.
+
+        The first prompt's part counts once in a pass with any, which is a share of all passes.
+        """
+        mean = maximum(minimum(prompts / (self.ranks * self.stages), self._most), _SMALL)
+        return self._each(maximum(prompts, 1), (1 - exp(-mean)) / mean)
+
+    @property
+    def _most(self) -> Value:
+        return self.pass_tokens / self.seq_len
+
+    def _each(self, reading: Value, first_share: Value) -> Value:
+        """Return the time of a prompt, with the number of ranks and stages that prefill one."""
+        own = self.prefill + self.single_saving
+        readers = self.ranks * self.stages
+        without = maximum(readers - reading, 0 * readers) / maximum(readers - 1, _SMALL)
+        several = self.further_prefill + self.first_extra * first_share
+        return maximum(minimum(own, self.further_prefill), several) - self.single_saving * without
 
 
 def engine_of(i: OpenLoopInputs) -> Engine:
@@ -91,10 +135,10 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     for sequences, before in zip(sizes, [None, *sizes], strict=False):
         same = sequences is before  # at the places, the sizes repeat
         served.append(served[-1] if same else serve_operators(running.but(batch_size=sequences)))
-    empty, prefill, fresh, attending = _prompts(i)
+    prompts = _prompts(i)
     # While the cache is full, each new token evicts another one, which a later pass computes again.
     chosen = i.reserved_output == i.reserved_output
-    each = prefill / (fresh * i.attention_dp * i.pp_size)
+    each = prompts.prefill / (prompts.seq_len * i.attention_dp * i.pp_size)
     share = preempted_share(running)
     # At the places, requests that wait are admitted as soon as a part of their answer fits.
     most = full["recomputed_tokens"] / length
@@ -102,11 +146,12 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     again = [b * part * each for b, part in zip(sizes, preempted, strict=True)]
     if i.role == "decode":
         # Keys and values come from a prefill pool; a first pass processes the token sent with them.
-        fresh, prefill, empty = 0 * fresh + 1, 0 * prefill, served[0]["decode_latency"]
-        attending = 0 * prefill
+        nothing = 0 * prompts.prefill
+        prompts = _Prompts(
+            served[0]["decode_latency"], nothing, nothing, nothing, nothing, nothing + 1, nothing
+        )
     return Engine(
-        empty=empty,
-        prefill=prefill,
+        **vars(prompts),
         sizes=tuple(sizes),
         decodes=tuple(
             each["decode_latency"] + where(chosen, more, 0 * more)
@@ -115,10 +160,8 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         powers=tuple(each["device_power"] for each in served),
         places=places,
         fits=full["max_batch_size"],
-        seq_len=fresh,
         pass_tokens=pass_budget(i),
         delay_steps=maximum(i.calibration.admission_steps - _LAUNCHED, 0),
-        attending=attending,
         ranks=i.attention_dp,
         stages=i.pp_size,
         idle_power=drawn_power(i, 0.0, 0.0)["device_power"],
@@ -131,36 +174,79 @@ def with_prefixes(engine: Engine, i: OpenLoopInputs) -> Engine:
     """Return the same engine with the cached and loaded shares of these inputs."""
     if i.role == "decode":
         return engine
-    empty, prefill, fresh, attending = _prompts(i)
-    return replace(
-        engine,
-        empty=empty,
-        prefill=prefill,
-        seq_len=fresh,
-        attending=attending,
-        loading=loading_time(i),
-    )
+    return replace(engine, **vars(_prompts(i)), loading=loading_time(i))
 
 
-def _prompts(i: OpenLoopInputs) -> tuple[Value, Value, Value, Value]:
-    """Return the time of a pass without decode, the time that a prompt adds, and its new tokens.
+@dataclass(frozen=True)
+class _Prompts:
+    """What passes take for prompts, in the fields of an `Engine`."""
 
-    The last value is the part of the added time that is due to cached tokens.
+    empty: Value
+    prefill: Value
+    further_prefill: Value
+    first_extra: Value
+    single_saving: Value
+    seq_len: Value
+    attending: Value
+
+
+def _prompts(i: OpenLoopInputs) -> _Prompts:
+    """Return the times of passes with prompts.
+
+    A pass reads the weights and launches its layers for the running sequences anyway, so prompts
+    add the difference.
     """
     alone = i.but(batch_size=1.0, cached_share=0.0, loaded_share=0.0)
     fresh = maximum(1, (1 - i.known_share) * i.seq_len)
     cached = maximum(1, i.known_share * i.seq_len)
-    # A pass reads the weights and launches its layers for the running sequences anyway: a prompt
-    # adds the difference. Fresh tokens also attend to the cached ones, which matters for long ones.
-    alike = _reading(alone, _BESIDE + fresh) - _reading(alone, _BESIDE)
-    beyond = _reading(alone, i.seq_len) - _reading(alone, cached)
-    prefill = maximum(alike, beyond)
-    attending = where(i.known_share > 0, prefill - alike, 0 * prefill)
-    return maximum(_reading(alone, fresh) - prefill, 0 * prefill), prefill, fresh, attending
+    decoding = _reading(alone, _BESIDE, 1)
+    alike = _reading(alone, _BESIDE + fresh, 1) - decoding
+    # Fresh tokens also attend to the cached ones, which matters for long ones.
+    beyond = _reading(alone, i.seq_len, 1) - _reading(alone, cached, 1)
+    attending = where(i.known_share > 0, maximum(beyond - alike, 0 * alike), 0 * alike)
+    prefill = alike + attending
+    further, extra, saving = _further(i, alone, fresh, alike, decoding)
+    return _Prompts(
+        empty=maximum(_reading(alone, fresh, 1) - prefill, 0 * prefill),
+        prefill=prefill,
+        further_prefill=further + attending,
+        first_extra=extra,
+        single_saving=saving,
+        seq_len=fresh,
+        attending=attending,
+    )
 
 
-def _reading(alone: OpenLoopInputs, tokens: Value) -> Value:
-    """Return the time of a pass that prefills one prompt."""
+def _further(
+    i: OpenLoopInputs, alone: OpenLoopInputs, fresh: Value, single: Value, decoding: Value
+) -> tuple[Value, Value, Value]:
+    """Return slope and intercept of the time that prompts add, over their number on each rank.
+
+    If the first prompts add less than the others, the line passes through a full pass and one that
+    is partly full. Otherwise it passes through a full pass and one prompt. The last value is the
+    time by which a prompt on one rank is faster than one on each.
+    """
+
+    def added(prompts: Value) -> Value:
+        everywhere = i.attention_dp * (prompts + _BESIDE / fresh)
+        return _reading(alone, fresh, everywhere) - decoding
+
+    first = where(i.attention_dp > 1, added(1), single)
+    full = maximum(1, pass_budget(i) / fresh)
+    part = sqrt(full)
+    most = added(full)
+    slope = (most - added(part)) / maximum(full - part, _SMALL)
+    hidden = slope * full - most
+    convex = where(slope > first, slope - hidden <= first, False)
+    chord = (most - first) / maximum(full - 1, _SMALL)
+    several = full > 1
+    slope = where(several, where(convex, slope, chord), first)
+    extra = where(several, where(convex, -hidden, first - chord), 0 * first)
+    return slope, extra, first - single
+
+
+def _reading(alone: OpenLoopInputs, tokens: Value, prompts: Value) -> Value:
+    """Return the time of a pass that prefills prompts of a length."""
     i = alone.but(seq_len=tokens)
     d = inference_device(i, i.model, i.weight_precision, i.precision.training_bytes)
-    return prefill_pass(i, d, 1).time
+    return prefill_pass(i, d, prompts).time

@@ -158,12 +158,17 @@ def _shared_prefill(engine: Engine, rate: Value, step: Value, chunks: Value) -> 
     is approached from below and passes never take more than there is.
     """
     readers = engine.ranks * engine.stages
-    full = rate * step / maximum(1 - rate * engine.prefill / readers, _SMALL)
-    prompts = maximum(full, rate * (step + engine.prefill))
+    least = minimum(engine.prefill + engine.single_saving, engine.further_prefill) / readers
+    prompts = rate * (step + engine.prefill)
+    for fixed, each in (
+        (step, least),
+        (step + engine.first_extra, engine.further_prefill / readers),
+    ):
+        prompts = maximum(prompts, rate * fixed / maximum(1 - rate * each, _SMALL))
     for _ in range(_PASS_ROUNDS):
-        read = engine.prefill * prompts / _together(chunks * prompts, readers)
+        read = engine.mean_prompt_time(prompts) * prompts / _together(chunks * prompts, readers)
         prompts = rate * (step + read)
-    return engine.prefill / _together(chunks * prompts, readers)
+    return engine.mean_prompt_time(prompts) / _together(chunks * prompts, readers)
 
 
 def queue_at(
@@ -187,7 +192,8 @@ def queue_at(
 
     def shared_at(size: Value) -> Value:
         """Return the time that a prompt adds in a steady state with a number of sequences."""
-        return alone_prefill / _together(chunks * size / maximum(decodes, 1), readers)
+        prompts = size / maximum(decodes, 1)
+        return engine.mean_prompt_time(prompts) / _together(chunks * prompts, readers)
 
     # Rates at which sequences leave their places
     departures = [
@@ -196,8 +202,10 @@ def queue_at(
     ]
     # Capacity: limited by the places for sequences, or by the prompts that passes take.
     capacity = 0 * rate
+    per_pass = engine.pass_tokens / engine.seq_len
+    full_prefill = engine.prompt_time(readers * per_pass, per_pass)
     for step, leaving in zip(steps, departures, strict=True):
-        reading = f.prompt_rate(alone_prefill / readers, step, engine.seq_len, pass_tokens)
+        reading = f.prompt_rate(full_prefill / readers, step, engine.seq_len, pass_tokens)
         capacity = maximum(capacity, minimum(leaving, reading))
     utilization = rate / capacity
     stable = utilization < 1
@@ -242,8 +250,7 @@ def queue_at(
     # A pass takes no more than its budget, which may be a part of a prompt.
     packed = minimum(packed, pass_tokens / engine.seq_len)
     # A pass takes no longer than a full one.
-    per_pass = engine.pass_tokens / engine.seq_len
-    full_pass = alone_prefill * per_pass
+    full_pass = full_prefill * per_pass
     longest = step + full_pass
     own_pass = minimum(engine.empty + packed * prefill, longest)
     packed_seen = f.busy_pass_seen(own_pass, packed, arrivals, prefill, burstiness, input_variation)
@@ -258,14 +265,16 @@ def queue_at(
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(running + arrivals * chunks * mean_pass, _SMALL)
     busy = where(output_len > 1, f.busy_share(held), arrivals * own_pass / packed)
-    queued = f.queued_prompt_time(step, alone_prefill, per_pass, readers)
+    queued = f.queued_prompt_time(step, full_prefill, per_pass, readers)
     part = maximum(queued, mean_pass / (readers * per_pass))
     taken = minimum(arrivals * part, arrivals / capacity)
     budget = f.budget_wait(taken, part, burstiness, input_variation)
     # With several ranks or stages, a prompt waits only if all of them read: Sakasegawa's exponent.
     budget = budget * taken ** (sqrt(2 * (readers + 1)) - 2)
     # Others are read at the same time, up to one on each rank and stage.
-    others_time = maximum((1 + others) / readers - 1, 0 * others) * alone_prefill
+    busiest = maximum((1 + others) / readers, 1)
+    all_prompts = busiest * engine.prompt_time(1 + others, busiest)
+    others_time = maximum(all_prompts - alone_prefill, 0 * all_prompts)
     # Half of the pass is waited for, and its arrivals are read alongside.
     uneven = (0.5 + arrivals * prefill) * (0.5 + arrivals * prefill) * own_pass * (seen - own_pass)
     # Without decode, nothing runs after a pass, and so nothing is launched ahead.

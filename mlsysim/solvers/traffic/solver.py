@@ -57,7 +57,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
     A prompt adds only its own time to a pass that decodes anyway. `ServingSolver` also charges each
     pass with prompts its fixed time, `prompt_overhead` of the calibration, so its throughput with
     many clients is lower: 24 requests per second for Llama 3 8B on one H100 with 256 clients, 1,000
-    tokens in and 200 out, where this solver's capacity is 31 per second. With short prompts near
+    tokens in and 200 out, where this solver's capacity is 29 per second. With short prompts near
     saturation, use the lower one.
     """
 
@@ -241,11 +241,11 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         ...     output_len=200,
         ... )
         >>> print(f"{r.ttft_p50.to('ms'):.0f}, {r.ttft_p99.to('ms'):.0f}")
-        38 ms, 56 ms
+        38 ms, 57 ms
         >>> OpenLoopSolver.solve(
         ...     model=Models.Llama3_8B, hardware=Hardware.H100, arrival_rate=100
         ... ).reasons[0]
-        'arrivals exceed capacity by 633%...'
+        'arrivals exceed capacity by 644%...'
 
         References
         ----------
