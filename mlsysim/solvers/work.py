@@ -213,20 +213,17 @@ def attention_parameters(model: TransformerModel, a: AttentionKind | None) -> Va
         return 0 * h
     if isinstance(a, LinearAttention):
         return a.parameters(h)
+    indexer = a.reach.parameters(h, a.indexed_from(h)) if isinstance(a.reach, TopKeys) else None
     if isinstance(a, LatentAttention):
-        own = where(
-            a.query_vector > 0,
-            f.latent_attention_parameters(
-                h, a.heads, a.query_vector, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim
-            ),
-            a.parameters(h),
+        compressed = f.latent_attention_parameters(
+            h, a.heads, a.query_vector, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim
         )
-    else:
-        plain = f.attention_parameters(h, a.heads, a.kv_heads, a.head_dim)
-        own = where(a.gates > 0, plain + h * a.gate_width, plain)
-    if isinstance(a.reach, TopKeys):
-        own = own + a.reach.parameters(h, a.indexed_from(h))
-    return own
+        if indexer is not None:
+            compressed = compressed + indexer
+        return where(a.query_vector > 0, compressed, a.parameters(h))  # with their indexer
+    plain = f.attention_parameters(h, a.heads, a.kv_heads, a.head_dim)
+    own = where(a.gates > 0, plain + h * a.gate_width, plain)
+    return own if indexer is None else own + indexer
 
 
 def own_attention_parameters(model: TransformerModel, group: LayerGroup) -> Value:

@@ -131,7 +131,12 @@ def test_clients_are_in_flight_or_nowhere():
 
 
 @pytest.mark.parametrize(
-    "calibration", [ServingCalibrations.Hopper_vLLM, ServingCalibrations.Hopper_TensorRT]
+    "calibration",
+    [
+        ServingCalibrations.Hopper_vLLM,
+        ServingCalibrations.Hopper_TensorRT,
+        ServingCalibrations.Ponte_Vecchio_vLLM,
+    ],
 )
 @pytest.mark.parametrize("seq_len", [50, 500, 5_000])
 def test_no_token_is_faster_than_a_decode_step(calibration, seq_len):

@@ -371,13 +371,17 @@ def test_queries_without_a_vector_of_their_own():
     assert token_flops(direct, 64, 2) == token_flops(by_rank, 64, 2)
 
 
-@pytest.mark.parametrize("kind", ["heads", "latent"])
+@pytest.mark.parametrize("kind", ["heads", "latent", "latent without a vector of queries"])
 def test_top_keys_past_the_context_add_the_indexer_alone(kind):
     reach = TopKeys(tokens=10**6, heads=16, head_dim=64)
-    whole = Attention(**HEADS) if kind == "heads" else latent(query_rank=1_024)
+    whole = {
+        "heads": Attention(**HEADS),
+        "latent": latent(query_rank=1_024),
+        "latent without a vector of queries": latent(query_rank=None),
+    }[kind]
     indexed = dataclasses.replace(whole, reach=reach)
     one, other = (model(Layers(count=8, attention=a, feed_forward=MLP)) for a in (whole, indexed))
-    given_to = 4_096 if kind == "heads" else 1_024
+    given_to = 1_024 if kind == "latent" else 4_096
     extra = 8 * (given_to * 16 * 64 + 4_096 * (64 + 16))
     assert other.si("parameters") - one.si("parameters") == extra
     first, second = (token_flops(a, 4_096, 2) for a in (one, other))

@@ -117,7 +117,9 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     # A chunk of a prompt that shares a pass with a decode step saves the work common to both.
     passes = running * maximum(1 / prompts, new / budget)
     others = 1 - 1 / running
-    saved = others * c.mixing * f.shared_pass_time(step.shared, passes, decodes / i.accepted)
+    # That work is part of the chunk, so that it is no more than the chunk takes.
+    common = minimum(step.shared, prefills / passes)
+    saved = others * c.mixing * f.shared_pass_time(common, passes, decodes / i.accepted)
     # Between two tokens it saves no more than the prefill of other prompts takes there, so that no
     # token is faster than a decode step. The rest shortens the time to first token.
     sooner = maximum(saved - maximum(prefills - read, 0 * saved), 0 * saved)
