@@ -96,24 +96,41 @@ class Engine:
             Prompts on the rank with the most.
         """
         ranks = prompts / maximum(busiest, _SMALL)
-        return self._each(ranks, 1 / maximum(1, minimum(busiest, self._most)))
+        return self._each(ranks, 1 / maximum(1, minimum(busiest, self.prompts_per_pass)))
 
     def mean_prompt_time(self, prompts: Value) -> Value:
         """Return the same for a random number of prompts per pass with this mean.
 
         The first prompt's part counts once in a pass with any, which is a share of all passes.
         """
-        mean = maximum(minimum(prompts / (self.ranks * self.stages), self._most), _SMALL)
+        mean = maximum(minimum(prompts / self.readers, self.prompts_per_pass), _SMALL)
         return self._each(maximum(prompts, 1), (1 - exp(-mean)) / mean)
 
     @property
-    def _most(self) -> Value:
+    def readers(self) -> Value:
+        """Prompts that are prefilled at the same time, on different ranks and stages."""
+        return self.ranks * self.stages
+
+    @property
+    def chunks(self) -> Value:
+        """Passes that prefill a prompt, each with a decode step."""
+        return maximum(self.seq_len / self.pass_tokens, 1)
+
+    @property
+    def prompts_per_pass(self) -> Value:
+        """Most prompts that a rank prefills in a pass, which may be a part of one."""
         return self.pass_tokens / self.seq_len
+
+    @property
+    def full_prefill(self) -> Value:
+        """Time that each prompt adds to a pass that prefills as many as it may."""
+        per_pass = self.prompts_per_pass
+        return self.prompt_time(self.readers * per_pass, per_pass)
 
     def _each(self, reading: Value, first_share: Value) -> Value:
         """Return the time of a prompt, with the number of ranks and stages that prefill one."""
         own = self.prefill + self.single_saving
-        readers = self.ranks * self.stages
+        readers = self.readers
         without = maximum(readers - reading, 0 * readers) / maximum(readers - 1, _SMALL)
         several = self.further_prefill + self.first_extra * first_share
         return maximum(minimum(own, self.further_prefill), several) - self.single_saving * without
