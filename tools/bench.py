@@ -172,6 +172,20 @@ def service_plans() -> ServingPlan:
     )
 
 
+def expert_plans() -> ServingPlan:
+    """Choose among all engines and replicas for a mixture of experts on four kinds of nodes."""
+    nodes = Systems.Nodes
+    return plan_serving(
+        Models.DeepSeek_V3,
+        Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5),
+        {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")},
+        [nodes.DGX_H100, nodes.HGX_H200, nodes.DGX_B200, nodes.MI300X_Platform],
+        precision="fp8",
+        kv_precision=["bf16", "fp8"],
+        most_devices=2300,
+    )
+
+
 def grid_sweep(efficiency: float | None = None) -> Sweep:
     """Sweep a grid of a million configurations over models, precisions and sizes."""
     return sweep(
@@ -281,6 +295,10 @@ def report(folder: Path | None) -> None:
         "service_plans": {
             "plans": service_plans().searched,
             "processor_s": round(best(service_plans, 5, clock=time.process_time), 3),
+        },
+        "expert_plans": {
+            "plans": expert_plans().searched,
+            "processor_s": round(best(expert_plans, 5, clock=time.process_time), 3),
         },
     }
     if folder is not None:

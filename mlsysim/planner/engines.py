@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.forms import structure
+from mlsysim.core.numeric import vectorized
 from mlsysim.core.types import Accelerator, Fleet, Node, ServingCalibration
 from mlsysim.core.units import strip
 from mlsysim.planner.questions import question_of
@@ -117,7 +119,46 @@ class Choices:
 
     def of(self, role: str, refused: dict[str, int]) -> list[Choice]:
         """Return every engine of a role that can run, and count the others in `refused`."""
+        admitted = list(self._admitted(role, refused))
         found: list[Choice] = []
+        for (levers, inputs, plain), whole in zip(
+            admitted, _engines([plain for _, _, plain in admitted]), strict=True
+        ):
+            count, device, c = int(plain.replica_devices), inputs.device, inputs.calibration
+            if whole.fits < 1:
+                weights = inputs.weight_precision.name
+                _count(
+                    refused,
+                    f"memory: not one sequence fits on {count} {device.name} in {weights}",
+                )
+                continue
+            self.constants[c.name] = c
+            one = Choice(
+                levers=(*levers, 0),
+                devices=count,
+                engine=whole,
+                answer=float(plain.answer),
+                price=price_of(device, self.prices),
+                software=c.engine,
+                doubts=doubts_of(inputs),
+                moved=float(plain.attention_dp * own_cache(plain, 1, plain.seq_len)),
+            )
+            for limit in self.limits:
+                limited = _limited(whole, limit)
+                found.append(
+                    replace(
+                        one,
+                        levers=(*levers, limit),
+                        engine=limited,
+                        at=at_rates(inputs, limited),
+                    )
+                )
+        return found
+
+    def _admitted(
+        self, role: str, refused: dict[str, int]
+    ) -> Iterator[tuple[tuple[Any, ...], OpenLoopInputs, OpenLoopInputs]]:
+        """Yield levers, inputs and their plain form; count those that contradict each other."""
         for noun, engine in itertools.product(self.hardware, self.engines):
             device = device_of(noun)
             constants = self.fixed["calibration"]
@@ -126,7 +167,6 @@ class Choices:
                 if constants is None:
                     _count(refused, f"no constants of {engine} for {device.name}{_POOLED[role]}")
                     continue
-            price = price_of(device, self.prices)
             for sizes, weights, kept in itertools.product(
                 self._sizes(noun, role), self.weights, self.caches
             ):
@@ -146,41 +186,11 @@ class Choices:
                     inputs: Any = question_of(OpenLoopSolver, given).inputs
                     for fault in OpenLoopSolver.faults(inputs):
                         raise fault
-                    plain = inputs.plain()
-                    whole = engine_of(plain)
                 except ConfigError as fault:
                     _count(refused, fault.message)
                     continue
-                if whole.fits < 1:
-                    count = int(plain.replica_devices)
-                    _count(
-                        refused,
-                        f"memory: not one sequence fits on {count} {device.name} in {weights}",
-                    )
-                    continue
-                c = inputs.calibration
-                self.constants[c.name] = c
-                one = Choice(
-                    levers=(noun.name, c.name, *sizes.values(), weights, kept, 0),
-                    devices=int(plain.replica_devices),
-                    engine=whole,
-                    answer=float(plain.answer),
-                    price=price,
-                    software=c.engine,
-                    doubts=doubts_of(inputs),
-                    moved=float(plain.attention_dp * own_cache(plain, 1, plain.seq_len)),
-                )
-                for limit in self.limits:
-                    limited = _limited(whole, limit)
-                    found.append(
-                        replace(
-                            one,
-                            levers=(*one.levers[:-1], limit),
-                            engine=limited,
-                            at=at_rates(inputs, limited),
-                        )
-                    )
-        return found
+                levers = (noun.name, inputs.calibration.name, *sizes.values(), weights, kept)
+                yield levers, inputs, inputs.plain()
 
     def _sizes(self, noun: Accelerator | Node | Fleet, role: str) -> Iterator[dict[str, int]]:
         """Yield sizes: the given ones, and for the others all that the hardware allows.
@@ -261,6 +271,37 @@ def doubts_of(inputs: OpenLoopInputs) -> tuple[Doubt, Doubt, Doubt]:
     )
 
 
+def _engines(forms: Sequence[OpenLoopInputs]) -> list[Engine]:
+    """Return the engine of each of these inputs. Those of one structure are computed together."""
+    kinds: dict[Any, list[int]] = {}
+    for place, form in enumerate(forms):
+        kinds.setdefault(structure(form), []).append(place)
+    found: dict[int, Engine] = {}
+    for places in kinds.values():
+        inputs = OpenLoopInputs.stacked([forms[place] for place in places], _joined)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            whole = engine_of(inputs)
+
+        def each(value: Any, count: int = len(places)) -> list[float]:
+            numbers: list[float] = np.broadcast_to(np.asarray(value, float), count).tolist()
+            return numbers
+
+        fields = [
+            list(zip(*map(each, value), strict=True)) if isinstance(value, tuple) else each(value)
+            for value in vars(whole).values()
+        ]
+        for place, values in zip(places, zip(*fields, strict=True), strict=True):
+            found[place] = Engine(**dict(zip(vars(whole), values, strict=True)))
+    return [found[place] for place in range(len(forms))]
+
+
+def _joined(values: Sequence[float]) -> Any:
+    """Return one number if all are equal, so that models can leave out a term of zero."""
+    first = values[0]
+    same = all(value == first or (value != value and first != first) for value in values)
+    return first if same else np.array(values)
+
+
 def _limited(engine: Engine, limit: int) -> Engine:
     """Return the engine with fewer slots; its steps are interpolated if needed."""
     places = min(float(limit), engine.places)
@@ -327,14 +368,15 @@ def price_of(device: Accelerator, prices: Any) -> float:
 
 def asked(engine: Engine, rate: Any, traffic: Traffic, answer: Any = None) -> dict[str, Any]:
     """Return the times and the capacity of engines at arrival rates."""
-    return queue_at(
-        engine,
-        rate,
-        traffic.output_len if answer is None else answer,
-        traffic.burstiness,
-        traffic.input_variation,
-        traffic.output_variation,
-    )
+    with vectorized():  # a search compares plans, so that their last digits do not matter
+        return queue_at(
+            engine,
+            rate,
+            traffic.output_len if answer is None else answer,
+            traffic.burstiness,
+            traffic.input_variation,
+            traffic.output_variation,
+        )
 
 
 def stacked(choices: Sequence[Choice], rates: Any = _SELDOM) -> Engine:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsysim.core.formula import FORMULAS
-from mlsysim.core.numeric import maximum, minimum
+from mlsysim.core.numeric import exp, expm1, log, maximum, minimum, vectorized
 from mlsysim.core.units import Q_, ureg
 from tests.core.inputs import (
     WHOLE_GROUPS,
@@ -163,6 +163,16 @@ def test_what_is_unknown_stays_unknown_as_in_arrays(function, pair):
     array = function(np.array(pair[:1]), pair[1])[0]
     for answer in (function(*pair), function(Q_(pair[0], "s"), Q_(pair[1], "s")).magnitude):
         assert answer == pytest.approx(array, nan_ok=True)
+
+
+@pytest.mark.parametrize("function", [exp, expm1, log])
+def test_vectorized_functions_differ_in_the_last_digits_only(function):
+    values = np.geomspace(1e-6, 50, 999)
+    exact = np.array([getattr(math, function.__name__)(value) for value in values.tolist()])
+    with vectorized():
+        assert function(values) == pytest.approx(exact, rel=1e-15, abs=1e-16)
+        assert function(2.0) == getattr(math, function.__name__)(2.0)
+    assert (function(values) == exact).all()
 
 
 @every_formula
