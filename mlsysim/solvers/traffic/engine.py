@@ -165,7 +165,13 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         # Keys and values come from a prefill pool; a first pass processes the token sent with them.
         nothing = 0 * prompts.prefill
         prompts = _Prompts(
-            served[0]["decode_latency"], nothing, nothing, nothing, nothing, nothing + 1, nothing
+            empty=served[0]["decode_latency"],
+            prefill=nothing,
+            further_prefill=nothing,
+            first_extra=nothing,
+            single_saving=nothing,
+            seq_len=0 * prompts.seq_len + 1,
+            attending=nothing,
         )
     return Engine(
         **vars(prompts),
