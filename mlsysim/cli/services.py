@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from mlsysim.cli.arguments import Signature, signature_of
 from mlsysim.cli.formats import formatted, records, show
@@ -14,7 +15,7 @@ from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import NetworkFabric
-from mlsysim.core.units import Q_, is_quantity
+from mlsysim.core.units import Q_, format_number, is_quantity
 from mlsysim.evaluation import plain
 from mlsysim.planner import SERVING_GOALS, plan_serving
 from mlsysim.planner import capacity as find_capacity
@@ -23,7 +24,8 @@ from mlsysim.planner.engines import ENGINES
 from mlsysim.planner.service_plans import SLO
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Portion, Whole
-from mlsysim.traffic import Traffic, read_trace
+from mlsysim.traffic import Trace, Traffic, read_trace
+from mlsysim.traffic.trace import UNITS
 
 __all__ = ["capacity", "compare", "serve_plan"]
 
@@ -112,17 +114,68 @@ _DAY = _signature(
         ),
     },
 )
-_trace = click.option(
-    "--trace",
-    type=click.Path(),
-    help="A CSV file with arrival_s, input_tokens, output_tokens, for rate and lengths.",
-)
-_only = click.option(
-    "--only", metavar="COLUMN=WORD", multiple=True, help="Only rows of the trace with this value."
+_READING = ("only", "ignore", "time_unit", "hash_block", "cache_blocks")
+_TRACE = (
+    click.option(
+        "--trace",
+        type=click.Path(),
+        help="A CSV file with arrival_s, input_tokens, output_tokens, for rate and lengths, and "
+        "perhaps cached_tokens or hash_ids, for the share in the prefix cache. Azure's and "
+        "Mooncake's traces are read as published.",
+    ),
+    click.option(
+        "--only",
+        metavar="COLUMN=WORD",
+        multiple=True,
+        help="Only rows of the trace with this value.",
+    ),
+    click.option(
+        "--ignore",
+        metavar="COLUMN",
+        multiple=True,
+        help="A column of the trace to leave out; may be repeated.",
+    ),
+    click.option(
+        "--time-unit",
+        type=click.Choice(list(UNITS)),
+        help="Unit of a trace's column timestamp, ms for Mooncake's traces; confirms the unit of "
+        "arrival_s or arrival_ms if requests are unusually few or many.",
+    ),
+    click.option(
+        "--hash-block",
+        type=click.IntRange(1),
+        help="Tokens in each block of a trace's hash_ids; 512 if left out.",
+    ),
+    click.option(
+        "--cache-blocks",
+        type=click.IntRange(1),
+        help="Blocks that the prefix cache keeps when hash_ids are counted; all if left out.",
+    ),
 )
 
 
-def _traffic(given: dict[str, Any], trace: str | None, only: tuple[str, ...]) -> Traffic:
+def _takes_trace(command: Any) -> Any:
+    """Add the options for a trace to a command."""
+    for option in reversed(_TRACE):
+        command = option(command)
+    return command
+
+
+def _trace_of(words: dict[str, Any]) -> tuple[Trace | None, str]:
+    """Take the options for a trace out of a command's, and return the trace and its name."""
+    path, given = words.pop("trace"), {name: words.pop(name) for name in _READING}
+    given = {name: value for name, value in given.items() if value not in ((), None)}
+    if path is None:
+        if given:
+            name = next(iter(given))
+            raise ConfigError(
+                f"{name} is about a trace: give --trace as well, or leave it out", argument=name
+            )
+        return None, ""
+    return read_trace(path, _words(given.pop("only", ())), **given), Path(path).stem
+
+
+def _traffic(given: dict[str, Any], trace: Trace | None, name: str) -> Traffic:
     """Return the traffic of a trace, or of the arguments."""
     stated = {name: given.pop(name) for name in _LOAD if name in given}
     if trace is not None:
@@ -131,9 +184,14 @@ def _traffic(given: dict[str, Any], trace: str | None, only: tuple[str, ...]) ->
                 f"{', '.join(stated)}: a trace already contains this; leave out one of the two",
                 argument="trace",
             )
-        return Traffic.of(read_trace(trace, _words(only)), name=Path(trace).stem)
-    if only:
-        raise ConfigError("only chooses rows of a trace: give --trace as well", argument="only")
+        traffic = Traffic.of(trace, name=name)
+        if traffic.cached_share is not None and "cached_share" in given:
+            raise ConfigError(
+                "cached_share: the trace already contains this; leave it out, or ignore the "
+                "trace's column cached_tokens or hash_ids",
+                argument="cached_share",
+            )
+        return traffic
     if stated.get("arrival_rate") is None:
         raise ConfigError(
             "arrival_rate is missing: add it, as in --arrival-rate 20, or a --trace",
@@ -143,6 +201,18 @@ def _traffic(given: dict[str, Any], trace: str | None, only: tuple[str, ...]) ->
     rate = rate if is_quantity(rate) else Q_(rate, "1/s")
     defaults = {n: _SOLVER.defaults[n] for n in _LOAD[1:]}
     return Traffic(arrival_rate=rate, **{**defaults, **stated})
+
+
+def _described(trace: Trace | None, traffic: Traffic) -> str:
+    """Return what was read from a trace, as a line of text."""
+    if trace is None:
+        return ""
+    cached = "" if traffic.cached_share is None else f" ({traffic.cached_share:.1%} cached)"
+    return (
+        f"{traffic.name}: {len(trace):,} requests in {np.ptp(trace.arrivals) / 3600:.4g} h, "
+        f"{format_number(traffic.arrival_rate)}, on average {traffic.seq_len:,.0f} tokens{cached} "
+        f"in and {traffic.output_len:,.0f} out\n"
+    )
 
 
 def _words(only: tuple[str, ...]) -> dict[str, str]:
@@ -169,8 +239,7 @@ def _read(
 
 
 @click.command("serve-plan", cls=Asking, signature=_PLAN)
-@_trace
-@_only
+@_takes_trace
 @click.option(
     "--limit", type=click.IntRange(1), default=ROWS, show_default=True, help="Plans to list."
 )
@@ -178,20 +247,19 @@ def _read(
 @formatted
 def serve_plan(
     settings: tuple[str, ...],
-    trace: str | None,
-    only: tuple[str, ...],
     limit: int,
     fields: tuple[str, ...],
     form: str,
-    **words: tuple[str, ...],
+    **words: Any,
 ) -> None:
     """Find the engines for a service: devices, tensor parallelism, formats and replicas.
 
     Comma-separated values are choices. Give at least one limit, such as --ttft-p99 "500 ms". CSV
     and Markdown list the best plans.
     """
+    trace, name = _trace_of(words)
     given, slo = _read(_PLAN, words, settings, axes=True)
-    traffic = _traffic(given, trace, only)
+    traffic = _traffic(given, trace, name)
     plan = plan_serving(given.pop("model"), traffic, slo, given.pop("hardware"), **given)
     plans = plan.plans.select(*fields) if fields else plan.plans
     if form in ("csv", "md"):
@@ -200,9 +268,10 @@ def serve_plan(
     top = plans.take(range(min(limit, len(plans))))
     show(
         form,
-        text=lambda: str(plan),
+        text=lambda: _described(trace, traffic) + str(plan),
         data=lambda: {
             "goal": plan.goal,
+            "traffic": _load(traffic),
             "searched": plan.searched,
             "keep_limits": len(plan.plans),
             "best": plain(plan.best),
@@ -220,44 +289,44 @@ def serve_plan(
 
 
 @click.command(cls=Asking, signature=_DAY)
-@_trace
-@_only
+@_takes_trace
 @click.option(
-    "--day", metavar="RATES", help="Requests per second in each part, separated by commas."
+    "--day",
+    metavar="RATES",
+    help="Requests per second in each part, separated by commas: 24 of them, or with --slot as "
+    "many as make a day.",
 )
 @formatted
 def capacity(
     settings: tuple[str, ...],
-    trace: str | None,
-    only: tuple[str, ...],
     day: str | None,
     form: str,
-    **words: tuple[str, ...],
+    **words: Any,
 ) -> None:
     """Compute the replicas needed over a day, and compare renting, reserving, owning and an API.
 
     Give the day as rates, or count it from a trace.
     """
+    if day is not None and words["trace"] is not None:
+        raise _both_rates("trace")
+    trace, name = _trace_of(words)
     given, slo = _read(_DAY, words, settings, axes=False)
+    rates: Any = trace
     if day is not None:
-        for name, value in {"trace": trace, "arrival_rate": given.get("arrival_rate")}.items():
-            if value is not None:
-                raise ConfigError(
-                    f"day and {name} both give rates: leave out one of the two", argument=name
-                )
-        rates: Any = _rates(day)
+        if given.get("arrival_rate") is not None:
+            raise _both_rates("arrival_rate")
+        rates = _rates(day)
         given["arrival_rate"] = max([*rates, 1e-9])
-    else:
-        rates = None if trace is None else read_trace(trace, _words(only))
-    traffic = _traffic(given, trace, only)
+    traffic = _traffic(given, trace, name)
     found = find_capacity(
         given.pop("model"), given.pop("hardware"), traffic, slo, day=rates, **given
     )
     costs = {name: plain(cost) for name, cost in found.costs.items()}
     show(
         form,
-        text=lambda: str(found),
+        text=lambda: _described(trace, traffic) + str(found),
         data=lambda: {
+            "traffic": _load(traffic),
             "rate_per_replica": plain(found.rate_per_replica),
             "keeps_limits": found.keeps_limits,
             "peak": found.peak,
@@ -270,6 +339,14 @@ def capacity(
         },
         table=lambda: found.slots,
     )
+
+
+def _load(traffic: Traffic) -> dict[str, Any]:
+    return {name: plain(value) for name, value in traffic.arguments().items()}
+
+
+def _both_rates(name: str) -> ConfigError:
+    return ConfigError(f"day and {name} both give rates: leave out one of the two", argument=name)
 
 
 def _rates(text: str) -> list[float]:

@@ -79,6 +79,8 @@ class Choice:
     """Errors of its time to first token, of its steps, and of its energy."""
     moved: float
     """Bytes of a prompt's keys and values that one device sends to, or receives from, a pool."""
+    inputs: OpenLoopInputs
+    """Its inputs in base units, with the largest limit on sequences."""
     at: Callable[[Any], Engine] | None = None
     """The engine at arrival rates, if its cached prefixes depend on them."""
 
@@ -142,6 +144,7 @@ class Choices:
                 software=c.engine,
                 doubts=doubts_of(inputs),
                 moved=float(plain.attention_dp * own_cache(plain, 1, plain.seq_len)),
+                inputs=plain,
             )
             for limit in self.limits:
                 limited = _limited(whole, limit)

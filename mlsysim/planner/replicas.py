@@ -21,9 +21,10 @@ from mlsysim.planner.engines import (
     price_of,
     shared_arguments,
 )
+from mlsysim.planner.floors import floor_of
 from mlsysim.planner.questions import question_of
 from mlsysim.planner.service_odds import keeping
-from mlsysim.planner.serving import floor_of, limits_of
+from mlsysim.planner.serving import limits_of
 from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
 from mlsysim.solvers.arguments import Portion
@@ -38,6 +39,9 @@ _START_UP = 300.0
 """Seconds until a new replica serves."""
 _MOST_SLOTS = 100_000
 _HALVINGS = 60
+_ROUNDING = 1e-9
+_SELDOM = 1e-9
+"""Most requests per second, and share of the capacity, at which requests do not meet."""
 
 
 @record
@@ -113,7 +117,8 @@ def capacity(
         Limits, by the field of `OpenLoopResult`.
     day
         Requests per second in each part of the day, or a trace to count them from; `None` means a
-        steady rate. A list or a trace that is shorter than a day repeats. A trace ends in the
+        steady rate. The parts of a list must add up to a day, or to several whole ones. A trace
+        that does not cover whole days repeats, which the answer's `words` state. It ends in the
         middle of a part: its rate is that of the time that the trace covers if this is half of the
         part or more, and otherwise the part is left out.
     slot
@@ -180,13 +185,13 @@ def capacity(
     starting = _START_UP if start_up is None else _seconds("start_up", start_up, zero=True)
     least = Portion(optional=True).admit("confidence", confidence)
     rates = _rates(day, traffic, length)
+    parts = _DAY / (length * len(rates))
     given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
     one, kept, count = _rate_of_one(given, traffic, limits, least)
     device = device_of(hardware)
 
     needed = np.ceil(np.round(rates / one, 9)).astype(int)
     running = _started(needed, starting / length)
-    parts = _DAY / (length * len(rates))
     # A replica that starts several parts of the day ahead is paid for in those parts.
     starting = starting if starting < length else 0.0
     paid = _paid(running, length, starting)
@@ -229,7 +234,15 @@ def capacity(
         "break_even": even,
     }
     words = _words(plan, count, api=api, rent=rent)
+    if isinstance(day, Trace) and not _whole(1 / parts):
+        hours = format_number(float(np.ptp(day.arrivals)) / _HOUR)
+        words += f"\nThe trace covers {hours} h; costs per day assume that it repeats all day."
     return CapacityPlan(**plan, words=words)
+
+
+def _whole(days: float) -> bool:
+    """Return whether parts of a day add up to whole days, within rounding."""
+    return round(days) >= 1 and abs(days - round(days)) < _ROUNDING * days
 
 
 def _seconds(name: str, value: Quantity, *, zero: bool = False) -> float:
@@ -273,6 +286,13 @@ def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
         )
     if not rates.any():
         raise ConfigError("day has no requests: give a rate above zero", argument="day")
+    if not _whole(slot * len(rates) / _DAY):
+        covered, each = (format_number(x / _HOUR) for x in (slot * len(rates), slot))
+        raise ConfigError(
+            f"day has {len(rates)} rate(s) for {each} h each, which is {covered} h instead of a "
+            f"whole day: give the others, or set slot to {format_number(24 / len(rates))} h",
+            argument="day",
+        )
     return rates
 
 
@@ -311,10 +331,13 @@ def _rate_of_one(
             argument="hardware",
         )
     answer = float(inputs.plain().answer)
-    alone = asked(at(1e-9), 1e-9, traffic, answer)
+    # A capacity does not depend on the rate, except through cached prefixes.
+    fastest = float(asked(at(_SELDOM), _SELDOM, traffic, answer)["request_capacity"])
+    low = _SELDOM * min(1.0, fastest)
+    alone = asked(at(low), low, traffic, answer)
     for name, limit in limits.items():
         if limit < alone[name]:
-            raise floor_of(name, limit, float(alone[name]), "this engine")
+            raise floor_of(name, limit, alone, inputs.plain(), "this engine")
     doubts = np.array([[(each.mean, each.deviation) for each in doubts_of(inputs)]])
 
     def probability(rate: float) -> float:
@@ -326,8 +349,8 @@ def _rate_of_one(
         columns["utilization"] = np.array([found["utilization"]])
         return float(keeping(columns, limits, doubts)[0])
 
-    low, high = 1e-9, float(alone["request_capacity"])
-    if (most := probability(low)) < (least or 0.0):
+    high = float(alone["request_capacity"])
+    if least is not None and (most := probability(low)) < least:
         raise ConfigError(
             f"confidence = {least:g} is out of reach: even without other requests, this engine "
             f"keeps all limits with a probability of {most:.3g}; raise a limit, choose faster "

@@ -33,16 +33,17 @@ from mlsysim.planner.engines import (
     shared_arguments,
     stacked,
 )
+from mlsysim.planner.floors import floor_of
 from mlsysim.planner.service_odds import certainty, edges, keeping, wins
 from mlsysim.planner.service_plans import SLO, UNITS, ServingPlan, ServingTable
 from mlsysim.solvers.arguments import Portion
+from mlsysim.solvers.traffic.solver import overload
 from mlsysim.traffic import Traffic
 
 __all__ = [
     "SERVING_GOALS",
     "ServingPlan",
     "ServingTable",
-    "floor_of",
     "limits_of",
     "plan_serving",
 ]
@@ -77,7 +78,7 @@ def plan_serving(
     dcp_size: int | Sequence[int] | None = None,
     overlap_batches: int | Sequence[int] | None = None,
     batch_limit: int | Sequence[int] = _LIMITS,
-    cached_share: float = 0,
+    cached_share: float | None = None,
     most_devices: int = 256,
     confidence: float | None = None,
     rental_price: Quantity | Mapping[str, Quantity] | None = None,
@@ -123,7 +124,8 @@ def plan_serving(
     batch_limit
         Most sequences that an engine runs at once, to choose from.
     cached_share
-        Share of each prompt that is already in the prefix cache. Costs are split by device time:
+        Share of each prompt that is already in the prefix cache; `None` takes that of the traffic,
+        which a trace may contain, and otherwise 0. Costs are split by device time:
         `cost_per_input_token` is for computing new tokens, `cost_per_cached_token` for attending
         to cached ones, `cost_per_output_token` for decode.
     most_devices
@@ -192,6 +194,8 @@ def plan_serving(
             argument="most_devices",
         )
     least = Portion(optional=True).admit("confidence", confidence)
+    if cached_share is not None:
+        shared |= {"cached_share": cached_share}
     own = [*traffic.arguments(), "hardware", "arrival_rate", "role"]
     shared = shared_arguments(shared, own, "traffic, devices or transfer_link determine it")
     if transfer_link is not None and (traffic.turns > 1 or shared.get("turns", 1) > 1):
@@ -227,7 +231,6 @@ def plan_serving(
             **traffic.arguments(),
             **shared,
             "precision": precision,
-            "cached_share": cached_share,
             "calibration": calibration,
         },
         hardware=listed("devices", devices, (Accelerator, Node, Fleet)),
@@ -376,6 +379,8 @@ def _check_floor(
         answers = np.array([item.answer for item in candidates])[:, None]
         alone = asked(stacked(candidates), 1e-9, traffic, answers)
         times = alone[name][:, 0]
+        if np.isnan(times).all():  # more tokens than any engine makes in decades
+            continue
         best = int(np.nanargmin(times))
         if limit < times[best]:
             levers = dict(zip(LEVERS, candidates[best].levers, strict=True))
@@ -383,22 +388,9 @@ def _check_floor(
                 f"the fastest engine ({levers['hardware']}, tp_size = {levers['tp_size']}, weights "
                 f"in {levers['weight_precision']})"
             )
-            raise floor_of(name, limit, float(times[best]), fastest)
-
-
-def floor_of(name: str, limit: float, least: float, engine: str) -> ConfigError:
-    """Compose the error for a limit that an engine cannot meet even for one request."""
-    part = {
-        "ttft": "prefill",
-        "tpot": "a decode step",
-        "e2e": "prefill and all decode steps",
-    }[name.split("_")[0]]
-    return ConfigError(
-        f"slo: {name} = {format_number(Q_(limit, 's'))} is below the physical limit: even for a "
-        f"single request, {part} takes {format_number(Q_(least, 's'))} on {engine}; raise the "
-        "limit, or choose faster devices, narrower formats or a larger tp_size",
-        argument="slo",
-    )
+            raise floor_of(
+                name, limit, {n: alone[n][best, 0] for n in SLO}, candidates[best].inputs, fastest
+            )
 
 
 def _order(columns: Mapping[str, NDArray[Any]], goal: str) -> NDArray[Any]:
@@ -474,8 +466,8 @@ def _why_none(
         return f"no engine fits on {most} devices: raise most_devices"
     if capacity <= rate:
         return (
-            f"arrivals exceed capacity by {rate / capacity - 1:.0%} with {most} devices: raise "
-            "most_devices, or choose faster ones"
+            f"{overload(rate / capacity)} with {most} devices: raise most_devices, or choose "
+            "faster ones"
         )
     words = ", ".join(f"{name} <= {format_number(Q_(v, 's'))}" for name, v in limits.items())
     return (

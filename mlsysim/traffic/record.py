@@ -41,9 +41,13 @@ class Traffic(Record):
     """Squared coefficient of variation of the times between arrivals: 0 if they are evenly spaced,
     1 for Poisson arrivals, more for bursts."""
     input_variation: float = number(default=0.0, zero=True)
-    """Standard deviation of the lengths of prompts, divided by their mean."""
+    """Standard deviation of the lengths of prompts, divided by their mean. With a `cached_share`,
+    that of the tokens that are not cached."""
     output_variation: float = number(default=0.0, zero=True)
     """Standard deviation of the lengths of answers, divided by their mean."""
+    cached_share: float | None = number(default=None, zero=True, most=1)
+    """Share of the tokens of prompts that are in the prefix cache; `None` leaves it to the
+    arguments of the engine."""
     turns: int = number(default=1, whole=True, least=1)
     """Requests per session; prompts repeat everything before them, and `seq_len` is their mean."""
     turn_tokens: float | None = number(default=None, unit="token")
@@ -54,8 +58,12 @@ class Traffic(Record):
     """What is served."""
 
     @classmethod
-    def from_trace(cls, path: str | Path, only: Mapping[str, str] | None = None) -> Traffic:
+    def from_trace(
+        cls, path: str | Path, only: Mapping[str, str] | None = None, **reading: Any
+    ) -> Traffic:
         """Summarize a trace in a CSV file: `arrival_s, input_tokens, output_tokens`.
+
+        If the trace also has `cached_tokens` or `hash_ids`, the traffic has a `cached_share`.
 
         Parameters
         ----------
@@ -63,13 +71,15 @@ class Traffic(Record):
             The file.
         only
             Values of other columns, by column name: only rows with these values count.
+        **reading
+            Other arguments of `read_trace`, such as `time_unit`.
 
         Raises
         ------
         ConfigError
             If the file cannot be read, or a row is wrong; the message names the row.
         """
-        return cls.of(read_trace(path, only), name=Path(path).stem)
+        return cls.of(read_trace(path, only, **reading), name=Path(path).stem)
 
     @classmethod
     def of(cls, trace: Trace, name: str = "trace") -> Traffic:
@@ -93,15 +103,20 @@ class Traffic(Record):
             arrival_rate=Q_(len(gaps) / span, "1/s"),
             burstiness=_variation(gaps) ** 2,
             seq_len=float(trace.prompts.mean()),
-            input_variation=_variation(trace.prompts),
+            input_variation=_variation(trace.new_tokens),
             output_len=float(trace.answers.mean()),
             output_variation=_variation(trace.answers),
+            cached_share=None
+            if trace.cached is None
+            else float(trace.cached.sum() / trace.prompts.sum()),
         )
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `OpenLoopSolver` that describe traffic."""
         names = ("seq_len", "output_len", "burstiness", "input_variation", "output_variation")
         found = {"arrival_rate": self.arrival_rate} | {n: float(getattr(self, n)) for n in names}
+        if self.cached_share is not None:
+            found["cached_share"] = float(self.cached_share)
         if self.turns == 1:
             return found
         sessions = ("turns", "turn_tokens", "think_time")
@@ -110,7 +125,8 @@ class Traffic(Record):
     def sample(self, requests: int, seed: int = 0) -> Trace:
         """Draw requests for the simulator.
 
-        Times between arrivals have a Gamma distribution, lengths a lognormal one.
+        Times between arrivals have a Gamma distribution, lengths a lognormal one. The same share of
+        every prompt is cached.
 
         Parameters
         ----------
@@ -136,10 +152,12 @@ class Traffic(Record):
             if burst == 0
             else random.gamma(1 / burst, burst * mean, requests)
         )
+        prompts = _lengths(random, self.seq_len, self.input_variation, requests)
         return Trace(
             np.cumsum(gaps),
-            _lengths(random, self.seq_len, self.input_variation, requests),
+            prompts,
             _lengths(random, self.output_len, self.output_variation, requests),
+            None if self.cached_share is None else self.cached_share * prompts,
         )
 
 

@@ -63,7 +63,8 @@ def simulate(
     arrivals
         Arrival time of each request in seconds, in ascending order.
     prompts
-        Tokens of each prompt that are not in the cache.
+        Tokens of each prompt that are not in the cache: `new_tokens` of a `Trace`. The time in
+        which they attend to cached tokens is that of the engine's `cached_share`.
     answers
         Tokens of each answer.
 

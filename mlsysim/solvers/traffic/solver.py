@@ -35,7 +35,7 @@ from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import serve_open_loop, serve_open_sessions
 from mlsysim.solvers.traffic.result import OpenLoopResult
 
-__all__ = ["OpenLoopSolver"]
+__all__ = ["OpenLoopSolver", "overload"]
 
 
 class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
@@ -297,6 +297,13 @@ def _of_serving(own: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def overload(utilization: float) -> str:
+    """Return by how much arrivals exceed a capacity, in words."""
+    if utilization == 1:
+        return "arrivals equal capacity"
+    return f"arrivals exceed capacity by {format_number(100 * float(utilization - 1), 2)}%"
+
+
 def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
     found = []
     if values["max_batch_size"] < 1:
@@ -314,7 +321,7 @@ def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
             else ""
         )
         found.append(
-            f"arrivals exceed capacity by {values['utilization'] - 1:.0%}: the engine serves "
+            f"{overload(values['utilization'])}: the engine serves "
             f"{capacity}, with at most {values['places']} sequences at once{adapters}; share the "
             f"requests among at least {int(values['utilization']) + 1} engines"
         )

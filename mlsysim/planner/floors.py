@@ -1,0 +1,101 @@
+"""Limits that no load allows: below the time of a single request, or even below physics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.units import Q_, format_number
+from mlsysim.solvers.inference import inference_device
+from mlsysim.solvers.serving.operators import decode_pass, new_tokens, prefill_pass
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
+from mlsysim.solvers.work import decode_score_flops, token_flops
+
+__all__ = ["floor_of", "physical_times"]
+
+_PARTS = {
+    "ttft": "prefill",
+    "tpot": "a decode step",
+    "e2e": "prefill and all decode steps",
+}
+
+
+def physical_times(i: OpenLoopInputs) -> dict[str, tuple[float, str]]:
+    """Return the least times of a mean request, and the limit of the hardware behind each.
+
+    Each device moves its bytes at the full bandwidth of its memory and computes its share of the
+    operations at the peak rate. Nothing else takes time: no launches, exchanges or other requests.
+
+    Parameters
+    ----------
+    i
+        Inputs of an engine, in base units.
+
+    Returns
+    -------
+    dict
+        For ``"ttft"``, ``"tpot"`` and ``"e2e"``, seconds and words.
+    """
+    model, per_mac = i.model, i.conventions.flops_per_mac
+    d = inference_device(i, model, i.weight_precision, i.precision.training_bytes)
+    new, context = new_tokens(i), f.mean_context(i.seq_len, i.output_len)
+    token = token_flops(model, new, per_mac)
+    prompt = f.prefill_flops(new, 1, token.matrix, token.score, token.logit)
+    score = decode_score_flops(model, context, per_mac)
+    step = f.decode_flops(1, token.matrix, score, token.logit)
+    # Stages read a long prompt's chunks at the same time, but each token passes them in turn.
+    first = _slower(i, prefill_pass(i, d, 1).traffic / i.pp_size, prompt / i.pp_size)
+    later, by = _slower(i, decode_pass(i, d, 1, context).traffic, step)
+    later = later / float(i.accepted)
+    ways = first[1] if first[1] == by else f"{first[1]} in prefill and {by} in decode"
+    return {
+        "ttft": first,
+        "tpot": (later, by),
+        "e2e": (first[0] + max(float(i.output_len) - 1, 0.0) * later, ways),
+    }
+
+
+def _slower(i: OpenLoopInputs, traffic: Any, flops: Any) -> tuple[float, str]:
+    """Return the time of the slower of memory and arithmetic on the devices of a stage."""
+    memory = float(traffic / i.device.memory.bandwidth)
+    arithmetic = float(flops / (i.stage_devices * i.peak_rate))
+    if memory >= arithmetic:
+        return memory, "the memory bandwidth"
+    return arithmetic, "the peak rate of arithmetic"
+
+
+def floor_of(
+    name: str, limit: float, alone: Mapping[str, float], i: OpenLoopInputs, engine: str
+) -> ConfigError:
+    """Compose the error for a limit that an engine cannot meet even for one request.
+
+    Parameters
+    ----------
+    name, limit
+        The time and its limit in seconds.
+    alone
+        Predicted times of a request that has the engine to itself.
+    i
+        Inputs of the engine, in base units.
+    engine
+        The engine in words.
+    """
+    time, least = name.split("_")[0], float(alone[name])
+    bound, by = physical_times(i)[time]
+    # The bound is for mean lengths; a median prompt may be shorter.
+    bound *= min(1.0, least / float(alone[f"{time}_mean"]))
+    given, calibrated, physical = (format_number(Q_(x, "s")) for x in (limit, least, bound))
+    why = (
+        f"is below the physical limit of {physical}, which {by} sets on {engine}; {_PARTS[time]} "
+        f"is predicted to take {calibrated}"
+        if limit < bound
+        else f"is less than the {calibrated} that {_PARTS[time]} is predicted to take on {engine}. "
+        f"This is a calibrated time; the physical limit, which {by} sets, is {physical}"
+    )
+    return ConfigError(
+        f"slo: {name} = {given} {why}. Even a single request takes this long: raise the limit, or "
+        "choose faster devices, narrower formats or a larger tp_size",
+        argument="slo",
+    )
