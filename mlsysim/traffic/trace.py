@@ -438,6 +438,8 @@ def _date(cell: Any) -> datetime:
             "traces), or name the column arrival_s or arrival_ms"
         )
     try:
+        if text[10:11] not in ("", " ", "T"):  # any character would separate the time of day
+            raise ValueError
         return datetime.fromisoformat(text)
     except ValueError:
         raise _CellError(

@@ -29,8 +29,11 @@ from mlsysim import (
 from mlsysim.cli.app import app
 from mlsysim.planner import SERVING_GOALS
 from mlsysim.planner.engines import LEVERS
+from mlsysim.planner.floors import physical_times
+from mlsysim.planner.questions import question_of
 from mlsysim.planner.service_plans import SLO
 from mlsysim.solvers.traffic.bands import LAW, LOADS
+from mlsysim.solvers.traffic.solver import overload
 from mlsysim.traffic import Trace
 from tools.bench import expert_plans, service_plans
 
@@ -207,12 +210,112 @@ def test_cached_tokens_cost_what_attending_to_them_takes(plan):
     assert row["cost_per_token"] < none.best["cost_per_token"]
 
 
-@pytest.mark.parametrize("name", ["ttft_p50", "tpot_p99", "e2e_mean"])
-def test_a_limit_below_what_physics_allows(name):
-    words = f"{name} = .* is below the physical limit.*single request"
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("ttft_p50", "the peak rate of arithmetic"),
+        ("tpot_p99", "the memory bandwidth"),
+        ("e2e_mean", "the peak rate of arithmetic in prefill and the memory bandwidth in decode"),
+    ],
+)
+def test_a_limit_below_what_physics_allows(name, by):
+    words = f"{name} = .* is below the physical limit of .*, which {by} sets .*single request"
     with pytest.raises(ConfigError, match=words) as caught:
         plan_serving(Models.Llama3_70B, CHAT, {name: Q_(1, "ms")}, [NODES.DGX_H100])
     assert caught.value.argument == "slo"
+    with pytest.raises(ConfigError, match=words):
+        capacity(Models.Llama3_70B, NODES.DGX_H100, CHAT, {name: Q_(1, "ms")}, tp_size=8)
+
+
+def test_a_limit_that_only_the_calibrated_software_misses():
+    """A token takes 5.2 ms at the full bandwidth, and twice as long as calibrated."""
+    slo = {"tpot_p99": Q_(8, "ms")}
+    with pytest.raises(ConfigError, match=r"tpot_p99 = 8 ms is less than .*calibrated") as caught:
+        capacity(Models.Llama3_70B, NODES.DGX_H100, CHAT, slo, tp_size=8)
+    assert caught.value.argument == "slo"
+    assert "below the physical limit" not in str(caught.value)
+    assert "the physical limit, which the memory bandwidth sets, is 5.2" in str(caught.value)
+
+
+def engine_inputs(**plan):
+    given = {"arrival_rate": 1e-6, "seq_len": 1000, "output_len": 200} | plan
+    return question_of(OpenLoopSolver, given).inputs.plain(), OpenLoopSolver.solve(**given)
+
+
+def test_physical_times_by_hand():
+    """Llama 3 8B: 15 GB of weights that decode reads, and 2 operations per parameter and token."""
+    inputs, _ = engine_inputs(model=Models.Llama3_8B, hardware=Hardware.H100)
+    found = physical_times(inputs)
+    read = 2 * (8.03e9 - 128_256 * 4096) + 131_072 * 1100  # without the table of embeddings
+    assert found["tpot"] == (pytest.approx(read / 3.35e12, rel=0.01), "the memory bandwidth")
+    operations = 2 * 1000 * (8.03e9 - 2 * 128_256 * 4096)
+    assert found["ttft"][0] == pytest.approx(operations / 989e12, rel=0.03)
+    assert found["ttft"][1] == "the peak rate of arithmetic"
+    assert found["e2e"][0] == pytest.approx(found["ttft"][0] + 199 * found["tpot"][0])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"model": Models.Llama3_8B, "hardware": Hardware.H100, "precision": "fp8"},
+        {"model": Models.Llama3_8B, "hardware": Hardware.H100, "cached_share": 0.9},
+        {
+            "model": Models.Llama3_8B,
+            "hardware": Hardware.H100,
+            "draft_tokens": 3,
+            "acceptance_length": 2.5,
+        },
+        {
+            "model": Models.Llama3_70B,
+            "hardware": NODES.DGX_H100,
+            "pp_size": 4,
+            "tp_size": 2,
+        },
+        {
+            "model": Models.DeepSeek_V3,
+            "hardware": NODES.HGX_H200,
+            "precision": "fp8",
+            "attention_dp": 8,
+            "ep_size": 8,
+        },
+        {"model": Models.Mixtral_8x7B, "hardware": NODES.DGX_H100, "tp_size": 2},
+    ],
+)
+def test_no_prediction_is_faster_than_physics(plan):
+    inputs, answer = engine_inputs(**plan)
+    for name, (least, _) in physical_times(inputs).items():
+        assert 0 < least < answer[f"{name}_mean"].to("s").magnitude
+
+
+def test_a_trace_and_an_argument_that_both_tell_what_is_cached():
+    load = replace(CHAT, cached_share=0.5)
+    for given in (0, 0.5, 0.7):
+        with pytest.raises(ConfigError, match="cached_share: ") as caught:
+            plan_serving(Models.Llama3_8B, load, LIMITS, NODES.DGX_H100, cached_share=given)
+        assert caught.value.argument == "cached_share"
+        with pytest.raises(ConfigError, match="cached_share: ") as caught:
+            capacity(Models.Llama3_8B, Hardware.H100, load, LIMITS, cached_share=given)
+        assert caught.value.argument == "cached_share"
+    plan = {"tp_size": 1, "batch_limit": 64}
+    stated = plan_serving(Models.Llama3_8B, load, LIMITS, NODES.DGX_H100, **plan)
+    given = plan_serving(Models.Llama3_8B, CHAT, LIMITS, NODES.DGX_H100, cached_share=0.5, **plan)
+    assert stated.best == given.best
+    assert stated.plans.result(0).cached_tokens == Q_(500, "token")
+    one, other = (
+        capacity(Models.Llama3_8B, Hardware.H100, *args).rate_per_replica.magnitude
+        for args in ((load, LIMITS), (CHAT, LIMITS))
+    )
+    assert one > 1.05 * other
+
+
+def test_answers_that_take_decades():
+    """An engine of 7e-10 requests per second, whose state does not grow: still no crash."""
+    endless = Traffic(arrival_rate=Q_(1, "1/s"), seq_len=1000, output_len=1e13)
+    model = Models.Mistral.Codestral_Mamba_7B
+    found = capacity(model, Hardware.H100, endless, {"tpot_p99": Q_(1, "s")})
+    assert 0 < found.rate_per_replica.magnitude < 1e-9
+    with pytest.raises(InfeasibleError, match=r"arrivals exceed capacity by [\d,.e+]+%"):
+        plan_serving(model, endless, {"tpot_p99": Q_(1, "s")}, Hardware.H100, most_devices=2)
 
 
 def test_too_few_devices():
@@ -341,8 +444,8 @@ def test_a_day_by_hand():
 def test_replicas_start_in_time():
     rate = day().rate_per_replica.magnitude
     rates = [0.5 * rate] * 4 + [2.5 * rate] + [0.5 * rate] * 3
-    found = day(day=rates, slot=Q_(10, "minute"), start_up=Q_(15, "minute"))
-    assert found.slots["running"].tolist() == [1, 1, 3, 3, 3, 1, 1, 1]
+    found = day(day=18 * rates, slot=Q_(10, "minute"), start_up=Q_(15, "minute"))
+    assert found.slots["running"].tolist() == 18 * [1, 1, 3, 3, 3, 1, 1, 1]
 
 
 def test_an_api_and_the_load_from_which_it_costs_more():
@@ -366,8 +469,10 @@ def test_the_last_part_of_a_trace_is_as_busy_as_the_others():
     """Parts of 3.9, 3.9 and 2.2 minutes have the same rate; of 7 and 3, the second is left out."""
     three = day(day=STEADY, slot=Q_(3.9, "minute")).slots["arrival_rate"].magnitude
     assert three == pytest.approx([20, 20, 20], rel=1e-3)
-    one = day(day=STEADY, slot=Q_(7, "minute")).slots["arrival_rate"].magnitude
-    assert one == pytest.approx([20], rel=1e-3)
+    one = day(day=STEADY, slot=Q_(7, "minute"))
+    assert one.slots["arrival_rate"].magnitude == pytest.approx([20], rel=1e-3)
+    assert "The trace covers 0.1667 h" in one.words
+    assert "The trace covers" not in day(day=[20] * 24).words
 
 
 @pytest.mark.parametrize(
@@ -376,6 +481,9 @@ def test_the_last_part_of_a_trace_is_as_busy_as_the_others():
         ({"day": [1, -1]}, "day"),
         ({"day": [0, 0]}, "day"),
         ({"day": []}, "day"),
+        ({"day": [2, 20, 8]}, "day"),
+        ({"day": [2] * 25}, "day"),
+        ({"day": [2] * 3, "slot": Q_(7, "h")}, "day"),
         ({"day": [2], "slot": Q_(0, "h")}, "slot"),
         ({"day": [2], "start_up": Q_(-1, "h")}, "start_up"),
         ({"slot": Q_(2, "h")}, "slot"),
@@ -457,6 +565,69 @@ def test_commands(tmp_path):
     )  # fmt: skip
     assert wrong.exit_code == 2
     assert "line 3" in wrong.output
+
+
+SERVED = ("--model", "Llama3_8B", "--hardware", "H100", "--ttft-p99", "9 s", "--format", "json")
+
+
+def test_a_trace_on_the_command_line(tmp_path):
+    """Mooncake's columns, two requests per second, of which three quarters hit 512 of 1,000."""
+    rows = [
+        {"timestamp": 500 * k, "input_length": 1000, "output_length": 50, "hash_ids": ids}
+        for k, ids in enumerate([[1, 2], [1, 3], [1, 4], [1, 5]])
+    ]
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    given = ("--trace", path, "--time-unit", "ms")
+    plan = call("serve-plan", *SERVED, *given, "--batch-limit", 64)
+    assert plan.exit_code == 0, plan.output
+    load = json.loads(plan.output)["traffic"]
+    assert load["cached_share"] == pytest.approx(3 * 512 / 4000)
+    assert load["input_variation"] == pytest.approx(np.std([1000, 488, 488, 488]) / 616)
+    slot = ("--slot", "1 s")
+    same = call("capacity", *SERVED, *given, *slot)
+    assert same.exit_code == 0, same.output
+    assert json.loads(same.output)["traffic"] == load
+    text = call("capacity", *SERVED[:-2], *given, *slot).output
+    assert "4 requests" in text
+    assert "1,000 tokens (38.4% cached)" in text
+    free = call("capacity", *SERVED, *given, *slot, "--ignore", "hash_ids")
+    assert "cached_share" not in json.loads(free.output)["traffic"]
+    for words, argument in (
+        (("--trace", path), "timestamp = 0 has no unit"),
+        ((*given, "--cached-share", 0), "cached_share"),
+        ((*given, "--hash-block", 16), "line 1: hash_ids has 2 blocks"),
+        ((*given, "--ignore", "turn"), "no column turn"),
+        (("--arrival-rate", 2, "--time-unit", "ms"), "time_unit is about a trace"),
+        (("--arrival-rate", 2, "--ignore", "turn"), "ignore is about a trace"),
+    ):
+        for command in ("serve-plan", "capacity"):
+            done = call(command, *SERVED, *words)
+            assert done.exit_code == 2, done.output
+            assert argument in done.output
+    part = call("capacity", *SERVED, "--day", "2,20,8")
+    assert part.exit_code == 2
+    assert "3 h instead of a whole day" in part.output
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (7.44, "exceed capacity by 644%"),
+        (1.25, "exceed capacity by 25%"),
+        (1.0144, "exceed capacity by 1.4%"),
+        (1.001, "exceed capacity by 0.1%"),
+        (1 + 3e-7, "exceed capacity by 3e-05%"),
+        (1.0, "equal capacity"),
+    ],
+)
+def test_by_how_much_arrivals_exceed_capacity(load, words):
+    assert overload(load) == f"arrivals {words}"
+    plan = {"model": Models.Llama3_8B, "hardware": Hardware.H100}
+    top = OpenLoopSolver.solve(**plan, arrival_rate=1).request_capacity
+    if 1.0001 < load < 7:
+        found = OpenLoopSolver.solve(**plan, arrival_rate=load * top)
+        assert found.reasons[0].startswith(f"arrivals {words}")
 
 
 LINK = Systems.Fabrics.InfiniBand_NDR
