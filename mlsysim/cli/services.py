@@ -13,16 +13,16 @@ from mlsysim.cli.formats import formatted, records, show
 from mlsysim.cli.options import Asking, answer_fields
 from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.table import Column, Table
 from mlsysim.core.types import NetworkFabric
 from mlsysim.core.units import Q_, format_number, is_quantity
 from mlsysim.evaluation import plain
-from mlsysim.planner import SERVING_GOALS, plan_serving
+from mlsysim.planner import SERVING_GOALS, plan_serving, read_benchmark
 from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
+from mlsysim.planner.benchmarks import predict_load
 from mlsysim.planner.engines import ENGINES
 from mlsysim.planner.service_plans import SLO
-from mlsysim.solvers import OpenLoopSolver
+from mlsysim.solvers import OpenLoopSolver, ServingSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Portion, Whole
 from mlsysim.traffic import Trace, Traffic, read_trace
 from mlsysim.traffic.trace import UNITS
@@ -362,24 +362,55 @@ def _rates(text: str) -> list[float]:
     return found
 
 
-@click.command(cls=Asking, signature=_SOLVER)
+def _either_loop() -> Signature:
+    """Return the arguments of both loops. The file may state the load."""
+    closed = signature_of(ServingSolver)
+    return Signature(
+        name="compare",
+        kinds={**closed.kinds, **_SOLVER.kinds},
+        defaults={**closed.defaults, **_SOLVER.defaults, "arrival_rate": None, "batch_size": None},
+        notes={**closed.notes, **_SOLVER.notes},
+    )
+
+
+_EITHER = _either_loop()
+
+
+@click.command(cls=Asking, signature=_EITHER)
 @click.argument("file", type=click.Path())
+@click.option(
+    "--table",
+    type=click.Choice(("table", "components", "levers")),
+    default="table",
+    show_default=True,
+    help="What CSV and Markdown contain; other formats contain all.",
+)
 @formatted
-def compare(file: str, settings: tuple[str, ...], form: str, **words: tuple[str, ...]) -> None:
+def compare(
+    file: str, settings: tuple[str, ...], form: str, table: str, **words: tuple[str, ...]
+) -> None:
     """Compare the JSON FILE of a load generator with the prediction for the same load.
 
     The file may come from vLLM's or SGLang's serving benchmark, AIPerf, GenAI-Perf or llm-bench.
+    The load (--arrival-rate, or --batch-size for a fixed number of clients, --seq-len and
+    --output-len) is that of the file unless you give it.
     """
-    gap = find_gap(OpenLoopSolver.solve(**_SOLVER.read(words, settings)), file)
+    benchmark = read_benchmark(file)
+    result, taken = predict_load(benchmark, _EITHER.read(words, settings))
+    gap = find_gap(result, benchmark)
+    notes = [note for note in (taken, *gap.notes) if note]
     show(
         form,
-        text=lambda: str(gap),
+        text=lambda: "\n".join([*([taken] if taken else []), str(gap)]),
         data=lambda: {
             "tool": gap.tool,
+            "notes": notes,
             "parts": None if gap.parts is None else dict(gap.parts),
-            "depends_on": gap.depends_on,
+            "next_lever": gap.next_lever,
             "words": gap.words,
             "table": list(records(gap.table)),
+            "components": list(records(gap.components)),
+            "levers": list(records(gap.levers)),
         },
-        table=lambda: Table({n: Column(gap.table[n]) for n in gap.table.columns}, limit=None),
+        table=lambda: getattr(gap, table),
     )

@@ -1,46 +1,64 @@
-"""Results of load generators compared with a prediction: the gap, and where to look next."""
+"""Results of load generators compared with a prediction: the gap, its causes, the next lever."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
-from mlsysim.core.files import named, printable, read_bytes
+from mlsysim.core.files import printable
+from mlsysim.core.gradient import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.core.units import Quantity, format_number, is_quantity
-from mlsysim.planner.sensitivities import sensitivity
-from mlsysim.solvers import OpenLoopResult, ServingResult
+from mlsysim.core.units import format_number, is_quantity
+from mlsysim.planner.components import FAR, Component, components_of, needed_factor
+from mlsysim.planner.levers import devices_of, levers_of, rate_of
+from mlsysim.planner.load_files import RATES, TIMES, Benchmark, read_benchmark
+from mlsysim.planner.questions import question_of
+from mlsysim.solvers import OpenLoopResult, OpenLoopSolver, ServingResult, ServingSolver
 
-__all__ = ["Benchmark", "Gap", "compare", "read_benchmark"]
+__all__ = ["Benchmark", "Gap", "compare", "predict_load", "read_benchmark"]
 
-_MAX_BYTES = 64 * 1024**2
-_TIMES = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
-_RATES = ("request_throughput", "output_throughput")
 # Fields for a closed loop, which has only means.
 _CLOSED = {"ttft_mean": "ttft", "tpot_mean": "itl", "e2e_mean": "latency"}
+_FLIGHT = "requests_in_flight"
+_UNITS = {"request_throughput": "1/s", "output_throughput": "token/s", _FLIGHT: ""}
 _CLOSE = 0.1
-"""Gap that is within run-to-run variation."""
+"""Gap that is within run-to-run variation, for quantities without a band."""
+_SAME = 0.05
+"""Difference between two loads that we do not mention."""
 _ODD = 100
 """Ratio of times beyond which they probably have another unit."""
-_OWN = ("hardware.", "calibration.")
-"""Inputs that may explain a gap; the model and the load are those of the measurement."""
-_MILLISECONDS = {"ms": 1.0, "s": 1e3, "us": 1e-3, "ns": 1e-6, "sec": 1e3}
+_WORTH = 0.01
+"""Improvement below which a lever is not worth a change."""
+_FEW = 10
+"""Requests per client below which the start of a run shows in its means."""
+_CHECKS = {
+    ("decode", "weights and activations"): "the format of the weights, clocks, and other jobs on "
+    "the device",
+    ("decode", "KV cache"): "the format of the cache, and longer contexts than stated",
+    ("decode", "arithmetic"): "clocks, power limits, and untuned kernels",
+    ("decode", "communication"): "links, and which all-reduce the engine uses",
+    ("decode", "fixed overhead"): "CUDA graphs (--enforce-eager), the host's CPU, and logging",
+    ("prefill", "arithmetic"): "clocks, power limits, untuned kernels, and prompts that hit the "
+    "prefix cache",
+    ("prefill", "weights and activations"): "the format of the weights, and clocks",
+    ("prefill", "communication"): "links, and which all-reduce the engine uses",
+    ("prefill", "fixed overhead"): "CUDA graphs (--enforce-eager), and the host's CPU",
+    ("wait", "prefills of other requests"): "chunk size (token_budget), bursts, and prompts that "
+    "hit the prefix cache",
+    ("wait", "wait for passes"): "bursts, a cold start, and queues in the client or a gateway",
+    ("wait", "wait for a slot"): "max_sequences (--max-num-seqs), and free memory for the cache",
+    ("wait", "request handling"): "tokenization, the gateway, and the network",
+}
 
-
-@dataclass(frozen=True)
-class Benchmark:
-    """The result of a load generator."""
-
-    tool: str
-    """The format of the file."""
-    values: Mapping[str, float]
-    """Times in ms, and rates per second, by the fields of `OpenLoopResult`."""
+_FASTER = {
+    "ttft_mean": "for prompts that hit the prefix cache or are shorter than stated",
+    "tpot_mean": "for speculative decoding, narrower formats, and answers shorter than requested",
+}
 
 
 @record
@@ -52,12 +70,23 @@ class Gap:
     tool : str
         The load generator.
     table : Table
-        Measured and predicted values, and the relative error of the prediction.
+        Measured and predicted values, the relative `error` of the prediction, the band, and whether
+        the measured value is `within` it; `None` if the quantity has no band.
     parts : Mapping[str, float] or None
         Shares of the first token and of the tokens after it in the gap of the mean end-to-end time;
-        `None` if the file lacks one of the three means.
-    depends_on : str
-        The input that the worst part depends on most.
+        `None` if the file lacks one of the three means. The measurement alone separates them.
+    components : Table
+        The parts of the two predicted means, which only the model separates: their `time`, their
+        `share`, the `factor` by which each one alone would have to differ to explain the
+        measurement, and a `verdict`: ``"possible"``, ``"ruled out"``, or ``"no gap"``.
+    levers : Table
+        Changes of one setting, the predicted times and rates with it, and the `change` of the
+        quantity to improve.
+    next_lever : str
+        The best of them, in words, that does not lower the throughput per device, and whose gain
+        does not depend on what the requests contain.
+    notes : tuple of str
+        Differences between the two loads, failed requests, and other doubts.
     words : str
         A summary in words.
     """
@@ -65,141 +94,16 @@ class Gap:
     tool: str
     table: Table
     parts: Mapping[str, float] | None
-    depends_on: str
+    components: Table
+    levers: Table
+    next_lever: str
+    notes: tuple[str, ...]
     words: str
 
     def __str__(self) -> str:
-        return printable(f"{self.words}\n\n{self.table}", lines=True)
-
-
-def read_benchmark(path: str | Path) -> Benchmark:
-    """Read the result of a load generator.
-
-    Supports the files of vLLM's `benchmark_serving` (``--save-result``), SGLang's `bench_serving`,
-    AIPerf, GenAI-Perf and llm-bench. In a file with one result per line, the last line counts.
-
-    Parameters
-    ----------
-    path
-        The JSON file.
-
-    Returns
-    -------
-    Benchmark
-        Times and rates.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, or has another format.
-    """
-    name = named(path)
-    try:
-        text = read_bytes(path, _MAX_BYTES).decode("utf-8-sig")
-        data = _parsed(text)
-    except (UnicodeDecodeError, ValueError, RecursionError) as fault:
-        if isinstance(fault, ConfigError):
-            raise
-        raise ConfigError(f"{name} is not JSON: {fault}", argument="benchmark") from None
-    if isinstance(data, dict):
-        for tool, knows, read in _READERS:
-            if knows(data):
-                values = {key: _number(name, key, value) for key, value in read(data).items()}
-                found = {key: value for key, value in values.items() if value is not None}
-                if found:
-                    return Benchmark(tool, found)
-    raise ConfigError(
-        f"{name} has no known times: give the JSON file of vLLM's or SGLang's serving benchmark, "
-        "AIPerf, GenAI-Perf or llm-bench",
-        argument="benchmark",
-    )
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        lines = [line for line in text.splitlines() if line.strip()]
-        if len(lines) < 2:
-            raise
-        return json.loads(lines[-1])
-
-
-def _number(name: str, key: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"{name}: {key} = {shown(value)} is not a number", argument="benchmark")
-    if value < 0:
-        raise ConfigError(f"{name}: {key} = {value:g} is below zero", argument="benchmark")
-    return float(value) or None  # a tool writes zero for what it did not measure
-
-
-def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the names of vLLM and SGLang, which differ for end-to-end time."""
-    words = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99"}
-    found: dict[str, Any] = {name: data.get(name) for name in _RATES}
-    for part, word in words.items():
-        for time in ("ttft", "tpot"):
-            found[f"{time}_{part}"] = data.get(f"{word}_{time}_ms", data.get(f"{part}_{time}_ms"))
-        for key in (f"{word}_e2el_ms", f"{word}_e2e_latency_ms", f"{part}_e2el_ms"):
-            if data.get(key) is not None:
-                found[f"e2e_{part}"] = data[key]
-    return found
-
-
-_PERF = {"ttft": "time_to_first_token", "tpot": "inter_token_latency", "e2e": "request_latency"}
-_PERF_RATES = {
-    "request_throughput": "request_throughput",
-    "output_throughput": "output_token_throughput",
-}
-
-
-def _perf(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the names of AIPerf and GenAI-Perf: a block of statistics with its unit."""
-    found: dict[str, Any] = {}
-    for time, metric in _PERF.items():
-        block = data.get(metric) or {}
-        unit = str(block.get("unit", "ms"))
-        if unit not in _MILLISECONDS:
-            raise ConfigError(
-                f"{metric}: unit = {shown(unit)} is unknown: give {', '.join(_MILLISECONDS)}",
-                argument="benchmark",
-            )
-        for part, key in (("mean", "avg"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99")):
-            value = block.get(key)
-            found[f"{time}_{part}"] = None if value is None else value * _MILLISECONDS[unit]
-    for rate, metric in _PERF_RATES.items():
-        found[rate] = (data.get(metric) or {}).get("avg")
-    return found
-
-
-def _llm_bench(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the names of llm-bench: sections for latency and throughput."""
-    latency, rates = data["latency"], data.get("throughput") or {}
-    names = {"ttft": "ttft", "tpot": "tpot", "e2e": "request"}
-    found = {
-        f"{time}_{part}": latency.get(f"{name}_{part}_ms")
-        for time, name in names.items()
-        for part in ("mean", "p50", "p90", "p99")
-    }
-    return found | {
-        "request_throughput": rates.get("requests_per_second"),
-        "output_throughput": rates.get("output_tokens_per_second"),
-    }
-
-
-_Reader = tuple[str, Callable[[Any], bool], Callable[[Any], dict[str, Any]]]
-_READERS: tuple[_Reader, ...] = (
-    ("llm-bench", lambda d: isinstance(d.get("latency"), dict), _llm_bench),
-    (
-        "AIPerf or GenAI-Perf",
-        lambda d: any(isinstance(d.get(m), dict) for m in _PERF.values()),
-        _perf,
-    ),
-    ("SGLang", lambda d: "mean_e2e_latency_ms" in d, _flat),
-    ("vLLM", lambda d: any(key in d for key in ("mean_ttft_ms", "median_ttft_ms")), _flat),
-)
+        tables = [table for table in (self.table, self.components, self.levers) if len(table)]
+        text = [*self.notes, self.words]
+        return printable("\n\n".join(["\n".join(text), *map(str, tables)]), lines=True)
 
 
 def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benchmark) -> Gap:
@@ -208,20 +112,28 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     Parameters
     ----------
     result
-        A result of `OpenLoopSolver.solve`, or of `ServingSolver.solve` for a closed loop (only
-        means are compared).
+        A result of `OpenLoopSolver.solve`, or of `ServingSolver.solve` for a closed loop, with a
+        fixed number of clients (only means are compared).
     benchmark
         The JSON file of a load generator, or the result of `read_benchmark`.
 
     Returns
     -------
     Gap
-        Where the gap is, and the input that this part depends on most.
+        Where the gap is, which components of the prediction could explain it, and the next lever.
 
     Raises
     ------
     ConfigError
-        If the file is not from a supported tool, or has no time in common with the result.
+        If the file is not from a supported tool, has no time in common with the result, or one of
+        them is a closed loop and the other one is not.
+
+    Notes
+    -----
+    The `factor` of a component is found by solving again with the constants that scale it, so that
+    longer passes also lengthen the queue. A component that would have to differ by more than a
+    factor of 10, or to exceed the datasheet's rates, is ruled out as the only cause. Waits follow
+    from the load and the passes, so their factor is simply their own.
     """
     measured = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
     if not isinstance(result, OpenLoopResult | ServingResult):
@@ -229,134 +141,420 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
             f"result = {shown(result)} is not a result of OpenLoopSolver or ServingSolver",
             argument="result",
         )
-    rows = []
-    for name in (*_TIMES, *_RATES):
-        said = _predicted(result, name)
-        if said is not None and name in measured.values:
-            rows.append((name, measured.values[name], said, said / measured.values[name] - 1))
-    if not rows:
+    if isinstance(result, OpenLoopResult) and _given(result)["role"] != "both":
+        raise ConfigError(
+            f"result is that of one pool (role = {shown(_given(result)['role'])}), and clients "
+            "measure the whole service: predict it with role = 'both'",
+            argument="result",
+        )
+    notes = [*measured.notes, *_load_notes(result, measured)]
+    rows = [row for name in (*TIMES, *RATES, _FLIGHT) if (row := _row(result, measured, name))]
+    if not any(row.name in TIMES or row.name in RATES for row in rows):
         raise ConfigError(
             "benchmark has no time in common with the result; a result without a steady state has "
             "no times",
             argument="benchmark",
         )
-    heads = ("quantity", "measured", "predicted", "error")
-    table = Table(
-        {h: Column(list(v)) for h, v in zip(heads, zip(*rows, strict=True), strict=True)},
-        limit=None,
-    )
-    errors = {name: error for name, _, _, error in rows}
-    parts = _parts(measured.values, {name: said for name, _, said, _ in rows})
-    field, words = _diagnosed(errors, parts)
-    depends_on = _lever(result, field)
+    notes += _unit_notes(rows)
+    parts = _parts({row.name: row for row in rows})
+    found = _explained(result, rows)
+    goal = _goal(result, rows)
+    levers, best = _levers(result, goal)
     return Gap(
         tool=measured.tool,
-        table=table,
+        table=_table(rows),
         parts=parts,
-        depends_on=depends_on,
-        words=f"{_doubts(result, measured, errors)}{words} {field} depends most on {depends_on}.",
+        components=_component_table(result, found),
+        levers=levers,
+        next_lever=best,
+        notes=tuple(notes),
+        words="\n".join(
+            filter(None, [_agreement(rows), _measured(rows, parts), *_causes(rows, found), best])
+        ),
     )
 
 
-def _doubts(result: Any, measured: Benchmark, errors: Mapping[str, float]) -> str:
-    """Return why the two may not belong together: units, or the load."""
-    found = ""
-    ratios = [1 + errors[name] for name in _TIMES if name in errors]
-    if ratios and (min(ratios) > _ODD or max(ratios) < 1 / _ODD):
-        found += (
-            f"Predicted times are {format_number(min(ratios))} to {format_number(max(ratios))} "
-            "times the measured ones: check the unit of the file's times. "
+def predict_load(
+    benchmark: Benchmark, given: Mapping[str, Any]
+) -> tuple[OpenLoopResult | ServingResult, str]:
+    """Predict the load that a benchmark states, as far as it is not given.
+
+    Parameters
+    ----------
+    benchmark
+        The result of `read_benchmark`.
+    given
+        Arguments of `OpenLoopSolver` or `ServingSolver`.
+
+    Returns
+    -------
+    result : OpenLoopResult or ServingResult
+        The prediction.
+    taken : str
+        The arguments that come from the file, in words.
+
+    Raises
+    ------
+    ConfigError
+        If neither the arguments nor the file state a load, or both state two.
+    """
+    load = benchmark.load
+    stated = {n for n in ("arrival_rate", "batch_size") if given.get(n) is not None}
+    if not stated:
+        stated = {n for n in ("arrival_rate", "batch_size") if n in load}
+    if len(stated) != 1:
+        ways = "give arrival_rate (open loop) or batch_size (clients of a closed loop)"
+        if stated:
+            rate, clients = (given.get(n, load.get(n)) for n in ("arrival_rate", "batch_size"))
+            raise ConfigError(
+                f"arrival_rate = {format_number(rate)} and batch_size = {format_number(clients)} "
+                "are two loads; if the limit of concurrent requests was never reached, give only "
+                "arrival_rate, otherwise only batch_size",
+                argument="arrival_rate",
+            )
+        raise ConfigError(
+            f"the file states neither a request rate nor a number of clients: {ways}",
+            argument="arrival_rate",
         )
-    rate = measured.values.get("request_throughput")
-    if rate is None or not isinstance(result, OpenLoopResult):
-        return found
-    given = result.__dict__["_origin"][1]["arrival_rate"]
-    given = float(given.to("1/s").magnitude if is_quantity(given) else given)
-    if abs(math.log(rate / given)) > _CLOSE:
-        found += (
-            f"The file has {format_number(rate)} requests per second, and the prediction "
-            f"{format_number(given)}: compare at the same load, unless the server was saturated. "
+    closed = "batch_size" in stated
+    solver: Any = ServingSolver if closed else OpenLoopSolver
+    foreign = [name for name in given if name not in solver.parameters]
+    if foreign:
+        raise ConfigError(
+            f"{foreign[0]} is not an argument of {solver.__name__}, which predicts a load with "
+            f"{next(iter(stated))}: leave it out",
+            argument=foreign[0],
         )
+    own = {name: value for name, value in load.items() if name in solver.parameters}
+    if closed and ("batch_size" in given or given.get("efficiency") is not None):
+        own.pop("waves", None)  # it belongs to the file's clients, and to the operator-level model
+    taken = {name: _plain(value, closed) for name, value in own.items() if name not in given}
+    known = {name: _plain(value, closed) for name, value in given.items()}
+    listed = ", ".join(f"{name} = {format_number(value)}" for name, value in taken.items())
+    return solver.solve(**taken, **known), f"From the file: {listed}." if taken else ""
+
+
+def _plain(value: Any, whole: bool) -> Any:
+    """Return a whole number as such, where a closed loop takes no other ones."""
+    return int(value) if whole and isinstance(value, float) and value.is_integer() else value
+
+
+def _given(result: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = result.__dict__["_origin"][1]
     return found
 
 
-def _predicted(result: Any, name: str) -> float | None:
-    """Return a time in ms, or a rate per second."""
+@dataclass(frozen=True)
+class _Row:
+    """One quantity, measured and predicted. Times are in ms."""
+
+    name: str
+    measured: float
+    predicted: float
+    low: float | None
+    high: float | None
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.measured - 1
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the measured value is in the band; `None` without a band."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.measured <= self.high
+
+    @property
+    def agrees(self) -> bool:
+        return abs(self.error) <= _CLOSE if self.within is None else self.within
+
+    @property
+    def unit(self) -> str:
+        return _UNITS.get(self.name, "ms")
+
+
+def _row(result: Any, measured: Benchmark, name: str) -> _Row | None:
+    """Return a quantity that both have."""
+    seen = measured.values.get(name)
+    if name == _FLIGHT:  # Little's law
+        rate, stay = (measured.values.get(n) for n in ("request_throughput", "e2e_mean"))
+        seen = rate * stay / 1e3 if rate and stay else None
+    value, low, high = _predicted(result, name)
+    if seen is None or value is None:
+        return None
+    return _Row(name, seen, value, low, high)
+
+
+def _predicted(result: Any, name: str) -> tuple[float | None, float | None, float | None]:
+    """Return a prediction and its band: times in ms, rates per second."""
     if isinstance(result, OpenLoopResult):
-        if name == "request_throughput":  # this is the arrival rate, which was given
-            return None
-        field = name
+        # The rate of requests is the arrival rate, which was given.
+        field = "" if name == "request_throughput" else name
     else:
-        field = _CLOSED.get(name, name if name in _RATES else "")
-        if not field:
-            return None
-    value: Quantity | None = result[field]
-    if value is None:
-        return None
-    return float(value.to("ms").magnitude if name in _TIMES else value.to_base_units().magnitude)
+        field = {**_CLOSED, _FLIGHT: "batch_size"}.get(name, name if name in RATES else "")
+    if field == "batch_size":
+        return float(_given(result)["batch_size"]), None, None
+    if not field or result[field] is None:
+        return None, None, None
+    scale = 1e3 if name in TIMES else 1.0
+    value = scale * plain(result[field])
+    banded = field
+    if field == "request_throughput":  # the band of rates is that of tokens per second
+        banded = "output_throughput"
+    edges = [result[n] if (n := f"{banded}_{edge}") in result else None for edge in ("low", "high")]
+    if edges[0] is None or edges[1] is None:
+        return value, None, None
+    low, high = (value * plain(edge) / plain(result[banded]) for edge in edges)
+    return value, low, high
 
 
-def _parts(
-    measured: Mapping[str, float], predicted: Mapping[str, float]
-) -> dict[str, float] | None:
+def _load_notes(result: Any, measured: Benchmark) -> list[str]:
+    """Return how the load of the file differs from that of the prediction."""
+    given, load, closed = _given(result), measured.load, isinstance(result, ServingResult)
+    own, other = ("batch_size", "arrival_rate") if closed else ("arrival_rate", "batch_size")
+    if other in load and own not in load:
+        loop = (
+            ("open", "arrival_rate of OpenLoopSolver")
+            if closed
+            else ("closed", "batch_size of ServingSolver")
+        )
+        raise ConfigError(
+            f"benchmark has {other} = {format_number(load[other])} ({loop[0]} loop), and result "
+            f"has {own} = {format_number(_number(given[own]))}: predict the load with {loop[1]}",
+            argument="benchmark",
+        )
+    notes = []
+    for name in ("batch_size", "arrival_rate", "burstiness", "seq_len", "output_len"):
+        if name in load and name in given:
+            theirs, ours = load[name], _number(given[name])
+            if abs(theirs - ours) > _SAME * max(abs(theirs), abs(ours)):
+                notes.append(
+                    f"The file has {name} = {format_number(theirs)}, and the prediction "
+                    f"{format_number(ours)}: compare the same load."
+                )
+    waves = load.get("waves")
+    if closed and waves and waves < _FEW and given["waves"] is None:
+        notes.append(
+            f"Each client sent {waves:.0f} requests, and the first ones queue: predict with waves "
+            f"= {waves:.0f}."
+        )
+    rate, sent = measured.values.get("request_throughput"), load.get("arrival_rate")
+    if not closed and rate is not None:
+        ours = _number(given["arrival_rate"])
+        if abs(math.log(rate / ours)) > _CLOSE and (sent is None or rate < ours):
+            notes.append(
+                f"{format_number(rate)} requests per second were completed, and the prediction has "
+                f"{format_number(ours)}: the server was saturated, the run was short, or the load "
+                "differs."
+            )
+    return notes
+
+
+def _number(value: Any) -> float:
+    return plain(value) if is_quantity(value) else float(value)
+
+
+def _unit_notes(rows: list[_Row]) -> list[str]:
+    ratios = [1 + row.error for row in rows if row.name in TIMES]
+    if ratios and (min(ratios) > _ODD or max(ratios) < 1 / _ODD):
+        return [
+            f"Predicted times are {format_number(min(ratios))} to {format_number(max(ratios))} "
+            "times the measured ones: check the unit of the file's times."
+        ]
+    return []
+
+
+def _parts(rows: Mapping[str, _Row]) -> dict[str, float] | None:
     """Divide the gap of the mean end-to-end time between the first token and the others."""
-    if not {"ttft_mean", "e2e_mean"} <= measured.keys() & predicted.keys():
+    if not {"ttft_mean", "e2e_mean"} <= rows.keys():
         return None
-    whole = measured["e2e_mean"] - predicted["e2e_mean"]
-    first = measured["ttft_mean"] - predicted["ttft_mean"]
+    whole, first = (rows[n].measured - rows[n].predicted for n in ("e2e_mean", "ttft_mean"))
     if whole == 0:
         return {"first token": 0.0, "tokens after it": 0.0}
     return {"first token": first / whole, "tokens after it": 1 - first / whole}
 
 
-def _diagnosed(errors: Mapping[str, float], parts: Mapping[str, float] | None) -> tuple[str, str]:
-    """Return the field with the most important gap, and a diagnosis."""
-    first = next((n for n in ("ttft_mean", "ttft_p50", "ttft_p99") if n in errors), None)
-    later = next((n for n in ("tpot_mean", "tpot_p50", "tpot_p99") if n in errors), None)
-    worst = max(errors, key=lambda name: abs(math.log1p(errors[name])))
-    if abs(errors[worst]) <= _CLOSE:
-        return worst, f"All quantities agree within {_CLOSE:.0%}."
-    share = ""
-    if parts is not None and all(0 <= value <= 1 for value in parts.values()):
-        share = f" The first token accounts for {parts['first token']:.0%} of the end-to-end gap."
-    if later is not None and abs(errors[later]) > _CLOSE:
-        slow = errors[later] < 0
-        return later, (
-            f"Tokens arrive {'more slowly' if slow else 'faster'} than predicted ({later} is off "
-            f"by {errors[later]:+.0%}): "
-            + (
-                "check the size of the running batch, gaps between kernel launches, and whether "
-                "speculative decoding or CUDA graphs are off."
-                if slow
-                else "the engine may use speculative decoding, store weights or the cache in a "
-                "narrower format, or generate fewer tokens than requested."
-            )
-            + share
-        )
-    if first is not None and abs(errors[first]) > _CLOSE:
-        slow = errors[first] < 0
-        return first, (
-            f"Decode agrees, but the first token arrives {'later' if slow else 'earlier'} than "
-            f"predicted ({first} is off by {errors[first]:+.0%}): "
-            + (
-                "check for queueing in the client or the gateway, bursts, a cold start, and "
-                "prompts that miss the cache."
-                if slow
-                else "prompts may be in the cache (cached_share), or shorter than stated."
-            )
-            + share
-        )
-    return worst, (
-        f"Means agree, but {worst} is off by {errors[worst]:+.0%}: check for bursts, a wider "
-        "spread of lengths, and a cold start."
+@dataclass(frozen=True)
+class _Cause:
+    """A component of a prediction, and whether it could explain the gap."""
+
+    component: Component
+    share: float
+    factor: float | None
+    verdict: str
+
+
+def _explained(result: Any, rows: list[_Row]) -> list[_Cause]:
+    """Return, for each component, the factor that would explain the gap of its quantity."""
+    question, known = question_of(*result.__dict__["_origin"]), {row.name: row for row in rows}
+    found = []
+    for component in components_of(result):
+        field = component.quantity
+        if isinstance(result, ServingResult):
+            field = _CLOSED[field]
+        whole, row = plain(result[field]), known.get(component.quantity)
+        factor, verdict = None, "not measured"
+        if row is not None and row.agrees:
+            verdict = "no gap"
+        elif row is not None:
+            factor = needed_factor(component, question, field, whole, row.measured / 1e3)
+            near = factor is not None and 1 / FAR <= factor <= FAR
+            verdict = "possible" if near else "ruled out"
+        found.append(_Cause(component, component.seconds / whole, factor, verdict))
+    return found
+
+
+def _goal(result: Any, rows: list[_Row]) -> str:
+    """Return the quantity to improve: the one that is furthest off, or the time to the end."""
+    off = [row for row in rows if not row.agrees and row.name in TIMES]
+    if off:
+        return max(off, key=lambda row: abs(math.log1p(row.error))).name
+    return "e2e_mean" if _predicted(result, "e2e_mean")[0] is not None else "ttft_mean"
+
+
+def _levers(result: Any, goal: str) -> tuple[Table, str]:
+    """Return the table of levers, and the best one in words."""
+    rate = "request_capacity" if isinstance(result, OpenLoopResult) else "output_throughput"
+    unit = "1/s" if isinstance(result, OpenLoopResult) else "token/s"
+    now, before = _predicted(result, goal)[0], rate_of(result)
+    rows: list[tuple[Any, ...]] = []
+    best: tuple[str, float, float, float] | None = None
+    for lever in levers_of(result):
+        times = [_predicted(lever.result, n)[0] for n in ("ttft_mean", "tpot_mean", "e2e_mean")]
+        after, more = _predicted(lever.result, goal)[0], rate_of(lever.result)
+        if not now or after is None:
+            continue
+        change = after / now - 1
+        rows.append((lever.words, *times, more, lever.devices, change))
+        kept = more / lever.devices >= (1 - _WORTH) * before / devices_of(result)
+        if kept and lever.sure and change < min(-_WORTH, best[-1] if best else 0.0):
+            best = (lever.words, after, more, change)
+    rows.sort(key=lambda row: row[-1])
+    heads = ("lever", "ttft_mean", "tpot_mean", "e2e_mean", rate, "devices", "change")
+    units = ("", "ms", "ms", "ms", unit, "", "")
+    columns = list(zip(*rows, strict=True)) or [()] * len(heads)
+    table = Table(
+        {h: Column(list(c), u) for h, c, u in zip(heads, columns, units, strict=True)}, limit=None
+    )
+    if best is None or now is None:
+        return table, f"No setting that we tried shortens {goal} at the same throughput per device."
+    words, after, more, change = best
+    said = (
+        f"Next lever: {words} takes {goal} from {format_number(now, 3)} to "
+        f"{format_number(after, 3)} ms ({change:+.0%}), and {rate} from {format_number(before, 3)} "
+        f"to {format_number(more, 3)} {unit}, according to the model."
+    )
+    return table, said
+
+
+def _table(rows: list[_Row]) -> Table:
+    return Table(
+        {
+            "quantity": Column([row.name for row in rows]),
+            "measured": Column([row.measured for row in rows]),
+            "predicted": Column([row.predicted for row in rows]),
+            "unit": Column([row.unit for row in rows]),
+            "error": Column([row.error for row in rows]),
+            "low": Column([row.low for row in rows]),
+            "high": Column([row.high for row in rows]),
+            "within": Column([row.within for row in rows]),
+        },
+        limit=None,
     )
 
 
-def _lever(result: Any, field: str) -> str:
-    """Return the input with the largest elasticity of a time."""
-    name = field if isinstance(result, OpenLoopResult) else _CLOSED.get(field, field)
-    table = sensitivity(result, name)
-    names, sizes = list(table["input"]), [float(value) for value in table["elasticity"]]
-    free = [row for row, path in enumerate(names) if path.startswith(_OWN)]
-    best = max(free, key=lambda row: abs(sizes[row]))
-    return f"{names[best]} (elasticity {format_number(sizes[best])})"
+def _component_table(result: Any, causes: list[_Cause]) -> Table:
+    return Table(
+        {
+            "quantity": Column([cause.component.quantity for cause in causes]),
+            "phase": Column([cause.component.phase for cause in causes]),
+            "component": Column([cause.component.name for cause in causes]),
+            "time": Column([1e3 * cause.component.seconds for cause in causes], "ms"),
+            "share": Column([cause.share for cause in causes]),
+            "factor": Column([cause.factor for cause in causes]),
+            "verdict": Column([cause.verdict for cause in causes]),
+        },
+        limit=None,
+    )
+
+
+def _agreement(rows: list[_Row]) -> str:
+    """Return which quantities are in their bands."""
+    banded = [row for row in rows if row.within is not None]
+    off = [row for row in rows if not row.agrees]
+    if not off:
+        return f"All {len(rows)} quantities agree: {len(banded)} are within their band" + (
+            f", the others within {_CLOSE:.0%}." if len(banded) < len(rows) else "."
+        )
+    listed = ", ".join(f"{row.name} ({row.error:+.0%})" for row in off)
+    return (
+        f"{len(off)} of {len(rows)} quantities are outside their band, or off by more than "
+        f"{_CLOSE:.0%} without one: {listed}."
+    )
+
+
+def _measured(rows: list[_Row], parts: Mapping[str, float] | None) -> str:
+    """Return what the measurement separates without a model."""
+    known, said = {row.name: row for row in rows}, []
+    if (
+        parts is not None
+        and not known["e2e_mean"].agrees
+        and all(0 <= part <= 1 for part in parts.values())
+    ):
+        said.append(
+            f"The first token accounts for {parts['first token']:.0%} of the end-to-end gap."
+        )
+    for time in ("ttft", "tpot", "e2e"):
+        tail, middle = known.get(f"{time}_p99"), known.get(f"{time}_p50")
+        if tail and middle and middle.agrees and not tail.agrees:
+            said.append(
+                f"The tail of {time} is off, and its median is not (p99 is "
+                f"{tail.measured / middle.measured:.1f} times the median, predicted "
+                f"{tail.predicted / middle.predicted:.1f} times): check for bursts, a wider spread "
+                "of lengths, and a cold start."
+            )
+    flight = known.get(_FLIGHT)
+    if flight is not None and not flight.agrees:
+        said.append(
+            f"By Little's law, {format_number(flight.measured, 3)} requests were in flight, not "
+            f"{format_number(flight.predicted, 3)}."
+        )
+    return " ".join(said)
+
+
+def _causes(rows: list[_Row], causes: list[_Cause]) -> list[str]:
+    """Return which components could explain each gap."""
+    said = []
+    for row in rows:
+        own = [cause for cause in causes if cause.component.quantity == row.name]
+        if row.agrees or not own:
+            continue
+        likely = [cause for cause in own if cause.verdict == "possible" and cause.factor]
+        likely.sort(key=lambda cause: abs(math.log(cause.factor or 1)))
+        out = [cause.component.name for cause in own if cause.verdict == "ruled out"]
+        slow = row.error < 0
+        ways = "; ".join(
+            f"{cause.component.name} ×{format_number(cause.factor, 2)}"
+            + (f" (check {check})" if slow and (check := _CHECKS.get(_key(cause))) else "")
+            for cause in likely
+        )
+        text = (
+            f"{row.name} is {format_number(row.measured, 3)} ms, and "
+            f"{format_number(row.predicted, 3)} ms was predicted. "
+        )
+        text += (
+            f"Any one of these would explain it: {ways}."
+            if ways
+            else ("No component alone explains it: check the load, the model and the hardware.")
+        )
+        if ways and out:
+            text += f" Ruled out: {', '.join(out)}."
+        if not slow:
+            text += f" It is faster than predicted: check {_FASTER[row.name]}."
+        said.append(text)
+    return said
+
+
+def _key(cause: _Cause) -> tuple[str, str]:
+    return cause.component.phase, cause.component.name
