@@ -18,7 +18,7 @@ __all__ = ["floor_of", "physical_times"]
 _PARTS = {
     "ttft": "prefill",
     "tpot": "a decode step",
-    "e2e": "prefill and all decode steps",
+    "e2e": "prefill with all decode steps",
 }
 
 
@@ -27,6 +27,7 @@ def physical_times(i: OpenLoopInputs) -> dict[str, tuple[float, str]]:
 
     Each device moves its bytes at the full bandwidth of its memory and computes its share of the
     operations at the peak rate. Nothing else takes time: no launches, exchanges or other requests.
+    Bytes include activations that the model of passes streams through memory.
 
     Parameters
     ----------
@@ -62,8 +63,8 @@ def _slower(i: OpenLoopInputs, traffic: Any, flops: Any) -> tuple[float, str]:
     memory = float(traffic / i.device.memory.bandwidth)
     arithmetic = float(flops / (i.stage_devices * i.peak_rate))
     if memory >= arithmetic:
-        return memory, "the memory bandwidth"
-    return arithmetic, "the peak rate of arithmetic"
+        return memory, "memory bandwidth"
+    return arithmetic, "peak rate of arithmetic"
 
 
 def floor_of(
@@ -87,15 +88,14 @@ def floor_of(
     # The bound is for mean lengths; a median prompt may be shorter.
     bound *= min(1.0, least / float(alone[f"{time}_mean"]))
     given, calibrated, physical = (format_number(Q_(x, "s")) for x in (limit, least, bound))
-    why = (
-        f"is below the physical limit of {physical}, which {by} sets on {engine}; {_PARTS[time]} "
-        f"is predicted to take {calibrated}"
+    where = (
+        f"below the physical limit of {physical} ({by})"
         if limit < bound
-        else f"is less than the {calibrated} that {_PARTS[time]} is predicted to take on {engine}. "
-        f"This is a calibrated time; the physical limit, which {by} sets, is {physical}"
+        else f"above the physical limit of {physical} ({by}), but shorter than predicted"
     )
     return ConfigError(
-        f"slo: {name} = {given} {why}. Even a single request takes this long: raise the limit, or "
-        "choose faster devices, narrower formats or a larger tp_size",
+        f"slo: {name} = {given} is {where}: even without other requests, {_PARTS[time]} on "
+        f"{engine} takes {calibrated} with the calibrated constants; raise the limit, or choose "
+        "faster devices, narrower formats or a larger tp_size",
         argument="slo",
     )

@@ -147,8 +147,8 @@ def capacity(
     Raises
     ------
     ConfigError
-        If an argument is out of range, an engine cannot run, or a limit is below the physical
-        minimum.
+        If an argument is out of range, an engine cannot run, or a limit is shorter than a single
+        request takes. The message gives the physical limit as well.
 
     Examples
     --------

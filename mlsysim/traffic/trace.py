@@ -122,10 +122,10 @@ def read_trace(
         Tokens in each block of `hash_ids`; `None` takes 512, as in Mooncake's traces. A prompt must
         have one hash for each block; the last block may be partial, and its hash left out.
     cache_blocks
-        Blocks that the cache keeps, the most recently used ones; `None` keeps all. A block is
-        cached if all earlier requests used the same cache, which replicas of a service do only if
-        they share one or if requests go to the replica that has the prefix. A partial block is
-        never cached.
+        Blocks that the cache keeps, the most recently used ones; `None` keeps all. A prompt is
+        cached from its arrival on, but never a partial block of it. All rows that count use the
+        same cache, as replicas do only if they share one or if requests go to the replica that has
+        their prefix.
 
     Returns
     -------
@@ -138,9 +138,20 @@ def read_trace(
         If the file cannot be read, a column is missing or unknown, or a row is wrong. The message
         names the line of the file, the problem, and what to give.
     """
+    if only is not None and not isinstance(only, Mapping):
+        raise ConfigError(
+            f"only = {shown(only)} is not a mapping: give values by column, as in "
+            "{'trace': 'code'}",
+            argument="only",
+        )
     name, wanted = named(path), dict(only or {})
-    ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    if time_unit is not None and time_unit not in UNITS:
+    ignored = [ignore] if isinstance(ignore, str) else ignore
+    if not isinstance(ignored, Sequence) or any(not isinstance(item, str) for item in ignored):
+        raise ConfigError(
+            f"ignore = {shown(ignore)} is not a list of columns: give names, as in ['user']",
+            argument="ignore",
+        )
+    if time_unit is not None and (not isinstance(time_unit, str) or time_unit not in UNITS):
         raise ConfigError(
             f"time_unit = {shown(time_unit)} is unknown: choose one of {', '.join(UNITS)}",
             argument="time_unit",
@@ -239,7 +250,7 @@ def _cells(name: str, text: str) -> Iterator[tuple[int, Any]]:
             else:
                 yield reader.line_num, dict(zip(head, cells, strict=True))
     except csv.Error as fault:
-        raise ConfigError(f"{name} cannot be read as a table: {fault}", argument="trace") from fault
+        raise _fault(name, reader.line_num, f"it cannot be read as a table: {fault}") from None
     if head is None:
         yield 0, []
 
@@ -300,9 +311,10 @@ def _columns(
             case several:
                 raise _twice(name, several)
     if missing:
+        other = " (or arrival_ms or timestamp)" if "arrival" not in found else ""
         raise ConfigError(
-            f"{name} has no column {', '.join(missing)}: its header is {shown(', '.join(head))}; "
-            f"give {', '.join(COLUMNS)}",
+            f"{name} has no column {', '.join(missing)}{other}: its header is "
+            f"{shown(', '.join(head))}; give {', '.join(COLUMNS)}",
             argument="trace",
         )
     found |= {column: column for column in _CACHED if column in read}

@@ -110,6 +110,28 @@ def test_requests_that_all_arrive_at_once_have_no_rate(trace):
         Traffic.from_trace(trace("3,1,1", "3,1,1"))
 
 
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"only": "trace"}, "only"),
+        ({"ignore": None}, "ignore"),
+        ({"ignore": 3}, "ignore"),
+        ({"ignore": [3]}, "ignore"),
+        ({"time_unit": 1}, "time_unit"),
+        ({"time_unit": ["s"]}, "time_unit"),
+    ],
+)
+def test_arguments_of_other_types(trace, given, argument):
+    with pytest.raises(ConfigError) as caught:
+        read_trace(trace("0,10,1", "1,10,1"), **given)
+    assert caught.value.argument == argument
+
+
+def test_an_open_quote_names_its_row(trace):
+    with pytest.raises(ConfigError, match="line 3: it cannot be read as a table"):
+        read_trace(trace("0,10,1", '1,10,"1'))
+
+
 def test_empty_lines_are_allowed_only_at_the_end(trace):
     assert len(read_trace(trace("0,10,1", "1,10,1", "", ""))) == 2
 
