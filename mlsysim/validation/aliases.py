@@ -168,7 +168,7 @@ in training."""
 
 _FORMAT = r"(?:UD-)?I?Q\d(?:_[0-9A-Z]+)*(?:-fp16)?|(?:NV|MX)?FP[48](?:-dynamic)?|AWQ|GPTQ(?:-Int4)?"
 _REMARKS = re.compile(
-    rf"(?:[-.:](?:gguf|{_FORMAT}|GGUF|hf|it|Instruct|Thinking|chat|Base|2507|v0\.1|v0\.3|BF16|mlx))+$",
+    rf"(?:[-.:](?:gguf|{_FORMAT}|GGUF|hf|it|Instruct|Thinking|chat|Base|2507|v0\.1|v0\.3|BF16|mlx|latest))+$",
     re.IGNORECASE,
 )
 """Suffixes of a checkpoint's name that do not affect its shape."""

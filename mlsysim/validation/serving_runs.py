@@ -11,6 +11,7 @@ from mlsysim.core.errors import shown
 from mlsysim.core.types import (
     FILE_FORMATS,
     Accelerator,
+    Experts,
     Fleet,
     Formats,
     Node,
@@ -26,7 +27,7 @@ from mlsysim.validation.drafts import drafts_of
 from mlsysim.validation.recipes import recipe_of
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
-from mlsysim.validation.sizes import model_or_estimate
+from mlsysim.validation.sizes import ESTIMATE, model_or_estimate
 
 __all__ = [
     "Figure",
@@ -71,6 +72,17 @@ _HEADS = {"q8_0": "q8_0"}
 _BLOCK = 256
 """Weights in a block of the formats of GGUF with K or I in their name. Matrices whose rows are no
 multiple of it are stored in wider formats of 32 weights (llama.cpp, src/llama-quant.cpp)."""
+_MIXED = {
+    "q2_k": (2.625, 4.5),
+    "q3_k_l": (3.4375, 6.0),
+    "q4_k_s": (4.5, 5.5),
+    "q4_k_m": (4.5, 7.0),
+    "q5_k_s": (5.5, 6.0),
+    "q5_k_m": (5.5, 7.25),
+    "q6_k": (6.5625, 8.5),
+}
+"""Bits of the first matrices of a feed-forward block, and of its last one if the block's width is no
+multiple of `_BLOCK`: the format that replaces its own, on average over layers."""
 _FALLBACK = ((3.6, "q4_0"), (4.4, "iq4_nl"), (5.0, "q5_k_m"), (6.0, "q6_k"), (7.0, "q8_0"))
 """The format with about as many bits as the wider one, for formats of up to so many bits."""
 _KEPT = {"fp8": "fp8", "fp8_e4m3": "fp8", "q8_0": "int8", "q4_0": "int4"}
@@ -90,9 +102,16 @@ these `calibrate` rows, 76 percent without it; constants were fitted to the same
 _OPEN = "open loop"
 _SINGLE = ("one request", "one request at a time")
 _DRAFTS = ("", "0", "none", "unstated", "not flagged", "mtp", "ambiguous", "unmatched")
+_OLLAMA_DRAFTS = re.compile(r"gemma4:.*-mlx")
+"""Models for which Ollama drafts by default: Gemma 4 for MLX, since release 0.31 of June 2026, and
+1.9 times as fast on average ("Faster Gemma 4 on MLX with multi-token prediction", Ollama's blog)."""
 _MODES = ("", "agg", "disagg")
 _PASS = 128
-"""Least tokens of a pass that llama.cpp is told to take; fewer are requests."""
+"""Least tokens of a pass that llama.cpp is told to take; fewer are requests. Also the least prompt
+whose rate says more of a device than of its overhead."""
+_OTHER_DEVICE = 0.1
+"""Share of the expected rate of prefill below which the stated device did not run it. All
+`calibrate` rows reach a quarter of that rate."""
 
 
 def _single(row: Row) -> bool:
@@ -131,6 +150,11 @@ def refuse_what_is_not_modeled(row: Row) -> None:
     spec = row.text("spec_decoding")
     if spec.startswith("mtp ("):
         raise Skip("the length of its drafts is not stated")
+    if row.text("engine").lower() == "ollama" and _OLLAMA_DRAFTS.match(row.text("model").lower()):
+        raise Skip(
+            "Ollama drafts for Gemma 4 in MLX unless told otherwise, and the source does not state "
+            "how many tokens were accepted"
+        )
     if spec not in _DRAFTS:
         raise Skip(
             f"spec_decoding = {shown(spec)}: the length and the acceptance of its drafts are not "
@@ -150,6 +174,14 @@ def refuse_what_does_not_fit(row: Row, given: dict[str, Any], result: Any) -> No
     """
     if row.text("load") == "one batch" and result.running_batch_size < given["batch_size"]:
         raise Skip("the batch does not fit, and the source does not state how it was divided")
+    rate, prompt = row.number("prefill_tokens_per_s"), given["seq_len"]
+    if _single(row) and rate and prompt >= _PASS:
+        usual = prompt / result.ttft.to("s").magnitude
+        if rate < _OTHER_DEVICE * usual:
+            raise Skip(
+                f"prefill_tokens_per_s = {rate:g}, where the device is expected to reach "
+                f"{usual:.0f}: another device, such as the host, ran it"
+            )
     if _single(row) and not result.feasible and not _file_fits(row, given):
         raise Skip(
             "the device cannot hold it, and the source does not state which part the host held"
@@ -313,16 +345,44 @@ def _as_stored(model: TransformerModel, stored: str) -> TransformerModel:
     if model.hidden_dim % _BLOCK:
         head = "q8_0"
         own = dict.fromkeys(("attention", "feed_forward", "experts"), _without_blocks(stored))
+    elif stored in _MIXED and model.source != ESTIMATE:
+        own = _with_wide_ends(model, stored)
     return replace(model, formats=replace(model.formats or Formats(), embeddings=head, **own))
+
+
+def _with_wide_ends(model: TransformerModel, stored: str) -> dict[str, str]:
+    """Return the formats of the blocks whose last matrix has rows of no whole number of blocks.
+
+    Such are the experts of Gemma 4 26B-A4B, which are 704 wide, and those of Nemotron 3 Nano. The
+    format is the one with about as many bits as the matrices have on average.
+    """
+    found = {}
+    first, last = _MIXED[stored]
+    for group in model.groups:
+        block = group.feed_forward
+        if block is None:
+            continue
+        mean = (first * (block.matrices - 1) + last) / block.matrices
+        nearest = min(FILE_FORMATS, key=lambda name, mean=mean: abs(_bits(name) - mean))
+        mixture = isinstance(block, Experts)
+        widths = {"experts" if mixture else "feed_forward": block.width}
+        if isinstance(block, Experts) and block.shared_width:
+            widths["feed_forward"] = block.shared_width
+        found |= {part: nearest for part, width in widths.items() if width % _BLOCK}
+    return found
+
+
+def _bits(stored: str) -> float:
+    """Return the mean bits of a weight in a format of files."""
+    form = FILE_FORMATS[stored]
+    return float(8 * (form.si("bytes_per_element") + form.si("scale_bytes")))
 
 
 def _without_blocks(stored: str) -> str:
     """Return the format of a matrix whose rows are no multiple of a block."""
     if stored in ("q8_0", "q4_0", "iq4_nl"):
         return stored
-    form = FILE_FORMATS[stored]
-    bits = 8 * (form.si("bytes_per_element") + form.si("scale_bytes"))
-    return next(name for most, name in _FALLBACK if bits <= most)
+    return next(name for most, name in _FALLBACK if _bits(stored) <= most)
 
 
 def _kept(label: str, arithmetic: str, wide: str) -> str:

@@ -12,15 +12,24 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mlsysim.core.types import MoETransformerModel, Source, TransformerModel
+from mlsysim.core.types import (
+    Attention,
+    FeedForward,
+    Layers,
+    MoETransformerModel,
+    SlidingWindow,
+    Source,
+    TransformerModel,
+)
 from mlsysim.registry import Models
 from mlsysim.validation.aliases import find_model, model_named, spellings
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["model_or_estimate", "of_size", "stated_size", "variant_of"]
+__all__ = ["ESTIMATE", "model_or_estimate", "of_size", "stated_size", "variant_of"]
 
 _Shape = TypeVar("_Shape", bound=TransformerModel)
 
@@ -49,7 +58,6 @@ _UNNUMBERED = {
     # As their cards state them.
     "phi-3-medium": (14e9, 14e9),
     "mistral-nemo": (12.2e9, 12.2e9),
-    "glm-4.7-flash": (30e9, 3e9),
     "granite-4.0-h-small": (32e9, 9e9),
     "laguna-xs": (33e9, 3e9),
 }
@@ -60,11 +68,53 @@ _ACTIVE = re.compile(rf"(?<![a-z0-9.]){_COUNT}b-?a{_COUNT}b(?![a-z0-9])")
 _WHOLE = re.compile(rf"(?<![a-z0-9.])[er]?{_COUNT}([bm])(?![a-z0-9])")
 _WORD = re.compile(r"[-_:\s/]+")
 _SIZE_WORD = re.compile(r"[ae]?\d+(\.\d+)?[bm]")
-_ESTIMATE = Source(
+ESTIMATE = Source(
     title="Estimated from the size in a name",
     checked="2026-11-22",
     note="only the parameters are stated; the shape is scaled from a model of similar size",
 )
+
+_WINDOW = SlidingWindow(tokens=512)
+
+
+def _gemma(name: str, hidden: int, kv: int, blocks: tuple[tuple[int, int], ...], full: range) -> Any:
+    """Return the part of a Gemma 4 model that reads every weight for every token."""
+    attention: dict[str, Any] = {"heads": 8, "kv_heads": kv}
+    last, stack = 0, []
+    for count, width in blocks:
+        block = FeedForward(width=width, gated=True)
+        places = range(last, last + count)
+        for near in (True, False):
+            found = tuple(place for place in places if (place in full) != near)
+            reach = {"head_dim": 256, "reach": _WINDOW} if near else {"head_dim": 512}
+            heads = Attention(**attention, **reach)
+            stack.append(Layers(at=found, attention=heads, feed_forward=block))
+        last += count
+    return TransformerModel(
+        name=name,
+        source=_GEMMA_SOURCE,
+        hidden_dim=hidden,
+        vocab_size=262_144,
+        seq_len=4_096,
+        tied_embeddings=True,
+        stack=tuple(stack),
+    )
+
+
+_GEMMA_SOURCE = Source(
+    title="google/gemma.cpp, pull request 919: configurations of Gemma 4 E2B and E4B",
+    url="https://github.com/google/gemma.cpp/pull/919",
+    checked="2026-11-23",
+    note="heads as in the recipe of Megatron Bridge for E4B; tables of embeddings per layer, from "
+    "which a token reads one row, and the small matrices that project it are left out",
+)
+_PARTS: Mapping[str, TransformerModel] = {
+    # In E2B, the layers that read the keys of earlier ones have blocks twice as wide.
+    "e2b": _gemma("Gemma 4 E2B", 1_536, 1, ((15, 6_144), (20, 12_288)), range(4, 35, 5)),
+    "e4b": _gemma("Gemma 4 E4B", 2_560, 2, ((42, 10_240),), range(5, 42, 6)),
+}
+"""The part of a model that is read for each token, if most of the model is tables."""
+_PART = re.compile(r"gemma-?4[-:_](e[24]b)(?![a-z0-9])")
 
 
 def stated_size(row: Row) -> tuple[float, float] | None:
@@ -128,7 +178,7 @@ def of_size(total: float, active: float) -> TransformerModel:
 def _named(model: _Shape, **changes: Any) -> _Shape:
     """Return a model that is known by its size alone, with some of its shape changed."""
     nothing: dict[str, Any] = {"field_sources": {}, "estimated": frozenset()}
-    return replace(model, source=_ESTIMATE, parameters=None, **nothing, **changes)
+    return replace(model, source=ESTIMATE, parameters=None, **nothing, **changes)
 
 
 def _dense(total: float) -> TransformerModel:
@@ -195,7 +245,8 @@ def model_or_estimate(row: Row) -> tuple[TransformerModel, str]:
     except Skip as unknown:
         if find_model(row.text("model")) is not None:  # known, but not a transformer
             raise
-        model = variant_of(row.text("model"))
+        part = _PART.search(row.text("model").lower())
+        model = _PARTS[part[1]] if part else variant_of(row.text("model"))
         if model is not None:
             return model, f"shape of {model.name}"
         size = stated_size(row) if not _RESHAPED.search(row.text("model")) else None

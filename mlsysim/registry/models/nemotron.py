@@ -27,6 +27,11 @@ class Nemotron(Catalog):
     )
     """128 experts, six per token; six of 52 layers have attention."""
 
+    Nemotron_3_Nano_4B = published(
+        "nvidia/NVIDIA-Nemotron-3-Nano-4B-BF16", name="Nemotron 3 Nano 4B", seq_len=4_096
+    )
+    """Dense; four of 42 layers have attention."""
+
     Nemotron_3_Super = published(
         "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4",
         name="Nemotron 3 Super 120B-A12B",

@@ -71,6 +71,9 @@ class OpenModels(Catalog):
     GLM_4_5_Air = published("zai-org/GLM-4.5-Air", name="GLM-4.5-Air", seq_len=4_096)
     """Like GLM-4.5, but narrower and half as deep."""
 
+    GLM_4_7_Flash = published("zai-org/GLM-4.7-Flash", name="GLM-4.7-Flash", seq_len=4_096)
+    """64 experts, four per token, and a shared one, with latent attention."""
+
     GLM_5 = published("zai-org/GLM-5", name="GLM-5", seq_len=4_096)
     """Latent attention with an indexer, as in DeepSeek-V3.2."""
 
