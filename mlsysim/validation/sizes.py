@@ -77,7 +77,9 @@ ESTIMATE = Source(
 _WINDOW = SlidingWindow(tokens=512)
 
 
-def _gemma(name: str, hidden: int, kv: int, blocks: tuple[tuple[int, int], ...], full: range) -> Any:
+def _gemma(
+    name: str, hidden: int, kv: int, blocks: tuple[tuple[int, int], ...], full: range
+) -> Any:
     """Return the part of a Gemma 4 model that reads every weight for every token."""
     attention: dict[str, Any] = {"heads": 8, "kv_heads": kv}
     last, stack = 0, []

@@ -34,6 +34,7 @@ from mlsysim.registry.calibration.serving_constants import (
 from mlsysim.registry.calibration.serving_rows import (
     AMPERE_LLAMACPP,
     APPLE_LLAMACPP,
+    ARC_LLAMACPP,
     BLACKWELL_SGLANG_POOLS,
     BLACKWELL_TENSORRT_POOLS,
     BLACKWELL_ULTRA_SGLANG,
@@ -122,6 +123,9 @@ class ServingCalibrations(Catalog):
     GeForce_LlamaCpp = GEFORCE_LLAMACPP
     GeForce_vLLM = GEFORCE_VLLM
     Apple_LlamaCpp = APPLE_LLAMACPP
+    Arc_LlamaCpp = ARC_LLAMACPP
+    """One run of Ollama on a laptop with Lunar Lake, which may have used the processor instead of
+    the graphics. Too few runs for a band."""
     Spark_LlamaCpp = SPARK_LLAMACPP
     Radeon_LlamaCpp = RADEON_LLAMACPP
     CPU_LlamaCpp = CPU_LLAMACPP
@@ -189,6 +193,7 @@ _MAKERS = {
     "NVIDIA GeForce GTX": "gtx",
     "NVIDIA GeForce": "geforce",
     "Apple M": "apple",
+    "Intel Arc": "arc",
     "NVIDIA DGX Spark": "spark",
     "NVIDIA RTX 5880": "geforce",
     "AMD Radeon": "radeon",
@@ -234,6 +239,7 @@ _ENGINES: Mapping[tuple[_Kind, str, bool], ServingCalibration] = {
     ("cdna2", "llamacpp", True): ServingCalibrations.MI250_LlamaCpp,
     ("geforce", "vllm", False): ServingCalibrations.GeForce_vLLM,
     ("turing", "llamacpp", False): ServingCalibrations.GeForce_LlamaCpp,
+    ("arc", "llamacpp", False): ServingCalibrations.Arc_LlamaCpp,
     ("xe_hpc", "llamacpp", True): ServingCalibrations.Ponte_Vecchio_LlamaCpp,
     ("xe_hpc", "vllm", True): ServingCalibrations.Ponte_Vecchio_vLLM,
 }
