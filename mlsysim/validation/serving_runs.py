@@ -81,8 +81,8 @@ _MIXED = {
     "q5_k_m": (5.5, 7.25),
     "q6_k": (6.5625, 8.5),
 }
-"""Bits of the first matrices of a feed-forward block, and of its last one if the block's width is no
-multiple of `_BLOCK`: the format that replaces its own, on average over layers."""
+"""Bits of the first matrices of a feed-forward block, and of its last one if the block's width is
+no multiple of `_BLOCK`: the format that replaces its own, on average over layers."""
 _FALLBACK = ((3.6, "q4_0"), (4.4, "iq4_nl"), (5.0, "q5_k_m"), (6.0, "q6_k"), (7.0, "q8_0"))
 """The format with about as many bits as the wider one, for formats of up to so many bits."""
 _KEPT = {"fp8": "fp8", "fp8_e4m3": "fp8", "q8_0": "int8", "q4_0": "int4"}
@@ -103,8 +103,8 @@ _OPEN = "open loop"
 _SINGLE = ("one request", "one request at a time")
 _DRAFTS = ("", "0", "none", "unstated", "not flagged", "mtp", "ambiguous", "unmatched")
 _OLLAMA_DRAFTS = re.compile(r"gemma4:.*-mlx")
-"""Models for which Ollama drafts by default: Gemma 4 for MLX, since release 0.31 of June 2026, and
-1.9 times as fast on average ("Faster Gemma 4 on MLX with multi-token prediction", Ollama's blog)."""
+"""Models for which Ollama drafts by default: Gemma 4 for MLX, since release 0.31 of June 2026, is
+1.9 times as fast on average ("Faster Gemma 4 on MLX with multi-token prediction", ollama.com)."""
 _MODES = ("", "agg", "disagg")
 _PASS = 128
 """Least tokens of a pass that llama.cpp is told to take; fewer are requests. Also the least prompt
@@ -356,20 +356,24 @@ def _with_wide_ends(model: TransformerModel, stored: str) -> dict[str, str]:
     Such are the experts of Gemma 4 26B-A4B, which are 704 wide, and those of Nemotron 3 Nano. The
     format is the one with about as many bits as the matrices have on average.
     """
-    found = {}
+    found: dict[str, str] = {}
     first, last = _MIXED[stored]
     for group in model.groups:
         block = group.feed_forward
         if block is None:
             continue
         mean = (first * (block.matrices - 1) + last) / block.matrices
-        nearest = min(FILE_FORMATS, key=lambda name, mean=mean: abs(_bits(name) - mean))
+        nearest = _nearest_format(mean)
         mixture = isinstance(block, Experts)
         widths = {"experts" if mixture else "feed_forward": block.width}
         if isinstance(block, Experts) and block.shared_width:
             widths["feed_forward"] = block.shared_width
         found |= {part: nearest for part, width in widths.items() if width % _BLOCK}
     return found
+
+
+def _nearest_format(bits: float) -> str:
+    return min(FILE_FORMATS, key=lambda name: abs(_bits(name) - bits))
 
 
 def _bits(stored: str) -> float:

@@ -35,6 +35,7 @@ _Shape = TypeVar("_Shape", bound=TransformerModel)
 
 _TEMPLATES = (
     "SmolLM2_135M",
+    "SmolLM2_360M",
     "Qwen3_0_6B",
     "Qwen3_1_7B",
     "Qwen3_4B",
@@ -54,14 +55,17 @@ _LARGEST_DENSE = 100e9
 """Parameters above which a model without a stated active part may be a mixture of experts."""
 _SMALLEST = 50e6
 """Parameters below which a number with an M is the length of a context."""
-_UNNUMBERED = {
+_OWN_SIZES = {
     # As their cards state them.
     "phi-3-medium": (14e9, 14e9),
     "mistral-nemo": (12.2e9, 12.2e9),
     "granite-4.0-h-small": (32e9, 9e9),
     "laguna-xs": (33e9, 3e9),
+    # "Granite 4.0 Nano: Just how small can you go?" (IBM), and the shape in Ollama's library.
+    "granite-4.0-1b": (1.63e9, 1.63e9),
+    "granite-4.0-h-1b": (1.5e9, 1.5e9),
 }
-"""Sizes of models whose names do not state them."""
+"""Sizes of models whose names do not state them, or round them by a third."""
 _COUNT = r"(\d+(?:\.\d+)?)"
 _ACTIVE = re.compile(rf"(?<![a-z0-9.]){_COUNT}b-?a{_COUNT}b(?![a-z0-9])")
 # E4B: four billion parameters take part in products, and the others are tables. R7B is of Cohere.
@@ -126,15 +130,15 @@ def stated_size(row: Row) -> tuple[float, float] | None:
     weights.
     """
     name = row.text("model").rsplit("/", 1)[-1].lower()
+    for start, size in _OWN_SIZES.items():
+        if start in name:
+            return size
     if found := _ACTIVE.search(name):
         return float(found[1]) * 1e9, float(found[2]) * 1e9
     for number, unit in _WHOLE.findall(name):
         total = float(number) * (1e9 if unit == "b" else 1e6)
         if total >= _SMALLEST:
             return total, total
-    for start, size in _UNNUMBERED.items():
-        if start in name:
-            return size
     whole = row.number("params_b")
     if not whole or whole <= 0:
         return None

@@ -40,6 +40,9 @@ def test_other_names_are_no_variants(label):
         # A million tokens of context are no parameters.
         ({"model": "Foo-9B-1M"}, 9e9, 9e9),
         ({"model": "Foo-1M", "params_b": "12", "active_b": "2"}, 12e9, 2e9),
+        # A name that rounds its size down by a third.
+        ({"model": "granite-4.0-1b-Q4_K_M.gguf"}, 1.63e9, 1.63e9),
+        ({"model": "laguna-xs-2.1:nvfp4"}, 33e9, 3e9),
     ],
 )
 def test_sizes_in_names_and_columns(cells, total, active):
@@ -67,6 +70,26 @@ def test_sizes_that_say_too_little_are_refused():
     for cells in ({"model": "Foo"}, {"model": "Foo-300B"}, {"model": "Foo-27B-Pruned"}):
         with pytest.raises(Skip):
             model_or_estimate(Row(cells))
+
+
+@pytest.mark.parametrize(
+    ("label", "name", "layers", "effective"),
+    [
+        # The model cards state 2.3B and 4.5B effective parameters.
+        ("google/gemma-4-E2B-it", "Gemma 4 E2B", 35, 2.3e9),
+        ("gemma-4-E4B-it-QAT-Q4_0.gguf", "Gemma 4 E4B", 42, 4.5e9),
+        ("gemma4:e4b-mlx", "Gemma 4 E4B", 42, 4.5e9),
+    ],
+)
+def test_of_models_that_are_mostly_tables_the_part_in_use_counts(label, name, layers, effective):
+    model, assumed = model_or_estimate(Row({"model": label}))
+    assert (model.name, model.layers) == (name, layers)
+    assert model.si("parameters") == pytest.approx(effective, rel=0.03)
+    # One layer in five or six attends to all tokens, with heads twice as wide.
+    full = [g for g in model.groups if g.attention.reach is None]
+    assert sum(g.count for g in full) == 7
+    assert all(g.attention.head_dim == 512 for g in full)
+    assert assumed == f"shape of {name}"
 
 
 def test_a_known_model_has_nothing_assumed():
