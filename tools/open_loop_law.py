@@ -50,9 +50,9 @@ class System:
         base = choose.uniform(3e-3, 30e-3)
         each = base * 10 ** choose.uniform(-3, -1.3)
         knee = 10 ** choose.uniform(1, 3)
-        prompt = round(10 ** choose.uniform(2, 4))
+        prompt = round(10 ** choose.uniform(2, 4.3))
         sizes = tuple(min(2.0**power, places) for power in range(15))
-        prefill = base * choose.uniform(0.2, 2) * prompt / 1000 + 2e-3
+        prefill = base * 10 ** choose.uniform(-0.7, 0.7) * prompt / 1000 + 2e-3
         engine = Engine(
             empty=base,
             prefill=prefill,
@@ -71,8 +71,8 @@ class System:
             engine,
             float(round(10 ** choose.uniform(0.5, 3))),
             choose.choice([0.0, 0.5, 1.0, 1.0, 1.0, 2.0, 4.0]),
-            choose.choice([0.0, 0.0, 0.5, 1.0]),
-            choose.choice([0.0, 0.0, 0.5, 1.0]),
+            choose.choice([0.0, 0.0, 0.5, 1.0, 2.0]),
+            choose.choice([0.0, 0.0, 0.5, 1.0, 2.0]),
             choose.uniform(0.05, 0.9),
         )
 

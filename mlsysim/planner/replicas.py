@@ -54,6 +54,9 @@ class CapacityPlan:
         Requests per second that one replica serves within every limit.
     keeps_limits : float
         Probability that a replica meets every limit at this rate, given the error of predictions.
+    outside : tuple of str
+        Ways in which the load is outside all simulated systems; the probability does not include
+        the errors of times there.
     slots : Table
         For each part of the day: arrivals, replicas, and their utilization.
     peak : int
@@ -75,6 +78,7 @@ class CapacityPlan:
 
     rate_per_replica: Quantity
     keeps_limits: float
+    outside: tuple[str, ...]
     slots: Table
     peak: int
     costs: Mapping[str, Quantity]
@@ -214,6 +218,7 @@ def capacity(
     plan: dict[str, Any] = {
         "rate_per_replica": Q_(one, "1/s"),
         "keeps_limits": kept,
+        "outside": OpenLoopSolver.solve(**given | {"arrival_rate": one}).outside,
         "slots": Table(
             {
                 "start": Column(np.arange(len(rates)) * length / 3600, "h"),
@@ -419,6 +424,7 @@ def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) ->
         f"One replica of {devices} device(s) serves {format_number(plan['rate_per_replica'])} "
         f"within every limit, with a probability of {plan['keeps_limits']:.0%}; the peak needs "
         f"{plan['peak']}.",
+        *(f"This probability is not reliable: {way}." for way in plan["outside"]),
         *(f"{name}: {format_number(cost)} per day" for name, cost in plan["costs"].items()),
     ]
     if plan["reserved_replicas"] is not None:

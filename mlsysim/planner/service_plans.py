@@ -158,6 +158,16 @@ class ServingPlan:
         """The best plan, with its times and costs."""
         return self.plans.row(0)
 
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Ways in which the load of the best plan is outside all simulated systems.
+
+        The errors of its times are not known there, and `keeps_limits` does not include them.
+        """
+        roles = ("prefill", "decode") if self.best.get("pools") == "separate" else ("",)
+        found = [way for role in roles for way in self.plans.result(0, role).outside]
+        return tuple(dict.fromkeys(found))
+
     def _more_certain(self) -> list[str]:
         """Return what more certainty costs, in words."""
         rows = [self.certainty.row(index) for index in range(len(self.certainty))]
@@ -184,6 +194,7 @@ class ServingPlan:
             ),
             "headroom: " + ", ".join(f"{n} {share:.0%}" for n, share in self.headroom.items()),
             f"meets its limits with a probability of {self.keeps_limits:.0%}",
+            *(f"this probability is not reliable: {way}" for way in self.outside),
             *self._more_certain(),
             f"{len(self.plans):,} of {self.searched:,} plans meet every limit",
         ]

@@ -176,7 +176,7 @@ def plan_serving(
     ...     [Systems.Nodes.DGX_H100],
     ... )
     >>> plan.best["devices"], plan.best["tp_size"]
-    (10, 2)
+    (12, 4)
     """
     _check_kind("model", model, TransformerModel, "Models.Llama3_8B")
     _check_kind("traffic", traffic, Traffic, "Traffic(arrival_rate=..., seq_len=..., ...)")

@@ -863,3 +863,16 @@ def test_capacity_counts_the_devices_of_all_ranks():
         **shape, traffic=load, slo={"tpot_p99": Q_(100, "ms")}, attention_dp=8, ep_size=8
     )
     assert (found.slots["devices"] == 8 * found.slots["running"]).all()
+
+
+def test_plans_for_bursts_unlike_all_simulated_ones_say_so():
+    bursts = replace(CHAT, burstiness=30)
+    limits = {"ttft_p99": Q_(60, "s")}
+    plan = plan_serving(Models.Llama3_70B, bursts, limits, [NODES.DGX_H100], tp_size=8)
+    assert len(plan.outside) == 1
+    assert plan.outside[0] in str(plan)
+    day = capacity(Models.Llama3_70B, NODES.DGX_H100, bursts, limits, tp_size=8)
+    assert day.outside == plan.outside
+    assert day.outside[0] in str(day)
+    usual = capacity(Models.Llama3_70B, NODES.DGX_H100, CHAT, limits, tp_size=8)
+    assert usual.outside == ()

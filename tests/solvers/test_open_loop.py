@@ -23,8 +23,9 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.registry.calibration.serving import serving_calibration_for
-from mlsysim.solvers.traffic.bands import LAW
+from mlsysim.solvers.traffic.bands import LAW, SIMULATED
 from mlsysim.traffic import engine_for
+from tools.open_loop_law import System
 
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
 
@@ -336,3 +337,32 @@ def test_capacity_next_to_the_throughput_of_a_closed_loop():
     constants = replace(serving_calibration_for(Hardware.H100), prompt_overhead=fixed)
     without = ServingSolver.solve(batch_size=256, waves=50, calibration=constants, **LOAD)
     assert float(without.request_throughput / capacity) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("given", "outside"),
+    [
+        ({"burstiness": 4, "input_variation": 2, "output_variation": 2}, []),
+        ({"burstiness": 100}, ["burstiness = 100"]),
+        ({"input_variation": 2.5, "output_variation": 3}, ["input_variation", "output_variation"]),
+        ({"seq_len": 60_000, "output_len": 300, "arrival_rate": 0.1}, ["prompt_steps"]),
+        ({"seq_len": 60_000, "output_len": 1, "arrival_rate": 0.1}, []),
+    ],
+)
+def test_loads_unlike_all_simulated_ones_have_no_band(given, outside):
+    r = OpenLoopSolver.solve(**LOAD | {"arrival_rate": 4} | given)
+    assert len(r.outside) == len(outside)
+    assert all(item.startswith(name) for item, name in zip(r.outside, outside, strict=True))
+    for name in ("ttft_mean", "e2e_p99"):
+        assert r[name] is not None
+        assert (r[f"{name}_low"] is None) == (r[f"{name}_high"] is None) == bool(outside)
+
+
+def test_simulated_systems_reach_the_largest_values_that_have_a_band():
+    drawn = [System.drawn(seed) for seed in range(2_000)]
+    for name, most in SIMULATED.items():
+        if name == "prompt_steps":
+            found = max(item.engine.prefill / item.engine.decodes[0] for item in drawn)
+            assert 0.8 * most < found < 1.1 * most
+        else:
+            assert max(getattr(item, name) for item in drawn) == most

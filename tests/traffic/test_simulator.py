@@ -190,18 +190,18 @@ def cases():
 @pytest.mark.parametrize(
     ("time", "median", "most"),
     [
-        ("ttft_mean", 6.5, 27),
-        ("ttft_p50", 7.5, 36),
-        ("ttft_p90", 9.5, 29),
-        ("ttft_p99", 18, 45),
-        ("tpot_mean", 2.5, 15),
-        ("tpot_p50", 2, 15),
-        ("tpot_p90", 7, 34),
-        ("tpot_p99", 17, 53),
-        ("e2e_mean", 3.5, 12),
-        ("e2e_p50", 3, 16),
-        ("e2e_p90", 4, 19),
-        ("e2e_p99", 8, 33),
+        ("ttft_mean", 7.5, 30),
+        ("ttft_p50", 10, 48),
+        ("ttft_p90", 10, 34),
+        ("ttft_p99", 18.5, 64),
+        ("tpot_mean", 3.5, 19),
+        ("tpot_p50", 2.5, 16),
+        ("tpot_p90", 5.5, 28),
+        ("tpot_p99", 9.5, 32),
+        ("e2e_mean", 4, 20),
+        ("e2e_p50", 5, 19),
+        ("e2e_p90", 5, 24.5),
+        ("e2e_p99", 8.5, 46),
     ],
 )
 def test_closed_form_and_simulation_agree(cases, time, median, most):
@@ -266,6 +266,21 @@ def test_first_decode_steps_meet_prompts_that_queued(answer, apart):
     found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
     said = OpenLoopSolver.solve(arrival_rate=rate, **load).tpot_mean.to("s").magnitude
     assert said == pytest.approx(found.mean("tpot", skip=500), rel=apart)
+
+
+@pytest.mark.parametrize(("tokens", "answer"), [(2_000, 10), (8_000, 50), (20_000, 500)])
+@pytest.mark.parametrize("utilization", [0.3, 0.6])
+def test_tails_of_requests_that_meet_several_prompts(tokens, answer, utilization):
+    """Limited to the mean pass with all places taken, the 99th percentile is 30 to 60% too low."""
+    load = {"model": Models.Llama3_8B, "hardware": Hardware.H100}
+    load |= {"seq_len": tokens, "output_len": answer}
+    rate = utilization * OpenLoopSolver.solve(arrival_rate=1e-3, **load).request_capacity
+    drawn = Traffic(arrival_rate=rate, seq_len=tokens, output_len=answer).sample(4_000, seed=1)
+    found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
+    said = OpenLoopSolver.solve(arrival_rate=rate, **load)
+    for name, most in (("tpot", 0.35), ("e2e", 0.35)):
+        played = found.percentile(name, 99, skip=500)
+        assert said[f"{name}_p99"].to("s").magnitude == pytest.approx(played, rel=most)
 
 
 @pytest.mark.parametrize("ranks", [1, 8])

@@ -7,7 +7,7 @@ decode there is no pass without a prompt, so a busy engine has other passes than
 import math
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, exp, minimum, where
+from mlsysim.core.numeric import Value, exp, log, maximum, minimum, sqrt, where
 
 __all__ = [
     "backlog_per_token",
@@ -23,6 +23,7 @@ __all__ = [
     "queued_prompt_time",
 ]
 
+_SMALL = 1e-6
 _NEWTON = 12
 """Steps of Newton's method: up to a load of 99.9% the last one changes one part in 10^9."""
 
@@ -250,9 +251,11 @@ def _variance_of_one_or_more(mean: Value) -> Value:
 def prompts_alongside(rate: Value, time: Value, burstiness: Value) -> Value:
     r"""Other prompts that arrive during the same pass as a request.
 
-    Poisson arrivals are independent. Evenly spaced arrivals rarely share a pass; bursts often do.
+    Poisson arrivals are independent. Evenly spaced arrivals rarely share a pass; bursts often do,
+    above all in short passes, because most times in a burst are short.
 
-    $$ k = \lambda t + (c_a^2 - 1)\left(1 - e^{-\lambda t}\right) $$
+    $$ k = \lambda t + (c_a^2 - 1)\left(1 - e^{-x}\right), \qquad
+    x = \begin{cases} \lambda t & c_a^2 \le 1 \\ \sqrt{\lambda t} & c_a^2 > 1 \end{cases} $$
 
     Parameters
     ----------
@@ -270,10 +273,12 @@ def prompts_alongside(rate: Value, time: Value, burstiness: Value) -> Value:
 
     References
     ----------
-    Cox (1962), Renewal Theory, on the expected number of renewals, for long and for short times
+    Cox (1962), Renewal Theory, on the expected number of renewals in a long time; for short times,
+    an approximation for times between arrivals with a Gamma distribution
     """
     arrivals = rate * time
-    return arrivals + (burstiness - 1) * (1 - exp(-arrivals))
+    clustered = where(burstiness > 1, sqrt(arrivals), arrivals)
+    return arrivals + (burstiness - 1) * (1 - exp(-clustered))
 
 
 @formula
@@ -282,7 +287,12 @@ def budget_wait(
 ) -> Value:
     r"""Mean time that a prompt waits because passes are full of other prompts.
 
-    $$ t_w = \frac{c_a^2 + c_p^2}{2}\,\frac{u}{1 - u}\,t $$
+    It is the wait at a server whose times of service are exponential, $\sigma$ being the share of
+    arrivals that find it busy, scaled to the actual variation of the prompts. With Poisson arrivals
+    $\sigma = u$. Requests of a burst wait for each other even if $u$ is small.
+
+    $$ t_w = \frac{c_a^2 + c_p^2}{c_a^2 + 1}\,\frac{\sigma}{1 - \sigma}\,t, \qquad
+    \sigma = \left(1 + \frac{c_a^2\,(1 - \sigma)}{u}\right)^{-1/c_a^2} $$
 
     Parameters
     ----------
@@ -291,7 +301,8 @@ def budget_wait(
     time : [s]
         $t$, time of a pass that one prompt takes.
     burstiness : [1]
-        $c_a^2$, squared coefficient of variation of the times between arrivals.
+        $c_a^2$, squared coefficient of variation of the times between arrivals, which have a Gamma
+        distribution.
     input_variation : [1]
         $c_p$, coefficient of variation of the lengths of prompts.
 
@@ -302,11 +313,33 @@ def budget_wait(
 
     References
     ----------
-    Kingman (1961), The Single Server Queue in Heavy Traffic,
-    https://doi.org/10.1017/S0305004100036094
+    Kleinrock (1975), Queueing Systems, volume 1, chapter 6, the queue G/M/1; for large $u$ and for
+    Poisson arrivals, the result is that of Kingman (1961), The Single Server Queue in Heavy
+    Traffic, https://doi.org/10.1017/S0305004100036094
+
+    Examples
+    --------
+    Half of the time is busy: Poisson arrivals of equal prompts, then bursts.
+
+    >>> from mlsysim.core.formulas import budget_wait
+    >>> round(budget_wait(0.5, 1.0, 1.0, 0.0), 3), round(budget_wait(0.5, 1.0, 4.0, 0.0), 3)
+    (0.5, 2.689)
     """
-    variability = (burstiness + input_variation * input_variation) / 2
-    return variability * utilization / (1 - utilization) * time
+    found = _found_busy(utilization, burstiness)
+    variability = (burstiness + input_variation * input_variation) / (burstiness + 1)
+    return variability * found / (1 - found) * time
+
+
+def _found_busy(utilization: Value, burstiness: Value) -> Value:
+    """Solve s = (1 + c (1 - s) / u) ** (-1 / c) for s < 1; both starting points are below it."""
+    spread, load = maximum(burstiness, _SMALL), maximum(utilization, _SMALL)
+    below = maximum(1 - 2 * (1 - load) / (1 + spread), 0 * load)
+    found = where(spread < 1, below, load)
+    for _ in range(_NEWTON):
+        base = 1 + spread * (1 - found) / load
+        arriving = exp(-log(base) / spread)
+        found = found - (found - arriving) / (1 - arriving / (base * load))
+    return found
 
 
 @formula

@@ -5,29 +5,59 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum
+from mlsysim.core.numeric import Value, maximum, minimum, where
 from mlsysim.core.types import ServingCalibration
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
-__all__ = ["LAW", "LOADS", "edges_of", "law_edges"]
+__all__ = ["LAW", "LOADS", "SIMULATED", "edges_of", "law_edges", "outside", "simulated"]
 
 LOADS = (0.15, 0.45, 0.7, 0.85)
 """Utilizations at the middle of the ranges for which `LAW` has a row."""
 LAW = {
-    "ttft_mean": ((0.964, 0.933, 0.922, 0.83), (1.321, 1.265, 1.383, 1.634)),
-    "ttft_p50": ((0.933, 0.895, 0.902, 0.851), (1.326, 1.149, 1.34, 1.602)),
-    "ttft_p90": ((0.954, 0.947, 0.931, 0.867), (1.435, 1.386, 1.582, 2.001)),
-    "ttft_p99": ((0.937, 0.897, 0.773, 0.645), (1.568, 1.429, 1.63, 2.036)),
-    "tpot_mean": ((0.967, 0.976, 0.948, 0.864), (1.035, 1.072, 1.085, 1.174)),
-    "tpot_p50": ((0.912, 0.927, 0.918, 0.932), (1.007, 1.021, 1.051, 1.142)),
-    "tpot_p90": ((0.976, 0.989, 0.992, 0.973), (1.137, 1.411, 1.401, 1.399)),
-    "tpot_p99": ((0.997, 0.994, 0.981, 0.898), (1.509, 1.846, 1.728, 1.607)),
-    "e2e_mean": ((0.972, 0.972, 0.959, 0.899), (1.085, 1.082, 1.122, 1.23)),
-    "e2e_p50": ((0.956, 0.959, 0.946, 0.914), (1.076, 1.059, 1.127, 1.329)),
-    "e2e_p90": ((0.958, 0.965, 0.959, 0.879), (1.09, 1.184, 1.271, 1.428)),
-    "e2e_p99": ((0.947, 0.937, 0.839, 0.731), (1.188, 1.297, 1.412, 1.502)),
+    "ttft_mean": ((0.954, 0.935, 0.884, 0.786), (1.327, 1.265, 1.462, 1.668)),
+    "ttft_p50": ((0.916, 0.838, 0.869, 0.791), (1.563, 1.321, 1.676, 1.696)),
+    "ttft_p90": ((0.905, 0.903, 0.892, 0.809), (1.392, 1.425, 1.672, 2.096)),
+    "ttft_p99": ((0.909, 0.818, 0.697, 0.534), (1.683, 1.55, 1.64, 2.023)),
+    "tpot_mean": ((0.95, 0.91, 0.869, 0.784), (1.045, 1.084, 1.071, 1.24)),
+    "tpot_p50": ((0.89, 0.842, 0.943, 0.897), (1.0, 1.041, 1.108, 1.307)),
+    "tpot_p90": ((0.875, 0.908, 0.881, 0.844), (1.077, 1.146, 1.142, 1.405)),
+    "tpot_p99": ((0.916, 0.873, 0.777, 0.733), (1.333, 1.241, 1.223, 1.398)),
+    "e2e_mean": ((0.965, 0.947, 0.933, 0.778), (1.096, 1.099, 1.128, 1.311)),
+    "e2e_p50": ((0.955, 0.946, 0.961, 0.857), (1.133, 1.116, 1.209, 1.423)),
+    "e2e_p90": ((0.919, 0.924, 0.88, 0.795), (1.06, 1.119, 1.204, 1.488)),
+    "e2e_p99": ((0.9, 0.865, 0.757, 0.626), (1.181, 1.183, 1.177, 1.292)),
 }
 """Simulated over predicted times at these utilizations: the 10th and the 90th percentile over
 random systems, from `measurements/open_loop_law.csv`."""
+
+SIMULATED = {
+    "burstiness": 4.0,
+    "input_variation": 2.0,
+    "output_variation": 2.0,
+    "prompt_steps": 100.0,
+}
+"""Largest values of these random systems. Beyond them, the error of the queueing model is not
+known."""
+
+
+def simulated(i: OpenLoopInputs, prompt_steps: Value) -> Value:
+    """Return whether a load is within the simulated systems."""
+    known = where(prompt_steps > SIMULATED["prompt_steps"], False, True)
+    for name in ("burstiness", "input_variation", "output_variation"):
+        known = where(getattr(i, name) > SIMULATED[name], False, known)
+    return known
+
+
+def outside(i: OpenLoopInputs, prompt_steps: float | None) -> tuple[str, ...]:
+    """Return where a load is outside the simulated systems, in words."""
+    found = []
+    for name, most in SIMULATED.items():
+        value = (prompt_steps or 0.0) if name == "prompt_steps" else getattr(i, name)
+        if value > most:
+            found.append(
+                f"{name} = {value:.3g} is above {most:g}, the most of any simulated system"
+            )
+    return tuple(found)
 
 
 def edges_of(

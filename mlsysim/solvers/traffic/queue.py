@@ -10,7 +10,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where
 from mlsysim.solvers.serving.adapters import batch_adapters, resident_bytes
 from mlsysim.solvers.serving.sessions import Prefixes, prefixes_at, running_memory, thinking
-from mlsysim.solvers.traffic.bands import LAW, edges_of
+from mlsysim.solvers.traffic.bands import LAW, edges_of, simulated
 from mlsysim.solvers.traffic.engine import Engine, engine_of, with_prefixes
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 from mlsysim.solvers.traffic.load import Requests, capacity_of, in_flight
@@ -37,12 +37,16 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
 def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
     """Serve requests with an engine of these inputs."""
     found = asked(engine, i)
+    steps = engine.prefill / found["decode_latency"]
+    prompt_steps = where(i.answer > 1, steps, math.nan * steps)
+    known = simulated(i, prompt_steps)
     for edge in ("low", "high"):
         # Passes that take k times as long are those of k times the rate in slow motion.
         slower = getattr(i.calibration, f"itl_band_{edge}")
         moved = asked(engine, i.but(arrival_rate=slower * i.arrival_rate))
         growth = {name: moved[name] / found[name] for name in LAW}
-        found = found | edges_of(found, growth, i.calibration, edge)
+        for name, value in edges_of(found, growth, i.calibration, edge).items():
+            found[name] = where(known, value, math.nan * value)
     stable = found["stable"]
     served = where(stable, i.arrival_rate, found["request_capacity"])
     running = minimum(where(stable, found["requests_in_flight"], engine.places), engine.places)
@@ -50,6 +54,7 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
         **found,
         "places": engine.places,
         "prefill_latency": engine.prefill,
+        "prompt_steps": prompt_steps,
         "output_throughput": served * i.answer,
         "max_batch_size": engine.fits,
         "cached_tokens": i.cached_share * i.seq_len,

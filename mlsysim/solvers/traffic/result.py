@@ -17,8 +17,8 @@ class OpenLoopResult(Result):
     its `_low` to its `_high` field, that should contain four of five measured runs. It combines the
     error of the pass times in the runs to which the constants were fitted with the error of the
     queueing model on random systems, compared with `mlsysim.traffic.simulate`. Bands are `None` if
-    no such run is known. Upper bounds are also `None` if the engine could not keep up with passes
-    as slow as the band allows.
+    no such run is known, or if the load is `outside` these systems. Upper bounds are also `None` if
+    the engine could not keep up with passes as slow as the band allows.
     """
 
     ttft_mean: Quantity | None = quantity("ms")
@@ -109,6 +109,9 @@ class OpenLoopResult(Result):
     """Time of a decode step with the mean number of requests in flight, without prefill."""
     prefill_latency: Quantity = quantity("ms")
     """Time that one prompt adds to a pass."""
+    prompt_steps: float | None = number(zero=True)
+    """Decode steps that take as long as `prefill_latency`; `None` without decode or without a
+    steady state."""
     places: int = number(whole=True)
     """Most sequences that the engine runs at once, by its limit or by memory."""
     max_batch_size: int = number(whole=True)
@@ -140,3 +143,7 @@ class OpenLoopResult(Result):
     """Whether a sequence fits in memory, and the engine keeps up with the arrivals."""
     reasons: tuple[str, ...]
     """Why not; empty if it is feasible."""
+    outside: tuple[str, ...]
+    """Ways in which the load is outside the simulated systems with which the queueing model was
+    compared, such as larger bursts. The error is not known there, so there are no bands: simulate
+    the load with `mlsysim.traffic.simulate`."""

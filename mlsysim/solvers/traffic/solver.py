@@ -31,6 +31,7 @@ from mlsysim.solvers.arguments import (
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.adapters import most_sequences
 from mlsysim.solvers.serving.solver import ServingSolver
+from mlsysim.solvers.traffic.bands import outside
 from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import serve_open_loop, serve_open_sessions
 from mlsysim.solvers.traffic.result import OpenLoopResult
@@ -50,9 +51,13 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
 
     The mean pass over a long run stands in for the passes that a request meets, except that its
     first decode steps also meet the prompts that queued behind its own. With long prompts and short
-    answers this is not enough for the tail: for Llama 3 8B on one H100 at 60% load, 20,000 tokens
-    in and 50 out, the mean time per token is a quarter below that of `mlsysim.traffic.simulate`,
-    and its 99th percentile is four fifths below. Simulate such loads.
+    answers this is not enough: for Llama 3 8B on one H100 at 60% load, 20,000 tokens in and 50 out,
+    the mean time per token is a quarter below that of `mlsysim.traffic.simulate`.
+
+    `burstiness` is not enough to describe requests that arrive in long trains with pauses between
+    them, as in many traces: two traces with the same value can have very different waits. Beyond
+    the bursts and lengths that were simulated, `outside` of the result names the difference, and
+    times have no band. Simulate such loads.
 
     A prompt adds only its own time to a pass that decodes anyway. `ServingSolver` also charges each
     pass with prompts its fixed time, `prompt_overhead` of the calibration, so its throughput with
@@ -279,6 +284,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         return {
             "calibration": lambda: inputs.calibration.name,
             "reasons": lambda: tuple(_reasons(values, inputs)),
+            "outside": lambda: outside(inputs.plain(), values["prompt_steps"]),
         }
 
 

@@ -77,7 +77,7 @@ class Tokens:
     least: Value
     """Time of a decode step of one sequence."""
     most: Value
-    """Mean time per token while every place is taken."""
+    """Time of a pass while every place is taken and as many prompts are prefilled as it may."""
 
 
 @dataclass(frozen=True)
@@ -200,18 +200,27 @@ def next_tokens(engine: Engine, requests: Requests, inside: InFlight, passes: Pa
     seat = minimum(inside.running + inside.peakedness, engine.places)
     shared = inside.step_at(seat)
     token = f.pass_with_prompts(shared, arrivals, prefill)
-    slowest = f.pass_with_prompts(inside.fixed + inside.growth * engine.places, arrivals, prefill)
     per_flight = f.pass_with_prompts(inside.growth, arrivals, prefill)
     # The first decode steps meet the prompts that waited behind the request's own.
     reading_share = arrivals * prefill
     backlog = f.budget_wait(reading_share, prefill, requests.burstiness, requests.input_variation)
     most = prefill * minimum(engine.readers * engine.pass_tokens / engine.seq_len, 1)
-    token = token + f.backlog_per_token(backlog, reading_share, maximum(decodes, 1), most)
-    token = minimum(token, shared + passes.full)
-    token_variance = per_flight * per_flight * inside.variance * f.fluctuation_over_a_stay(
-        inside.load
-    ) + arrivals * token * _square_of_prompts(requests, prefill) / maximum(decodes, 1)
-    return Tokens(token, token_variance, requests.steps_of(engine)[0], maximum(slowest, token))
+    steps = maximum(decodes, 1)
+    token = token + f.backlog_per_token(backlog, reading_share, steps, most)
+    slowest = shared + passes.full
+    token = minimum(token, slowest)
+    # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
+    left = 1 - reading_share
+    arriving = arrivals * token * _square_of_prompts(requests, prefill) / (steps * left * left)
+    waited = f.exponential_wait_variance(backlog, maximum(reading_share, _SMALL))
+    waited = waited / (steps * steps * left * left)
+    found = most * most * reading_share * left
+    prompt_variance = f.bounded_variance(arriving + minimum(waited, found), token, shared, slowest)
+    flight_variance = per_flight * per_flight * inside.variance
+    token_variance = prompt_variance + flight_variance * f.fluctuation_over_a_stay(inside.load)
+    first = requests.steps_of(engine)[0]
+    longest = inside.fixed + inside.growth * engine.places + passes.full
+    return Tokens(token, token_variance, first, longest)
 
 
 def percentiles(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from mlsysim.core import formulas as f
@@ -73,3 +74,39 @@ def test_queued_prompts_follow_each_other_at_the_rate_of_full_passes():
 def test_a_rare_wait_varies_more_than_one_that_all_have():
     assert f.exponential_wait_variance(3, 1) == pytest.approx(9)
     assert f.exponential_wait_variance(3, 0.1) == pytest.approx(0.1 * 2 * 30**2 - 3**2)
+
+
+def gamma_gaps(burstiness, count):
+    random = np.random.default_rng(1)
+    return random.gamma(1 / burstiness, burstiness, count)
+
+
+@pytest.mark.parametrize("burstiness", [0.5, 1, 2, 4])
+@pytest.mark.parametrize("time", [0.03, 0.3, 3, 30])
+def test_prompts_alongside_next_to_counted_ones(burstiness, time):
+    """Arrivals with a Gamma distribution, counted in passes of equal length."""
+    passes = np.floor(np.cumsum(gamma_gaps(burstiness, 300_000)) / time)
+    together = np.unique(passes, return_counts=True)[1]
+    others = (together * (together - 1)).sum() / together.sum()
+    assert f.prompts_alongside(1, time, burstiness) == pytest.approx(others, rel=0.25, abs=0.25)
+
+
+@pytest.mark.parametrize("burstiness", [0.25, 1, 2, 4, 8])
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("variation", [0, 1])
+def test_the_wait_of_prompts_next_to_a_played_queue(burstiness, load, variation):
+    """One server, arrivals with a Gamma distribution: Lindley's recursion."""
+    gaps = gamma_gaps(burstiness, 200_000) / load
+    random = np.random.default_rng(2)
+    service = random.exponential(1, len(gaps)) if variation else np.ones(len(gaps))
+    steps = np.cumsum(service[:-1] - gaps[1:])
+    waits = np.append(0, steps - np.minimum(np.minimum.accumulate(steps), 0))
+    found = f.budget_wait(load, 1.0, burstiness, variation)
+    near = 0.1 if variation else 0.35  # exact for exponential times of service
+    assert found == pytest.approx(waits.mean(), rel=near, abs=0.04)
+
+
+def test_no_variance_exceeds_that_of_two_values():
+    values = np.array([2.0, 2.0, 2.0, 10.0])
+    assert f.bounded_variance(1e9, values.mean(), 2.0, 10.0) == pytest.approx(values.var())
+    assert f.bounded_variance(0.5, values.mean(), 2.0, 10.0) == 0.5
