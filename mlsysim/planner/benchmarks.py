@@ -406,8 +406,8 @@ def _explained(result: Any, rows: list[_Row]) -> list[_Cause]:
 
 
 def _goal(result: Any, rows: list[_Row]) -> str:
-    """Return the quantity to improve: the one that is furthest off, or the time to the end."""
-    off = [row for row in rows if not row.agrees and row.name in TIMES]
+    """Return the time to improve: the one that is slow by most, or else the time to the end."""
+    off = [row for row in rows if not row.agrees and row.error < 0 and row.name in TIMES]
     if off:
         return max(off, key=lambda row: abs(math.log1p(row.error))).name
     return "e2e_mean" if _predicted(result, "e2e_mean")[0] is not None else "ttft_mean"

@@ -83,7 +83,7 @@ def read_benchmark(path: str | Path) -> Benchmark:
             values, load = read(file, data)
             found = {key: value for key, value in values.items() if value is not None}
             if found:
-                return Benchmark(tool, found, _load(load), tuple(file.notes))
+                return Benchmark(tool, found, _load(file, load, found), tuple(file.notes))
     raise file.fault(
         "has no known times, such as mean_ttft_ms or time_to_first_token: give the JSON file of "
         "vLLM's or SGLang's serving benchmark, AIPerf, GenAI-Perf or llm-bench"
@@ -152,11 +152,12 @@ class _File:
         """Reject a run in which no request was completed, and mention those that failed."""
         if completed == 0:
             raise self.fault(f"has {key} = 0: all requests failed, so there is nothing to compare")
-        if failed:
-            total = "" if completed is None else f" of {completed + failed:.0f}"
+        if failed and completed is None:
+            raise self.fault(f"has {failed:.0f} failed requests and no {key}: no request succeeded")
+        if failed and completed is not None:
             self.notes.append(
-                f"{failed:.0f}{total} requests failed; they loaded the server, but the times are "
-                "those of the others."
+                f"{failed:.0f} of {completed + failed:.0f} requests failed; they loaded the "
+                "server, but the times are those of the others."
             )
 
     def lasted(self, seconds: float | None, key: str) -> float | None:
@@ -169,11 +170,19 @@ class _File:
 _Values = dict[str, float | None]
 
 
-def _load(load: _Values) -> dict[str, float]:
+def _load(file: _File, load: _Values, measured: Mapping[str, float]) -> dict[str, float]:
     """Return the load that is known. A closed loop has whole numbers of tokens."""
     known = {key: value for key, value in load.items() if value is not None}
     if "arrival_rate" not in known:
-        known |= {n: round(known[n]) for n in ("seq_len", "output_len") if n in known}
+        return known | {n: round(known[n]) for n in ("seq_len", "output_len") if n in known}
+    clients = known.get("batch_size")
+    rate, stay = (measured.get(n) for n in ("request_throughput", "e2e_mean"))
+    if clients and rate and stay and (flight := rate * stay / 1e3) <= clients / 2:
+        del known["batch_size"]
+        file.notes.append(
+            f"At most {clients:.0f} requests were allowed at once, and {flight:.3g} were in flight "
+            "on average, so the limit did not matter."
+        )
     return known
 
 
@@ -287,7 +296,7 @@ def _perf_load(file: _File, config: Mapping[str, Any]) -> _Values:
         sent = file.section(config, "loadgen")
         load["batch_size"] = file.measured(sent, "concurrency", "loadgen.concurrency")
         rate = file.measured(sent, "request_rate", "loadgen.request_rate")
-        shape = sent.get("request_rate_mode", "poisson")
+        shape = sent.get("request_rate_mode") or sent.get("arrival_pattern") or "poisson"
         burstiness = {"poisson": 1.0, "constant": 0.0}.get(str(shape))
     if rate is not None:
         load |= {"arrival_rate": rate, "burstiness": burstiness}

@@ -129,6 +129,9 @@ def test_files_of_tools(tmp_path, tool, data, load, rates, lines):
         ({"request_rate": "inf"}, {"batch_size": 100, "waves": 1, **LENGTHS}),
         ({"request_rate": "inf", "max_concurrency": 8}, {"batch_size": 8, "waves": 12, **LENGTHS}),
         ({"max_concurrency": 8}, {**OPEN, "batch_size": 8}),
+        # 8 requests per second that take 1.871 s are 15 in flight.
+        ({"max_concurrency": 29, "request_throughput": 8}, {**OPEN, "batch_size": 29}),
+        ({"max_concurrency": 31, "request_throughput": 8}, OPEN),
         ({"burstiness": "inf"}, {**OPEN, "burstiness": 0}),
         ({"request_rate": "inf", "ramp_up_strategy": "linear"}, LENGTHS),
         ({"request_rate": None, "completed": None}, {}),
@@ -165,6 +168,7 @@ def test_failed_requests_and_values_that_were_not_measured_are_mentioned(tmp_pat
         ('{"request_latency": {"unit": "ms", "avg": "1"}}', "request_latency.avg = '1'"),
         ('{"request_latency": {"avg": 1}, "request_count": {"avg": 0}}', "request_count.avg = 0"),
         ('{"records": {}}', "empty records"),
+        ('{"records": {"error_request_count": {"avg": 5}}}', "5 failed requests and no request_"),
         ('{"records": []}', "records = .* is not an object"),
         ('{"metadata": {}, "metrics": {}}', "profile_export_aiperf.json"),
         (
