@@ -303,9 +303,10 @@ def _predicted(result: Any, name: str) -> tuple[float | None, float | None, floa
     if field == "request_throughput":  # the band of rates is that of tokens per second
         banded = "output_throughput"
     edges = [result[n] if (n := f"{banded}_{edge}") in result else None for edge in ("low", "high")]
-    if edges[0] is None or edges[1] is None:
+    base = plain(result[banded])
+    if edges[0] is None or edges[1] is None or base == 0:  # no tokens are generated
         return value, None, None
-    low, high = (value * plain(edge) / plain(result[banded]) for edge in edges)
+    low, high = (value * plain(edge) / base for edge in edges)
     return value, low, high
 
 

@@ -224,6 +224,12 @@ def test_rates_of_a_closed_loop_have_the_band_of_tokens():
     low = (closed.output_throughput_low / closed.output_throughput).to("").magnitude
     assert list(table["low"]) == pytest.approx([low * rate, 200 * low * rate])
     assert list(table["error"]) == pytest.approx([1 / 0.9 - 1] * 2)
+    # Requests without an answer have no rate of tokens, and so no band.
+    silent = ServingSolver.solve(batch_size=16, **LOAD | {"output_len": 0})
+    row = compare(silent, Benchmark("vLLM", {"ttft_mean": 80, "request_throughput": 9})).table.row(
+        1
+    )
+    assert row["within"] is None
 
 
 @pytest.mark.parametrize(
