@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.traffic import Traffic
     from mlsysim.validation import Comparison, Report, validate
+    from mlsysim.viz.frontier import plot_frontier
     from mlsysim.viz.scorecard import plot_scorecard
     from mlsysim.viz.timeline import plot_timeline
     from mlsysim.viz.tornado import plot_sensitivity
@@ -232,6 +233,7 @@ __all__ = [
     "load_calibration",
     "odds",
     "plan_serving",
+    "plot_frontier",
     "plot_roofline",
     "plot_scorecard",
     "plot_sensitivity",
@@ -278,6 +280,7 @@ _LATE = {
     "evaluate": "evaluation",
     "load_calibration": "config",
     "plot_scorecard": "viz.scorecard",
+    "plot_frontier": "viz.frontier",
     "plot_sensitivity": "viz.tornado",
     "plot_timeline": "viz.timeline",
     "odds": "planner",

@@ -243,11 +243,17 @@ def _read(
 @click.option(
     "--limit", type=click.IntRange(1), default=ROWS, show_default=True, help="Plans to list."
 )
+@click.option(
+    "--runs",
+    type=click.Path(),
+    help="A CSV file of published runs, of which those of this model and these devices are listed.",
+)
 @answer_fields
 @formatted
 def serve_plan(
     settings: tuple[str, ...],
     limit: int,
+    runs: str | None,
     fields: tuple[str, ...],
     form: str,
     **words: Any,
@@ -257,6 +263,11 @@ def serve_plan(
     Comma-separated values are choices. Give at least one limit, such as --ttft-p99 "500 ms". CSV
     and Markdown list the best plans.
     """
+    if runs is not None and form in ("csv", "md"):
+        raise ConfigError(
+            f"runs with --format {form}, which has one table, of plans: leave out one of the two",
+            argument="runs",
+        )
     trace, name = _trace_of(words)
     given, slo = _read(_PLAN, words, settings, axes=True)
     traffic = _traffic(given, trace, name)
@@ -266,9 +277,12 @@ def serve_plan(
         show_rows(form, plans, limit)
         return
     top = plans.take(range(min(limit, len(plans))))
+    measured = None if runs is None else plan.measured(runs)
     show(
         form,
-        text=lambda: _described(trace, traffic) + str(plan),
+        text=lambda: "\n\nmeasured:\n".join(
+            [_described(trace, traffic) + str(plan), *([] if measured is None else [str(measured)])]
+        ),
         data=lambda: {
             "goal": plan.goal,
             "traffic": _load(traffic),
@@ -284,6 +298,7 @@ def serve_plan(
             "front": list(records(plan.front)),
             "alternatives": list(records(plan.alternatives)),
             "refused": dict(plan.refused),
+            **({} if measured is None else {"measured": list(records(measured))}),
         },
         table=lambda: plans,
     )

@@ -51,13 +51,15 @@ LEVERS = (
     "ep_size",
     "dcp_size",
     "overlap_batches",
+    "redundant_experts",
+    "draft_tokens",
     "weight_precision",
     "kv_precision",
     "batch_limit",
 )
 ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
-_SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size", "dcp_size", "overlap_batches")
+_SIZES = LEVERS[2:10]
 _POOLED = {"both": "", "prefill": " in a prefill pool", "decode": " in a decode pool"}
 _SELDOM = 1e-9
 """Arrivals per second at which each request has an engine, and all prefixes, to itself."""
@@ -198,8 +200,8 @@ class Choices:
     def _sizes(self, noun: Accelerator | Node | Fleet, role: str) -> Iterator[dict[str, int]]:
         """Yield sizes: the given ones, and for the others all that the hardware allows.
 
-        Only decode divides contexts, so a prefill pool does not. Only ranks that exchange tokens
-        can hide an exchange.
+        Only decode divides contexts and verifies drafts, so a prefill pool does not. Only ranks
+        that exchange tokens can hide an exchange, and only groups of experts can be uneven.
         """
         held = _held(noun)
         powers = [2**p for p in range(held.bit_length()) if 2**p <= held]
@@ -212,11 +214,14 @@ class Choices:
             if free and tp * pp * dp > held:
                 continue
             both = [1, tp * dp] if experts and tp * dp > 1 else [1]
-            divided = [1] if role == "prefill" else self.sizes["dcp_size"] or [1]
-            hiding = self.sizes["overlap_batches"] or [0]
-            rest = self.sizes["ep_size"] or both, divided, hiding if experts and dp > 1 else [0]
-            for ep, dcp, hidden in itertools.product(*rest):
-                yield dict(zip(_SIZES, (tp, pp, dp, ep, dcp, hidden), strict=True))
+            reading = role == "prefill"
+            divided = [1] if reading else self.sizes["dcp_size"] or [1]
+            drafts = [0] if reading else self.sizes["draft_tokens"] or [0]
+            hiding = (self.sizes["overlap_batches"] or [0]) if experts and dp > 1 else [0]
+            for ep in self.sizes["ep_size"] or both:
+                copies = [0] if experts and ep == 1 else self.sizes["redundant_experts"] or [0]
+                for rest in itertools.product(divided, hiding, copies, drafts):
+                    yield dict(zip(_SIZES, (tp, pp, dp, ep, *rest), strict=True))
 
 
 _OTHERS = {
@@ -231,11 +236,14 @@ def applied(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a service that apply to one of its engines.
 
     A decode pool receives the keys and values of whole prompts, so prefixes do not matter to it. An
-    engine of one rank exchanges no tokens, and one group of experts has no imbalance.
+    engine of one rank exchanges no tokens, one group of experts has no imbalance, and without
+    drafts none are accepted.
     """
     idle = set(_OTHERS[arguments.get("role", "both")])
     if arguments.get("role") == "decode" and arguments.get("resident_adapters") is None:
         idle.add("host_link")
+    if arguments["draft_tokens"] == 0:
+        idle.add("acceptance_length")
     if arguments["model"].moe_layers > 0:
         idle |= {"dispatch_precision"} if arguments["attention_dp"] == 1 else set()
         idle |= {"expert_imbalance"} if arguments["ep_size"] == 1 else set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,16 +11,24 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Accelerator, Fleet, Node
 from mlsysim.core.units import format_number
-from mlsysim.planner.engines import LEVERS, applied
+from mlsysim.planner.engines import LEVERS, applied, device_of
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["POOL_LEVERS", "SLO", "UNITS", "ServingPlan", "ServingTable"]
 
 SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
 """Times that can be limited by an SLO."""
-POOL_LEVERS = tuple(name for name in LEVERS if name not in ("kv_precision", "batch_limit"))
-"""Levers of a prefill pool that can differ; the format of keys and values cannot."""
+POOL_LEVERS = tuple(
+    name for name in LEVERS if name not in ("draft_tokens", "kv_precision", "batch_limit")
+)
+"""Levers of a prefill pool that can differ; the format of keys and values cannot, and only decode
+has drafts."""
 UNITS = {
     **dict.fromkeys(SLO, "ms"),
     "cost_per_token": "USD/Mtoken",
@@ -96,6 +104,22 @@ class ServingTable(Table):
         """
         return OpenLoopSolver.solve(**self.configuration(index, role))
 
+    @property
+    def devices(self) -> dict[str, str]:
+        """Name of the device in each kind of hardware of the search."""
+        kinds = Accelerator | Node | Fleet
+        return {
+            n: device_of(noun).name for n, noun in self._nouns.items() if isinstance(noun, kinds)
+        }
+
+    def front(self) -> ServingTable:
+        """Return the plans that no other one beats both per user and per device."""
+        user = -np.asarray(self["tokens_per_s_per_user"].magnitude)
+        device = -np.asarray(self["tokens_per_s_per_device"].magnitude)
+        order = np.lexsort((device, user))
+        before = np.minimum.accumulate(np.concatenate([[np.inf], device[order][:-1]]))
+        return self.take(order[device[order] < before])
+
     def take(self, indices: Sequence[int] | Any) -> ServingTable:
         """Return the rows at `indices`, in that order."""
         rows = np.asarray(indices, dtype=int)
@@ -168,6 +192,54 @@ class ServingPlan:
         found = [way for role in roles for way in self.plans.result(0, role).outside]
         return tuple(dict.fromkeys(found))
 
+    def measured(self, source: Any, *, within: float | None = 2) -> Table:
+        """Return published runs of the model, each with its prediction.
+
+        These are runs on the devices of the search, with weights in a format of the plans. The
+        package contains no runs. Those that its constants were fitted to are in the repository;
+        rows of your own have the same columns.
+
+        Parameters
+        ----------
+        source
+            Runs as `validate` takes them, such as the path of ``measurements/serving_2.csv``: one
+            row per run in a closed loop, with its clients and mean times to the first token and per
+            token.
+        within
+            Largest factor between a run's mean prompts and answers and those of the traffic; `None`
+            takes runs of all lengths.
+
+        Returns
+        -------
+        Table
+            Each run with its source, its output tokens per second, and those that the model
+            predicts for the same clients, formats and engine. Runs with `split` "calibrate" were
+            available to the fit; others were held out. Runs that cannot be predicted are left out;
+            `validate` gives the reasons.
+
+        Raises
+        ------
+        ConfigError
+            If `source` cannot be read or has no times, or `within` is less than one.
+        """
+        from mlsysim.planner.published import published_runs
+
+        fixed = self.plans._fixed
+        return published_runs(
+            source,
+            model=fixed["model"].name,
+            devices=self.plans.devices.values(),
+            formats=np.unique(self.plans["weight_precision"]).tolist(),
+            lengths=(float(fixed["seq_len"]), float(fixed["output_len"])),
+            within=within,
+        )
+
+    def plot(self, measured: Table | None = None, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the frontier of each kind of hardware, as `plot_frontier` does."""
+        from mlsysim.viz.frontier import plot_frontier
+
+        return plot_frontier(self, measured, ax=ax)
+
     def _more_certain(self) -> list[str]:
         """Return what more certainty costs, in words."""
         rows = [self.certainty.row(index) for index in range(len(self.certainty))]
@@ -208,8 +280,11 @@ def _engine(plan: Mapping[str, Any], prefix: str = "") -> str:
     """Describe the engines of a pool, without sizes of 1."""
     sizes = ("tp_size", "pp_size", "attention_dp", "ep_size", "dcp_size")
     parts = [f"{name} = {plan[prefix + name]}" for name in sizes if plan[prefix + name] > 1]
-    if hidden := plan[f"{prefix}overlap_batches"]:
-        parts.append(f"overlap_batches = {hidden}")
+    parts += [
+        f"{name} = {value}"
+        for name in ("overlap_batches", "redundant_experts", "draft_tokens")
+        if (value := plan.get(prefix + name))
+    ]
     hardware = f"{plan[f'{prefix}replicas']} x {plan[f'{prefix}hardware']}"
     weights = f"weights in {plan[f'{prefix}weight_precision']}"
     return ", ".join([hardware, plan[f"{prefix}calibration"], *parts, weights])

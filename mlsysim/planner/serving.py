@@ -77,6 +77,8 @@ def plan_serving(
     ep_size: int | Sequence[int] | None = None,
     dcp_size: int | Sequence[int] | None = None,
     overlap_batches: int | Sequence[int] | None = None,
+    redundant_experts: int | Sequence[int] | None = None,
+    draft_tokens: int | Sequence[int] | None = None,
     batch_limit: int | Sequence[int] = _LIMITS,
     cached_share: float | None = None,
     most_devices: int = 256,
@@ -121,6 +123,13 @@ def plan_serving(
     overlap_batches
         What hides the exchange with experts (see `ServingSolver`), to choose from; `None` takes 0.
         Engines whose attention is on one rank exchange nothing and have 0.
+    redundant_experts
+        Copies of experts to choose from; `None` takes 0. They must make the experts divisible by
+        `ep_size`, and `expert_imbalance` applies to all of them. Engines with one group of experts
+        have 0.
+    draft_tokens
+        Tokens that a decode step drafts, to choose from; `None` takes 0. Give `acceptance_length`
+        as well, which depends on this number, so that only one choice may be above 0.
     batch_limit
         Most sequences that an engine runs at once, to choose from.
     cached_share
@@ -224,7 +233,11 @@ def plan_serving(
         "ep_size": ep_size,
         "dcp_size": dcp_size,
         "overlap_batches": overlap_batches,
+        "redundant_experts": redundant_experts,
+        "draft_tokens": draft_tokens,
     }
+    listed_sizes = {n: None if v is None else listed(n, v, int) for n, v in sizes.items()}
+    _check_drafts(listed_sizes["draft_tokens"], shared.get("acceptance_length"))
     space = Choices(
         fixed={
             "model": model,
@@ -235,7 +248,7 @@ def plan_serving(
         },
         hardware=listed("devices", devices, (Accelerator, Node, Fleet)),
         engines=engines,
-        sizes={n: None if v is None else listed(n, v, int) for n, v in sizes.items()},
+        sizes=listed_sizes,
         weights=listed("weight_precision", _or(weight_precision, precision), str),
         caches=listed("kv_precision", _or(kv_precision, precision), str),
         limits=_batches(batch_limit),
@@ -283,7 +296,7 @@ def plan_serving(
         goal=goal,
         searched=found.tried,
         plans=table,
-        front=table.take(_front(table)),
+        front=table.front(),
         alternatives=_alternatives(table, goal),
         headroom=_headroom(table, limits),
         keeps_limits=float(columns["keeps_limits"][0]),
@@ -314,6 +327,23 @@ def _batches(value: Any) -> list[int]:
             argument="batch_limit",
         )
     return found
+
+
+def _check_drafts(choices: Sequence[int] | None, accepted: float | None) -> None:
+    """Reject drafts without the tokens that are accepted, and the other way around."""
+    drafts = [number for number in choices or () if number > 0]
+    if len(drafts) > 1:
+        raise ConfigError(
+            f"draft_tokens = {shown(choices)} has several numbers above 0, of which each has its "
+            "own acceptance_length: give one of them and 0, and search again for the others",
+            argument="draft_tokens",
+        )
+    if (accepted is None) != (not drafts):
+        raise ConfigError(
+            f"acceptance_length = {shown(accepted)} with draft_tokens = {shown(choices)}: give "
+            "both, or leave out both",
+            argument="acceptance_length",
+        )
 
 
 def _check_prices(prices: Any, hardware: Sequence[Accelerator | Node | Fleet]) -> None:
@@ -397,14 +427,6 @@ def _order(columns: Mapping[str, NDArray[Any]], goal: str) -> NDArray[Any]:
     """Sort by the goal, and equal plans by devices and then by end-to-end time."""
     keys = [columns["e2e_mean"], columns["devices"], columns[SERVING_GOALS[goal]]]
     return np.lexsort([np.round(np.log(key) / _EQUAL) for key in keys])
-
-
-def _front(table: ServingTable) -> NDArray[Any]:
-    user = -np.asarray(table["tokens_per_s_per_user"].magnitude)
-    device = -np.asarray(table["tokens_per_s_per_device"].magnitude)
-    order = np.lexsort((device, user))
-    before = np.minimum.accumulate(np.concatenate([[np.inf], device[order][:-1]]))
-    return order[device[order] < before]
 
 
 def _numbers(table: Table, name: str) -> NDArray[Any]:

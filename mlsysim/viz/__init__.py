@@ -6,6 +6,7 @@ from mlsysim.viz.roofline import plot_roofline
 from mlsysim.viz.style import COLORS, label_lines
 
 if TYPE_CHECKING:
+    from mlsysim.viz.frontier import plot_frontier
     from mlsysim.viz.scorecard import plot_scorecard
     from mlsysim.viz.timeline import plot_timeline
     from mlsysim.viz.tornado import plot_sensitivity
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COLORS",
     "label_lines",
+    "plot_frontier",
     "plot_roofline",
     "plot_scorecard",
     "plot_sensitivity",
@@ -26,6 +28,10 @@ def __getattr__(name: str) -> Any:
         from mlsysim.viz.scorecard import plot_scorecard
 
         return plot_scorecard
+    if name == "plot_frontier":
+        from mlsysim.viz.frontier import plot_frontier
+
+        return plot_frontier
     if name == "plot_timeline":
         from mlsysim.viz.timeline import plot_timeline
 

@@ -6,8 +6,10 @@ import json
 import math
 import time
 from dataclasses import replace
+from pathlib import Path
 from statistics import NormalDist
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -21,10 +23,12 @@ from mlsysim import (
     OpenLoopSolver,
     PowerCalibrations,
     ServingCalibrations,
+    ServingSolver,
     Systems,
     Traffic,
     capacity,
     plan_serving,
+    plot_frontier,
 )
 from mlsysim.cli.app import app
 from mlsysim.planner import SERVING_GOALS
@@ -392,6 +396,94 @@ def test_engines_that_are_computed_together_are_those_of_the_solver(model, sizes
             assert float(row[name] / answer[name]) == pytest.approx(1, rel=1e-12), name
 
 
+RUN = {
+    "id": "one", "source": "A lab", "url": "https://example.org", "model": "Llama-3.1-70B",
+    "hardware": "h100_sxm", "n_gpus": 4, "engine": "vLLM", "weight_precision": "bf16",
+    "kv_precision": "16 bit", "mode": "agg", "spec_decoding": "none", "isl": 1000, "osl": 200,
+    "load": "closed loop", "concurrency": 32, "tp": 4, "pp": 1, "ttft_mean_ms": 400.0,
+    "tpot_mean_ms": 30.0, "split": "check",
+}  # fmt: skip
+
+
+def test_measured_runs_are_next_to_their_predictions(plan):
+    other = [
+        RUN | {"model": "Qwen/Qwen3-32B"},
+        RUN | {"hardware": "a100_sxm"},
+        RUN | {"weight_precision": "fp4"},
+        RUN | {"osl": 401},
+        RUN | {"isl": 499},
+        RUN | {"tpot_mean_ms": ""},
+        RUN | {"load": "open loop", "arrival_rate_rps": 2},
+    ]
+    # A run in 8 bits whose lengths are 0.9 of the stated ones, without a split
+    narrow = RUN | {"id": "two", "weight_precision": "fp8", "len_note": "uniform 0.8-1.0"}
+    found = plan.measured([*other, RUN, narrow])
+    assert list(found["run"]) == ["one", "two"]
+    row = found.row(0)
+    assert (row["device"], row["devices"], row["clients"]) == (Hardware.H100.name, 4, 32)
+    assert (row["source"], row["split"]) == ("A lab https://example.org", "check")
+    assert row["tokens_per_s_per_user"].magnitude == pytest.approx(1000 / 30)
+    rate = 32 * 200 / (0.4 + 199 * 0.03) / 4
+    assert row["tokens_per_s_per_device"].magnitude == pytest.approx(rate)
+    same = ServingSolver.solve(
+        model=Models.Llama3_70B, hardware=NODES.DGX_H100, seq_len=1000, output_len=200,
+        batch_size=32, precision="bf16", tp_size=4, arrivals=1, waves=10,
+        calibration=ServingCalibrations.Hopper_vLLM,
+    )  # fmt: skip
+    predicted = row["predicted_tokens_per_s_per_user"].magnitude
+    assert row["calibration"] == same.calibration
+    assert predicted * same.itl.to("s").magnitude == pytest.approx(1)
+    assert row["tokens_per_s_per_user_low"].magnitude < predicted
+    assert row["tokens_per_s_per_user_high"].magnitude > predicted
+    whole = same.ttft + 199 * same.itl
+    each = 32 * 200 / whole.to("s").magnitude / 4
+    assert row["predicted_tokens_per_s_per_device"].magnitude == pytest.approx(each)
+    assert (found["seq_len"][1], found["output_len"][1]) == (900, 180)
+    assert len(plan.measured([*other, RUN], within=None)) == 3
+    assert len(plan.measured(other)) == 0
+
+
+def test_published_runs_are_near_the_predictions():
+    kinds = [NODES.DGX_B200, NODES.HGX_H200]
+    load = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1024, output_len=1024)
+    found = plan_serving(
+        Models.MiniMax_M2_5, load, {"tpot_p99": Q_(100, "ms")}, kinds, precision="fp8",
+        attention_dp=1, engine="vLLM", batch_limit=256,
+    )  # fmt: skip
+    runs = found.measured(Path(__file__).parents[2] / "measurements/serving_2.csv")
+    assert len(runs) > 30
+    assert set(runs["device"]) == {Hardware.B200.name, Hardware.H200.name}
+    for name in ("tokens_per_s_per_user", "tokens_per_s_per_device"):
+        ratio = (runs[f"predicted_{name}"] / runs[name]).magnitude
+        assert np.median(abs(np.log(ratio))) < 0.15
+    figure, axes = found.plot(runs)
+    labels = {line.get_label(): line for line in axes.get_lines()}
+    front = found.plans.take(np.flatnonzero(found.plans["hardware"] == "DGX B200")).front()
+    assert (labels["DGX B200"].get_xdata() == front["tokens_per_s_per_user"].magnitude).all()
+    points = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    assert sum(len(line.get_xdata()) for line in points) == len(runs)
+    plt.close(figure)
+    for arguments, name in (((runs,), "plan"), ((found, "runs"), "measured")):
+        with pytest.raises(ConfigError) as caught:
+            plot_frontier(*arguments)
+        assert caught.value.argument == name
+
+
+@pytest.mark.parametrize(
+    ("source", "within", "argument"),
+    [
+        ([RUN], 0.5, "within"),
+        ([RUN], True, "within"),
+        ([{"isl": 3}], 2, "source"),
+        ([], 2, "source"),
+    ],
+)
+def test_bad_runs(plan, source, within, argument):
+    with pytest.raises(ConfigError) as caught:
+        plan.measured(source, within=within)
+    assert caught.value.argument == argument
+
+
 def day(**more):
     return capacity(
         Models.Llama3_70B, NODES.DGX_H100, CHAT, {"ttft_p99": Q_(1, "s")}, tp_size=8, **more
@@ -556,6 +648,17 @@ def test_commands(tmp_path):
         )  # fmt: skip
         assert twice.exit_code == 2
         assert more[0][2:].replace("-", "_") in twice.output
+    runs = tmp_path / "runs.csv"
+    runs.write_text(",".join(RUN) + "\n" + ",".join(map(str, RUN.values())), encoding="utf-8")
+    asked = (
+        "serve-plan", "--model", "Llama3_70B", "--hardware", "DGX_H100", *LOAD, "--ttft-p99", "1 s",
+        "--runs", runs, "--format",
+    )  # fmt: skip
+    listed = json.loads(call(*asked, "json").output)["measured"]
+    assert [run["source"] for run in listed] == ["A lab https://example.org"]
+    assert "A lab" in call(*asked, "table").output
+    assert "runs" in call(*asked, "csv").output
+    assert call(*asked, "csv").exit_code == 2
     trace = tmp_path / "trace.csv"
     trace.write_text("arrival_s,input_tokens,output_tokens\n0,10,1\nx,10,1\n", encoding="utf-8")
     wrong = call(
@@ -730,9 +833,52 @@ def test_exchanges_matter_to_engines_of_several_ranks():
         assert found.plans.result(index).feasible
 
 
+DRAFTS = {"draft_tokens": 3, "acceptance_length": 2.5}
+
+
+def test_drafts_and_redundant_experts_are_choices():
+    load = (Models.DeepSeek_V3, CHAT, {"tpot_p99": Q_(90, "ms")}, [NODES.HGX_H200])
+    few = {"tp_size": 1, "attention_dp": 8, "precision": "fp8", "most_devices": 32}
+    few |= {"goal": "cost", "batch_limit": 512, "expert_imbalance": 1.3}
+    both = plan_serving(
+        *load, **few, ep_size=[1, 8], redundant_experts=[0, 32], draft_tokens=[0, 3],
+        acceptance_length=2.5,
+    )  # fmt: skip
+    rows = rows_of(both.plans)
+    names = ("ep_size", "redundant_experts", "draft_tokens")
+    found = {tuple(row[name] for name in names) for row in rows}
+    assert found == {(1, 0, 0), (1, 0, 3), (8, 0, 0), (8, 0, 3), (8, 32, 0), (8, 32, 3)}
+    for copies, drafts in ((0, {}), (32, DRAFTS)):
+        alone = plan_serving(*load, **few, ep_size=8, redundant_experts=copies, **drafts)
+        own = (8, copies, drafts.get("draft_tokens", 0))
+        best = next(row for row in rows if tuple(row[name] for name in names) == own)
+        assert best["cost_per_token"] == alone.best["cost_per_token"]
+        assert best["keeps_limits"] == alone.keeps_limits
+    for index in [rows.index(row) for row in rows[::5]]:
+        answer = both.plans.result(index)
+        assert float(rows[index]["tpot_p99"] / answer.tpot_p99) == pytest.approx(1, rel=1e-9)
+    levers = set(both.alternatives["lever"])
+    assert {"ep_size", "redundant_experts", "draft_tokens"} <= levers
+    assert "draft_tokens = 3" in str(both)
+
+
+def test_only_the_decode_pool_has_drafts():
+    found = plan_serving(*JOB, [NODES.DGX_H100], **SMALL | {"tp_size": 4}, **DRAFTS)
+    index = next(i for i, row in enumerate(rows_of(found.plans)) if row["pools"] == "separate")
+    first, later = (found.plans.configuration(index, role) for role in ("prefill", "decode"))
+    assert (later["draft_tokens"], later["acceptance_length"]) == (3, 2.5)
+    assert not {"draft_tokens", "acceptance_length"} & first.keys()
+    assert found.plans.result(index, "prefill").feasible
+
+
 @pytest.mark.parametrize(
     ("more", "argument"),
     [
+        ({"draft_tokens": [0, 2, 3], "acceptance_length": 2}, "draft_tokens"),
+        ({"draft_tokens": [0, 2]}, "acceptance_length"),
+        ({"acceptance_length": 2}, "acceptance_length"),
+        ({"draft_tokens": 0, "acceptance_length": 2}, "acceptance_length"),
+        ({"draft_tokens": 0.5}, "draft_tokens"),
         ({"arrival_rate": 3}, "arrival_rate"),
         ({"role": "decode"}, "role"),
         ({"tokens": 3}, "tokens"),
