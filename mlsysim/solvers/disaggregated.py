@@ -217,14 +217,19 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     decodes = maximum(i.output_len - 1, 0)
     context = f.mean_context(i.seq_len, i.output_len)
     before = alone.time + load + transfer + i.calibration.request_overhead
-    sequences = i.batch_size / i.decode_workers
+    # A full pool lets requests wait.
+    kept = server_memory(i, 1, i.seq_len + i.output_len)
+    fitting = f.largest_batch(kept.capacity, kept.held, kept.memory - kept.held)
+    places = maximum(1, minimum(fitting, i.copies * most_sequences(i)))
+    sequences = minimum(i.batch_size / i.decode_workers, places)
     for _ in range(_ROUNDS):
         step = decode_pass(i, device, maximum(1, sequences), context)
         itl = step.time / i.accepted
-        rate = f.pool_request_rate(most, i.batch_size, before, decodes, itl)
+        leaving = i.decode_workers * places / (decodes * itl)
+        rate = f.pool_request_rate(minimum(most, leaving), i.batch_size, before, decodes, itl)
         sequences = f.pool_sequences(rate, decodes, itl, i.decode_workers)
 
-    # Little's law: requests that are not in decode are waiting for prefill, or in it.
+    # Little's law: requests that are not in decode are in prefill, or wait for it or for decode.
     steady = f.pool_first_token_time(i.batch_size, rate, decodes, itl)
     burst = f.burst_prefill_time(each / i.prefill_workers, i.batch_size, i.prefill_workers)
     first = maximum(steady, burst + load + transfer + i.calibration.request_overhead)
@@ -239,7 +244,7 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     total = devices[0] + devices[1]
     per_device = (i.seq_len + i.output_len) * mean_rate / total
     held = server_memory(pool, pool.attention_dp, i.seq_len)
-    keeps = server_memory(i, sequences, i.seq_len + i.output_len)
+    keeps = server_memory(i, maximum(1, sequences), i.seq_len + i.output_len)
     busy = rate / most
     return {
         "ttft": ttft,
@@ -266,15 +271,12 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
         "decode_throughput_per_device": i.output_len * mean_rate / devices[1],
         "prefill_utilization": busy,
         "decode_batch_size": sequences,
+        "decode_places": places,
         "balanced_ratio": each * rate / i.decode_workers,
         "device_count": total,
         "prefill_memory_required": held.memory,
         "decode_memory_required": keeps.memory,
-        "feasible": (
-            (held.memory <= held.capacity)
-            & (keeps.memory <= keeps.capacity)
-            & (maximum(1, sequences) <= i.copies * most_sequences(i))
-        ),
+        "feasible": (held.memory <= held.capacity) & (fitting >= 1),
         "prefill_memory_capacity": held.capacity,
         "decode_memory_capacity": keeps.capacity,
     }
@@ -318,8 +320,9 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
     A worker of the prefill pool processes a prompt, its keys and values move over a link, and a
     worker of the decode pool generates the answer, so prefill never delays decode. Each pool has
     its own plan and may have its own devices. The slower pool limits throughput; a good ratio of
-    workers keeps both busy. A full decode pool makes the plan infeasible rather than let requests
-    wait, so there is no preemption (`reserved_output` of `ServingSolver` and `OpenLoopSolver`).
+    workers keeps both busy. A request's memory in the decode pool is reserved for its whole answer,
+    so there is no preemption (`reserved_output` of `ServingSolver` and `OpenLoopSolver`). Requests
+    for which there is no room wait; the wait counts toward the time to first token.
     """
 
     inputs = DisaggregatedInputs
@@ -436,8 +439,8 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         adapters
             Adapters to choose from, each with the same probability.
         resident_adapters
-            Adapters that each pool's devices set memory aside for; `None` keeps all. If a decode
-            worker runs more different ones, the plan is not feasible.
+            Adapters that each pool's devices set memory aside for, which also limits how many
+            different ones run together; `None` keeps all.
         turns
             Requests per session. Each prompt repeats everything before it; `seq_len` is the mean
             over all turns. The cached and loaded shares follow from the memory of the prefill pool,
@@ -544,22 +547,20 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         """Add the names and the reasons."""
         return {
             "calibration": lambda: inputs.calibration.name,
-            "bottleneck": lambda: (
-                "prefill" if values["prefill_utilization"] > 1 - 1e-9 else "clients"
-            ),
-            "reasons": lambda: _reasons(values, inputs),
+            "bottleneck": lambda: _bottleneck(values),
+            "reasons": lambda: _reasons(values),
         }
 
 
-def _reasons(values: Mapping[str, Any], inputs: DisaggregatedInputs) -> tuple[str, ...]:
+def _bottleneck(values: Mapping[str, Any]) -> str:
+    if values["prefill_utilization"] > 1 - _SMALL:
+        return "prefill"
+    full = values["decode_batch_size"] > (1 - _SMALL) * values["decode_places"]
+    return "decode" if full else "clients"
+
+
+def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
     found = []
-    most = inputs.copies * most_sequences(inputs.plain())
-    if (running := values["decode_batch_size"]) > most:
-        found.append(
-            f"adapters: a decode worker runs {running:.0f} sequences, and the "
-            f"{inputs.resident_adapters} resident adapters allow {most:.0f}; raise "
-            "resident_adapters or decode_workers"
-        )
     for pool in ("prefill", "decode"):
         need, have = values[f"{pool}_memory_required"], values[f"{pool}_memory_capacity"]
         if need > have:

@@ -14,7 +14,8 @@ class DisaggregatedResult(Result):
     """Answer of `DisaggregatedSolver`: a pool of devices for prefills, and one for decodes."""
 
     ttft: Quantity = quantity("ms")
-    """Mean time to first token that clients see: queue, prefill and transfer."""
+    """Mean time to first token that clients see: queue, prefill, transfer, and the wait for room in
+    the decode pool."""
     ttft_low: Quantity | None = quantity("ms")
     """Lower bound of the band around `ttft` that covers four of five comparable runs; `None` if
     there is no band."""
@@ -66,12 +67,15 @@ class DisaggregatedResult(Result):
     """Share of the time that the prefill pool is busy."""
     decode_batch_size: float = number()
     """Average number of sequences on a decode worker."""
+    decode_places: int = number(whole=True)
+    """Most sequences that a decode worker runs at once, by memory and by resident adapters."""
     balanced_ratio: float = number()
     """Prefill workers per decode worker at which prefill just keeps up with decode at this load."""
     device_count: int = number(whole=True)
     """Devices in both pools."""
     bottleneck: str
-    """What limits throughput: ``"prefill"``, or ``"clients"`` if more clients would raise it."""
+    """What limits throughput: ``"prefill"``, ``"decode"`` if that pool is full, or ``"clients"`` if
+    more clients would raise it."""
     prefill_memory_required: Quantity = quantity("GB")
     """Memory that each device of the prefill pool needs, with one prompt per rank."""
     decode_memory_required: Quantity = quantity("GB")
@@ -81,7 +85,7 @@ class DisaggregatedResult(Result):
     decode_memory_capacity: Quantity = quantity("GB")
     """Memory that each device of the decode pool has."""
     feasible: bool
-    """Whether both pools have enough memory, also for the adapters that run together."""
+    """Whether both pools have enough memory for a sequence."""
     reasons: tuple[str, ...]
     """Why it does not fit; empty if it does."""
     calibration: str

@@ -257,6 +257,27 @@ def test_more_prefill_workers_help_until_decodes_are_the_limit():
     assert many.device_count == 2 * 50 + 4
 
 
+def test_a_full_decode_pool_lets_requests_wait():
+    """Its places and its step time set the rate; more clients only wait longer."""
+    crowd = {"prefill_workers": 50, "seq_len": 32_000, "precision": "bf16", "prefill_tp_size": 4}
+    few, many, more = (pools(batch_size=n, **crowd) for n in (4, 200, 300))
+    assert (few.bottleneck, many.bottleneck, more.bottleneck) == ("clients", "decode", "decode")
+    assert many.feasible
+    assert not many.reasons
+    assert many.decode_batch_size == pytest.approx(many.decode_places)
+    assert 4 < many.decode_places < 200
+    assert many.decode_memory_required <= many.decode_memory_capacity
+    rate = many.decode_places / (511 * seconds(many, "itl"))
+    assert many.request_throughput.to("1/s").magnitude == pytest.approx(rate)
+    assert seconds(more, "ttft") - seconds(many, "ttft") == pytest.approx(100 / rate)
+    # The same memory as of an engine that does both, at the share that it reserves
+    plan = {k: v for k, v in POOLS.items() if k != "prefill_tp_size"} | {"precision": "bf16"}
+    plan |= {"seq_len": 32_000, "batch_size": 200, "reserved_output": 1}
+    constants = ServingCalibrations.Hopper_TensorRT_Pools
+    both = ServingSolver.solve(**plan, calibration=constants)
+    assert many.decode_places == both.running_batch_size
+
+
 def test_one_client_waits_for_a_prefill_and_a_transfer():
     r = pools(batch_size=1)
     constants = ServingCalibrations.Hopper_TensorRT_Pools
