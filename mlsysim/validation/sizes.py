@@ -49,6 +49,8 @@ _MIXTURES = ("Qwen3_30B_A3B", "GPT_OSS_120B", "Qwen3_235B_A22B", "DeepSeek_V3")
 _ALWAYS_MIXTURES = {35: "Qwen3_5_35B_A3B", 36: "Qwen3_5_35B_A3B"}
 """Sizes in billions that today's open models have only as mixtures of experts. Names of fine-tunes
 often leave out the active part: all `calibrate` rows of this size run at this model's rate."""
+_DENSE = re.compile(r"seed-?oss")
+"""Names of dense models with one of these sizes."""
 _RESHAPED = re.compile(r"prun|reap|draft|eagle|dflash|upscale|merge|moe", re.IGNORECASE)
 """Words in names of models whose shape differs from that of the model they are made of."""
 _LARGEST_DENSE = 100e9
@@ -67,7 +69,7 @@ _OWN_SIZES = {
 }
 """Sizes of models whose names do not state them, or round them by a third."""
 _COUNT = r"(\d+(?:\.\d+)?)"
-_ACTIVE = re.compile(rf"(?<![a-z0-9.]){_COUNT}b-?a{_COUNT}b(?![a-z0-9])")
+_ACTIVE = re.compile(rf"(?<![a-z0-9.]){_COUNT}b-?a{_COUNT}([bm])(?![a-z0-9])")
 # E4B: four billion parameters take part in products, and the others are tables. R7B is of Cohere.
 _WHOLE = re.compile(rf"(?<![a-z0-9.])[er]?{_COUNT}([bm])(?![a-z0-9])")
 _WORD = re.compile(r"[-_:\s/]+")
@@ -134,7 +136,7 @@ def stated_size(row: Row) -> tuple[float, float] | None:
         if start in name:
             return size
     if found := _ACTIVE.search(name):
-        return float(found[1]) * 1e9, float(found[2]) * 1e9
+        return float(found[1]) * 1e9, float(found[2]) * (1e9 if found[3] == "b" else 1e6)
     for number, unit in _WHOLE.findall(name):
         total = float(number) * (1e9 if unit == "b" else 1e6)
         if total >= _SMALLEST:
@@ -258,5 +260,6 @@ def model_or_estimate(row: Row) -> tuple[TransformerModel, str]:
         size = stated_size(row) if not _RESHAPED.search(row.text("model")) else None
         if size is None:
             raise unknown
-        model = of_size(*size)
+        dense = _DENSE.search(row.text("model").lower())
+        model = _dense(size[0]) if dense else of_size(*size)
         return model, f"shape estimated from its size: {model.name}"

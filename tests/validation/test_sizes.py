@@ -35,6 +35,7 @@ def test_other_names_are_no_variants(label):
     [
         ({"model": "org/Foo-30B-A3B-it"}, 30e9, 3e9),
         ({"model": "SmallThinker-4BA0.6B-Instruct.Q4_K_M.gguf"}, 4e9, 0.6e9),
+        ({"model": "granite-3.1-3b-a800m-instruct"}, 3e9, 0.8e9),
         ({"model": "Foo-350M"}, 350e6, 350e6),
         ({"model": "gemma-4-E4B-it", "params_b": "8"}, 4e9, 4e9),
         # A million tokens of context are no parameters.
@@ -90,6 +91,28 @@ def test_of_models_that_are_mostly_tables_the_part_in_use_counts(label, name, la
     assert sum(g.count for g in full) == 7
     assert all(g.attention.head_dim == 512 for g in full)
     assert assumed == f"shape of {name}"
+
+
+def test_of_two_models_of_one_size_one_is_dense():
+    mixture, _ = model_or_estimate(Row({"model": "Someone_Finetune-36B"}))
+    dense, _ = model_or_estimate(Row({"model": "ByteDance-Seed/Seed-OSS-36B-Instruct"}))
+    assert mixture is Models.Qwen3_5_35B_A3B
+    assert dense.active_parameters.to("param").magnitude == pytest.approx(36e9, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("label", "key"),
+    [
+        ("deepseek-r1:7b", "Qwen2_5_7B"),
+        ("deepseek-coder-v2:16b", "DeepSeek_V2_Lite"),
+        ("qwen3-vl:30b", "Qwen3_30B_A3B"),
+        ("Qwen3-VL-30B-A3B-Instruct", "Qwen3_30B_A3B"),
+        ("command-r:35b", "Command_R"),
+        ("glm-4.7-flash:latest", "GLM_4_7_Flash"),
+    ],
+)
+def test_tags_of_ollama_name_a_known_shape(label, key):
+    assert model_or_estimate(Row({"model": label})) == (Models[key], "")
 
 
 def test_a_known_model_has_nothing_assumed():

@@ -437,8 +437,9 @@ ARC_LLAMACPP = engine_row(
     "Ollama, 2026",
     "Ollama on Arc 140V",
     VECTORS,
-    memory_efficiency=0.461,
-    unpacking=0.436,
+    memory_efficiency=0.487,
+    unpacking=0.456,
+    models=("Qwen2.5 7B",),
     formats=("fp16", "bf16"),
 )
 CPU_LLAMACPP = engine_row(
