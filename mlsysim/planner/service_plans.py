@@ -249,7 +249,7 @@ class ServingPlan:
             for row in rows
             if row["confidence"] > self.keeps_limits
         ]
-        return [f"more certain plans: {', '.join(plans)}"] if plans else []
+        return [f"more certain plans (confidence): {', '.join(plans)}"] if plans else []
 
     def __str__(self) -> str:
         best = self.best
@@ -258,16 +258,16 @@ class ServingPlan:
             f"{'decode: ' * apart}{_engine(best)}, keys and values in {best['kv_precision']}, at "
             f"most {best['batch_limit']} sequences",
             *([f"prefill: {_engine(best, 'prefill_')}"] if apart else []),
-            f"{best['devices']} devices",
+            f"{best['devices']} devices, which meet every limit with a probability of "
+            f"{self.keeps_limits:.0%}",
+            *(f"this probability is not reliable: {way}" for way in self.outside),
+            *self._more_certain(),
             *(
                 f"{name}: {format_number(best[name])}"
                 for name in (*SLO, *UNITS)
                 if name in best and best[name] is not None
             ),
             "headroom: " + ", ".join(f"{n} {share:.0%}" for n, share in self.headroom.items()),
-            f"meets its limits with a probability of {self.keeps_limits:.0%}",
-            *(f"this probability is not reliable: {way}" for way in self.outside),
-            *self._more_certain(),
             f"{len(self.plans):,} of {self.searched:,} plans meet every limit",
         ]
         if self.stays_best is not None:

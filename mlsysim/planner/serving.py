@@ -141,8 +141,9 @@ def plan_serving(
         Most devices that the service may use.
     confidence
         Lowest probability, given the error of predictions, with which a plan keeps all limits, such
-        as 0.9. `None` takes predictions as exact; the best plan then often has little headroom, and
-        `certainty` in the answer lists how many devices more certainty takes.
+        as 0.9. `None` takes predictions as exact; the best plan then often has little headroom. The
+        answer always states its probability (`keeps_limits`), and `certainty` lists how many
+        devices more certainty takes.
     rental_price
         Price per device and time, or a mapping from device names to prices; `None` takes the median
         of the registry's on-demand offers.

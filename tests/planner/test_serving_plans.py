@@ -181,6 +181,10 @@ def test_what_certainty_costs(goal):
     assert row["more_devices"] == sure.best["devices"] - free.best["devices"]
     assert row["loss"] == pytest.approx(float(sure.best[column] / free.best[column]) - 1)
     assert rows_of(sure.certainty) == rows
+    for answer in (free, sure):  # stated with the devices, before any of the times
+        stated = str(answer).split("ttft_mean")[0]
+        assert f"{answer.best['devices']} devices" in stated
+        assert f"{answer.keeps_limits:.0%}" in stated
 
 
 def test_no_plan_is_certain_enough():
