@@ -22,7 +22,7 @@ from mlsysim.planner.service_plans import POOL_LEVERS, SLO
 from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.traffic import Traffic
 
-__all__ = ["Found", "separate", "together"]
+__all__ = ["Found", "later_times", "separate", "together"]
 
 Columns = dict[str, NDArray[Any]]
 _ROWS_AT_ONCE = 20_000
@@ -98,7 +98,7 @@ def separate(
     made = traffic.output_len - 1
     reading = _half(prefills, traffic, most, {n: limits[n] for n in first}, _first, 1.0)
     # The time per token counts from the first token, so it includes the wait in the second pool.
-    writing = _half(decodes, traffic, most, {n: limits[n] for n in later}, _later, made)
+    writing = _half(decodes, traffic, most, {n: limits[n] for n in later}, later_times, made)
     tried = reading.tried * writing.tried
     if not len(reading.rows) or not len(writing.rows):
         return Found({}, np.empty((0, 3, 2)), tried)
@@ -260,7 +260,7 @@ def _first(times: Mapping[str, Any], answer: float) -> Columns:
     return {f"ttft_{percent}": times[f"ttft_{percent}"] for percent in _PERCENTS}
 
 
-def _later(times: Mapping[str, Any], answer: float) -> Columns:
+def later_times(times: Mapping[str, Any], answer: float) -> Columns:
     """Return the times that a decode pool determines, for all tokens after the first."""
     found = {f"e2e_{percent}": times[f"e2e_{percent}"] for percent in _PERCENTS}
     for percent in _PERCENTS:

@@ -13,6 +13,7 @@ from mlsysim.core.fields import record
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, strip
+from mlsysim.planner.deployments import later_times
 from mlsysim.planner.engines import (
     asked,
     at_rates,
@@ -39,6 +40,11 @@ _START_UP = 300.0
 """Seconds until a new replica serves."""
 _MOST_SLOTS = 100_000
 _HALVINGS = 60
+_OF_POOL = {
+    "prefill": ("ttft", "time to first token"),
+    "decode": ("tpot", "time per token"),
+}
+"""Times that each of two pools determines."""
 _ROUNDING = 1e-9
 _SELDOM = 1e-9
 """Most requests per second, and share of the capacity, at which requests do not meet."""
@@ -141,7 +147,10 @@ def capacity(
         Prices of an API per token, such as ``Q_(0.5, "USD/Mtoken")``.
     **engine
         Other arguments of `OpenLoopSolver`, such as `tp_size`, except `power_calibration`. All
-        requests of a session go to the same replica.
+        requests of a session go to the same replica. Separate pools grow and shrink independently,
+        so ask for each with its `role`: ``"prefill"`` with limits of the time to first token, less
+        the transfer of keys and values, and ``"decode"`` with limits of the time per token. Their
+        costs add up, and their probabilities multiply.
 
     Returns
     -------
@@ -185,6 +194,8 @@ def capacity(
                 argument=name,
             )
     limits = limits_of(slo, traffic)
+    prices = {"api_input_price": api_input_price, "api_output_price": api_output_price}
+    _check_pool(engine.get("role", "both"), limits, prices)
     length = _HOUR if slot is None else _seconds("slot", slot)
     starting = _START_UP if start_up is None else _seconds("start_up", start_up, zero=True)
     least = Portion(optional=True).admit("confidence", confidence)
@@ -243,6 +254,27 @@ def capacity(
         hours = format_number(float(np.ptp(day.arrivals)) / _HOUR)
         words += f"\nThe trace covers {hours} h; costs per day assume that it repeats all day."
     return CapacityPlan(**plan, words=words)
+
+
+def _check_pool(role: str, limits: Mapping[str, float], prices: Mapping[str, Any]) -> None:
+    """Reject limits and prices that one of two pools does not determine by itself."""
+    if role == "both":
+        return
+    own, words = _OF_POOL[role]
+    for name in limits:
+        if not name.startswith(own):
+            raise ConfigError(
+                f"slo has {name}, which a {role} pool does not determine by itself: give it limits "
+                f"of the {words} only",
+                argument="slo",
+            )
+    for name, price in prices.items():
+        if price is not None:
+            raise ConfigError(
+                f"{name} is for whole requests, and a {role} pool serves a part of each: leave it "
+                "out, and add the costs of both pools",
+                argument=name,
+            )
 
 
 def _whole(days: float) -> bool:
@@ -336,10 +368,16 @@ def _rate_of_one(
             argument="hardware",
         )
     answer = float(inputs.plain().answer)
+
+    def times_at(rate: float) -> dict[str, Any]:
+        found = asked(at(rate), rate, traffic, answer)
+        # In a decode pool, the first of its tokens waits for a place as well.
+        return found | later_times(found, answer) if inputs.role == "decode" else found
+
     # A capacity does not depend on the rate, except through cached prefixes.
-    fastest = float(asked(at(_SELDOM), _SELDOM, traffic, answer)["request_capacity"])
+    fastest = float(times_at(_SELDOM)["request_capacity"])
     low = _SELDOM * min(1.0, fastest)
-    alone = asked(at(low), low, traffic, answer)
+    alone = times_at(low)
     for name, limit in limits.items():
         if limit < alone[name]:
             raise floor_of(name, limit, alone, inputs.plain(), "this engine")
@@ -347,7 +385,7 @@ def _rate_of_one(
 
     def probability(rate: float) -> float:
         """Return the probability that a replica meets every limit; -1 if it is not predicted to."""
-        found = asked(at(rate), rate, traffic, answer)
+        found = times_at(rate)
         if not found["stable"] or any(found[name] > limit for name, limit in limits.items()):
             return -1.0
         columns = {name: np.array([1e3 * found[name]]) for name in limits}

@@ -777,6 +777,53 @@ def test_pools_are_two_open_loops_and_a_transfer(pools):
     assert caught.value.argument == "role"
 
 
+def levers_of(pools, index, role):
+    """Return the arguments of an engine without those of the traffic."""
+    given = pools.plans.configuration(index, role)
+    return {name: value for name, value in given.items() if name not in CHAT.arguments()}
+
+
+@pytest.mark.parametrize("role", ["prefill", "decode"])
+def test_pools_of_a_plan_grow_and_shrink_over_a_day(pools, role):
+    index = next(i for i, row in enumerate(rows_of(pools.plans)) if row["pools"] == "separate")
+    row, engine = pools.plans.row(index), levers_of(pools, index, role)
+    name = {"prefill": "ttft_p99", "decode": "tpot_p99"}[role]
+    limit = LIMITS[name]
+    if role == "prefill":
+        limit = limit - (row[name] - pools.plans.result(index, role)[name])  # the transfer
+    day = {"day": [2, 20, 60, 8], "slot": Q_(6, "h")}
+    found = capacity(traffic=CHAT, slo={name: limit}, **day, **engine)
+    one = found.rate_per_replica
+    # At the plan's rate, no more engines than in the plan
+    most = row["replicas" if role == "decode" else "prefill_replicas"]
+    assert found.slots["replicas"][1] == math.ceil(20 / one.magnitude) <= most
+    assert found.slots["replicas"].tolist() == [math.ceil(r / one.magnitude) for r in day["day"]]
+    answer = OpenLoopSolver.solve(**engine, **CHAT.arguments() | {"arrival_rate": one})
+    reached = answer.ttft_p99
+    if role == "decode":  # of 199 tokens after the first, the first one waits for a place
+        reached = (answer.ttft_mean + 198 * answer.tpot_p99) / 199
+    # By the limit, or at the most that the engine serves
+    full = answer.utilization > 0.999
+    assert full or float(reached / limit) == pytest.approx(1, rel=1e-6)
+    assert 0 < found.keeps_limits <= 1
+
+
+@pytest.mark.parametrize(
+    ("role", "more", "argument"),
+    [
+        ("prefill", {"slo": LIMITS}, "slo"),
+        ("decode", {"slo": {"ttft_p99": Q_(1, "s")}}, "slo"),
+        ("decode", {"slo": {"e2e_p99": Q_(9, "s")}}, "slo"),
+        ("decode", {"api_input_price": Q_(1, "USD/Mtoken")}, "api_input_price"),
+    ],
+)
+def test_what_a_pool_does_not_determine(role, more, argument):
+    limits = {"slo": {"ttft_p99" if role == "prefill" else "tpot_p99": Q_(1, "s")}}
+    with pytest.raises(ConfigError) as caught:
+        capacity(Models.Llama3_70B, NODES.DGX_H100, CHAT, role=role, tp_size=8, **limits | more)
+    assert caught.value.argument == argument
+
+
 def test_a_cached_prefix_shortens_the_prefills_of_pools():
     found = plan_serving(*JOB, [NODES.DGX_H100], **SMALL, cached_share=0.5)
     index = next(i for i, row in enumerate(rows_of(found.plans)) if row["pools"] == "separate")
