@@ -345,6 +345,7 @@ def test_capacity_next_to_the_throughput_of_a_closed_loop():
         ({"burstiness": 4, "input_variation": 2, "output_variation": 2}, []),
         ({"burstiness": 100}, ["burstiness = 100"]),
         ({"input_variation": 2.5, "output_variation": 3}, ["input_variation", "output_variation"]),
+        ({"input_variation": 2.5, "seq_len": 10}, []),
         ({"seq_len": 60_000, "output_len": 300, "arrival_rate": 0.1}, ["prompt_steps"]),
         ({"seq_len": 60_000, "output_len": 1, "arrival_rate": 0.1}, []),
     ],

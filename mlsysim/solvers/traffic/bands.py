@@ -38,22 +38,27 @@ SIMULATED = {
 }
 """Largest values of these random systems. Beyond them, the error of the queueing model is not
 known."""
+SHORT = 0.5
+"""Decode steps of the prompt that a request is expected to meet, below which the variation of
+prompts hardly matters. A request is more likely to meet a long prompt, as it takes longer."""
 
 
 def simulated(i: OpenLoopInputs, prompt_steps: Value) -> Value:
     """Return whether a load is within the simulated systems."""
     known = where(prompt_steps > SIMULATED["prompt_steps"], False, True)
-    for name in ("burstiness", "input_variation", "output_variation"):
+    for name in ("burstiness", "output_variation"):
         known = where(getattr(i, name) > SIMULATED[name], False, known)
-    return known
+    varied = where(i.input_variation > SIMULATED["input_variation"], False, known)
+    return where(prompt_steps * (1 + i.input_variation) < SHORT, known, varied)
 
 
 def outside(i: OpenLoopInputs, prompt_steps: float | None) -> tuple[str, ...]:
     """Return where a load is outside the simulated systems, in words."""
     found = []
+    short = prompt_steps is not None and prompt_steps * (1 + i.input_variation) < SHORT
     for name, most in SIMULATED.items():
         value = (prompt_steps or 0.0) if name == "prompt_steps" else getattr(i, name)
-        if value > most:
+        if value > most and not (short and name == "input_variation"):
             found.append(
                 f"{name} = {value:.3g} is above {most:g}, the most of any simulated system"
             )
