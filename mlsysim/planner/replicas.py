@@ -148,9 +148,10 @@ def capacity(
     **engine
         Other arguments of `OpenLoopSolver`, such as `tp_size`, except `power_calibration`. All
         requests of a session go to the same replica. Separate pools grow and shrink independently,
-        so ask for each with its `role`: ``"prefill"`` with limits of the time to first token, less
-        the transfer of keys and values, and ``"decode"`` with limits of the time per token. Their
-        costs add up, and their probabilities multiply.
+        so ask for each, with the arguments that `ServingTable.engine` returns or with a `role`:
+        ``"prefill"`` with limits of the time to first token, less the transfer of keys and values,
+        and ``"decode"`` with limits of the time per token. Their costs add up, and their
+        probabilities multiply.
 
     Returns
     -------
@@ -202,6 +203,8 @@ def capacity(
     rates = _rates(day, traffic, length)
     parts = _DAY / (length * len(rates))
     given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
+    if engine.get("role") == "decode" and "cached_share" not in engine:
+        given.pop("cached_share", None)  # of the traffic: the other pool caches prefixes
     one, kept, count = _rate_of_one(given, traffic, limits, least)
     device = device_of(hardware)
 

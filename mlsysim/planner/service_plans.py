@@ -47,10 +47,15 @@ class ServingTable(Table):
     """Plans: levers, replicas, times and costs, best first."""
 
     def __init__(
-        self, columns: Mapping[str, Column], fixed: Mapping[str, Any], nouns: Mapping[str, Any]
+        self,
+        columns: Mapping[str, Column],
+        traffic: Mapping[str, Any],
+        others: Mapping[str, Any],
+        nouns: Mapping[str, Any],
     ) -> None:
         super().__init__(columns)
-        self._fixed, self._nouns = dict(fixed), dict(nouns)
+        self._traffic, self._nouns = dict(traffic), dict(nouns)
+        self._fixed = {**traffic, **others}
 
     def configuration(self, index: int, role: str = "") -> dict[str, Any]:
         """Return the arguments of `OpenLoopSolver` for one engine of a row.
@@ -86,6 +91,24 @@ class ServingTable(Table):
         if apart:
             levers["role"] = role or "decode"
         return applied({**self._fixed, **levers, "arrival_rate": rate})
+
+    def engine(self, index: int, role: str = "") -> dict[str, Any]:
+        """Return the arguments of `capacity` for one engine of a row, without the traffic.
+
+        Parameters
+        ----------
+        index
+            The row.
+        role
+            Of separate pools, ``"prefill"`` or ``"decode"``, which is the default.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such row, or it has no engine of this role.
+        """
+        given = self.configuration(index, role)
+        return {name: value for name, value in given.items() if name not in self._traffic}
 
     def result(self, index: int, role: str = "") -> OpenLoopResult:
         """Solve one engine of a row, for its derivation.
@@ -126,7 +149,7 @@ class ServingTable(Table):
         return self._rebuilt({n: Column(c.values[rows], c.unit) for n, c in self._columns.items()})
 
     def _rebuilt(self, columns: Mapping[str, Column]) -> ServingTable:
-        return ServingTable(columns, self._fixed, self._nouns)
+        return ServingTable(columns, self._traffic, self._fixed, self._nouns)
 
 
 @record

@@ -290,6 +290,7 @@ def plan_serving(
         columns, doubts = {n: values[kept] for n, values in columns.items()}, doubts[kept]
     table = ServingTable(
         {n: Column(values, UNITS.get(n, "")) for n, values in columns.items()},
+        traffic.arguments(),
         space.fixed,
         {item.name: item for item in space.hardware} | space.constants,
     )

@@ -777,16 +777,10 @@ def test_pools_are_two_open_loops_and_a_transfer(pools):
     assert caught.value.argument == "role"
 
 
-def levers_of(pools, index, role):
-    """Return the arguments of an engine without those of the traffic."""
-    given = pools.plans.configuration(index, role)
-    return {name: value for name, value in given.items() if name not in CHAT.arguments()}
-
-
 @pytest.mark.parametrize("role", ["prefill", "decode"])
 def test_pools_of_a_plan_grow_and_shrink_over_a_day(pools, role):
     index = next(i for i, row in enumerate(rows_of(pools.plans)) if row["pools"] == "separate")
-    row, engine = pools.plans.row(index), levers_of(pools, index, role)
+    row, engine = pools.plans.row(index), pools.plans.engine(index, role)
     name = {"prefill": "ttft_p99", "decode": "tpot_p99"}[role]
     limit = LIMITS[name]
     if role == "prefill":
@@ -798,7 +792,9 @@ def test_pools_of_a_plan_grow_and_shrink_over_a_day(pools, role):
     most = row["replicas" if role == "decode" else "prefill_replicas"]
     assert found.slots["replicas"][1] == math.ceil(20 / one.magnitude) <= most
     assert found.slots["replicas"].tolist() == [math.ceil(r / one.magnitude) for r in day["day"]]
-    answer = OpenLoopSolver.solve(**engine, **CHAT.arguments() | {"arrival_rate": one})
+    whole = pools.plans.configuration(index, role)
+    assert {**engine, **CHAT.arguments()} == whole | {"arrival_rate": CHAT.arrival_rate}
+    answer = OpenLoopSolver.solve(**whole | {"arrival_rate": one})
     reached = answer.ttft_p99
     if role == "decode":  # of 199 tokens after the first, the first one waits for a place
         reached = (answer.ttft_mean + 198 * answer.tpot_p99) / 199
@@ -808,6 +804,18 @@ def test_pools_of_a_plan_grow_and_shrink_over_a_day(pools, role):
     assert 0 < found.keeps_limits <= 1
 
 
+def test_cached_prefixes_of_the_traffic_matter_to_prefill_pools_only():
+    rates = {}
+    for role, limit in (("prefill", "ttft_p99"), ("decode", "tpot_p99")):
+        for share in (0.0, 0.5):
+            load = replace(CHAT, cached_share=share)
+            slo = {limit: LIMITS[limit]}
+            found = capacity(Models.Llama3_70B, NODES.DGX_H100, load, slo, role=role, tp_size=8)
+            rates[role, share] = found.rate_per_replica.magnitude
+    assert rates["prefill", 0.5] > 1.5 * rates["prefill", 0.0]
+    assert rates["decode", 0.5] == rates["decode", 0.0]
+
+
 @pytest.mark.parametrize(
     ("role", "more", "argument"),
     [
@@ -815,6 +823,7 @@ def test_pools_of_a_plan_grow_and_shrink_over_a_day(pools, role):
         ("decode", {"slo": {"ttft_p99": Q_(1, "s")}}, "slo"),
         ("decode", {"slo": {"e2e_p99": Q_(9, "s")}}, "slo"),
         ("decode", {"api_input_price": Q_(1, "USD/Mtoken")}, "api_input_price"),
+        ("decode", {"cached_share": 0.5}, "cached_share"),
     ],
 )
 def test_what_a_pool_does_not_determine(role, more, argument):
