@@ -12,6 +12,8 @@ from mlsysim.solvers.traffic.engine import Engine
 __all__ = ["InFlight", "Requests", "capacity_of", "in_flight"]
 
 _SMALL = 1e-6
+_MORE = 1.01
+"""Factor on the prompts of a pass to see what another one adds."""
 _PASS_ROUNDS = 4
 """Times that the prompts of a pass, and the sequences in flight, are computed from each other."""
 
@@ -52,6 +54,10 @@ class InFlight:
     """Time by which another sequence lengthens a decode step."""
     prefill: Value
     """Time that each prompt adds to a pass, on average."""
+    another: Value
+    """Time that one prompt more would add."""
+    per_sequence: Value
+    """Time by which another sequence lengthens a pass, and the prompts that arrive during it."""
     running: Value
     """Mean requests in flight, if there are enough places."""
     variance: Value
@@ -114,7 +120,12 @@ def in_flight(engine: Engine, requests: Requests) -> InFlight:
         base = decodes * f.pass_with_prompts(fixed, arrivals, prefill)
         slope = decodes * f.pass_with_prompts(growth, arrivals, prefill)
         balance = f.requests_at_balance(arrivals, base, slope)
-    load = arrivals * slope
+    another = _another_prompt(engine, arrivals, fixed + growth * maximum(low, balance), prefill)
+    # Where more requests would lengthen a pass without end, only their mean is known.
+    settles = arrivals * (decodes * growth + another) < 1
+    another = where(settles, another, prefill)
+    each = f.pass_with_prompts(growth, arrivals, another)
+    load = arrivals * decodes * each
     peakedness = f.arrival_peakedness(requests.burstiness, requests.output_variation)
     running = f.mean_in_flight(balance, peakedness, load)
     return InFlight(
@@ -122,6 +133,8 @@ def in_flight(engine: Engine, requests: Requests) -> InFlight:
         fixed=fixed,
         growth=growth,
         prefill=prefill,
+        another=another,
+        per_sequence=each,
         running=running,
         variance=f.in_flight_variance(running, peakedness, load),
         peakedness=peakedness,
@@ -154,6 +167,19 @@ def _together(engine: Engine, prompts: Value) -> Value:
     """
     mean = maximum(engine.chunks * prompts, _SMALL)
     return minimum(mean / (1 - exp(-mean)), engine.readers)
+
+
+def _another_prompt(engine: Engine, rate: Value, step: Value, prefill: Value) -> Value:
+    """Return the time that one prompt more adds to a pass.
+
+    Many short prompts take longer together than the first ones, which hide behind the weights.
+    """
+    prompts = rate * f.pass_with_prompts(step, rate, prefill)
+    both = [
+        number * engine.mean_prompt_time(number) / _together(engine, number)
+        for number in (prompts, _MORE * prompts)
+    ]
+    return maximum(prefill, (both[1] - both[0]) / ((_MORE - 1) * prompts))
 
 
 def _shared_prefill(engine: Engine, rate: Value, step: Value) -> Value:

@@ -44,8 +44,6 @@ class Passes:
     """Time of the pass in which a request arrives; long passes have more arrivals."""
     full: Value
     """Time that a pass takes for as many prompts as it may."""
-    packed: Value
-    """Time of a pass that prefills prompts, in an engine that never decodes."""
     held: Value
     """Requests in the engine, including those whose prompts are being prefilled."""
     busy: Value
@@ -94,10 +92,11 @@ def passes_of(engine: Engine, requests: Requests, inside: InFlight) -> Passes:
     """Return the passes of an engine, among them the one in which a request arrives."""
     arrivals, prefill = requests.rate, inside.prefill
     step = inside.step_at(minimum(inside.running, engine.places))
-    seen = f.pass_seen_on_arrival(
-        step, arrivals, prefill, requests.burstiness, requests.input_variation
-    )
     mean_pass = f.pass_with_prompts(step, arrivals, prefill)
+    longer = f.pass_seen_on_arrival(
+        0 * step, arrivals, inside.another, requests.burstiness, requests.input_variation
+    )
+    seen = mean_pass + longer
     # Without decode there are no passes without prompts.
     prompts = f.prompts_in_busy_pass(arrivals, engine.empty, prefill)
     # A pass takes no more than its budget, which may be a part of a prompt.
@@ -115,7 +114,7 @@ def passes_of(engine: Engine, requests: Requests, inside: InFlight) -> Passes:
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(inside.running + arrivals * engine.chunks * mean_pass, _SMALL)
     busy = where(requests.output_len > 1, f.busy_share(held), arrivals * packed / prompts)
-    return Passes(step, mean_pass, seen, full_pass, packed, held, busy)
+    return Passes(step, mean_pass, seen, full_pass, held, busy)
 
 
 def first_token(
@@ -151,18 +150,18 @@ def first_token(
     alone, among = alone_prefill + engine.empty, alone_prefill + busy_time + budget
     first = (1 - busy) * alone + busy * among
     # Half of the pass is waited for, and its arrivals are read alongside.
-    half = 0.5 + arrivals * prefill
-    uneven = half * half * passes.packed * (seen - passes.packed)
-    by_flight = (chunks + 0.5 + engine.delay_steps) * inside.growth
+    half = 0.5 + arrivals * inside.another
+    uneven = half * half * passes.mean * (seen - passes.mean)
+    by_flight = (chunks + 0.5 + engine.delay_steps) * inside.per_sequence
     prompt_variance = alone_prefill * alone_prefill * variation * variation
     among_variance = (
         seen * seen / 12
-        + arrivals * seen * _square_of_prompts(requests, prefill) / 3
+        + arrivals * seen * _square_of_prompts(requests, inside.another) / 3
         + prompt_variance
         + others_time * prefill * (1 + variation * variation)
         + by_flight * by_flight * inside.variance
         + f.exponential_wait_variance(budget, maximum(taken, _SMALL))
-        + where(requests.output_len > 1, 0 * seen * seen, uneven)
+        + uneven
     )
     apart = among - alone
     first_variance = (
@@ -200,7 +199,6 @@ def next_tokens(engine: Engine, requests: Requests, inside: InFlight, passes: Pa
     seat = minimum(inside.running + inside.peakedness, engine.places)
     shared = inside.step_at(seat)
     token = f.pass_with_prompts(shared, arrivals, prefill)
-    per_flight = f.pass_with_prompts(inside.growth, arrivals, prefill)
     # The first decode steps meet the prompts that waited behind the request's own.
     reading_share = arrivals * prefill
     backlog = f.budget_wait(reading_share, prefill, requests.burstiness, requests.input_variation)
@@ -210,13 +208,15 @@ def next_tokens(engine: Engine, requests: Requests, inside: InFlight, passes: Pa
     slowest = shared + passes.full
     token = minimum(token, slowest)
     # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
-    left = 1 - reading_share
-    arriving = arrivals * token * _square_of_prompts(requests, prefill) / (steps * left * left)
+    left = 1 - arrivals * inside.another
+    arriving = (
+        arrivals * token * _square_of_prompts(requests, inside.another) / (steps * left * left)
+    )
     waited = f.exponential_wait_variance(backlog, maximum(reading_share, _SMALL))
     waited = waited / (steps * steps * left * left)
     found = most * most * reading_share * left
     prompt_variance = f.bounded_variance(arriving + minimum(waited, found), token, shared, slowest)
-    flight_variance = per_flight * per_flight * inside.variance
+    flight_variance = inside.per_sequence * inside.per_sequence * inside.variance
     token_variance = prompt_variance + flight_variance * f.fluctuation_over_a_stay(inside.load)
     first = requests.steps_of(engine)[0]
     longest = inside.fixed + inside.growth * engine.places + passes.full
