@@ -120,7 +120,7 @@ _TRACE = (
         "--trace",
         type=click.Path(),
         help="A CSV file with arrival_s, input_tokens, output_tokens, for rate and lengths, and "
-        "perhaps cached_tokens or hash_ids, for the share in the prefix cache. Azure's and "
+        "optionally cached_tokens or hash_ids, for the share in the prefix cache. Azure's and "
         "Mooncake's traces are read as published.",
     ),
     click.option(
@@ -149,7 +149,7 @@ _TRACE = (
     click.option(
         "--cache-blocks",
         type=click.IntRange(1),
-        help="Blocks that the prefix cache keeps when hash_ids are counted; all if left out.",
+        help="Blocks that the prefix cache keeps, for hash_ids; all if left out.",
     ),
 )
 
@@ -169,7 +169,7 @@ def _trace_of(words: dict[str, Any]) -> tuple[Trace | None, str]:
         if given:
             name = next(iter(given))
             raise ConfigError(
-                f"{name} is about a trace: give --trace as well, or leave it out", argument=name
+                f"{name} applies only to a trace: give --trace too, or leave it out", argument=name
             )
         return None, ""
     return read_trace(path, _words(given.pop("only", ())), **given), Path(path).stem
@@ -246,7 +246,7 @@ def _read(
 @click.option(
     "--runs",
     type=click.Path(),
-    help="A CSV file of published runs, of which those of this model and these devices are listed.",
+    help="A CSV file of published runs; those of this model on these devices are listed.",
 )
 @answer_fields
 @formatted
@@ -265,7 +265,8 @@ def serve_plan(
     """
     if runs is not None and form in ("csv", "md"):
         raise ConfigError(
-            f"runs with --format {form}, which has one table, of plans: leave out one of the two",
+            f"runs adds a second table, but --format {form} has only plans: leave out one of "
+            "the two",
             argument="runs",
         )
     trace, name = _trace_of(words)
@@ -400,7 +401,7 @@ _EITHER = _either_loop()
     type=click.Choice(("table", "components", "levers")),
     default="table",
     show_default=True,
-    help="What CSV and Markdown contain; other formats contain all.",
+    help="The table that CSV and Markdown contain; other formats contain all three.",
 )
 @formatted
 def compare(

@@ -74,16 +74,17 @@ class Gap:
         the measured value is `within` it; `None` if the quantity has no band.
     parts : Mapping[str, float] or None
         Shares of the first token and of the tokens after it in the gap of the mean end-to-end time;
-        `None` if the file lacks one of the three means. The measurement alone separates them.
+        `None` if the file lacks one of the means. They do not depend on the model's components.
     components : Table
-        The parts of the two predicted means, which only the model separates: their `time`, their
-        `share`, the `factor` by which each one alone would have to differ to explain the
-        measurement, and a `verdict`: ``"possible"``, ``"ruled out"``, or ``"no gap"``.
+        The parts of the predicted mean times to the first token and per token: the `time` and
+        `share` of each, the `factor` by which it alone would have to differ to explain the
+        measurement, and a `verdict`: ``"possible"``, ``"ruled out"``, ``"no gap"``, or ``"not
+        measured"``.
     levers : Table
-        Changes of one setting, the predicted times and rates with it, and the `change` of the
-        quantity to improve.
+        Changes of one setting, each with the predicted times and rates, and the `change` of the
+        time to improve.
     next_lever : str
-        The best of them, in words, that does not lower the throughput per device, and whose gain
+        In words, the best of the levers that do not lower the throughput per device and whose gain
         does not depend on what the requests contain.
     notes : tuple of str
         Differences between the two loads, failed requests, and other doubts.
@@ -112,8 +113,8 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     Parameters
     ----------
     result
-        A result of `OpenLoopSolver.solve`, or of `ServingSolver.solve` for a closed loop, with a
-        fixed number of clients (only means are compared).
+        A result of `OpenLoopSolver.solve`, or of `ServingSolver.solve` for a closed loop (a fixed
+        number of clients), of which only means are compared.
     benchmark
         The JSON file of a load generator, or the result of `read_benchmark`.
 
@@ -125,15 +126,16 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     Raises
     ------
     ConfigError
-        If the file is not from a supported tool, has no time in common with the result, or one of
-        them is a closed loop and the other one is not.
+        If the file is not from a supported tool, has no time or rate in common with the result, or
+        one of them is a closed loop and the other one is open.
 
     Notes
     -----
     The `factor` of a component is found by solving again with the constants that scale it, so that
     longer passes also lengthen the queue. A component that would have to differ by more than a
-    factor of 10, or to exceed the datasheet's rates, is ruled out as the only cause. Waits follow
-    from the load and the passes, so their factor is simply their own.
+    factor of 10, or to exceed the datasheet's rates, is ruled out as the only cause. No constant
+    scales a wait, so its factor is the ratio of the wait that would explain the measurement to the
+    predicted one.
     """
     measured = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
     if not isinstance(result, OpenLoopResult | ServingResult):
@@ -151,8 +153,8 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     rows = [row for name in (*TIMES, *RATES, _FLIGHT) if (row := _row(result, measured, name))]
     if not any(row.name in TIMES or row.name in RATES for row in rows):
         raise ConfigError(
-            "benchmark has no time in common with the result; a result without a steady state has "
-            "no times",
+            "benchmark has no time or rate in common with the result; a result without a steady "
+            "state has no times",
             argument="benchmark",
         )
     notes += _unit_notes(rows)
@@ -177,7 +179,7 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
 def predict_load(
     benchmark: Benchmark, given: Mapping[str, Any]
 ) -> tuple[OpenLoopResult | ServingResult, str]:
-    """Predict the load that a benchmark states, as far as it is not given.
+    """Predict the load that a benchmark states. Arguments that are given replace it.
 
     Parameters
     ----------
@@ -208,8 +210,8 @@ def predict_load(
             rate, clients = (given.get(n, load.get(n)) for n in ("arrival_rate", "batch_size"))
             raise ConfigError(
                 f"arrival_rate = {format_number(rate)} and batch_size = {format_number(clients)} "
-                "are two loads; if the limit of concurrent requests was never reached, give only "
-                "arrival_rate, otherwise only batch_size",
+                "describe two different loads: if the limit on concurrent requests was never "
+                "reached, give only arrival_rate; otherwise, give only batch_size",
                 argument="arrival_rate",
             )
         raise ConfigError(
@@ -490,8 +492,8 @@ def _agreement(rows: list[_Row]) -> str:
         )
     listed = ", ".join(f"{row.name} ({row.error:+.0%})" for row in off)
     return (
-        f"{len(off)} of {len(rows)} quantities are outside their band, or off by more than "
-        f"{_CLOSE:.0%} without one: {listed}."
+        f"{len(off)} of {len(rows)} quantities are outside their band (or, if they have none, off "
+        f"by more than {_CLOSE:.0%}): {listed}."
     )
 
 
@@ -510,10 +512,10 @@ def _measured(rows: list[_Row], parts: Mapping[str, float] | None) -> str:
         tail, middle = known.get(f"{time}_p99"), known.get(f"{time}_p50")
         if tail and middle and middle.agrees and not tail.agrees:
             said.append(
-                f"The tail of {time} is off, and its median is not (p99 is "
-                f"{tail.measured / middle.measured:.1f} times the median, predicted "
-                f"{tail.predicted / middle.predicted:.1f} times): check for bursts, a wider spread "
-                "of lengths, and a cold start."
+                f"The 99th percentile of {time} is off, but its median is not (p99 is "
+                f"{tail.measured / middle.measured:.1f} times the median; "
+                f"{tail.predicted / middle.predicted:.1f} times was predicted): check for bursts, "
+                "a wider spread of lengths, and a cold start."
             )
     flight = known.get(_FLIGHT)
     if flight is not None and not flight.agrees:
@@ -545,7 +547,7 @@ def _causes(rows: list[_Row], causes: list[_Cause]) -> list[str]:
             f"{format_number(row.predicted, 3)} ms was predicted. "
         )
         text += (
-            f"Any one of these would explain it: {ways}."
+            f"Any one of these alone would explain it: {ways}."
             if ways
             else ("No component alone explains it: check the load, the model and the hardware.")
         )

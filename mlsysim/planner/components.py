@@ -1,4 +1,4 @@
-"""Components of a predicted time, and how wrong each one would have to be to explain another."""
+"""Components of a predicted time, and how wrong each would have to be to explain a measured one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlsysim.solvers.traffic.times import passes_of
 __all__ = ["FAR", "Component", "components_of", "needed_factor"]
 
 FAR = 10.0
-"""Factor beyond which a component alone is no plausible cause."""
+"""Factor beyond which a component alone is not a plausible cause."""
 _LIMIT = 1e3
 """Factor beyond which we do not look."""
 _HALVINGS = 12

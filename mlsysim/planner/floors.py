@@ -1,4 +1,4 @@
-"""Limits that no load allows: below the time of a single request, or even below physics."""
+"""Limits below the time of a single request, which an engine cannot meet at any load."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _slower(i: OpenLoopInputs, traffic: Any, flops: Any) -> tuple[float, str]:
 def floor_of(
     name: str, limit: float, alone: Mapping[str, float], i: OpenLoopInputs, engine: str
 ) -> ConfigError:
-    """Compose the error for a limit that an engine cannot meet even for one request.
+    """Return the error for a limit that an engine cannot meet even for one request.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Benchmark:
     `ServingSolver` for a closed loop, `arrival_rate` and `burstiness` of `OpenLoopSolver` for an
     open one, and the mean `seq_len` and `output_len`."""
     notes: tuple[str, ...] = ()
-    """What to know about the file, such as failed requests."""
+    """Remarks on the file, such as failed requests."""
 
 
 def read_benchmark(path: str | Path) -> Benchmark:
@@ -108,7 +108,7 @@ class _File:
             if len(lines) < 2:
                 raise
             last = json.loads(lines[-1])
-            self.notes.append(f"The file has {len(lines)} lines, of which the last one counts.")
+            self.notes.append(f"The file has {len(lines)} lines; only the last one counts.")
             return last
 
     def number(self, data: Mapping[str, Any], key: str, path: str = "") -> float | None:
@@ -163,7 +163,7 @@ class _File:
     def lasted(self, seconds: float | None, key: str) -> float | None:
         """Return the duration of the run."""
         if seconds == 0:
-            raise self.fault(f"has {key} = 0, so that its rates have no meaning")
+            raise self.fault(f"has {key} = 0, so its rates have no meaning")
         return seconds
 
 

@@ -343,7 +343,7 @@ def _counted(trace: Trace, slot: float) -> Any:
     parts = math.ceil(span / slot - 0.5)
     if not 1 <= parts <= _MOST_SLOTS:
         raise ConfigError(
-            f"slot = {format_number(Q_(slot, 's'))} does not divide a trace of "
+            f"slot = {format_number(Q_(slot, 's'))} is out of range for a trace of "
             f"{format_number(Q_(span, 's'))}: give a time from its {_MOST_SLOTS:,}th part to its "
             "length",
             argument="slot",
@@ -462,7 +462,8 @@ def _api(input_price: Quantity | None, output_price: Quantity | None, traffic: T
 
 def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) -> str:
     lines = [
-        f"One replica of {devices} device(s) serves {format_number(plan['rate_per_replica'])} "
+        f"One replica of {devices} device{'s' * (devices != 1)} serves "
+        f"{format_number(plan['rate_per_replica'])} "
         f"within every limit, with a probability of {plan['keeps_limits']:.0%}; the peak needs "
         f"{plan['peak']}.",
         *(f"This probability is not reliable: {way}." for way in plan["outside"]),

@@ -157,7 +157,7 @@ def plan_serving(
         ``Systems.Fabrics.InfiniBand_NDR``; `None` does not try separate pools.
     **shared
         Other arguments of `OpenLoopSolver` that all engines share, such as `loaded_share` or
-        `lora_rank`. Those that do not matter to an engine are left out, such as
+        `lora_rank`. Engines to which one of them does not apply leave it out, such as
         `dispatch_precision` with one rank. All requests of a session go to the same replica. The
         time to load prefixes counts toward limits and capacity; the link has no price or energy of
         its own.
@@ -165,8 +165,8 @@ def plan_serving(
     Returns
     -------
     ServingPlan
-        The plans that meet the limits, best first; the Pareto front; the cost of every other
-        choice.
+        The plans that meet the limits, best first; the plans that no other one beats both per user
+        and per device; and how much worse the goal is with every other choice.
 
     Raises
     ------
@@ -336,8 +336,8 @@ def _check_drafts(choices: Sequence[int] | None, accepted: float | None) -> None
     drafts = [number for number in choices or () if number > 0]
     if len(drafts) > 1:
         raise ConfigError(
-            f"draft_tokens = {shown(choices)} has several numbers above 0, of which each has its "
-            "own acceptance_length: give one of them and 0, and search again for the others",
+            f"draft_tokens = {shown(choices)} has several numbers above 0, each of which has an "
+            "acceptance_length of its own: give one of them and 0, and search again for the others",
             argument="draft_tokens",
         )
     if (accepted is None) != (not drafts):

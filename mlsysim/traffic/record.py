@@ -55,13 +55,13 @@ class Traffic(Record):
     think_time: Quantity | None = quantity("s", default=None)
     """Mean time from an answer to the session's next request; needed with `turns`."""
     name: str = "traffic"
-    """What is served."""
+    """A name for the service."""
 
     @classmethod
     def from_trace(
         cls, path: str | Path, only: Mapping[str, str] | None = None, **reading: Any
     ) -> Traffic:
-        """Summarize a trace in a CSV file: `arrival_s, input_tokens, output_tokens`.
+        """Summarize a trace in a file: `arrival_s`, `input_tokens`, `output_tokens`.
 
         If the trace also has `cached_tokens` or `hash_ids`, the traffic has a `cached_share`.
 
@@ -77,7 +77,7 @@ class Traffic(Record):
         Raises
         ------
         ConfigError
-            If the file cannot be read, or a row is wrong; the message names the row.
+            If the file cannot be read, or a row is wrong; the message names the line.
         """
         return cls.of(read_trace(path, only, **reading), name=Path(path).stem)
 
@@ -131,9 +131,9 @@ class Traffic(Record):
         Parameters
         ----------
         requests
-            How many.
+            Number of requests.
         seed
-            Of the random numbers.
+            Seed of the random numbers.
 
         Raises
         ------

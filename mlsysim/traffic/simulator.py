@@ -59,12 +59,12 @@ def simulate(
     Parameters
     ----------
     engine
-        Times of passes, and limits.
+        The engine, from `engine_for`.
     arrivals
         Arrival time of each request in seconds, in ascending order.
     prompts
-        Tokens of each prompt that are not in the cache: `new_tokens` of a `Trace`. The time in
-        which they attend to cached tokens is that of the engine's `cached_share`.
+        Tokens of each prompt that are not in the cache: `new_tokens` of a `Trace`. The time to
+        attend to cached tokens follows from the engine's `cached_share`.
     answers
         Tokens of each answer.
 
@@ -131,7 +131,7 @@ def _play(
     now, passes, coming, length = 0.0, 0, 0, 0.0
     asking: deque[tuple[float, int]] = deque()  # by the pass from which they may be admitted
     reading: deque[int] = deque()
-    running: list[tuple[int, int]] = []  # sorted sorted by the pass in which each ends
+    running: list[tuple[int, int]] = []  # a heap, by the pass in which each ends
     while coming < count or asking or reading or running:
         if not (asking or reading or running):
             now, length = max(now, at[coming]), 0.0

@@ -100,7 +100,7 @@ def read_trace(
 
     Arrivals are in ascending order, in seconds from any start, and lengths are whole numbers of
     tokens. A file may have `arrival_ms` instead of `arrival_s`, or `timestamp` with dates or with
-    numbers in `time_unit`. It may also tell how much of each prompt is in the prefix cache: as
+    numbers in `time_unit`. It may also state how much of each prompt is in the prefix cache: as
     `cached_tokens`, or as `hash_ids`, a list of the hashes of the prompt's blocks. Azure's traces
     (`TIMESTAMP`, `ContextTokens`, `GeneratedTokens`) and Mooncake's, which have one JSON object per
     line (`timestamp`, `input_length`, `output_length`, `hash_ids`), are read as published.
@@ -123,9 +123,9 @@ def read_trace(
         have one hash for each block; the last block may be partial, and its hash left out.
     cache_blocks
         Blocks that the cache keeps, the most recently used ones; `None` keeps all. A prompt is
-        cached from its arrival on, but never a partial block of it. All rows that count use the
-        same cache, as replicas do only if they share one or if requests go to the replica that has
-        their prefix.
+        cached from its arrival on, but never a partial block of it. All rows use the same cache.
+        This describes replicas only if they share one, or if each request goes to the replica that
+        has its prefix.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def read_trace(
     try:
         text = read_bytes(path, _MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as fault:
-        raise ConfigError(f"{name} cannot be read as a table: {fault}", argument="trace") from fault
+        raise ConfigError(f"{name} is not text in UTF-8: {fault}", argument="trace") from fault
     table = _objects(name, text) if text.lstrip().startswith("{") else _cells(name, text)
     head = next(table)[1]
     columns = _columns(name, head, wanted, ignored)
@@ -331,8 +331,8 @@ def _columns(
 
 def _twice(name: str, columns: Sequence[str]) -> ConfigError:
     return ConfigError(
-        f"{name} has {' and '.join(columns)}, which give the same: choose one, and leave out the "
-        "other with ignore",
+        f"{name} has {' and '.join(columns)}, which give the same information: choose one, and "
+        "leave out the other with ignore",
         argument="trace",
     )
 
@@ -405,9 +405,9 @@ def _check_unit(name: str, clock: str, lines: Sequence[int], at: NDArray[Any]) -
     raise _fault(
         name,
         lines[-1],
-        f"it comes {at[-1] - at[0]:,.6g} s after the first, so requests are {gap:.3g} s apart on "
-        f"average. If the times are in {other}, name the column {column}; if they are in {own}, "
-        f"confirm it with time_unit = {own}",
+        f"this request comes {at[-1] - at[0]:,.6g} s after the first, so requests are {gap:.3g} s "
+        f"apart on average. If the times are in {other}, name the column {column}; if they are in "
+        f"{own}, confirm it with time_unit = {own}",
     )
 
 
@@ -422,7 +422,7 @@ def _number(cell: Any, wanted: str) -> float:
             f"= {shown(text)} is not a number: give {wanted}, without a unit"
         ) from None
     if not math.isfinite(value) or value < 0:
-        raise _CellError(f"= {text} must be finite and zero or more")
+        raise _CellError(f"= {text} is out of range: give {wanted}, finite and not negative")
     return value
 
 
@@ -490,8 +490,8 @@ def _check_silence(name: str, lines: Sequence[int], arrivals: NDArray[Any]) -> N
         raise _fault(
             name,
             lines[longest + 1],
-            f"it comes {gaps[longest]:,.6g} s after the one above, which is "
-            f"{gaps[longest] / span:.0%} of the trace: its rate would describe neither part; "
+            f"this request comes {gaps[longest]:,.6g} s after the one above, a gap of "
+            f"{gaps[longest] / span:.0%} of the trace: a mean rate would describe neither part; "
             "split the trace at the gap",
         )
 

@@ -704,8 +704,8 @@ def test_a_trace_on_the_command_line(tmp_path):
         ((*given, "--cached-share", 0), "cached_share"),
         ((*given, "--hash-block", 16), "line 1: hash_ids has 2 blocks"),
         ((*given, "--ignore", "turn"), "no column turn"),
-        (("--arrival-rate", 2, "--time-unit", "ms"), "time_unit is about a trace"),
-        (("--arrival-rate", 2, "--ignore", "turn"), "ignore is about a trace"),
+        (("--arrival-rate", 2, "--time-unit", "ms"), "time_unit applies only to a trace"),
+        (("--arrival-rate", 2, "--ignore", "turn"), "ignore applies only to a trace"),
     ):
         for command in ("serve-plan", "capacity"):
             done = call(command, *SERVED, *words)

@@ -154,7 +154,7 @@ def test_columns_that_nothing_reads(trace):
     assert caught.value.argument == "ignore"
     with pytest.raises(ConfigError, match="arrival_s more than once"):
         read_trace(trace("0,1,1,1", "1,1,1,1", head=f"{HEAD},arrival_s"))
-    with pytest.raises(ConfigError, match="arrival_s and arrival_ms, which give the same"):
+    with pytest.raises(ConfigError, match="arrival_s and arrival_ms, which give"):
         read_trace(trace("0,1,1,1", "1,1,1,1", head=f"{HEAD},arrival_ms"))
 
 
@@ -256,7 +256,7 @@ def test_cached_tokens_by_hand(trace):
     ("row", "words"),
     [
         ("2,10,1,11", "cached_tokens = 11 is more than the prompt has"),
-        ("2,10,1,-1", "cached_tokens = -1 must be"),
+        ("2,10,1,-1", "cached_tokens = -1 is out of range"),
         ("2,10,1,", "cached_tokens is empty"),
         ("2,10,1,2.5", "whole number of tokens"),
     ],
@@ -317,7 +317,7 @@ def test_hashes_in_a_table(trace):
         ({"hash_ids": [1, 2, None]}, "is not a list"),
         ({"hash_ids": [1, 2, True]}, "is not a list"),
         ({"timestamp": None}, "timestamp is empty"),
-        ({"timestamp": -5}, "timestamp = -5 must be finite and zero or more"),
+        ({"timestamp": -5}, "timestamp = -5 is out of range"),
         ({"timestamp": float("nan")}, "timestamp = nan must be finite"),
         ({"input_length": True}, "'True' is not a number"),
         ({"output_length": 0}, "output_length = 0 is out of range"),
@@ -351,7 +351,7 @@ def test_arguments_about_blocks_need_blocks(trace, mooncake):
                 read_trace(mooncake(), time_unit="ms", **{name: wrong})
             assert caught.value.argument == name
     both = trace('0,10,1,0,"[1]"', '1,10,1,0,"[1]"', head=f"{HEAD},cached_tokens,hash_ids")
-    with pytest.raises(ConfigError, match="cached_tokens and hash_ids, which give the same"):
+    with pytest.raises(ConfigError, match="cached_tokens and hash_ids, which give"):
         read_trace(both)
     assert read_trace(both, ignore="hash_ids").cached.tolist() == [0, 0]
 
