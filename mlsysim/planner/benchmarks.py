@@ -114,7 +114,7 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     ----------
     result
         A result of `OpenLoopSolver.solve`, or of `ServingSolver.solve` for a closed loop (a fixed
-        number of clients), of which only means are compared.
+        number of clients). For a closed loop, only means are compared.
     benchmark
         The JSON file of a load generator, or the result of `read_benchmark`.
 
@@ -512,7 +512,7 @@ def _measured(rows: list[_Row], parts: Mapping[str, float] | None) -> str:
         tail, middle = known.get(f"{time}_p99"), known.get(f"{time}_p50")
         if tail and middle and middle.agrees and not tail.agrees:
             said.append(
-                f"The 99th percentile of {time} is off, but its median is not (p99 is "
+                f"The tail of {time} is off, but its median is not (p99 is "
                 f"{tail.measured / middle.measured:.1f} times the median; "
                 f"{tail.predicted / middle.predicted:.1f} times was predicted): check for bursts, "
                 "a wider spread of lengths, and a cold start."

@@ -318,7 +318,7 @@ def test_hashes_in_a_table(trace):
         ({"hash_ids": [1, 2, True]}, "is not a list"),
         ({"timestamp": None}, "timestamp is empty"),
         ({"timestamp": -5}, "timestamp = -5 is out of range"),
-        ({"timestamp": float("nan")}, "timestamp = nan must be finite"),
+        ({"timestamp": float("nan")}, "timestamp = nan is out of range"),
         ({"input_length": True}, "'True' is not a number"),
         ({"output_length": 0}, "output_length = 0 is out of range"),
         ({"turn": 1}, "its keys are"),
