@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -371,12 +372,16 @@ def _rates(text: str) -> list[float]:
     found = []
     for spot, part in enumerate(text.split(",")):
         try:
-            found.append(float(part))
+            rate = float(part)
         except ValueError:
+            rate = math.nan
+        if not 0 <= rate < math.inf:
             raise ConfigError(
-                f"day[{spot}] = {part.strip()!r} is not a number: give requests per second",
+                f"day[{spot}] = {part.strip()!r} is not a rate: give requests per second, zero or "
+                "more",
                 argument="day",
-            ) from None
+            )
+        found.append(rate)
     return found
 
 

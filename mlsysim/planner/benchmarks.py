@@ -150,6 +150,7 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
             argument="result",
         )
     notes = [*measured.notes, *_load_notes(result, measured)]
+    notes += [f"The prediction is not feasible: {why}." for why in result.reasons]
     rows = [row for name in (*TIMES, *RATES, _FLIGHT) if (row := _row(result, measured, name))]
     if not any(row.name in TIMES or row.name in RATES for row in rows):
         raise ConfigError(
@@ -198,7 +199,8 @@ def predict_load(
     Raises
     ------
     ConfigError
-        If neither the arguments nor the file state a load, or both state two.
+        If neither the arguments nor the file state a load and its lengths, or if they state two
+        loads.
     """
     load = benchmark.load
     stated = {n for n in ("arrival_rate", "batch_size") if given.get(n) is not None}
@@ -230,6 +232,11 @@ def predict_load(
     own = {name: value for name, value in load.items() if name in solver.parameters}
     if closed and ("batch_size" in given or given.get("efficiency") is not None):
         own.pop("waves", None)  # it belongs to the file's clients, and to the operator-level model
+    for name, words in (("seq_len", "a prompt"), ("output_len", "an answer")):
+        if name not in own and given.get(name) is None:
+            raise ConfigError(
+                f"the file does not state {name}: give the mean tokens of {words}", argument=name
+            )
     taken = {name: _plain(value, closed) for name, value in own.items() if name not in given}
     known = {name: _plain(value, closed) for name, value in given.items()}
     listed = ", ".join(f"{name} = {format_number(value)}" for name, value in taken.items())
@@ -297,6 +304,8 @@ def _predicted(result: Any, name: str) -> tuple[float | None, float | None, floa
         field = {**_CLOSED, _FLIGHT: "batch_size"}.get(name, name if name in RATES else "")
     if field == "batch_size":
         return float(_given(result)["batch_size"]), None, None
+    if field == "itl" and _given(result)["output_len"] <= 1:  # no token follows the first one
+        return None, None, None
     if not field or result[field] is None:
         return None, None, None
     scale = 1e3 if name in TIMES else 1.0
@@ -412,7 +421,7 @@ def _goal(result: Any, rows: list[_Row]) -> str:
     """Return the time to improve: the one that is slow by most, or else the time to the end."""
     off = [row for row in rows if not row.agrees and row.error < 0 and row.name in TIMES]
     if off:
-        return max(off, key=lambda row: abs(math.log1p(row.error))).name
+        return max(off, key=lambda row: row.measured / row.predicted).name
     return "e2e_mean" if _predicted(result, "e2e_mean")[0] is not None else "ttft_mean"
 
 
@@ -440,7 +449,9 @@ def _levers(result: Any, goal: str) -> tuple[Table, str]:
     table = Table(
         {h: Column(list(c), u) for h, c, u in zip(heads, columns, units, strict=True)}, limit=None
     )
-    if best is None or now is None:
+    if now is None:
+        return table, "The prediction has no times that a setting could shorten."
+    if best is None:
         return table, f"No setting that we tried shortens {goal} at the same throughput per device."
     words, after, more, change = best
     said = (

@@ -10,7 +10,7 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.gradient import plain, slopes
-from mlsysim.planner.questions import Question, question_of
+from mlsysim.planner.questions import Place, Question, question_of
 from mlsysim.planner.sensitivities import recorded_field
 from mlsysim.solvers import OpenLoopResult, ServingResult
 from mlsysim.solvers.serving.operators import serve_operators
@@ -68,16 +68,16 @@ class Component:
         The component.
     seconds : float
         Its part of the time.
-    scales : tuple of (str, bool)
-        Paths of the inputs that scale it, and whether they are rates; empty if it follows from the
-        load.
+    scales : tuple of (str, bool, float)
+        Paths of the inputs that scale it, whether they are rates, and the seconds that each one
+        scales; empty if it follows from the load.
     """
 
     quantity: str
     phase: str
     name: str
     seconds: float
-    scales: tuple[tuple[str, bool], ...] = ()
+    scales: tuple[tuple[str, bool, float], ...] = ()
 
 
 def components_of(result: OpenLoopResult | ServingResult) -> tuple[Component, ...]:
@@ -94,10 +94,7 @@ def components_of(result: OpenLoopResult | ServingResult) -> tuple[Component, ..
         times = plain(result.ttft_mean), result.tpot_mean
         slot = plain(result.place_wait)
     else:
-        passes = _Passes(
-            recorded_field(result, "prefill_latency")[1],
-            recorded_field(result, "decode_latency")[1],
-        )
+        passes = _closed_passes(result, question)
         times = plain(result.ttft), result.itl
         slot = _slot_wait(result, question)
     found = list(_first(result, question, passes, times[0], slot))
@@ -115,15 +112,32 @@ class _Passes:
     step: Any
 
 
+def _cached(result: Any, i: Any) -> dict[str, float]:
+    """Return the shares of a prompt that were cached and loaded, which pass times may determine."""
+    return {
+        f"{how}_share": float(result[f"{how}_tokens"]) / i.seq_len for how in ("cached", "loaded")
+    }
+
+
+def _closed_passes(result: ServingResult, question: Question) -> _Passes:
+    """Return the mean pass with a request's prompt in a closed loop, and a decode step."""
+    i: Any = question.inputs.plain()
+    if i.turns > 1:
+        recorded: Any = question.inputs.recorded()
+        served = serve_operators(recorded.but(**_cached(result, i)))
+        return _Passes(served["prefill_latency"], served["decode_latency"])
+    return _Passes(
+        recorded_field(result, "prefill_latency")[1], recorded_field(result, "decode_latency")[1]
+    )
+
+
 def _open_passes(result: OpenLoopResult, question: Question) -> _Passes:
     """Return the mean pass with a request's prompt in an open loop, and a decode step.
 
     Next to decode steps, a prompt adds its own time; in an empty engine, it has a pass to itself.
     """
     i: Any = question.inputs.plain()
-    known = {
-        f"{how}_share": float(result[f"{how}_tokens"]) / i.seq_len for how in ("cached", "loaded")
-    }
+    known = _cached(result, i)
     engine = with_prefixes(engine_of(i), i.but(**known))
     requests = Requests(
         i.arrival_rate, i.answer, i.burstiness, i.input_variation, i.output_variation
@@ -147,14 +161,14 @@ def _first(
     """Divide the time to first token."""
     rest = plain(passes.own)
     yield from _parts(question, "ttft_mean", "prefill", passes.own)
-    waits: dict[str, tuple[float, tuple[tuple[str, bool], ...]]] = {
+    waits: dict[str, tuple[float, tuple[tuple[str, bool, float], ...]]] = {
         "loading over the host link": (plain(result["loading_latency"] or 0), ()),
         "wait for a slot": (slot, ()),
     }
     if isinstance(result, ServingResult) and not _textbook(question):
         inputs: Any = question.inputs
         seconds = inputs.calibration.si("request_overhead")
-        waits["request handling"] = seconds, (("calibration.request_overhead", False),)
+        waits["request handling"] = seconds, (("calibration.request_overhead", False, seconds),)
     for name, (seconds, scales) in waits.items():
         rest += seconds
         if seconds > _NOTHING * whole:
@@ -189,15 +203,16 @@ def _textbook(question: Question) -> bool:
 def _parts(question: Question, quantity: str, phase: str, time: Any) -> Iterator[Component]:
     """Divide the time of a pass by its constants."""
     seconds: dict[str, float] = {}
-    scales: dict[str, list[tuple[str, bool]]] = {}
+    scales: dict[str, list[tuple[str, bool, float]]] = {}
     for row in slopes(time):
         path, part = row.input.origin, row.slope * row.value
         name = _component(path, _textbook(question))
         # Time rises with an overhead or a latency, and falls with a rate.
         rate = not path.endswith(("overhead", "latency"))
         if name and part:
-            seconds[name] = seconds.get(name, 0.0) + (-part if rate else part)
-            scales.setdefault(name, []).append((path, rate))
+            part = -part if rate else part
+            seconds[name] = seconds.get(name, 0.0) + part
+            scales.setdefault(name, []).append((path, rate, part))
     # Traffic that a prompt hides beneath arithmetic, because the pass reads it anyway, is negative.
     hidden = sum(part for part in seconds.values() if part < 0)
     if hidden:
@@ -260,18 +275,29 @@ def needed_factor(
     for _ in range(_HALVINGS):
         middle = math.sqrt(near * far)
         near, far = (near, middle) if reached(middle) else (middle, far)
-    return math.sqrt(near * far)
+    factor = math.sqrt(near * far)
+    # The inputs that a datasheet limits may scale only a part of it.
+    parts = [
+        (part, max(factor, _least(question.place(path), rate)))
+        for path, rate, part in component.scales
+    ]
+    return sum(part * own for part, own in parts) / sum(part for part, _ in parts)
+
+
+def _least(place: Place, rate: bool) -> float:
+    """Return the least factor of a time, because no rate exceeds that of the datasheet."""
+    if not rate:
+        return 0.0
+    return place.value if place.unit in ("", "1") else 1.0
 
 
 def _scaled(component: Component, question: Question, field: str, factor: float) -> float:
     """Return the time with a component that takes `factor` times as long."""
     try:
-        for path, rate in component.scales:
+        for path, rate, _ in component.scales:
             place = question.place(path)
-            value = place.value * factor
-            if rate:  # no rate exceeds that of the datasheet
-                most = 1.0 if place.unit in ("", "1") else max(place.value, 0.0)
-                value = min(place.value / factor, most)
+            own = max(factor, _least(place, rate))
+            value = place.value / own if rate else place.value * own
             question = question.changed(place, value)
         answer = float(question.outputs()[field])
     except (MLSysError, OverflowError, ZeroDivisionError):

@@ -30,8 +30,8 @@ class Lever:
 
     @property
     def sure(self) -> bool:
-        """Whether the gain does not depend on what the requests contain."""
-        return not {"cached_share", "draft_tokens"} & self.change.keys()
+        """Whether it serves the same requests, and its gain does not depend on their content."""
+        return not {"arrival_rate", "cached_share", "draft_tokens"} & self.change.keys()
 
 
 def levers_of(result: OpenLoopResult | ServingResult) -> Iterator[Lever]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,9 @@ RATES = ("request_throughput", "output_throughput")
 _MAX_BYTES = 64 * 1024**2
 _PARTS = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99"}
 _SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_FLAT = re.compile(
+    rf"({'|'.join({**_PARTS, **dict.fromkeys(_PARTS.values())})})_(ttft|tpot|e2el)_ms"
+)
 _RATE_UNITS = ("requests/sec", "tokens/sec")
 
 
@@ -92,10 +96,12 @@ def read_benchmark(path: str | Path) -> Benchmark:
 
 @dataclass
 class _File:
-    """A file's name for errors, and notes on what it contains."""
+    """A file's name for errors, its requests, and notes on what it contains."""
 
     name: str
     notes: list[str] = field(default_factory=list)
+    completed: float | None = None
+    failed: float = 0.0
 
     def fault(self, words: str) -> ConfigError:
         return ConfigError(f"{self.name} {words}", argument="benchmark")
@@ -116,15 +122,15 @@ class _File:
         value, where = data.get(key), path or key
         if value is None:
             return None
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
+        try:
+            number = math.nan if isinstance(value, bool | str) else float(value)
+        except (TypeError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
             raise self.fault(f"has {where} = {shown(value)}, which is not a number")
-        if value < 0:
-            raise self.fault(f"has {where} = {value:g}, which is below zero")
-        return float(value)
+        if number < 0:
+            raise self.fault(f"has {where} = {number:g}, which is below zero")
+        return number
 
     def measured(self, data: Mapping[str, Any], key: str, path: str = "") -> float | None:
         """Return a measured number. Tools write zero for values that they did not measure."""
@@ -159,6 +165,7 @@ class _File:
                 f"{failed:.0f} of {completed + failed:.0f} requests failed; they loaded the "
                 "server, but the times are those of the others."
             )
+        self.completed, self.failed = completed, failed or 0.0
 
     def lasted(self, seconds: float | None, key: str) -> float | None:
         """Return the duration of the run."""
@@ -173,17 +180,39 @@ _Values = dict[str, float | None]
 def _load(file: _File, load: _Values, measured: Mapping[str, float]) -> dict[str, float]:
     """Return the load that is known. A closed loop has whole numbers of tokens."""
     known = {key: value for key, value in load.items() if value is not None}
+    clients = known.pop("batch_size", None)
     if "arrival_rate" not in known:
-        return known | {n: round(known[n]) for n in ("seq_len", "output_len") if n in known}
-    clients = known.get("batch_size")
+        lengths: dict[str, float] = {
+            n: round(known[n]) for n in ("seq_len", "output_len") if n in known
+        }
+        if clients is None:
+            return lengths
+        if file.completed is None:
+            return {"batch_size": clients, **lengths}
+        sent = file.completed + file.failed
+        if clients > sent:
+            file.notes.append(
+                f"{clients:.0f} requests were allowed at once, but only {sent:.0f} were sent, all "
+                "of them at the start."
+            )
+        waves = max(round(file.completed / clients), 1)
+        return {"batch_size": min(clients, sent), "waves": waves, **lengths}
+    if clients is None:
+        return known
     rate, stay = (measured.get(n) for n in ("request_throughput", "e2e_mean"))
-    if clients and rate and stay and (flight := rate * stay / 1e3) <= clients / 2:
-        del known["batch_size"]
+    if rate and stay and (flight := rate * stay / 1e3) <= clients / 2:
         file.notes.append(
             f"At most {clients:.0f} requests were allowed at once, and {flight:.3g} were in flight "
             "on average, so the limit did not matter."
         )
-    return known
+        return known
+    return known | {"batch_size": clients}
+
+
+def _burstiness(shape: object, smoothness: float | None = None) -> float | None:
+    """Return the burstiness of the arrivals that AIPerf names; `None` if there are none."""
+    known = {"poisson": 1.0, "gamma": 1 / (smoothness or 1.0), "constant": 0.0}
+    return known.get(str(shape))
 
 
 def _flat(file: _File, data: Mapping[str, Any]) -> tuple[_Values, _Values]:
@@ -208,7 +237,7 @@ def _flat(file: _File, data: Mapping[str, Any]) -> tuple[_Values, _Values]:
         load = {}
         file.notes.append("The request rate was ramped up, so the run has no steady load.")
     elif endless and clients is None and completed:
-        load = {"batch_size": completed, "waves": 1}
+        load = {"batch_size": completed}
         file.notes.append(
             f"request_rate is infinite, and max_concurrency is not set: all {completed:.0f} "
             "requests were sent at once."
@@ -219,8 +248,6 @@ def _flat(file: _File, data: Mapping[str, Any]) -> tuple[_Values, _Values]:
         if shape is not None and load["arrival_rate"]:
             even = shape in ("inf", math.inf)
             load["burstiness"] = 0 if even else 1 / (file.measured(data, "burstiness") or 1)
-    elif clients and completed:
-        load["waves"] = max(round(completed / clients), 1)
     if completed:
         for name, key in (("seq_len", "total_input_tokens"), ("output_len", "total_output_tokens")):
             total = file.measured(data, key)
@@ -261,8 +288,6 @@ def _perf(file: _File, data: Mapping[str, Any]) -> tuple[_Values, _Values]:
         _unit(file, block, metric, _RATE_UNITS, _RATE_UNITS[0])
         values[rate] = file.measured(block, "avg", f"{metric}.avg")
     load = _perf_load(file, file.section(data, "input_config"))
-    if load.get("batch_size") and completed and "arrival_rate" not in load:
-        load["waves"] = max(round(completed / (load["batch_size"] or 1)), 1)
     load["seq_len"] = mean("input_sequence_length")
     load["output_len"] = mean("output_sequence_length")
     return values, load
@@ -287,8 +312,8 @@ def _perf_load(file: _File, config: Mapping[str, Any]) -> _Values:
         phase = named_so[0] if named_so else {}
         load["batch_size"] = file.measured(phase, "concurrency", "phases.profiling.concurrency")
         rate, shape = file.measured(phase, "rate", "phases.profiling.rate"), phase.get("type")
-        smooth = file.measured(phase, "smoothness", "phases.profiling.smoothness") or 1
-        burstiness = {"poisson": 1.0, "gamma": 1 / smooth, "constant": 0.0}.get(str(shape))
+        smooth = file.measured(phase, "smoothness", "phases.profiling.smoothness")
+        burstiness = _burstiness(shape, smooth)
     elif isinstance(stimulus, dict):  # GenAI-Perf, which does not state how requests are spaced
         load["batch_size"] = file.measured(stimulus, "concurrency", "stimulus.concurrency")
         rate, burstiness = file.measured(stimulus, "request_rate", "stimulus.request_rate"), None
@@ -297,7 +322,8 @@ def _perf_load(file: _File, config: Mapping[str, Any]) -> _Values:
         load["batch_size"] = file.measured(sent, "concurrency", "loadgen.concurrency")
         rate = file.measured(sent, "request_rate", "loadgen.request_rate")
         shape = sent.get("request_rate_mode") or sent.get("arrival_pattern") or "poisson"
-        burstiness = {"poisson": 1.0, "constant": 0.0}.get(str(shape))
+        smooth = file.measured(sent, "arrival_smoothness", "loadgen.arrival_smoothness")
+        burstiness = _burstiness(shape, smooth)
     if rate is not None:
         load |= {"arrival_rate": rate, "burstiness": burstiness}
     return load
@@ -334,8 +360,6 @@ def _llm_bench(file: _File, data: Mapping[str, Any]) -> tuple[_Values, _Values]:
     else:
         key = "concurrent_requests"
         load["batch_size"] = file.measured(sent, key, f"configuration.{key}")
-        if completed and load["batch_size"]:
-            load["waves"] = max(round(completed / load["batch_size"]), 1)
     for name, key in (("seq_len", "total_input_tokens"), ("output_len", "total_output_tokens")):
         total = file.measured(rates, key, f"throughput.{key}")
         load[name] = total / completed if total and completed else None
@@ -351,9 +375,6 @@ _READERS: tuple[_Reader, ...] = (
         _perf,
     ),
     ("SGLang", lambda d: "mean_e2e_latency_ms" in d, _flat),
-    (
-        "vLLM",
-        lambda d: any(k in d for k in ("mean_ttft_ms", "median_ttft_ms", "mean_tpot_ms")),
-        _flat,
-    ),
+    # It writes only the times that --percentile-metrics names.
+    ("vLLM", lambda d: any(_FLAT.fullmatch(key) for key in d), _flat),
 )

@@ -17,7 +17,7 @@ from mlsysim.core.units import dress, si_factor
 from mlsysim.solvers.arguments import Number, Whole
 from mlsysim.solvers.base import Solver
 
-__all__ = ["Question", "question_of"]
+__all__ = ["Place", "Question", "question_of"]
 
 
 @dataclass(frozen=True)

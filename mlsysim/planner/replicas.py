@@ -12,7 +12,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import record
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, TransformerModel
-from mlsysim.core.units import Q_, Quantity, format_number, strip
+from mlsysim.core.units import Q_, Quantity, format_number, is_quantity, strip
 from mlsysim.planner.deployments import later_times
 from mlsysim.planner.engines import (
     asked,
@@ -103,7 +103,7 @@ def capacity(
     traffic: Traffic,
     slo: Mapping[str, Quantity],
     *,
-    day: Sequence[float] | Trace | None = None,
+    day: Sequence[float] | Quantity | Trace | None = None,
     slot: Quantity | None = None,
     start_up: Quantity | None = None,
     confidence: float | None = None,
@@ -309,6 +309,10 @@ def _rates(day: Any, traffic: Traffic, slot: float) -> Any:
         return np.array([traffic.si("arrival_rate")])
     if isinstance(day, Trace):
         return _counted(day, slot)
+    if is_quantity(day):
+        day = strip(day, "1/s", "day")
+    elif isinstance(day, list | tuple):
+        day = [strip(rate, "1/s", "day") if is_quantity(rate) else rate for rate in day]
     try:
         rates = np.asarray(day, float)
     except (TypeError, ValueError):

@@ -20,7 +20,8 @@ from mlsysim import (
 )
 from mlsysim.planner import Benchmark, read_benchmark
 from mlsysim.planner.benchmarks import predict_load
-from mlsysim.planner.components import FAR, components_of
+from mlsysim.planner.components import FAR, components_of, needed_factor
+from mlsysim.planner.questions import question_of
 from mlsysim.registry.calibration.serving import ServingCalibrations
 
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
@@ -135,10 +136,39 @@ def test_files_of_tools(tmp_path, tool, data, load, rates, lines):
         ({"burstiness": "inf"}, {**OPEN, "burstiness": 0}),
         ({"request_rate": "inf", "ramp_up_strategy": "linear"}, LENGTHS),
         ({"request_rate": None, "completed": None}, {}),
+        ({"request_rate": None, "max_concurrency": 8}, {"batch_size": 8, "waves": 12, **LENGTHS}),
+        # No more requests are in flight than were sent, failed ones among them.
+        (
+            {"request_rate": "inf", "max_concurrency": 512, "failed": 28},
+            {"batch_size": 128, "waves": 1, **LENGTHS},
+        ),
     ],
 )
 def test_the_load_of_a_file(tmp_path, changes, load):
     assert read_benchmark(written(tmp_path, VLLM | changes)).load == pytest.approx(load)
+
+
+@pytest.mark.parametrize(
+    ("loadgen", "burstiness"),
+    [
+        ({"request_rate": 8.0}, 1),
+        ({"request_rate": 8.0, "arrival_pattern": "constant"}, 0),
+        ({"request_rate": 8.0, "arrival_pattern": "gamma", "arrival_smoothness": 4.0}, 0.25),
+    ],
+)
+def test_the_spacing_of_requests(tmp_path, loadgen, burstiness):
+    found = read_benchmark(written(tmp_path, {**BLOCKS, "input_config": {"loadgen": loadgen}}))
+    assert found.load["burstiness"] == pytest.approx(burstiness)
+
+
+@pytest.mark.parametrize("kept", ["mean_e2el_ms", "p99_ttft_ms"])
+def test_files_with_only_some_times(tmp_path, kept):
+    """The option --percentile-metrics of vLLM's benchmark leaves out all other times."""
+    data = {key: value for key, value in VLLM.items() if key == kept or not key.endswith("_ms")}
+    found = read_benchmark(written(tmp_path, data))
+    assert found.tool == "vLLM"
+    name = kept.replace("mean_e2el_ms", "e2e_mean").replace("p99_ttft_ms", "ttft_p99")
+    assert found.values == pytest.approx({name: VLLM[kept], **RATE})
 
 
 def test_failed_requests_and_values_that_were_not_measured_are_mentioned(tmp_path):
@@ -161,6 +191,7 @@ def test_failed_requests_and_values_that_were_not_measured_are_mentioned(tmp_pat
         ('{"mean_ttft_ms": -80}', "mean_ttft_ms = -80, which is below zero"),
         ('{"mean_ttft_ms": NaN}', "mean_ttft_ms = nan, which is not a number"),
         ('{"mean_ttft_ms": [80]}', "mean_ttft_ms = .* is not a number"),
+        (f'{{"mean_ttft_ms": 1{"0" * 400}}}', "mean_ttft_ms = .* is not a number"),
         ('{"mean_ttft_ms": 80, "completed": 0}', "completed = 0: all requests failed"),
         ('{"mean_ttft_ms": 80, "duration": 0}', "duration = 0"),
         ('{"request_latency": {"unit": "fortnight", "avg": 1}}', "unit = 'fortnight'"),
@@ -245,6 +276,8 @@ def test_rates_of_a_closed_loop_have_the_band_of_tokens():
         {"arrival_rate": 8, "cached_share": 0.5},
         {"arrival_rate": 2, "model": Models.Mixtral_8x7B, "precision": "fp8"},
         {"arrival_rate": 2, "turns": 3, "turn_tokens": 100, "think_time": Q_(10, "s")},
+        # Slower passes lower the request rate, and so keep more prefixes in the cache.
+        {"batch_size": 16, "turns": 3, "turn_tokens": 100, "think_time": Q_(60, "s")},
     ],
     ids=str,
 )
@@ -318,6 +351,23 @@ def test_components_that_are_ruled_out(closed):
     assert "faster than predicted" in faster.words
 
 
+def test_the_factor_of_a_component_with_a_part_at_the_limit():
+    """Matrix products run at 80% of the peak, and attention at 30%, so only attention can gain."""
+    long = OpenLoopSolver.solve(arrival_rate=0.1, **LOAD | {"seq_len": 30_000})
+    question = question_of(*long.__dict__["_origin"])
+    own = components_of(long)[0]
+    assert own.name == "arithmetic"
+    least = {path: question.place(path).value for path, _, _ in own.scales}
+    assert sum(seconds for *_, seconds in own.scales) == pytest.approx(own.seconds)
+    whole = long.ttft_mean.to("s").magnitude
+    for saved in (0.05, 0.15, 0.25, 0.35):
+        factor = needed_factor(own, question, "ttft_mean", whole, (1 - saved) * whole)
+        # Waiting for other prompts gets shorter as well.
+        assert factor == pytest.approx(1 - saved * whole / own.seconds, abs=0.1 * saved)
+    most = sum((1 - least[path]) * seconds for path, _, seconds in own.scales) / whole
+    assert needed_factor(own, question, "ttft_mean", whole, (0.9 - most) * whole) is None
+
+
 def test_a_small_component_is_ruled_out():
     node = {"hardware": Systems.Nodes.DGX_H100, "tp_size": 2, "calibration": VLLM_H100}
     result = ServingSolver.solve(batch_size=4, **LOAD | node)
@@ -370,6 +420,29 @@ def test_levers_are_settings_with_their_predicted_values(closed):
     assert rows["batch_size 16 → 8"]["devices"] == 1
 
 
+def test_fewer_requests_are_no_next_lever():
+    """Half as many requests are answered sooner, but then another engine has to serve the rest."""
+    narrow = OpenLoopSolver.solve(arrival_rate=20, precision="fp8", **LOAD)
+    gap = compare(narrow, of(narrow, tpot_mean=2))
+    rows = {row["lever"]: row for row in gap.levers}
+    assert rows["arrival_rate 20 → 10 per second"]["change"] < -0.1
+    assert "arrival_rate" not in gap.next_lever
+
+
+def test_the_first_token_is_all_of_a_short_answer():
+    for load in ({"batch_size": 16}, {"arrival_rate": 4}):
+        solver = ServingSolver if "batch_size" in load else OpenLoopSolver
+        short = solver.solve(**LOAD | load | {"output_len": 1})
+        gap = compare(short, Benchmark("vLLM", {"ttft_mean": 1e3, "tpot_mean": 9, "e2e_mean": 1e3}))
+        assert list(gap.table["quantity"]) == ["ttft_mean", "e2e_mean"]
+        assert {row["tpot_mean"] for row in gap.levers} == {None}
+
+
+def test_absurd_times_are_compared(result):
+    gap = compare(result, Benchmark("vLLM", {"ttft_mean": 1e308, "tpot_mean": 1e-300}))
+    assert list(gap.table["error"]) == pytest.approx([-1, 8.4e300], rel=0.1)
+
+
 def test_levers_that_a_device_lacks_are_left_out():
     old = ServingSolver.solve(batch_size=4, **LOAD | {"hardware": Hardware.A100})
     names = list(compare(old, of(old)).levers["lever"])
@@ -411,7 +484,8 @@ def test_what_cannot_be_compared(result):
     with pytest.raises(ConfigError, match="steady state"):
         compare(beyond, Benchmark("vLLM", TIMES))
     gap = compare(beyond, Benchmark("vLLM", {"output_throughput": 1600.0}))
-    assert len(gap.components) == 0
+    assert len(gap.components) == len(gap.levers) == 0
+    assert beyond.reasons[0] in gap.notes[0]
     pool = OpenLoopSolver.solve(arrival_rate=8, role="prefill", **LOAD)
     with pytest.raises(ConfigError, match="role = 'prefill'"):
         compare(pool, Benchmark("vLLM", TIMES))
@@ -431,6 +505,10 @@ def test_the_load_comes_from_the_file_unless_it_is_given():
     assert opened.ttft_p99 == OpenLoopSolver.solve(arrival_rate=8, **LOAD).ttft_p99
     with pytest.raises(ConfigError, match="neither a request rate nor a number of clients"):
         predict_load(Benchmark("vLLM", TIMES), machine)
+    for missing in LENGTHS:  # the solvers' defaults are not the lengths of the file's requests
+        known = {name: length for name, length in LENGTHS.items() if name != missing}
+        with pytest.raises(ConfigError, match=f"does not state {missing}"):
+            predict_load(Benchmark("vLLM", TIMES, {"arrival_rate": 8.0, **known}), machine)
     both = Benchmark("vLLM", TIMES, {"arrival_rate": 8.0, "batch_size": 64.0})
     with pytest.raises(ConfigError, match="arrival_rate = 8 and batch_size = 64"):
         predict_load(both, machine)

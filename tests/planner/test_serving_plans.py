@@ -571,9 +571,21 @@ def test_the_last_part_of_a_trace_is_as_busy_as_the_others():
 
 
 @pytest.mark.parametrize(
+    "minutes",
+    [Q_(np.array([120.0, 2400, 480]), "1/minute"), [Q_(n, "1/minute") for n in (120, 2400, 480)]],
+    ids=["array", "list"],
+)
+def test_rates_of_a_day_have_units(minutes):
+    found = day(day=minutes, slot=Q_(8, "h")).slots
+    assert found["arrival_rate"].magnitude == pytest.approx([2, 40, 8])
+    assert list(found["replicas"]) == list(day(day=[2, 40, 8], slot=Q_(8, "h")).slots["replicas"])
+
+
+@pytest.mark.parametrize(
     ("changed", "argument"),
     [
         ({"day": [1, -1]}, "day"),
+        ({"day": [Q_(1, "s")] * 24}, "day"),
         ({"day": [0, 0]}, "day"),
         ({"day": []}, "day"),
         ({"day": [2, 20, 8]}, "day"),
