@@ -14,10 +14,10 @@ from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers import ServingSolver
 from mlsysim.validation.aliases import accelerator_named, model_named, usual_server
+from mlsysim.validation.formats import formats_of
 from mlsysim.validation.recipes import energy_recipe_of
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Row, Skip
-from mlsysim.validation.serving_runs import formats_of
 
 __all__ = ["Drawn", "arguments", "compare", "scaled"]
 

@@ -22,6 +22,7 @@ from mlsysim import (
 from mlsysim.core.types import Formats
 from mlsysim.validation import energy_runs, serving_runs, validate
 from mlsysim.validation.aliases import model_named
+from mlsysim.validation.formats import formats_of
 from mlsysim.validation.recipes import recipe_of
 from mlsysim.validation.report import Report
 from mlsysim.validation.rows import Row, Skip, read_rows
@@ -290,12 +291,12 @@ def test_what_is_assumed_is_in_the_comparison(tmp_path):
 
 def test_formats_follow_the_device_and_the_label():
     b200, h100 = Hardware.B200, Hardware.H100
-    assert serving_runs.formats_of("NVFP4", "", b200) == ("fp4", "fp4", "fp8")
+    assert formats_of("NVFP4", "", b200) == ("fp4", "fp4", "fp8")
     # A device without the format stores it and computes in 16 bits.
-    assert serving_runs.formats_of("NVFP4", "", h100) == ("bf16", "fp4", "bf16")
-    assert serving_runs.formats_of("Q8_0", "q8_0", h100) == ("bf16", "q8_0", "int8")
-    assert serving_runs.formats_of("bf16", "fp8", h100) == ("bf16", "bf16", "fp8")
-    assert serving_runs.formats_of("f16 (gguf)", "16 bit", Hardware.V100) == ("fp16",) * 3
+    assert formats_of("NVFP4", "", h100) == ("bf16", "fp4", "bf16")
+    assert formats_of("Q8_0", "q8_0", h100) == ("bf16", "q8_0", "int8")
+    assert formats_of("bf16", "fp8", h100) == ("bf16", "bf16", "fp8")
+    assert formats_of("f16 (gguf)", "16 bit", Hardware.V100) == ("fp16",) * 3
 
 
 def test_power_and_energy_by_hand():
