@@ -55,8 +55,8 @@ def engine_for(**arguments: Any) -> Engine:
         raise fault
     if inputs.turns > 1:
         raise ConfigError(
-            f"turns = {inputs.turns}: an engine for the simulator has the same cached prefix at "
-            "every rate; leave it out, and pass cached_share = cached_tokens / seq_len of "
+            f"turns = {inputs.turns} is not simulated, because an engine here has the same cached "
+            "prefix at every rate: leave it out, and pass cached_share = cached_tokens / seq_len of "
             "OpenLoopSolver's result",
             argument="turns",
         )
