@@ -56,7 +56,7 @@ def engine_for(**arguments: Any) -> Engine:
     if inputs.turns > 1:
         raise ConfigError(
             f"turns = {inputs.turns} is not simulated, because an engine here has the same cached "
-            "prefix at every rate: leave turns out, and pass cached_share = cached_tokens / seq_len "
+            "prefix at every rate: leave it out, and pass cached_share = cached_tokens / seq_len "
             "of OpenLoopSolver's result",
             argument="turns",
         )
