@@ -55,6 +55,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "layer_overhead": (1, 5000),
     "all_reduce_overhead": (0.5, 2000),
     "prompt_overhead": (1, 2000),
+    "prompt_parts": (0.1, 20),
     "sequence_overhead": (0.5, 300),
     "admission_steps": (0.3, 20),
     "request_overhead": (0.1, 100),

@@ -31,6 +31,10 @@ _FIRST_NARROW = {
 _BUSY = 16
 """Clients from which the scripts of SGLang let the scheduler look for requests less often."""
 _RARELY, _OFTEN = 30, 10
+_RELEASES = 60
+"""Steps after which TensorRT-LLM's scripts release the prompts that ranks of attention hold back to
+take them together (`timeout_iters` of `attention_dp_config`). The engine counts steps whether
+prompts wait or not, so that a prompt finds the count anywhere."""
 _LARGE, _SMALL = 32_768, 16_384
 _COMPILES, _COMPILE_S = ("2025-11-10", "b200", "fp4"), 70.0
 """Day, device and format of runs of SGLang whose first full pass compiled kernels, and the seconds
@@ -146,4 +150,5 @@ def _tensorrt(row: Row) -> Recipe:
     if fp8 and day >= "2026-01-21":
         budget = max(budget, 8192)
     held = fp8 and day >= "2026-01-29" and (isl, osl) == (1024, 1024) and clients >= 64
-    return Recipe("fp8", budget, hold_steps=40 if held else 0)
+    apart = row.text("dp_attention") == "1"
+    return Recipe("fp8", budget, _RELEASES if apart else 1, hold_steps=40 if held else 0)

@@ -39,6 +39,10 @@ class ServingCalibration(Fitted):
     prompt_overhead : Quantity
         Time of a layer in a prefill pass that does not depend on the length of prompts: launches
         without a graph, partly filled tiles.
+    prompt_parts : float
+        Fixed time that experts, latent attention and indexers add to a layer of a prefill pass,
+        relative to what they add in a decode step, both as shares of a plain layer's. A decode step
+        replays a graph of kernels; a prefill pass launches them one by one.
     sequence_overhead : Quantity
         Host time per sequence of a decode step: scheduling, sampling, output.
     draft_overhead : Quantity
@@ -117,6 +121,7 @@ class ServingCalibration(Fitted):
     layer_overhead: Quantity = quantity("us", zero=True)
     all_reduce_overhead: Quantity = quantity("us", zero=True)
     prompt_overhead: Quantity = quantity("us", zero=True)
+    prompt_parts: float = number(default=1, zero=True)
     sequence_overhead: Quantity = quantity("us", zero=True)
     draft_overhead: Quantity = quantity("us", zero=True)
     admission_steps: float = number(zero=True)

@@ -62,6 +62,7 @@ COMMON: Mapping[str, float] = {
     "layer_overhead": 50.0,
     "all_reduce_overhead": 4.0,
     "prompt_overhead": 100.0,
+    "prompt_parts": 1.0,
     "sequence_overhead": 8.0,
     "draft_overhead": 0.0,
     "admission_steps": 1.5,

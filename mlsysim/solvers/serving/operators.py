@@ -240,7 +240,7 @@ def _crossover(i: ServingInputs, d: Device) -> Value:
         tokens, every = tokens / parts, every / parts
     plan = _experts(i, every)
     layer = inference_layer(d, i.model, tokens, i.seq_len, i.tp_size, plan=plan)
-    launched = _fixed(i, i.calibration.prompt_overhead)
+    launched = _fixed_prefill(i)
     fixed = launched + communication(i, tokens, every)
     if not is_zero(i.overlap_batches):
         computation = layer.products.time + layer.attention + layer.elementwise + launched
@@ -396,12 +396,20 @@ def _experts(i: ServingInputs, tokens: Value) -> ExpertPlan:
     )
 
 
-def _fixed(i: ServingInputs, layer: Value) -> Value:
-    """Return the fixed time of a mean layer, given that of a layer of two plain blocks."""
+def _fixed(i: ServingInputs, layer: Value, more: Value = 1) -> Value:
+    """Return the fixed time of a mean layer, given that of a layer of two plain blocks.
+
+    Experts and further parts of attention add their shares of it `more` times.
+    """
     c, share = i.calibration, mixed_layers(i.model) / i.model.layers
     parts = mean_over_attention(i.model, _parts)
-    more = share * i.expert_overhead + parts * c.attention_overhead
-    return by_blocks(i.model, layer) + more * layer
+    added = share * i.expert_overhead + parts * c.attention_overhead
+    return by_blocks(i.model, layer) + more * added * layer
+
+
+def _fixed_prefill(i: ServingInputs) -> Value:
+    """Return the fixed time of a mean layer of a prefill pass."""
+    return _fixed(i, i.calibration.prompt_overhead, i.calibration.prompt_parts)
 
 
 def _parts(a: AttentionKind) -> Value:
@@ -431,7 +439,7 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     layer = inference_layer(d, model, tokens, context, i.tp_size, plan=plan)
     logits = head(d, model, own, i.tp_size)
     adapters = adapter_work(i, d, tokens, own)
-    fixed = _fixed(i, i.calibration.prompt_overhead)
+    fixed = _fixed_prefill(i)
     layer_time = (
         layer.products.time
         + layer.attention
