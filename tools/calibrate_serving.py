@@ -84,6 +84,10 @@ PARENT_PULL, PARENT_SCALE = 0.6, 0.2
 """Weight of a constant's distance from its parent's, and the distance beyond which it counts less
 than its square: releases differ in a few constants, by much. This lowers the error of models left
 out of the fit by about two points."""
+ONLY = {"prompt_parts": ("Hopper_TensorRT", "Blackwell_TensorRT")}
+"""Constants that only some engines have; elsewhere they keep the common value. The scripts of
+TensorRT-LLM replay graphs in decode only. vLLM runs prefill from graphs as well, and neither for
+SGLang nor for pools does the constant lower the cross-validated error."""
 FOLDS = 5
 BANDED = {
     "itl": ("itl", "latency", "decode_latency", "decode_throughput"),
@@ -117,6 +121,8 @@ class Runs:
     field: tuple[str, ...]
     value: Floats
     model: tuple[str, ...]
+    free: tuple[str, ...]
+    """Constants that may be fitted."""
 
     def predict(self, constants: Mapping[str, float]) -> Floats:
         """Evaluate the solver's model with other constants than the registry's."""
@@ -138,6 +144,7 @@ class Runs:
             tuple(np.array(self.field)[mask]),
             self.value[mask],
             tuple(np.array(self.model)[mask]),
+            self.free,
         )
 
     def errors(self, constants: Mapping[str, float]) -> Floats:
@@ -257,6 +264,7 @@ def load(name: str, split: str) -> Runs | None:
         tuple(field for _, field, _ in found),
         np.array([value for *_, value in found]),
         tuple(_family(inputs.model.name) for inputs, *_ in found),
+        tuple(constant for constant in LIMITS if name in ONLY.get(constant, (name,))),
     )
 
 
@@ -331,8 +339,11 @@ def fit(
 
     What is not fitted keeps its value in `parent`, or the common one.
     """
-    names = free or tuple(LIMITS)
-    center = {n: in_si(n, COMMON[n]) for n in LIMITS} if parent is None else dict(parent)
+    names = free or runs.free
+    usual = {n: in_si(n, COMMON[n]) for n in LIMITS}
+    center = (
+        usual if parent is None else {n: (parent if n in runs.free else usual)[n] for n in usual}
+    )
     fixed = {name: center[name] for name in LIMITS if name not in names}
     common = np.log([center[n] for n in names])
     least, most = limits(names)

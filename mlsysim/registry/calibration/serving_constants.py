@@ -9,7 +9,16 @@ from mlsysim.core.types import ServingCalibration, Source
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.machines import STATE_EFFICIENCY, STATES
 
-__all__ = ["ALTERNATING", "COMMON", "GROWING", "PASSES", "TOGETHER", "VECTORS", "engine_row"]
+__all__ = [
+    "ALTERNATING",
+    "APART",
+    "COMMON",
+    "GROWING",
+    "PASSES",
+    "TOGETHER",
+    "VECTORS",
+    "engine_row",
+]
 
 _COMMON = Source(
     title="Common constants",
@@ -142,6 +151,17 @@ _DRAFTS = Source(
     note="measurements/serving_2.csv, with published acceptance lengths; SGLang handles accepted "
     "tokens on the host, one sequence after another, while the device waits",
 )
+APART = {
+    "prompt_parts": (
+        1.0,
+        Source(
+            title="Common constants",
+            checked="2026-11-23",
+            note="runs with a pool for prefill do not show that parts of a layer add more to it",
+        ),
+    )
+}
+"""Pools of TensorRT-LLM, which otherwise inherit the constants of one pool."""
 GROWING = {"reserved_output": (0.5, _PAGED)}
 ALTERNATING = GROWING | {
     "draft_overhead": (136.0, _DRAFTS),
