@@ -84,10 +84,10 @@ PARENT_PULL, PARENT_SCALE = 0.6, 0.2
 """Weight of a constant's distance from its parent's, and the distance beyond which it counts less
 than its square: releases differ in a few constants, by much. This lowers the error of models left
 out of the fit by about two points."""
-ONLY = {"prompt_parts": ("Hopper_TensorRT", "Blackwell_TensorRT")}
-"""Constants that only some engines have; elsewhere they keep the common value. The scripts of
-TensorRT-LLM replay graphs in decode only. vLLM runs prefill from graphs as well, and neither for
-SGLang nor for pools does the constant lower the cross-validated error."""
+ONLY = {"prompt_parts": ("Blackwell_TensorRT",)}
+"""Constants that only some engines have; elsewhere they keep the common value, since they lower
+neither the cross-validated error there nor that of models left out of the fit. TensorRT-LLM, as its
+scripts start it, replays graphs in decode only."""
 FOLDS = 5
 BANDED = {
     "itl": ("itl", "latency", "decode_latency", "decode_throughput"),

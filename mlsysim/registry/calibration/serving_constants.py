@@ -161,7 +161,7 @@ APART = {
         ),
     )
 }
-"""Pools of TensorRT-LLM, which otherwise inherit the constants of one pool."""
+"""Pools of Blackwell, which inherit other constants from a single pool."""
 GROWING = {"reserved_output": (0.5, _PAGED)}
 ALTERNATING = GROWING | {
     "draft_overhead": (136.0, _DRAFTS),
