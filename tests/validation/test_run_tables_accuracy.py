@@ -636,6 +636,11 @@ def test_a_run_that_the_device_cannot_hold_is_skipped(serving):
             ("16 bit", 32_768, 1, 0),
         ),
         ({"concurrency": "64", "measured_on": "2026-02-01"}, ("fp8", 8192, 1, 40)),
+        # Ranks of attention hold prompts back, to take them together.
+        (
+            {"concurrency": "64", "dp_attention": "1", "measured_on": "2026-02-01"},
+            ("fp8", 8192, 60, 40),
+        ),
         ({"source": "mine", "concurrency": "64"}, ("", None, 1, 0)),
     ],
 )

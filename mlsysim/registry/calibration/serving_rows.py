@@ -79,12 +79,6 @@ HOPPER_TENSORRT_POOLS = engine_row(
     layer_overhead=64.0,
     expert_memory=1.0,
     attention_overhead=1.82,
-    itl_band_low=0.865,
-    itl_band_high=1.165,
-    ttft_band_low=0.510,
-    ttft_band_high=7.374,
-    throughput_band_low=0.711,
-    throughput_band_high=1.152,
     models=("DeepSeek-V3",),
     formats=("fp8",),
 )
