@@ -260,7 +260,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         >>> r.itl_bottleneck
         'memory'
         >>> print(f"{r.itl.to('ms'):.2f}")
-        6.72 ms
+        6.70 ms
         >>> busy = ServingSolver.solve(
         ...     model=Models.Llama3_8B,
         ...     hardware=Hardware.H100,

@@ -61,8 +61,8 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
 
     A prompt adds only its own time to a pass that decodes anyway. `ServingSolver` also charges each
     pass with prompts its fixed time, `prompt_overhead` of the calibration, so its throughput with
-    many clients is lower: 24 requests per second for Llama 3 8B on one H100 with 256 clients, 1,000
-    tokens in and 200 out, where this solver's capacity is 29 per second. With short prompts near
+    many clients is lower: 25 requests per second for Llama 3 8B on one H100 with 256 clients, 1,000
+    tokens in and 200 out, where this solver's capacity is 30 per second. With short prompts near
     saturation, use the lower one.
     """
 
