@@ -269,7 +269,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         ...     batch_size=64,
         ... )
         >>> print(f"{busy.decode_latency.to('ms'):.1f}, with prefills {busy.itl.to('ms'):.1f}")
-        13.0 ms, with prefills 24.6 ms
+        13.0 ms, with prefills 24.0 ms
 
         References
         ----------

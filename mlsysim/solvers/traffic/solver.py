@@ -246,11 +246,11 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         ...     output_len=200,
         ... )
         >>> print(f"{r.ttft_p50.to('ms'):.0f}, {r.ttft_p99.to('ms'):.0f}")
-        38 ms, 59 ms
+        35 ms, 55 ms
         >>> OpenLoopSolver.solve(
         ...     model=Models.Llama3_8B, hardware=Hardware.H100, arrival_rate=100
         ... ).reasons[0]
-        'arrivals exceed capacity by 644%...'
+        'arrivals exceed capacity by 624%...'
 
         References
         ----------
