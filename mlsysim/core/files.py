@@ -46,7 +46,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
             content = file.read(limit + 1)
     except ConfigError:
         raise
-    except (OSError, ValueError) as fault:  # a null character in the path is a ValueError
+    except (OSError, TypeError, ValueError) as fault:  # a null character is a ValueError
         reason = getattr(fault, "strerror", None) or fault
         raise ConfigError(f"{name} cannot be read: {reason}") from None
     if len(content) > limit:

@@ -15,7 +15,7 @@ from mlsysim.core.gradient import plain
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import format_number, is_quantity
 from mlsysim.planner.components import FAR, Component, components_of, needed_factor
-from mlsysim.planner.levers import devices_of, levers_of, rate_of
+from mlsysim.planner.levers import devices_of, levers_of
 from mlsysim.planner.load_files import RATES, TIMES, Benchmark, read_benchmark
 from mlsysim.planner.questions import question_of
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver, ServingResult, ServingSolver
@@ -133,8 +133,9 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     -----
     The `factor` of a component is found by solving again with the constants that scale it, so that
     longer passes also lengthen the queue. A component that would have to differ by more than a
-    factor of 10, or to exceed the datasheet's rates, is ruled out as the only cause. No constant
-    scales a wait, so its factor is the ratio of the wait that would explain the measurement to the
+    factor of 10, or to exceed the datasheet's rates, is ruled out as the only cause. If the engine
+    could not serve all arrivals with it, the time to first token has no limit, and the time per
+    token is that of an engine at its capacity. No constant scales a wait, so its factor is the ratio of the wait that would explain the measurement to the
     predicted one.
     """
     measured = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
@@ -427,14 +428,14 @@ def _goal(result: Any, rows: list[_Row]) -> str:
 
 def _levers(result: Any, goal: str) -> tuple[Table, str]:
     """Return the table of levers, and the best one in words."""
-    rate = "request_capacity" if isinstance(result, OpenLoopResult) else "output_throughput"
-    unit = "1/s" if isinstance(result, OpenLoopResult) else "token/s"
-    now, before = _predicted(result, goal)[0], rate_of(result)
+    opened = isinstance(result, OpenLoopResult)
+    rate, unit = ("request_capacity", "1/s") if opened else ("output_throughput", "token/s")
+    now, before = _predicted(result, goal)[0], plain(result[rate])
     rows: list[tuple[Any, ...]] = []
     best: tuple[str, float, float, float] | None = None
     for lever in levers_of(result):
         times = [_predicted(lever.result, n)[0] for n in ("ttft_mean", "tpot_mean", "e2e_mean")]
-        after, more = _predicted(lever.result, goal)[0], rate_of(lever.result)
+        after, more = _predicted(lever.result, goal)[0], plain(lever.result[rate])
         if not now or after is None:
             continue
         change = after / now - 1

@@ -25,6 +25,8 @@ FAR = 10.0
 _LIMIT = 1e3
 """Factor beyond which we do not look."""
 _HALVINGS = 12
+_FULL = 0.999
+"""Share of the capacity at which the time per token is that of an overloaded engine."""
 _NOTHING = 1e-9
 """Share of a time below which a component is rounding."""
 
@@ -196,8 +198,7 @@ def _slot_wait(result: ServingResult, question: Question) -> float:
 
 
 def _textbook(question: Question) -> bool:
-    given = question.given.get("efficiency")
-    return given is not None
+    return question.given.get("efficiency") is not None
 
 
 def _parts(question: Question, quantity: str, phase: str, time: Any) -> Iterator[Component]:
@@ -292,14 +293,22 @@ def _least(place: Place, rate: bool) -> float:
 
 
 def _scaled(component: Component, question: Question, field: str, factor: float) -> float:
-    """Return the time with a component that takes `factor` times as long."""
+    """Return the time with a component that takes `factor` times as long.
+
+    With more arrivals than the engine can serve, the time to first token is infinite.
+    """
     try:
         for path, rate, _ in component.scales:
             place = question.place(path)
             own = max(factor, _least(place, rate))
             value = place.value / own if rate else place.value * own
             question = question.changed(place, value)
-        answer = float(question.outputs()[field])
+        found = question.outputs()
+        if field == "tpot_mean" and not found["stable"]:
+            # Only the queue grows; the engine works at its capacity.
+            rate = _FULL * float(found["request_capacity"])
+            found = question.changed(question.place("arrival_rate"), rate).outputs()
+        answer = float(found[field])
     except (MLSysError, OverflowError, ZeroDivisionError):
         return math.inf
     return answer if math.isfinite(answer) else math.inf  # there is no steady state

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import MLSysError
-from mlsysim.core.gradient import plain
 from mlsysim.core.types import PRECISIONS
 from mlsysim.planner.questions import Question, question_of
 from mlsysim.solvers import OpenLoopResult, ServingResult
 
-__all__ = ["Lever", "devices_of", "levers_of", "rate_of"]
+__all__ = ["Lever", "devices_of", "levers_of"]
 
 _DRAFTS, _ACCEPTED = 3, 2.0
 _CACHED = 0.5
@@ -103,12 +102,5 @@ def _load(i: Any, opened: bool) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def devices_of(result: Any) -> int:
     """Return the devices of a result's engine."""
-    question = question_of(*result.__dict__["_origin"])
-    inputs: Any = question.inputs.plain()
+    inputs: Any = question_of(*result.__dict__["_origin"]).inputs.plain()
     return int(inputs.replica_devices)
-
-
-def rate_of(result: Any) -> float:
-    """Return tokens per second of a closed loop, or the requests per second of an open loop."""
-    field = "request_capacity" if isinstance(result, OpenLoopResult) else "output_throughput"
-    return plain(result[field])

@@ -12,6 +12,7 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import named, read_bytes
+from mlsysim.core.units import real_number
 
 __all__ = ["RATES", "TIMES", "Benchmark", "read_benchmark"]
 
@@ -42,6 +43,22 @@ class Benchmark:
     open one, and the mean `seq_len` and `output_len`."""
     notes: tuple[str, ...] = ()
     """Remarks on the file, such as failed requests."""
+
+    def __post_init__(self) -> None:
+        """Reject other quantities, and values that cannot have been measured."""
+        for name, value in self.values.items():
+            if name not in (*TIMES, *RATES):
+                raise ConfigError(
+                    f"values has {shown(name)}, which is unknown: give some of "
+                    f"{', '.join((*TIMES, *RATES))}",
+                    argument="values",
+                )
+            if (_finite(value) or 0.0) <= 0:
+                raise ConfigError(
+                    f"values has {name} = {shown(value)}, which is out of range: give a number "
+                    f"above zero, {'in ms' if name in TIMES else 'per second'}",
+                    argument="values",
+                )
 
 
 def read_benchmark(path: str | Path) -> Benchmark:
@@ -94,6 +111,15 @@ def read_benchmark(path: str | Path) -> Benchmark:
     )
 
 
+def _finite(value: Any) -> float | None:
+    """Return a finite number as a float, and `None` for other values."""
+    number = real_number(value)
+    try:
+        return None if number is None or not math.isfinite(number) else float(number)
+    except OverflowError:  # a whole number of more than 300 digits
+        return None
+
+
 @dataclass
 class _File:
     """A file's name for errors, its requests, and notes on what it contains."""
@@ -122,11 +148,8 @@ class _File:
         value, where = data.get(key), path or key
         if value is None:
             return None
-        try:
-            number = math.nan if isinstance(value, bool | str) else float(value)
-        except (TypeError, OverflowError):
-            number = math.nan
-        if not math.isfinite(number):
+        number = _finite(value)
+        if number is None:
             raise self.fault(f"has {where} = {shown(value)}, which is not a number")
         if number < 0:
             raise self.fault(f"has {where} = {number:g}, which is below zero")

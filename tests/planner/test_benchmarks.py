@@ -368,6 +368,45 @@ def test_the_factor_of_a_component_with_a_part_at_the_limit():
     assert needed_factor(own, question, "ttft_mean", whole, (0.9 - most) * whole) is None
 
 
+def test_a_time_per_token_beyond_capacity():
+    """Such a slow cache overloads the engine, which then works at its capacity."""
+    busy = OpenLoopSolver.solve(arrival_rate=25, calibration=VLLM_H100, **LOAD | {"seq_len": 500})
+    gap = compare(busy, of(busy, tpot_mean=4))
+    row = next(r for r in gap.components if (r["phase"], r["component"]) == ("decode", "KV cache"))
+    slow = dataclasses.replace(VLLM_H100, kv_efficiency=VLLM_H100.kv_efficiency / row["factor"])
+    load = {"calibration": slow, **LOAD, "seq_len": 500}
+    over = OpenLoopSolver.solve(arrival_rate=25, **load)
+    assert not over.feasible
+    full = OpenLoopSolver.solve(arrival_rate=0.999 * over.request_capacity, **load)
+    assert (full.tpot_mean / busy.tpot_mean).to("").magnitude == pytest.approx(4, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"ttft": 80},
+        {"ttft_mean": 0},
+        {"ttft_mean": -80},
+        {"ttft_mean": math.nan},
+        {"ttft_mean": "80"},
+        {"ttft_mean": Q_(80, "ms")},
+        {"output_throughput": math.inf},
+        {"ttft_mean": 10**400},
+    ],
+    ids=repr,
+)
+def test_values_that_are_refused(values):
+    with pytest.raises(ConfigError) as caught:
+        Benchmark("vLLM", values)
+    assert caught.value.argument == "values"
+
+
+@pytest.mark.parametrize("path", [None, 5, {}])
+def test_only_paths_are_read(path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_benchmark(path)
+
+
 def test_a_small_component_is_ruled_out():
     node = {"hardware": Systems.Nodes.DGX_H100, "tp_size": 2, "calibration": VLLM_H100}
     result = ServingSolver.solve(batch_size=4, **LOAD | node)
