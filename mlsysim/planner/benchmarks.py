@@ -135,8 +135,8 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
     longer passes also lengthen the queue. A component that would have to differ by more than a
     factor of 10, or to exceed the datasheet's rates, is ruled out as the only cause. If the engine
     could not serve all arrivals with it, the time to first token has no limit, and the time per
-    token is that of an engine at its capacity. No constant scales a wait, so its factor is the ratio of the wait that would explain the measurement to the
-    predicted one.
+    token is that of an engine at its capacity. No constant scales a wait, so its factor is the
+    ratio of the wait that would explain the measurement to the predicted one.
     """
     measured = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
     if not isinstance(result, OpenLoopResult | ServingResult):

@@ -306,8 +306,8 @@ def _scaled(component: Component, question: Question, field: str, factor: float)
         found = question.outputs()
         if field == "tpot_mean" and not found["stable"]:
             # Only the queue grows; the engine works at its capacity.
-            rate = _FULL * float(found["request_capacity"])
-            found = question.changed(question.place("arrival_rate"), rate).outputs()
+            served = _FULL * float(found["request_capacity"])
+            found = question.changed(question.place("arrival_rate"), served).outputs()
         answer = float(found[field])
     except (MLSysError, OverflowError, ZeroDivisionError):
         return math.inf
