@@ -84,8 +84,8 @@ class Gap:
         Changes of one setting, each with the predicted times and rates, and the `change` of the
         time to improve.
     next_lever : str
-        In words, the best of the levers that do not lower the throughput per device and whose gain
-        does not depend on what the requests contain.
+        In words, the best of the levers that serve the same requests, do not lower the throughput
+        per device, and have a gain that does not depend on what the requests contain.
     notes : tuple of str
         Differences between the two loads, failed requests, and other doubts.
     words : str
