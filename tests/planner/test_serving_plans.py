@@ -188,8 +188,13 @@ def test_what_certainty_costs(goal):
 
 
 def test_no_plan_is_certain_enough():
-    with pytest.raises(InfeasibleError, match=r"with a probability of 0\.999.* 16 devices; raise"):
-        plan_serving(*JOB, [NODES.DGX_H100], most_devices=16, confidence=0.999)
+    few = {"most_devices": 16}
+    plans = plan_serving(*JOB, [NODES.DGX_H100], **few).plans
+    kept = plans["keeps_limits"]
+    row = plans.row(int(np.argmax(kept)))
+    assert plan_serving(*JOB, [NODES.DGX_H100], confidence=max(kept), **few).best == row
+    with pytest.raises(InfeasibleError, match=rf"with {row['devices']} devices; raise"):
+        plan_serving(*JOB, [NODES.DGX_H100], confidence=(1 + max(kept)) / 2, **few)
 
 
 def test_costs_add_up(plan):
