@@ -13,7 +13,7 @@ from mlsysim.core.fields import record
 from mlsysim.core.files import printable
 from mlsysim.core.gradient import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.core.units import format_number, is_quantity
+from mlsysim.core.units import format_number
 from mlsysim.planner.components import FAR, Component, components_of, needed_factor
 from mlsysim.planner.levers import devices_of, levers_of
 from mlsysim.planner.load_files import RATES, TIMES, Benchmark, read_benchmark
@@ -168,7 +168,7 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
         tool=measured.tool,
         table=_table(rows),
         parts=parts,
-        components=_component_table(result, found),
+        components=_component_table(found),
         levers=levers,
         next_lever=best,
         notes=tuple(notes),
@@ -334,13 +334,13 @@ def _load_notes(result: Any, measured: Benchmark) -> list[str]:
         )
         raise ConfigError(
             f"benchmark has {other} = {format_number(load[other])} ({loop[0]} loop), and result "
-            f"has {own} = {format_number(_number(given[own]))}: predict the load with {loop[1]}",
+            f"has {own} = {format_number(plain(given[own]))}: predict the load with {loop[1]}",
             argument="benchmark",
         )
     notes = []
     for name in ("batch_size", "arrival_rate", "burstiness", "seq_len", "output_len"):
         if name in load and name in given:
-            theirs, ours = load[name], _number(given[name])
+            theirs, ours = load[name], plain(given[name])
             if abs(theirs - ours) > _SAME * max(abs(theirs), abs(ours)):
                 notes.append(
                     f"The file has {name} = {format_number(theirs)}, and the prediction "
@@ -354,7 +354,7 @@ def _load_notes(result: Any, measured: Benchmark) -> list[str]:
         )
     rate, sent = measured.values.get("request_throughput"), load.get("arrival_rate")
     if not closed and rate is not None:
-        ours = _number(given["arrival_rate"])
+        ours = plain(given["arrival_rate"])
         if abs(math.log(rate / ours)) > _CLOSE and (sent is None or rate < ours):
             notes.append(
                 f"{format_number(rate)} requests per second were completed, and the prediction has "
@@ -362,10 +362,6 @@ def _load_notes(result: Any, measured: Benchmark) -> list[str]:
                 "differs."
             )
     return notes
-
-
-def _number(value: Any) -> float:
-    return plain(value) if is_quantity(value) else float(value)
 
 
 def _unit_notes(rows: list[_Row]) -> list[str]:
@@ -463,23 +459,20 @@ def _levers(result: Any, goal: str) -> tuple[Table, str]:
     return table, said
 
 
+_SHOWN = ("measured", "predicted", "unit", "error", "low", "high", "within")
+
+
 def _table(rows: list[_Row]) -> Table:
     return Table(
         {
             "quantity": Column([row.name for row in rows]),
-            "measured": Column([row.measured for row in rows]),
-            "predicted": Column([row.predicted for row in rows]),
-            "unit": Column([row.unit for row in rows]),
-            "error": Column([row.error for row in rows]),
-            "low": Column([row.low for row in rows]),
-            "high": Column([row.high for row in rows]),
-            "within": Column([row.within for row in rows]),
+            **{name: Column([getattr(row, name) for row in rows]) for name in _SHOWN},
         },
         limit=None,
     )
 
 
-def _component_table(result: Any, causes: list[_Cause]) -> Table:
+def _component_table(causes: list[_Cause]) -> Table:
     return Table(
         {
             "quantity": Column([cause.component.quantity for cause in causes]),
