@@ -61,8 +61,8 @@ class CapacityPlan:
     keeps_limits : float
         Probability that a replica meets every limit at this rate, given the error of predictions.
     outside : tuple of str
-        Ways in which the load is outside all simulated systems; the probability does not include
-        the errors of times there.
+        Ways in which the load is outside all simulated systems. The errors of times are not known
+        there, so the probability does not include them.
     slots : Table
         For each part of the day: arrivals, replicas, and their utilization.
     peak : int
@@ -79,7 +79,7 @@ class CapacityPlan:
         Steady rate above which one replica on demand costs less than the API; `None` without a
         price or if even a full replica costs more.
     words : str
-        The same in words.
+        A summary in words.
     """
 
     rate_per_replica: Quantity
@@ -148,7 +148,7 @@ def capacity(
     **engine
         Other arguments of `OpenLoopSolver`, such as `tp_size`, except `power_calibration`. All
         requests of a session go to the same replica. Separate pools grow and shrink independently,
-        so ask for each, with the arguments that `ServingTable.engine` returns or with a `role`:
+        so plan each by itself, with the arguments that `ServingTable.engine` returns or a `role`:
         ``"prefill"`` with limits of the time to first token, less the transfer of keys and values,
         and ``"decode"`` with limits of the time per token. Their costs add up, and their
         probabilities multiply.
