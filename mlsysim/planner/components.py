@@ -151,10 +151,10 @@ def _open_passes(result: OpenLoopResult, question: Question) -> _Passes:
     length = f.length_in_flight(i.answer, i.output_variation)
     decode = serve_operators(recorded.but(batch_size=flight, output_len=length))["decode_latency"]
     decode = plain(result["decode_latency"]) / plain(decode) * decode
-    shared = decode if i.answer > 1 else prompt.empty
-    return _Passes(
-        prompt.prefill + (1 - busy) * prompt.empty + busy * engine.chunks * shared, decode
-    )
+    shared = prompt.empty
+    if i.answer > 1:
+        shared = engine.chunks * decode + prompt.first_time(decode)
+    return _Passes(prompt.prefill + (1 - busy) * prompt.empty + busy * shared, decode)
 
 
 def _first(

@@ -156,6 +156,7 @@ def _play(
         taken = (budget - room) / engine.seq_len
         read = max(longest / engine.seq_len, taken / together)
         length = step[len(running)] + read * engine.prompt_time(taken, read)
+        length += min(1, read) * engine.first_time(step[len(running)])
         now += length
         passes += 1
         while running and running[0][0] == passes:

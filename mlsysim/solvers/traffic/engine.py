@@ -98,13 +98,28 @@ class Engine:
         ranks = prompts / maximum(busiest, _SMALL)
         return self._each(ranks, 1 / maximum(1, minimum(busiest, self.prompts_per_pass)))
 
-    def mean_prompt_time(self, prompts: Value) -> Value:
-        """Return the same for a random number of prompts per pass with this mean.
+    def first_time(self, step: Value) -> Value:
+        """Return what a pass with prompts takes in addition to them and a decode step.
 
-        The first prompt's part counts once in a pass with any, which is a share of all passes.
+        Prompts launch slower kernels and, with experts, read more of them than a few sequences.
+        """
+        return maximum(self.empty - step, 0 * step)
+
+    def mean_prompt_time(self, prompts: Value, step: Value) -> Value:
+        """Return the time that each prompt adds, for a random number per pass with this mean.
+
+        What counts once in a pass with prompts does so in a share of all passes.
+
+        Parameters
+        ----------
+        prompts
+            Mean number of prompts per pass, on all ranks and stages.
+        step
+            Time of a decode step.
         """
         mean = maximum(minimum(prompts / self.readers, self.prompts_per_pass), _SMALL)
-        return self._each(maximum(prompts, 1), (1 - exp(-mean)) / mean)
+        share = (1 - exp(-mean)) / mean
+        return self._each(maximum(prompts, 1), share) + share * self.first_time(step)
 
     @property
     def readers(self) -> Value:
@@ -121,11 +136,11 @@ class Engine:
         """Most prompts that a rank prefills in a pass, which may be a part of one."""
         return self.pass_tokens / self.seq_len
 
-    @property
-    def full_prefill(self) -> Value:
-        """Time that each prompt adds to a pass that prefills as many as it may."""
+    def full_prefill(self, step: Value) -> Value:
+        """Return the time that each prompt adds to a pass that prefills as many as it may."""
         per_pass = self.prompts_per_pass
-        return self.prompt_time(self.readers * per_pass, per_pass)
+        each = self.prompt_time(self.readers * per_pass, per_pass)
+        return each + self.first_time(step) / maximum(1, per_pass)
 
     def _each(self, reading: Value, first_share: Value) -> Value:
         """Return the time of a prompt, with the number of ranks and stages that prefill one."""

@@ -83,11 +83,13 @@ class InFlight:
 def capacity_of(engine: Engine, requests: Requests) -> Value:
     """Return the most requests per second: places limit them, or the prompts that passes take."""
     capacity = 0 * requests.rate
-    readers, full_prefill = engine.readers, engine.full_prefill
+    readers = engine.readers
     pass_tokens = readers * engine.pass_tokens
     departures = _departures(engine, requests)
     for step, leaving in zip(requests.steps_of(engine), departures, strict=True):
-        reading = f.prompt_rate(full_prefill / readers, step, engine.seq_len, pass_tokens)
+        reading = f.prompt_rate(
+            engine.full_prefill(step) / readers, step, engine.seq_len, pass_tokens
+        )
         capacity = maximum(capacity, minimum(leaving, reading))
     return capacity
 
@@ -148,13 +150,13 @@ def _departures(engine: Engine, requests: Requests) -> list[Value]:
     """Return the rate at which sequences leave their places, at each size of an engine."""
     decodes = requests.decodes
 
-    def shared_at(size: Value) -> Value:
+    def shared_at(size: Value, step: Value) -> Value:
         """Return the time that a prompt adds in a steady state with a number of sequences."""
         prompts = size / maximum(decodes, 1)
-        return engine.mean_prompt_time(prompts) / _together(engine, prompts)
+        return engine.mean_prompt_time(prompts, step) / _together(engine, prompts)
 
     return [
-        f.place_rate(size, decodes, step, shared_at(size))
+        f.place_rate(size, decodes, step, shared_at(size, step))
         for size, step in zip(engine.sizes, requests.steps_of(engine), strict=True)
     ]
 
@@ -174,12 +176,12 @@ def _another_prompt(engine: Engine, rate: Value, step: Value, prefill: Value) ->
 
     Many short prompts take longer together than the first ones, which hide behind the weights.
     """
-    prompts = rate * f.pass_with_prompts(step, rate, prefill)
+    prompts = maximum(rate * f.pass_with_prompts(step, rate, prefill), _SMALL)
     both = [
-        number * engine.mean_prompt_time(number) / _together(engine, number)
+        number * engine.mean_prompt_time(number, step) / _together(engine, number)
         for number in (prompts, _MORE * prompts)
     ]
-    return maximum(prefill, (both[1] - both[0]) / ((_MORE - 1) * prompts))
+    return (both[1] - both[0]) / ((_MORE - 1) * prompts)
 
 
 def _shared_prefill(engine: Engine, rate: Value, step: Value) -> Value:
@@ -190,13 +192,14 @@ def _shared_prefill(engine: Engine, rate: Value, step: Value) -> Value:
     """
     readers = engine.readers
     least = minimum(engine.prefill + engine.single_saving, engine.further_prefill) / readers
-    prompts = rate * (step + engine.prefill)
+    base = step + engine.first_time(step)
+    prompts = rate * (base + engine.prefill)
     for fixed, each in (
-        (step, least),
-        (step + engine.first_extra, engine.further_prefill / readers),
+        (base, least),
+        (base + engine.first_extra, engine.further_prefill / readers),
     ):
         prompts = maximum(prompts, rate * fixed / maximum(1 - rate * each, _SMALL))
     for _ in range(_PASS_ROUNDS):
-        read = engine.mean_prompt_time(prompts) * prompts / _together(engine, prompts)
+        read = engine.mean_prompt_time(prompts, step) * prompts / _together(engine, prompts)
         prompts = rate * (step + read)
-    return engine.mean_prompt_time(prompts) / _together(engine, prompts)
+    return engine.mean_prompt_time(prompts, step) / _together(engine, prompts)

@@ -102,7 +102,7 @@ def passes_of(engine: Engine, requests: Requests, inside: InFlight) -> Passes:
     # A pass takes no more than its budget, which may be a part of a prompt.
     prompts = minimum(prompts, engine.readers * engine.pass_tokens / engine.seq_len)
     # A pass takes no longer than a full one.
-    full_pass = engine.full_prefill * engine.prompts_per_pass
+    full_pass = engine.full_prefill(step) * engine.prompts_per_pass
     longest = step + full_pass
     packed = minimum(engine.empty + prompts * prefill, longest)
     packed_seen = f.busy_pass_seen(
@@ -134,7 +134,7 @@ def first_token(
         f.prompts_alongside(arrivals, seen, requests.burstiness),
         maximum(readers * engine.pass_tokens / engine.seq_len - 1, 0 * readers),
     )
-    queued = f.queued_prompt_time(passes.step, engine.full_prefill, per_pass, readers)
+    queued = f.queued_prompt_time(passes.step, engine.full_prefill(passes.step), per_pass, readers)
     part = maximum(queued, passes.mean / (readers * per_pass))
     taken = minimum(arrivals * part, arrivals / capacity)
     budget = f.budget_wait(taken, part, requests.burstiness, variation)
@@ -146,7 +146,8 @@ def first_token(
     others_time = maximum(all_prompts - alone_prefill, 0 * all_prompts)
     # Without decode, nothing runs after a pass, and so nothing is launched ahead.
     ahead = where(requests.output_len > 1, engine.delay_steps * passes.mean, 0 * passes.mean)
-    busy_time = seen / 2 + ahead + chunks * passes.step + others_time
+    step = chunks * passes.step + engine.first_time(passes.step)
+    busy_time = seen / 2 + ahead + step + others_time
     alone, among = alone_prefill + engine.empty, alone_prefill + busy_time + budget
     first = (1 - busy) * alone + busy * among
     # Half of the pass is waited for, and its arrivals are read alongside.
