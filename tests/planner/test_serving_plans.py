@@ -631,7 +631,7 @@ def test_commands(tmp_path):
         "--ttft-p99", "1 s", "--batch-limit", "64,128", "--format", "json",
     )  # fmt: skip
     assert plan.exit_code == 0, plan.output
-    assert json.loads(plan.output)["best"]["devices"] == 8
+    assert json.loads(plan.output)["best"]["devices"] == 10
     table = call(
         "serve-plan", "--model", "Llama3_70B", "--hardware", "DGX_H100", *LOAD,
         "--ttft-p99", "1 s", "--format", "csv", "--limit", 2, "--field", "devices",

@@ -122,11 +122,13 @@ def in_flight(engine: Engine, requests: Requests) -> InFlight:
         base = decodes * f.pass_with_prompts(fixed, arrivals, prefill)
         slope = decodes * f.pass_with_prompts(growth, arrivals, prefill)
         balance = f.requests_at_balance(arrivals, base, slope)
+    # An engine that keeps up does so at the larger size.
+    balance = where(arrivals * slope < 1, balance, high)
     another = _another_prompt(engine, arrivals, fixed + growth * maximum(low, balance), prefill)
     # Where more requests would lengthen a pass without end, only their mean is known.
     settles = arrivals * (decodes * growth + another) < 1
-    another = where(settles, another, prefill)
-    each = f.pass_with_prompts(growth, arrivals, another)
+    another = where(settles, another, minimum(another, prefill))
+    each = where(settles, f.pass_with_prompts(growth, arrivals, another), 0 * growth)
     load = arrivals * decodes * each
     peakedness = f.arrival_peakedness(requests.burstiness, requests.output_variation)
     running = f.mean_in_flight(balance, peakedness, load)

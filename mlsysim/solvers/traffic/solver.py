@@ -246,7 +246,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         ...     output_len=200,
         ... )
         >>> print(f"{r.ttft_p50.to('ms'):.0f}, {r.ttft_p99.to('ms'):.0f}")
-        35 ms, 55 ms
+        42 ms, 68 ms
         >>> OpenLoopSolver.solve(
         ...     model=Models.Llama3_8B, hardware=Hardware.H100, arrival_rate=100
         ... ).reasons[0]
