@@ -154,6 +154,24 @@ def test_every_expert_is_visited_by_many_tokens_and_few_by_one():
     assert experts_visited(1, 1, 7) == 1
 
 
+def test_parts_of_a_prefill_layer_take_more_than_those_of_a_decode_step():
+    """Layers with experts launch them `prompt_parts` times as slowly, and others do not change."""
+    overhead, experts = Q_(100, "us"), 0.5
+    for model, layers in ((Models.Llama3_8B, 0), (Models.Qwen3_30B_A3B, 48)):
+        one, three = (
+            solve(
+                model=model,
+                calibration=replace(
+                    IDEAL, prompt_overhead=overhead, expert_overhead=experts, prompt_parts=parts
+                ),
+            )
+            for parts in (1.0, 3.0)
+        )
+        longer = seconds(three, "prefill_latency") - seconds(one, "prefill_latency")
+        assert longer == pytest.approx(2 * layers * experts * 100e-6)
+        assert seconds(three, "decode_latency") == seconds(one, "decode_latency")
+
+
 def test_experts_cost_a_decode_step_what_is_read_of_them():
     model = Models.Qwen3_30B_A3B
     one, many = (

@@ -29,6 +29,15 @@ def check() -> Report:
     return validate(DATA, split="check")
 
 
+def test_a_server_with_one_place_fewer_than_clients():
+    rows = [row for row in read_rows(DATA) if row.text("engine") == "trtllm 1.0.0rc3"]
+    found = {(row.text("model"), row.whole("concurrency")): serving.arguments(row) for row in rows}
+    assert {model for model, _ in found} > {"llama3.1-8b"}
+    for (model, clients), given in found.items():
+        short = model == "llama3.1-8b" and clients > 1
+        assert given["max_sequences"] == (clients - 1 if short else None)
+
+
 @pytest.mark.parametrize("quantity", BOUNDS)
 def test_error_of_a_quantity(check, quantity):
     found = Statistics.of([row for row in check.comparisons if row.quantity.startswith(quantity)])
