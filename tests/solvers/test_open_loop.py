@@ -339,6 +339,28 @@ def test_capacity_next_to_the_throughput_of_a_closed_loop():
     assert float(without.request_throughput / capacity) > 0.9
 
 
+@pytest.mark.parametrize("tokens", [50, 1_000])
+@pytest.mark.parametrize(
+    "given",
+    [
+        LOAD,
+        LOAD | {"model": Models.Qwen3_30B_A3B},
+        LOAD | {"model": Models.DeepSeek_V3, "hardware": Systems.Nodes.HGX_H200, "tp_size": 8},
+    ],
+)
+def test_no_prompt_is_read_faster_next_to_decode(given, tokens):
+    """A pass with a prompt launches slower kernels and reads most experts, whoever else runs."""
+    given = given | {"precision": "fp8", "seq_len": tokens, "output_len": 50}
+    capacity = OpenLoopSolver.solve(arrival_rate=1e-3, **given).request_capacity
+    times = [
+        OpenLoopSolver.solve(arrival_rate=share * capacity, **given).ttft_mean.to("ms").magnitude
+        for share in (1e-6, 0.001, 0.01, 0.1, 0.3, 0.6)
+    ]
+    assert times == sorted(times)
+    closed = ServingSolver.solve(batch_size=256, waves=50, **given).request_throughput
+    assert 0.9 < float(capacity / closed) < 1.6  # more than twice, without that time
+
+
 @pytest.mark.parametrize(
     ("given", "outside"),
     [
