@@ -94,7 +94,11 @@ _DAY = _signature(
     "capacity",
     tuple(n for n in _SOLVER.kinds if n != "power_calibration"),
     {
-        "slot": (Amount(unit="h"), None, "Length of a part of the day; one hour if left out."),
+        "slot": (
+            Amount(unit="h"),
+            None,
+            "Length of a part of the day; an hour (or a shorter trace) if left out.",
+        ),
         "start_up": (
             Amount(unit="minute", zero=True),
             None,

@@ -132,7 +132,7 @@ def capacity(
         middle of a part: its rate is that of the time that the trace covers if this is half of the
         part or more, and otherwise the part is left out.
     slot
-        Length of a part of the `day`; `None` takes one hour.
+        Length of a part of the `day`; `None` takes one hour, or the length of a shorter trace.
     start_up
         Time from the decision to start a replica until it serves; `None` takes 5 minutes. It is
         paid for, and the replica is started that much earlier. Only replicas of a `day` start.
@@ -197,7 +197,7 @@ def capacity(
     limits = limits_of(slo, traffic)
     prices = {"api_input_price": api_input_price, "api_output_price": api_output_price}
     _check_pool(engine.get("role", "both"), limits, prices)
-    length = _HOUR if slot is None else _seconds("slot", slot)
+    length = _usual_part(day) if slot is None else _seconds("slot", slot)
     starting = _START_UP if start_up is None else _seconds("start_up", start_up, zero=True)
     least = Portion(optional=True).admit("confidence", confidence)
     rates = _rates(day, traffic, length)
@@ -301,6 +301,13 @@ def _price(name: str, value: Quantity, unit: str = "USD/s") -> float:
     if not 0 <= found < math.inf:
         raise ConfigError(f"{name} = {shown(value)}: give a price of zero or more", argument=name)
     return found
+
+
+def _usual_part(day: Any) -> float:
+    """Return an hour, or the length of a shorter trace."""
+    if not isinstance(day, Trace):
+        return _HOUR
+    return min(_HOUR, float(day.arrivals[-1] - day.arrivals[0]))
 
 
 def _rates(day: Any, traffic: Traffic, slot: float) -> Any:

@@ -295,7 +295,9 @@ class ServingPlan:
         ]
         if self.stays_best is not None:
             lines.insert(-1, f"beats other devices with a probability of {self.stays_best:.0%}")
-        lines += [f"{count} engines cannot run: {why}" for why, count in self.refused.items()]
+        lines += [
+            f"engines that cannot run: {count} ({why})" for why, count in self.refused.items()
+        ]
         return "\n".join([*map(printable, dict.fromkeys(lines)), "", str(self.alternatives)])
 
 

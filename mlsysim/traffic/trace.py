@@ -178,7 +178,8 @@ def read_trace(
     if len(rows) < 2:
         which = f" with {', '.join(f'{c} = {w}' for c, w in wanted.items())}" if wanted else ""
         raise ConfigError(
-            f"{name} has {len(rows)} request(s){which}: a rate needs at least two", argument="trace"
+            f"{name} has too few requests{which} ({len(rows)}): a rate needs at least two",
+            argument="trace",
         )
 
     def each(column: str, read: Callable[[Any], _T]) -> list[_T]:

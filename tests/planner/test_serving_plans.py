@@ -569,6 +569,8 @@ def test_the_last_part_of_a_trace_is_as_busy_as_the_others():
     """Parts of 3.9, 3.9 and 2.2 minutes have the same rate; of 7 and 3, the second is left out."""
     three = day(day=STEADY, slot=Q_(3.9, "minute")).slots["arrival_rate"].magnitude
     assert three == pytest.approx([20, 20, 20], rel=1e-3)
+    whole = day(day=STEADY)  # shorter than an hour
+    assert whole.slots["arrival_rate"].magnitude == pytest.approx([20], rel=1e-3)
     one = day(day=STEADY, slot=Q_(7, "minute"))
     assert one.slots["arrival_rate"].magnitude == pytest.approx([20], rel=1e-3)
     assert "The trace covers 0.1667 h" in one.words
