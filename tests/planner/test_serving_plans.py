@@ -696,7 +696,7 @@ SERVED = ("--model", "Llama3_8B", "--hardware", "H100", "--ttft-p99", "9 s", "--
 
 
 def test_a_trace_on_the_command_line(tmp_path):
-    """Mooncake's columns, two requests per second, of which three quarters hit 512 of 1,000."""
+    """Mooncake's columns, two requests per second; three quarters of them hit 512 of 1,000."""
     rows = [
         {"timestamp": 500 * k, "input_length": 1000, "output_length": 50, "hash_ids": ids}
         for k, ids in enumerate([[1, 2], [1, 3], [1, 4], [1, 5]])

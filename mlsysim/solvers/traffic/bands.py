@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from mlsysim.core import formulas as f
@@ -39,30 +40,39 @@ SIMULATED = {
 """Largest values of these random systems. Beyond them, the error of the queueing model is not
 known."""
 SHORT = 0.5
-"""Decode steps of the prompt that a request is expected to meet, below which the variation of
-prompts hardly matters. A request is more likely to meet a long prompt, as it takes longer."""
+"""Decode steps that prompts one standard deviation above the mean take, below which the variation
+of prompts counts as none. In random systems like these, with an `input_variation` of 2 to 8, bands
+of the time per token held more than 90% of simulated times, and those of the time to first token 52
+to 65%."""
 
 
 def simulated(i: OpenLoopInputs, prompt_steps: Value) -> Value:
     """Return whether a load is within the simulated systems."""
-    known = where(prompt_steps > SIMULATED["prompt_steps"], False, True)
-    for name in ("burstiness", "output_variation"):
-        known = where(getattr(i, name) > SIMULATED[name], False, known)
-    varied = where(i.input_variation > SIMULATED["input_variation"], False, known)
-    return where(prompt_steps * (1 + i.input_variation) < SHORT, known, varied)
+    known: Value = True
+    for name, value in _compared(i, prompt_steps).items():
+        known = where(value > SIMULATED[name], False, known)
+    return known
 
 
 def outside(i: OpenLoopInputs, prompt_steps: float | None) -> tuple[str, ...]:
     """Return where a load is outside the simulated systems, in words."""
-    found = []
-    short = prompt_steps is not None and prompt_steps * (1 + i.input_variation) < SHORT
-    for name, most in SIMULATED.items():
-        value = (prompt_steps or 0.0) if name == "prompt_steps" else getattr(i, name)
-        if value > most and not (short and name == "input_variation"):
-            found.append(
-                f"{name} = {value:.3g} is above {most:g}, the most of any simulated system"
-            )
-    return tuple(found)
+    values = _compared(i, math.nan if prompt_steps is None else prompt_steps)
+    return tuple(
+        f"{name} = {value:.3g} is above {SIMULATED[name]:g}, the most of any simulated system"
+        for name, value in values.items()
+        if value > SIMULATED[name]
+    )
+
+
+def _compared(i: OpenLoopInputs, prompt_steps: Value) -> dict[str, Value]:
+    """Return what to compare with `SIMULATED`. Prompts much shorter than a step have one length."""
+    short = prompt_steps * (1 + i.input_variation) < SHORT
+    return {
+        "burstiness": i.burstiness,
+        "input_variation": where(short, 0 * i.input_variation, i.input_variation),
+        "output_variation": i.output_variation,
+        "prompt_steps": prompt_steps,
+    }
 
 
 def edges_of(
