@@ -319,6 +319,8 @@ def serve_plan(
             "outside": list(plan.outside),
             "certainty": list(records(plan.certainty)),
             "stays_best": plan.stays_best,
+            "rivals": list(plan.rivals),
+            "untested": list(plan.untested),
             "plans": list(records(top)),
             "front": list(records(plan.front)),
             "alternatives": list(records(plan.alternatives)),

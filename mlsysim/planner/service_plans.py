@@ -238,9 +238,14 @@ class ServingPlan:
         the goal gets worse, also if the hardware changes. The last rows are missing if no plan is
         so certain.
     stays_best : float or None
-        Probability that it beats the best plan on other devices; `None` if there is no such plan,
-        or if no published run on the best plan's devices is available. Other devices without runs
-        do not count.
+        Probability that it beats the best plans on `rivals`; `None` if there are none.
+    rivals : tuple of str
+        Other devices with plans, if the constants of the best one have a band of measured runs for
+        this model and format (and for its energy, if that is the goal). There are none if the
+        constants of the best plan of all have no band.
+    untested : tuple of str
+        Devices whose best plan has constants without a band. No probability compares it with other
+        devices, so its place in the order is a guess. Empty if only one device has plans.
     prices : Mapping[str, str]
         Price of each device and where it comes from: the offer and its date.
     remarks : tuple of str
@@ -261,6 +266,8 @@ class ServingPlan:
     keeps_limits: float
     certainty: Table
     stays_best: float | None
+    rivals: tuple[str, ...]
+    untested: tuple[str, ...]
     prices: Mapping[str, str]
     remarks: tuple[str, ...]
     refused: Mapping[str, int]
@@ -357,6 +364,19 @@ class ServingPlan:
         if others:
             yield f"less or more certain plans (confidence): {others}"
 
+    def _order(self) -> Iterator[str]:
+        """Yield how certain the order of devices is."""
+        if self.stays_best is not None:
+            yield (
+                f"beats the best plan on {' and '.join(self.rivals)} with a probability of "
+                f"{percent(self.stays_best)}"
+            )
+        if self.untested:
+            yield (
+                f"how {' and '.join(self.untested)} compares with the other devices is not tested, "
+                "because the constants have no band of measured runs: measure before you buy"
+            )
+
     def __str__(self) -> str:
         best = self.best
         apart = best.get("pools") == "separate"
@@ -368,6 +388,7 @@ class ServingPlan:
             f"{best['devices']} x {' and '.join(used)}: {self._counted(apart)}",
             *self._odds(),
             *(f"this probability is not reliable: {way}" for way in self.outside),
+            *self._order(),
             *self.remarks,
             f"{'decode: ' * apart}{_engine(best)}, keys and values in {best['kv_precision']}, at "
             f"most {best['batch_limit']} sequences",
@@ -382,8 +403,6 @@ class ServingPlan:
             f"{len(self.plans):,} of {self.searched:,} plans meet every limit"
             + (f" with at least {self.confidence:.0%}" if self.confidence else ""),
         ]
-        if self.stays_best is not None:
-            lines.insert(-1, f"beats other devices with a probability of {self.stays_best:.0%}")
         lines += [
             f"engines that cannot run: {count} ({why})" for why, count in self.refused.items()
         ]

@@ -296,15 +296,18 @@ def plan_serving(
     columns["tokens_per_s_per_user_low"] = columns["tokens_per_s_per_user"] / high
     columns["tokens_per_s_per_user_high"] = columns["tokens_per_s_per_user"] / low
     levels = certainty(columns, SERVING_GOALS[goal], UNITS.get(SERVING_GOALS[goal], ""), least)
+    sure = np.arange(len(doubts))
     if least is not None:
-        kept = columns["keeps_limits"] >= reached(least, columns["keeps_limits"].max())
-        columns, doubts = {n: values[kept] for n, values in columns.items()}, doubts[kept]
-    table = ServingTable(
+        highest = columns["keeps_limits"].max()
+        sure = np.flatnonzero(columns["keeps_limits"] >= reached(least, highest))
+    everything = ServingTable(
         {n: Column(values, UNITS.get(n, "")) for n, values in columns.items()},
         traffic.arguments(),
         space.fixed,
         {item.name: item for item in space.hardware} | space.constants,
     )
+    errors = doubts[:, 2 if goal == "energy" else 1]
+    table = everything.take(sure)
     alternatives = _alternatives(table, goal)
     return ServingPlan(
         goal=goal,
@@ -315,9 +318,9 @@ def plan_serving(
         front=table.front(),
         alternatives=alternatives,
         headroom=_headroom(table, limits),
-        keeps_limits=float(columns["keeps_limits"][0]),
+        keeps_limits=float(columns["keeps_limits"][sure[0]]),
         certainty=levels,
-        stays_best=_stays(table, goal, doubts[:, 2 if goal == "energy" else 1]),
+        **_contest(everything, goal, errors, sure, space.constants),
         prices={
             device.name: price_words(device, space.prices)
             for device in dict.fromkeys(map(device_of, space.hardware))
@@ -487,19 +490,48 @@ def _headroom(table: ServingTable, limits: Mapping[str, float]) -> dict[str, flo
     return found | {"arrival_rate": 1 / float(_numbers(table, "utilization")[0]) - 1}
 
 
-def _stays(table: ServingTable, goal: str, doubts: NDArray[Any]) -> float | None:
-    """Return the probability that the best plan beats the best one on other devices.
+def _tested(
+    table: ServingTable, constants: Mapping[str, ServingCalibration]
+) -> NDArray[np.bool_]:
+    """Return which plans have only constants with a band of measured runs."""
+    banded = [
+        name
+        for name, row in constants.items()
+        if row.itl_band_low is not None and name != UNMEASURED
+    ]
+    tested = np.isin(np.asarray(table["calibration"]), banded)
+    if "prefill_calibration" in table.columns:
+        tested &= np.isin(np.asarray(table["prefill_calibration"]), [*banded, ""])
+    return tested
 
-    Devices without runs have the constants of others, so no probability compares them.
+
+def _contest(
+    table: ServingTable,
+    goal: str,
+    doubts: NDArray[Any],
+    sure: NDArray[Any],
+    constants: Mapping[str, ServingCalibration],
+) -> dict[str, Any]:
+    """Compare the best plan of each device; with separate pools, the device that decodes.
+
+    Of the rows of `table`, those at `sure` keep the limits with the wanted confidence. Constants
+    without a band have an unknown error, so no probability compares their plans with others.
     """
     devices = np.array([table.devices[name] for name in table["hardware"]])
-    measured = np.asarray(table["calibration"]) != UNMEASURED
-    other = np.flatnonzero((devices != devices[0]) & measured)
-    if not len(other) or not measured[0]:
-        return None
-    value, row = _numbers(table, SERVING_GOALS[goal]), int(other[0])
-    found = wins(value[0], value[row], doubts[0], doubts[row])
-    return None if math.isnan(found) else found
+    order = np.concatenate([sure, np.setdiff1d(np.arange(len(devices)), sure)])
+    _, first = np.unique(devices[order], return_index=True)
+    best = order[np.sort(first)]
+    value, tested = _numbers(table, SERVING_GOALS[goal])[best], _tested(table, constants)[best]
+    known = tested & np.isfinite(doubts[best]).all(axis=1) & np.isfinite(value)
+    rivals = np.flatnonzero(known & np.isin(best, sure))[1:] if known[0] else []
+    stays = None
+    if len(rivals):
+        stays = wins(value[0], value[rivals[0]], doubts[best[0]], doubts[best[rivals[0]]])
+    return {
+        "stays_best": stays,
+        "rivals": tuple(devices[best[rivals]].tolist()) if len(rivals) else (),
+        "untested": tuple(devices[best[~tested]].tolist()) if len(best) > 1 else (),
+    }
 
 
 def _unmeasured(table: ServingTable, constants: Mapping[str, ServingCalibration]) -> list[str]:

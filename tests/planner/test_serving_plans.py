@@ -1229,23 +1229,67 @@ def test_devices_without_runs_are_marked_and_not_compared():
     plans = rows_of(found.plans)
     hardware = [row["hardware"] for row in plans]
     assert "MI300X Platform" in hardware
-    if plans[0]["calibration"] == "Uncalibrated":
-        assert found.stays_best is None
+    assert name in found.untested
+    assert name not in found.rivals
     cheap = plan_serving(*job, **same, rental_price={name: Q_(0.01, "USD/h")} | {
         node.accelerator.name: Q_(5, "USD/h") for node in (NODES.HGX_H200, NODES.DGX_B200)
     })  # fmt: skip
     assert cheap.best["calibration"] == "Uncalibrated"
     assert cheap.stays_best is None
+    assert cheap.rivals == ()
     assert cheap.prices[name] == "0.01 USD/h, as given"
     measured = plan_serving(*job[:3], [kinds[0], NODES.DGX_H100], **same)
-    assert measured.stays_best is not None
+    assert 0 < measured.stays_best < 1
+    assert {measured.rivals, (measured.plans.devices[measured.best["hardware"]],)} == {
+        (Hardware.H100.name,),
+        (Hardware.H200.name,),
+    }
+    assert measured.untested == ()
     assert not any("run" in remark for remark in measured.remarks)
     # In 16 bits, the constants of Blackwell have too few runs for a band.
     few = plan_serving(*job[:3], [kinds[2]], **same)
     assert any("Blackwell, TensorRT-LLM" in remark for remark in few.remarks)
+    assert few.untested == ()
     # Two servers with the same device are not other devices.
     twins = plan_serving(*job[:3], [NODES.DGX_H100, NODES.P5], **same)
     assert twins.stays_best is None
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_odds_are_stated_only_among_constants_with_a_band(precision):
+    """The constants of Blackwell have a band in 8 bits and none in 16."""
+    kinds = [NODES.HGX_H200, NODES.GB200_NVL72]
+    same = {"precision": precision, "batch_limit": 128, "tp_size": [4, 8], "most_devices": 64}
+    found = plan_serving(Models.Llama3_70B, CHAT, LIMITS, kinds, **same)
+    assert {row["hardware"] for row in rows_of(found.plans)} == {kind.name for kind in kinds}
+    banded = ServingCalibrations.Blackwell_TensorRT.in_format(precision).itl_band_low is not None
+    assert banded == (precision == "fp8")
+    rack = Hardware.GB200.name
+    assert (found.stays_best is not None) == banded
+    assert found.untested == (() if banded else (rack,))
+    assert len(found.rivals) == banded
+    # The printed answer names the devices that it compares, and those that it cannot.
+    sentences = str(found).splitlines()
+    for device, shown in ((found.rivals, banded), (found.untested, not banded)):
+        assert any(line for line in sentences if device and device[0] in line) == shown
+
+
+def test_pools_without_a_band_are_compared_with_nothing():
+    """Hopper's constants for separate pools have no band, but Blackwell's do."""
+    load = {"precision": "fp8", "batch_limit": 128, "tp_size": [2, 4], "confidence": None}
+    load |= {"transfer_link": Systems.Fabrics.InfiniBand_NDR, "most_devices": 64}
+    strict = {"ttft_p99": Q_(3, "s"), "tpot_p99": Q_(20, "ms")}
+    documents = Traffic(arrival_rate=Q_(4, "1/s"), seq_len=8000, output_len=200)
+    for kinds, banded in (
+        ([NODES.HGX_H200, NODES.DGX_H100], False),
+        ([NODES.GB200_NVL72, NODES.DGX_B200], True),
+    ):
+        found = plan_serving(Models.Llama3_70B, documents, strict, kinds, **load)
+        assert found.best["pools"] == "separate"
+        assert (found.stays_best is not None) == banded
+        assert len(found.rivals) == banded
+        devices = {kind.accelerator.name for kind in kinds}
+        assert set(found.untested) == (set() if banded else devices)
 
 
 def test_prices_name_the_offer_and_its_date():
