@@ -154,7 +154,7 @@ def advise(
     efficiency
         The textbook's constant; `None` times every operator.
     calibration, power_calibration
-        Constants; `None` takes those fitted for the device and the software that the plan implies.
+        Constants; `None` takes those fitted for the device, with the software that it usually runs.
     training_tokens
         Tokens of the training run.
     datacenter

@@ -14,6 +14,7 @@ from mlsysim import (
     Models,
     Systems,
 )
+from mlsysim.registry.calibration.published import best_published
 from tests.solvers.paper import (
     ATTENTION_BACKWARD,
     COMMON,
@@ -218,6 +219,39 @@ def test_the_groups_of_a_router_limit_the_nodes_of_a_token():
         for limit in (None, 4, 8)
     }
     assert exchange[None] == exchange[4] < exchange[8]
+
+
+def test_the_answer_names_the_features_of_exchanges_that_are_off():
+    """Without a calibration, Megatron-Core hides nothing and sends a copy for each expert."""
+    fleet = Systems.Clusters.DeepSeek_2048
+    step = {
+        "model": Models.DeepSeek_V3,
+        "fleet": fleet,
+        "batch_size": 15_360,
+        "precision": "fp8",
+        "pp_size": 16,
+        "ep_size": 64,
+        "microbatch_count": 120,
+        "zero_stage": 1,
+    }
+    own, name = Calibrations.H800_HAI_LLM, Calibrations.H100_Megatron.name
+    bare, named = (DistributedSolver.solve(**step, **c) for c in ({}, {"calibration": own}))
+    run = best_published("DeepSeek-V3", fleet.node.accelerator.name, "fp8", 4096)
+    published = 15_360 * 4096 / (fleet.total_accelerators * run.tokens_per_second)
+    assert bare.step_latency_low.to("s").magnitude > published
+    assert named.step_latency_low.to("s").magnitude < published
+    assert published < named.step_latency_high.to("s").magnitude
+    assert bare.step_latency_total > 2 * named.step_latency_total
+    assert named.calibration == own.name
+    levers = {"exchange_overlap": 0.9, "expert_nodes": 4}
+    answers = {bare.calibration} | {
+        DistributedSolver.solve(**step, **{lever: levers[lever]}).calibration for lever in levers
+    }
+    assert len(answers) == 3
+    assert all(answer.startswith(f"{name} (") for answer in answers)
+    assert DistributedSolver.solve(**step, **levers).calibration == name
+    # Within a node, and without experts, there is nothing to say.
+    assert DistributedSolver.solve(**step | {"ep_size": 8}).calibration == name
 
 
 @pytest.mark.parametrize(("groups", "per_token"), [(3, 1), (8, 9), (32, 1), (256, 4)])

@@ -64,7 +64,8 @@ class DistributedResult(Result):
     step_latency_unseen_high: Quantity | None = quantity("s")
     """Upper bound of the same band."""
     calibration: str
-    """The calibration used, and whether any measured run supports the band."""
+    """The calibration used, whether any measured run supports the band, and which options of the
+    software for exchanges with experts on other nodes are off."""
     effective_throughput: Quantity = quantity("sample/s")
     """Sequences per second: batch over step time."""
     token_throughput: Quantity = quantity("token/s")

@@ -246,9 +246,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
         calibration
-            Constants for the operators; `None` takes those fitted for the device and for the
-            software that the plan implies (sharded or not, in 8 bits or more). Cannot be combined
-            with `efficiency`.
+            Constants for the operators; `None` takes those fitted for the device, with the software
+            that it usually runs: MaxText on TPUs, otherwise Megatron-Core without its options for
+            experts (see Notes). Cannot be combined with `efficiency`.
         power_calibration
             Constants for the power that operations and memory traffic draw; `None` takes those
             fitted for the device's generation.
@@ -278,6 +278,15 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         Every layer takes the time of the mean layer, so a stage of slow layers really takes longer
         than computed. For DeepSeek-V3, in which 58 of 61 layers have experts, the factor is at most
         61/58, or 5%. Memory is computed for the layers that a stage really has.
+
+        The time of a mixture of experts that spans nodes depends on how its software exchanges
+        tokens, and the band holds for that software only. The default is Megatron-Core with none of
+        its options: exchanges do not overlap with computation, and a token is sent to each of its
+        experts separately, in the format of the residual stream. For DeepSeek-V3 on 2,048 H800,
+        this halves the throughput compared with `Calibrations.H800_HAI_LLM`, and the band excludes
+        what DeepSeek published. The result's `calibration` names the features that are off. Pass
+        the calibration of your software, or set `exchange_overlap`, `expert_nodes` and
+        `dispatch_precision`.
 
         Examples
         --------
@@ -385,5 +394,20 @@ def _band(values: Mapping[str, Any], inputs: TrainingInputs) -> str:
 def _basis(values: Mapping[str, Any], inputs: TrainingInputs) -> str:
     if inputs.efficiency is not None:
         return "constant efficiency"
+    notes = _switched_off(inputs)
+    if values["step_latency_low"] is None:
+        notes.insert(0, "no run to compare with")
     name = inputs.calibration.name
-    return name if values["step_latency_low"] is not None else f"{name} (no run to compare with)"
+    return f"{name} ({'; '.join(notes)})" if notes else name
+
+
+def _switched_off(i: TrainingInputs) -> list[str]:
+    """Return features that speed up exchanges between nodes, and that the plan leaves out."""
+    software, notes = i.calibration.software, list[str]()
+    if i.model.moe_layers == 0 or i.ep_size <= i.fleet.node.accelerators_per_node:
+        return notes
+    if (software.exchange_overlap if i.exchange_overlap is None else i.exchange_overlap) == 0:
+        notes.append("exchanges with experts do not overlap")
+    if i.expert_nodes is None and software.copies_per_node == 0:
+        notes.append("nodes receive a copy of a token for each of its experts")
+    return notes
