@@ -490,9 +490,7 @@ def _headroom(table: ServingTable, limits: Mapping[str, float]) -> dict[str, flo
     return found | {"arrival_rate": 1 / float(_numbers(table, "utilization")[0]) - 1}
 
 
-def _tested(
-    table: ServingTable, constants: Mapping[str, ServingCalibration]
-) -> NDArray[np.bool_]:
+def _tested(table: ServingTable, constants: Mapping[str, ServingCalibration]) -> NDArray[np.bool_]:
     """Return which plans have only constants with a band of measured runs."""
     banded = [
         name
@@ -523,13 +521,13 @@ def _contest(
     best = order[np.sort(first)]
     value, tested = _numbers(table, SERVING_GOALS[goal])[best], _tested(table, constants)[best]
     known = tested & np.isfinite(doubts[best]).all(axis=1) & np.isfinite(value)
-    rivals = np.flatnonzero(known & np.isin(best, sure))[1:] if known[0] else []
+    rivals = np.flatnonzero(known & known[0] & np.isin(best, sure))[1:]
     stays = None
     if len(rivals):
         stays = wins(value[0], value[rivals[0]], doubts[best[0]], doubts[best[rivals[0]]])
     return {
         "stays_best": stays,
-        "rivals": tuple(devices[best[rivals]].tolist()) if len(rivals) else (),
+        "rivals": tuple(devices[best[rivals]].tolist()),
         "untested": tuple(devices[best[~tested]].tolist()) if len(best) > 1 else (),
     }
 
