@@ -48,7 +48,9 @@ def columns_read(kind: str) -> set[str]:
             ) if method in READERS:
                 first = arguments[0] if arguments else ast.Constant("value")
                 found |= {first.value} if isinstance(first, ast.Constant) else set()
-    with (ROOT / "measurements" / f"{kind}.csv").open(encoding="utf-8", newline="") as file:
+    with (ROOT / "research/measurements" / f"{kind}.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         rows = [Spied(row) for row in csv.DictReader(file)]
     Spied.seen = set()
     validate(rows[::7], kind=kind)

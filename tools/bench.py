@@ -2,7 +2,7 @@
 
 Times are minima over several runs in one process tree. You can compare times within one report,
 but not across machines. Solves and plans count processor time, which other programs on the machine
-hardly change. `--peers FOLDER` also times other tools (see `tools.peers`). `--law CELLS`
+hardly change. `--peers FOLDER` also times other tools (see `research.peers`). `--law CELLS`
 instead compares this number of fields of random sweeps with `solve`; if a sweep differs, it prints
 the sweep and exits with 1. `--mutants N` prints the share of small defects that the tests detect,
 for N defects in formulas and N in models (see `tools.mutants`).
@@ -48,8 +48,8 @@ from mlsysim import (
 )
 from mlsysim.core.formulas import ring_all_reduce_time
 from mlsysim.labs import parallelism_paradox
+from research.peers import peers
 from tools import mutants
-from tools.peers import peers
 from tools.sweep_law import Tally, try_sweeps
 
 _CONFIGURATION: dict[str, Any] = {

@@ -153,7 +153,7 @@ def questions() -> Iterator[dict[str, Any]]:
     yield {"kind": "capacity", "given": {"model": "Models.Llama3_70B", "tp_size": 4}}
     yield {"kind": "capacity", "given": {"model": "Models.Llama3_8B", "precision": "fp8"}}
     yield {"kind": "contrast"}
-    for path in sorted((ROOT / "measurements").glob("*.csv")):
+    for path in sorted((ROOT / "research/measurements").glob("*.csv")):
         yield {"kind": "validate", "file": path.name}
     for name, explorer in EXPLORERS.items():
         chance = random.Random(name)
@@ -244,7 +244,7 @@ def contrasted(_: Mapping[str, Any]) -> Any:
 
 def validated(question: Mapping[str, Any]) -> Any:
     """Return every prediction of a table of measurements, and why rows are skipped."""
-    report = validate(ROOT / "measurements" / question["file"])
+    report = validate(ROOT / "research/measurements" / question["file"])
     rows = [[r.id, r.quantity, r.predicted, r.low, r.high] for r in report.comparisons]
     return [rows, [list(skip) for skip in report.skipped]]
 

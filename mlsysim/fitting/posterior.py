@@ -25,8 +25,8 @@ _EDGE = 1.2816
 _MISFIT, _MISFIT_RUNS = 2.0, 4.0
 """What to expect of `Posterior.misfit`, and how many runs that expectation is worth.
 
-Measured by ``python -m tools.transfer`` on rows marked ``calibrate``: with these, four of five runs
-that a fit to one, three or six others did not see are in its band."""
+Measured by ``python -m research.transfer`` on rows marked ``calibrate``: with these, four of five
+runs that a fit to one, three or six others did not see are in its band."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def fit(runs: Sequence[Run], constants: tuple[Constant, ...], base: Calibration)
     """Find the most probable factors by Gauss-Newton steps.
 
     Errors are logarithms of ratios, in units of the spread between runs; beyond that they count
-    linearly (Charbonnier's loss), as in `tools.calibrate`. Runs of the same plan share one weight,
-    because they share the model's error for that plan.
+    linearly (Charbonnier's loss), as in `research.fits.training`. Runs of the same plan share one
+    weight, because they share the model's error for that plan.
     """
     measured = np.log([run.measured for run in runs])
     spreads = np.array([constant.spread for constant in constants])

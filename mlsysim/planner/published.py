@@ -71,7 +71,7 @@ def published_runs(
     if missing:
         raise ConfigError(
             f"source = {shown(source)} has no column {', '.join(missing)}: give runs with one row "
-            "each, such as those of measurements/serving_2.csv in the repository",
+            "each, such as those of research/measurements/serving_2.csv in the repository",
             argument="source",
         )
     found = []

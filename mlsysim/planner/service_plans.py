@@ -297,9 +297,9 @@ class ServingPlan:
         Parameters
         ----------
         source
-            Runs as `validate` takes them, such as the path of ``measurements/serving_2.csv``: one
-            row per run in a closed loop, with its clients and mean times to the first token and per
-            token.
+            Runs as `validate` takes them, such as the path of
+            ``research/measurements/serving_2.csv``: one row per run in a closed loop, with its
+            clients and mean times to the first token and per token.
         within
             Largest factor between a run's mean prompts and answers and those of the traffic; `None`
             takes runs of all lengths.

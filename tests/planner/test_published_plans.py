@@ -25,7 +25,7 @@ from mlsysim.validation.training import arguments
 
 ROWS = {
     row.name: row
-    for row in read_rows(Path(__file__).resolve().parents[2] / "measurements/training.csv")
+    for row in read_rows(Path(__file__).resolve().parents[2] / "research/measurements/training.csv")
 }
 NEAR = 0.10
 

@@ -488,7 +488,7 @@ def test_published_runs_are_near_the_predictions():
         Models.MiniMax_M2_5, load, {"tpot_p99": Q_(100, "ms")}, kinds, precision="fp8",
         attention_dp=1, engine="vLLM", batch_limit=256,
     )  # fmt: skip
-    runs = found.measured(Path(__file__).parents[2] / "measurements/serving_2.csv")
+    runs = found.measured(Path(__file__).parents[2] / "research/measurements/serving_2.csv")
     assert len(runs) > 30
     assert set(runs["device"]) == {Hardware.B200.name, Hardware.H200.name}
     for name in ("tokens_per_s_per_user", "tokens_per_s_per_device"):

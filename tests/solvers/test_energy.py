@@ -176,7 +176,7 @@ def test_the_energy_is_derived_from_the_work():
     assert "Bytes that a device moves through its memory in a training step" in summaries
     sources = {item.origin: str(item.source) for item in derivation.inputs}
     fitted = sources["power_calibration.compute_share"]
-    assert fitted.startswith("Fitted by tools/calibrate_power.py")
+    assert fitted.startswith("Fitted by research/fits/power.py")
 
 
 def test_predicted_utilization_gives_back_the_predicted_power():

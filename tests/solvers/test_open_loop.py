@@ -27,7 +27,7 @@ from mlsysim.core.types import TransformerModel
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.traffic.bands import LAW, SIMULATED
 from mlsysim.traffic import Traffic, engine_for, simulate
-from tools.open_loop_law import System
+from research.open_loop_law import System
 
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
 
@@ -320,7 +320,7 @@ def test_bands_that_are_not_known():
 
 
 def test_the_errors_of_the_queueing_model_are_those_of_its_table():
-    path = Path(__file__).parents[2] / "measurements/open_loop_law.csv"
+    path = Path(__file__).parents[2] / "research/measurements/open_loop_law.csv"
     with path.open(encoding="utf-8") as file:
         rows = {row["part"]: row for row in csv.DictReader(file)}
     parts = ("utilization below 0.3", "0.3 to 0.6", "0.6 to 0.8", "0.8 to 0.9")

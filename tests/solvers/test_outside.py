@@ -21,7 +21,7 @@ DEFAULTS = {
     name: item.default
     for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
 }
-RUNS = Path(__file__).parents[2] / "measurements/training.csv"
+RUNS = Path(__file__).parents[2] / "research/measurements/training.csv"
 
 
 def solve(device=Hardware.H100, **plan):

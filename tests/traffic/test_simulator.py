@@ -11,7 +11,7 @@ from mlsysim import Q_, ConfigError, Hardware, Models, OpenLoopSolver, Systems
 from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic, engine_for, simulate
-from tools.open_loop_law import System, case
+from research.open_loop_law import System, case
 
 ENGINE = Engine(
     empty=5.0,
@@ -190,7 +190,7 @@ def cases():
 
 
 # Median and 90th percentile of the error over random systems, in percent, as measured and rounded
-# up; `python -m tools.open_loop_law` shows where they are larger.
+# up; `python -m research.open_loop_law` shows where they are larger.
 @pytest.mark.parametrize(
     ("time", "median", "most"),
     [

@@ -18,7 +18,7 @@ from mlsysim.validation.aliases import (
 )
 from mlsysim.validation.rows import Row, Skip
 
-DATA = Path(__file__).parents[2] / "measurements"
+DATA = Path(__file__).parents[2] / "research/measurements"
 # Devices of measurements that the registry does not have.
 UNKNOWN = {"GH200-SXM", "MI250X (one GCD)", "A2"}
 # Tables of other people's machines: most are devices that the registry does not have.

@@ -10,7 +10,7 @@ from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.validation import validate
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "measurements/energy.csv"
+DATA = Path(__file__).parents[2] / "research/measurements/energy.csv"
 ROWS = read_rows(DATA)
 
 
@@ -69,7 +69,7 @@ def test_check_rows_are_of_other_models():
 
 def test_the_registry_is_what_the_fit_finds():
     pytest.importorskip("scipy")
-    from tools.calibrate_power import BANDED, band, fit, of, runs, tiny_band
+    from research.fits.power import BANDED, band, fit, of, runs, tiny_band
 
     found = runs()
     assert set(found) == set(PowerCalibrations.names()) - {"Uncalibrated", "Microcontroller"}

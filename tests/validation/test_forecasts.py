@@ -14,7 +14,7 @@ from mlsysim import ConfigError, UnknownEntryError
 from mlsysim.cli.app import app
 from mlsysim.validation.forecasts import FROZEN, Forecast, Outcome, read_forecasts, score
 from mlsysim.validation.rows import Row
-from tools.forecast import QUESTIONS, made_today
+from research.forecasts import QUESTIONS, made_today
 
 # A new date adds a line here. A line that is here never changes, nor does its file.
 DIGESTS = {

@@ -12,7 +12,7 @@ from mlsysim.validation import Statistics, validate
 from mlsysim.validation.kernels import collective_of, collective_time, constants_of
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "measurements/kernels.csv"
+DATA = Path(__file__).parents[2] / "research/measurements/kernels.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
 MIB = 2**20
 
@@ -104,7 +104,7 @@ def test_an_unknown_collective_is_passed_over():
 
 def test_the_registry_is_what_the_fit_finds():
     pytest.importorskip("scipy")
-    from tools.calibrate_kernels import link_fits, product_fits
+    from research.fits.kernels import link_fits, product_fits
 
     micro = {"overhead", "start", "hop_latency", "segment_time", "switch_start"}
     fits = product_fits() + link_fits()

@@ -11,7 +11,7 @@ from mlsysim.validation import Statistics, validate
 from mlsysim.validation.memory import predict
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "measurements/memory.csv"
+DATA = Path(__file__).parents[2] / "research/measurements/memory.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
 
 

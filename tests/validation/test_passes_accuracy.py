@@ -11,7 +11,7 @@ from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.validation import Statistics, passes, validate
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "measurements/passes.csv"
+DATA = Path(__file__).parents[2] / "research/measurements/passes.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
 # Groups, rows to check, and the mean absolute error that they may have, in percent.
 BOUNDS = {
@@ -71,7 +71,7 @@ def test_every_row_has_a_source():
 
 def test_the_registry_holds_what_the_fit_prints():
     pytest.importorskip("scipy")
-    from tools.calibrate_passes import FITS, band, fit_constants, load, printed
+    from research.fits.passes import FITS, band, fit_constants, load, printed
 
     for name in FITS:
         runs = load(name, "calibrate")

@@ -27,7 +27,7 @@ from mlsysim.validation.recipes import recipe_of
 from mlsysim.validation.report import Report
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "measurements"
+DATA = Path(__file__).parents[2] / "research/measurements"
 SERVING = {row.name: row for row in read_rows(DATA / "serving_2.csv")}
 ENERGY = {row.name: row for row in read_rows(DATA / "energy_2.csv")}
 LLMIB = "llmib_a100_vllm_Llama-2-7b-hf_n1_1024_b16"

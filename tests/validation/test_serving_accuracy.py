@@ -1,6 +1,6 @@
 """Predicted against measured serving: errors on rows that no constant was fitted to.
 
-The bounds hold for rows marked ``check`` in measurements/serving.csv.
+The bounds hold for rows marked ``check`` in research/measurements/serving.csv.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mlsysim.validation import Report, Statistics, serving, validate
 from mlsysim.validation.rows import Row, Skip, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "measurements/serving.csv"
+DATA = ROOT / "research/measurements/serving.csv"
 # Mean and median absolute error in percent.
 BOUNDS = {
     "measured TPOT": (8, 6),
@@ -78,7 +78,7 @@ def test_the_registry_holds_what_the_fit_prints():
     """The constants of one engine, fitted again, are those in the registry."""
     pytest.importorskip("scipy")
     from mlsysim.registry.calibration.serving import ServingCalibrations
-    from tools.calibrate_serving import fit, load, printed
+    from research.fits.serving import fit, load, printed
 
     for name in ("Hopper_LlamaCpp", "Ampere"):
         for constant, value in fit(load(name, "calibrate")).constants.items():

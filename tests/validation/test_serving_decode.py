@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 from tools.pages.pages import Cell, read_page
 
 PAGE = Path("docs/concepts/accuracy-serving.qmd")
-with (ROOT / "measurements/serving_decode.csv").open(encoding="utf-8") as file:
+with (ROOT / "research/measurements/serving_decode.csv").open(encoding="utf-8") as file:
     ROWS = list(csv.DictReader(file))
 LOADED = [row for row in ROWS if row["group"] == "nvidia_silicon_sample_dense_agg"]
 PREFILLS = [row for row in ROWS if row["quantity"] == "prefill latency"]

@@ -19,7 +19,7 @@ from mlsysim import (
 from mlsysim.validation import tiny, validate
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).parents[2] / "measurements/tiny.csv"
+DATA = Path(__file__).parents[2] / "research/measurements/tiny.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
 U575 = "tiny12_closed_STMicroelectronics_NUCLEO_U575ZI_Q_kws"
 
@@ -145,7 +145,7 @@ def test_constants_for_something_else_are_refused(changed, part):
 
 def test_the_registry_holds_what_the_fit_prints():
     pytest.importorskip("scipy")
-    from tools.calibrate_tiny import FAST, Fit, band, runs, single_runs
+    from research.fits.networks import FAST, Fit, band, runs, single_runs
 
     data = runs()
     single, fitted = single_runs(data)
@@ -168,7 +168,7 @@ def test_the_registry_holds_what_the_fit_prints():
 
 def test_the_constants_of_gpus_are_those_of_the_fit():
     pytest.importorskip("scipy")
-    from tools.calibrate_tiny import gpu_band, gpu_constants, gpu_passes
+    from research.fits.networks import gpu_band, gpu_constants, gpu_passes
 
     fitted = [run for run in gpu_passes() if run.split == "calibrate"]
     c = NetworkCalibrations.GPU_TensorRT

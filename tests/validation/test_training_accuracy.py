@@ -23,8 +23,8 @@ from mlsysim.validation import Comparison, Report, Statistics, validate
 from mlsysim.validation.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "measurements/training.csv"
-LEFT_OUT = ROOT / "measurements/families.csv"
+DATA = ROOT / "research/measurements/training.csv"
+LEFT_OUT = ROOT / "research/measurements/families.csv"
 SELENE = ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5")
 BOUNDS = {
     SELENE: 4,
@@ -82,7 +82,7 @@ def test_the_band_holds_about_four_of_five_runs(known):
 
 
 def test_no_check_row_is_fitted():
-    source = (ROOT / "tools/calibrate.py").read_text(encoding="utf-8")
+    source = (ROOT / "research/fits/training.py").read_text(encoding="utf-8")
     fitted = [line for line in source.splitlines() if "solve(" in line and "check" in line]
     assert not fitted
     splits = {row.split for row in validate(DATA).comparisons}
@@ -93,9 +93,9 @@ def test_no_check_row_is_fitted():
 def fit():
     """The fit of all machines and frameworks, and what the registry holds of it."""
     pytest.importorskip("scipy")
-    from tools import calibrate
+    from research.fits import training as fits
 
-    posterior = calibrate.Posterior(calibrate.load("calibrate"))
+    posterior = fits.Posterior(fits.load("calibrate"))
     catalogs = (Machines, Frameworks)
     held = [
         float_of(getattr(next(c for c in catalogs if owner in c.names())[owner], field))
@@ -146,7 +146,7 @@ def test_what_a_recipe_switches_off_stays_off_in_a_fit(fit):
 
 def test_a_band_of_few_runs_lies_further_out():
     pytest.importorskip("scipy")
-    from tools.calibrate import edges_of
+    from research.fits.training import edges_of
 
     # The edges among n are at (n + 1) / 10: the first and the last of nine.
     assert edges_of(np.arange(1.0, 10.0)) == pytest.approx((1, 9))
@@ -165,7 +165,7 @@ def families() -> dict[str, np.ndarray]:
 
 def test_the_band_of_unseen_systems_is_what_families_left_out_tell():
     pytest.importorskip("scipy")
-    from tools.calibrate import band
+    from research.fits.training import band
 
     found = families()
     assert len(found) >= 20
@@ -178,7 +178,7 @@ def test_the_band_of_unseen_systems_is_what_families_left_out_tell():
 
 
 def test_the_band_of_devices_without_runs_comes_from_leaving_machines_out(fit):
-    from tools.calibrate import band, machine_ratios
+    from research.fits.training import band, machine_ratios
 
     ratios = machine_ratios(fit[0].runs)
     assert len({machine for machine, _ in ratios}) >= 10

@@ -10,7 +10,7 @@ import pytest
 from mlsysim.validation import validate
 from mlsysim.validation.rows import read_rows
 
-DATA = Path(__file__).resolve().parents[2] / "measurements/training.csv"
+DATA = Path(__file__).resolve().parents[2] / "research/measurements/training.csv"
 SAME = (
     "group",
     "model",

@@ -12,7 +12,7 @@ from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.validation import training
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-DATA = Path(__file__).resolve().parents[2] / "measurements/training.csv"
+DATA = Path(__file__).resolve().parents[2] / "research/measurements/training.csv"
 RUN = {
     "model": "Llama3_8B",
     "hardware": "H100-SXM",

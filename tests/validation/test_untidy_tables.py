@@ -25,7 +25,7 @@ KINDS = ("training", "serving", "memory", "kernels", "passes", "energy", "tiny")
 
 def table(kind):
     """Return two rows of each family of a kind."""
-    with Path(f"measurements/{kind}.csv").open(encoding="utf-8", newline="") as file:
+    with Path(f"research/measurements/{kind}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     seen, kept = {}, []
     for row in rows:
@@ -215,7 +215,8 @@ def test_files_without_measurements_are_refused_in_words(text, tmp_path):
 
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     place = str(tmp_path / "nowhere" / "out.csv")
-    done = CliRunner().invoke(app, ["validate", "measurements/memory.csv", "--output", place])
+    file = "research/measurements/memory.csv"
+    done = CliRunner().invoke(app, ["validate", file, "--output", place])
     assert done.exit_code == 1
     assert "cannot be written" in done.stderr
     with pytest.raises(ConfigError) as caught:
@@ -275,7 +276,7 @@ def test_what_holds_no_rows_is_refused(source):
 
 
 def test_an_open_file_is_refused():
-    path = Path("measurements/memory.csv")
+    path = Path("research/measurements/memory.csv")
     with path.open(encoding="utf-8") as file, pytest.raises(ConfigError, match=r"csv\.DictReader"):
         validate(file)
 
@@ -293,14 +294,14 @@ ODD = [["a"], np.array([1, 2]), 5, "x" * 5000, {"a": 1}]
 @pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
 def test_a_kind_or_split_of_another_type_is_refused(argument, value):
     with pytest.raises(ConfigError) as caught:
-        validate("measurements/training.csv", **{argument: value})
+        validate("research/measurements/training.csv", **{argument: value})
     assert caught.value.argument == argument
     assert len(str(caught.value)) < 400
 
 
 def test_an_unknown_split_is_refused_with_those_there_are():
     with pytest.raises(ConfigError, match="'calibrate', 'check'") as caught:
-        validate("measurements/training.csv", split="chek")
+        validate("research/measurements/training.csv", split="chek")
     assert caught.value.argument == "split"
 
 

@@ -125,9 +125,7 @@ def replace(folder: Path, fresh: Path) -> None:
 
 def sources() -> list[Path]:
     """Return everything that determines the contents of the built site."""
-    folders = [
-        ROOT / name for name in ("mlsysim", "docs", "measurements", "examples", "tools", "dist")
-    ]
+    folders = [ROOT / name for name in ("mlsysim", "docs", "research", "examples", "tools", "dist")]
     return [*folders, *(path for path in ROOT.iterdir() if path.is_file())]
 
 

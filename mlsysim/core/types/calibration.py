@@ -20,8 +20,8 @@ Basis: TypeAlias = Literal["family", "unseen"]
 """Which band applies: that of runs like the measured ones, or that of an unmeasured system."""
 UNSEEN_BAND = (0.802, 1.349)
 """Measured over predicted step time on systems without a measured run, at the 10th and 90th
-percentile: ``python -m tools.calibrate`` predicts each family without its own runs. It is defined
-here because a calibration that you combine by hand has this band too."""
+percentile: ``python -m research.fits.training`` predicts each family without its own runs. It is
+defined here because a calibration that you combine by hand has this band too."""
 _ROUNDING = 1e-9
 _DERIVED: Any = None
 """A field that is computed from others if it is not given."""

@@ -1,7 +1,8 @@
 """Frameworks: constants of training software, by release, for any machine.
 
-``python -m tools.calibrate`` fits the constants together with those of the machines. Constants
-that the runs of a release cannot identify stay near those of others, and are marked as estimates.
+``python -m research.fits.training`` fits the constants together with those of the machines.
+Constants that the runs of a release cannot identify stay near those of others, and are marked as
+estimates.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _PRIOR = Source(
     "relative to forward, and 30 bytes per parameter in the update",
 )
 _FIT = Source(
-    title="Fitted by tools/calibrate.py",
-    locator="calibrate rows of measurements/training.csv",
+    title="Fitted by research/fits/training.py",
+    locator="calibrate rows of research/measurements/training.csv",
     checked="2026-11-22",
     note="check rows are held out",
 )

@@ -1,8 +1,9 @@
 """Calibrations of single kernels, fitted to published times of matrix products and collectives.
 
-``python -m tools.calibrate_kernels`` fits the constants to the rows marked ``calibrate`` in
-``measurements/kernels.csv`` and prints them. NVIDIA measured the times with cuBLAS and NCCL, one
-kernel after the other, on idle devices; training steps are slower and have their own constants.
+``python -m research.fits.kernels`` fits the constants to the rows marked ``calibrate`` in
+``research/measurements/kernels.csv`` and prints them. NVIDIA measured the times with cuBLAS and
+NCCL, one kernel after the other, on idle devices; training steps are slower and have their own
+constants.
 """
 
 from mlsysim.core.catalog import Catalog
@@ -18,7 +19,7 @@ def _fitted(rows: int, on: str) -> Source:
         url="https://github.com/ai-dynamo/aiconfigurator",
         locator=on,
         checked="2026-11-20",
-        note=f"fitted to {rows} rows marked calibrate in measurements/kernels.csv",
+        note=f"fitted to {rows} rows marked calibrate in research/measurements/kernels.csv",
     )
 
 

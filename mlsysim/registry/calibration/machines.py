@@ -1,7 +1,7 @@
 """Machines: the share of their datasheets that devices and links reach in training.
 
-``python -m tools.calibrate`` fits the constants of all machines and all software at once, to the
-rows marked ``calibrate`` in ``measurements``. Machines appear with several frameworks, and
+``python -m research.fits.training`` fits the constants of all machines and all software at once, to
+the rows marked ``calibrate`` in ``measurements``. Machines appear with several frameworks, and
 frameworks on several machines, so the fit can separate the two. Constants that the runs of a
 machine cannot identify stay near those of other machines, and are marked as estimates.
 """
@@ -26,8 +26,8 @@ _PRIOR = Source(
     "73 percent of the A100's peak; FlashAttention-3, section 4.1: about 550 to 740 TFLOP/s)",
 )
 _FIT = Source(
-    title="Fitted by tools/calibrate.py",
-    locator="calibrate rows of measurements/training.csv",
+    title="Fitted by research/fits/training.py",
+    locator="calibrate rows of research/measurements/training.csv",
     checked="2026-11-22",
     note="check rows are held out",
 )
@@ -46,8 +46,8 @@ _SLOWEST = Source(
     note="a device without runs is not assumed to reach more than a measured one",
 )
 STATES = Source(
-    title="Fitted by tools/calibrate_states.py",
-    locator="calibrate rows of measurements/training.csv whose model has linear attention",
+    title="Fitted by research/fits/states.py",
+    locator="calibrate rows of research/measurements/training.csv whose model has linear attention",
     checked="2026-11-22",
     note="one value for all machines; separate fits for H100, B200, GB200, B300 and GB300 give "
     "0.012 to 0.025; check rows are held out",

@@ -1,8 +1,8 @@
 """Calibrations of networks of fixed shape: one row per kind of device, engine and format.
 
-``python -m tools.calibrate_tiny`` fits the constants to the rows marked ``calibrate`` in
-``measurements/tiny.csv`` (microcontrollers) and ``measurements/passes.csv`` (GPUs),
-and prints them.
+``python -m research.fits.networks`` fits the constants to the rows marked ``calibrate`` in
+``research/measurements/tiny.csv`` (microcontrollers) and ``research/measurements/passes.csv``
+(GPUs), and prints them.
 """
 
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ CORES: Mapping[str, str] = {
 """The core of each device that has constants."""
 
 _FITTED = Source(
-    title="Fitted by tools/calibrate_tiny.py",
+    title="Fitted by research/fits/networks.py",
     locator="32 calibrate rows of MLPerf Tiny v1.2",
     checked="2026-11-22",
-    note="measurements/tiny.csv; check rows are held out. Constants that the rows of a core do not "
-    "identify stay near those of the other cores and engines.",
+    note="research/measurements/tiny.csv; check rows are held out. Constants that the rows of a "
+    "core do not identify stay near those of the other cores and engines.",
 )
 _BAND = (0.843, 1.312)
 
@@ -66,11 +66,11 @@ def _row(
 
 
 _GPU_RUNS = Source(
-    title="Fitted by tools/calibrate_tiny.py",
+    title="Fitted by research/fits/networks.py",
     locator="calibrate rows of ResNet-50 in MLPerf Inference v1.1 to v4.1",
     checked="2026-11-23",
-    note="measurements/passes.csv; check rows are held out. The band comes from leaving devices "
-    "out, one at a time.",
+    note="research/measurements/passes.csv; check rows are held out. The band comes from leaving "
+    "devices out, one at a time.",
 )
 
 

@@ -1,7 +1,7 @@
 """Calibrations of power: energy of operations and bytes, fitted to published measurements.
 
-``python -m tools.calibrate_power`` fits the constants to the rows marked ``calibrate`` in
-``measurements/energy.csv`` and ``energy_2.csv``, and prints them.
+``python -m research.fits.power`` fits the constants to the rows marked ``calibrate`` in
+``research/measurements/energy.csv`` and ``energy_2.csv``, and prints them.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ __all__ = ["PowerCalibrations", "power_calibration_for"]
 
 def _fitted(rows: int, runs: str) -> Source:
     return Source(
-        title="Fitted by tools/calibrate_power.py",
+        title="Fitted by research/fits/power.py",
         locator=f"{rows} calibrate rows: {runs}",
         checked="2026-11-23",
-        note="measurements/energy.csv and energy_2.csv, power at the measured rate; check rows are"
-        " held out",
+        note="research/measurements/energy.csv and energy_2.csv, power at the measured rate; check "
+        "rows are held out",
     )
 
 

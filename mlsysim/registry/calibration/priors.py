@@ -1,6 +1,6 @@
 """Priors of the training constants.
 
-``python -m tools.calibrate`` and `mlsysim.calibrate` both start from these.
+``python -m research.fits.training`` and `mlsysim.calibrate` both start from these.
 """
 
 from __future__ import annotations

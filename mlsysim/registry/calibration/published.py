@@ -1,4 +1,4 @@
-"""The best published training runs, to compare plans with: `tools.published` writes them."""
+"""The best published training runs, to compare plans with: `research.published` writes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PublishedRun(Record):
     tokens_per_second : float
         Tokens per second and device.
     id : str
-        Name of the run in `measurements/training.csv` of the repository.
+        Name of the run in `research/measurements/training.csv` of the repository.
     source : str
         Who published it.
     """

@@ -1,10 +1,10 @@
 """Calibrations of serving: constants of engines, fitted to published runs.
 
-Each row is one device generation and one serving engine. ``python -m tools.calibrate_serving``
-fits the constants to the rows marked ``calibrate`` in ``measurements/serving.csv`` and
+Each row is one device generation and one serving engine. ``python -m research.fits.serving``
+fits the constants to the rows marked ``calibrate`` in ``research/measurements/serving.csv`` and
 ``serving_2.csv`` and prints them. Constants that a row's runs cannot determine come from the common
 set, and are marked as estimates. The two rows of libraries describe single passes, and are fitted
-by ``python -m tools.calibrate_passes`` to ``measurements/passes.csv``.
+by ``python -m research.fits.passes`` to ``research/measurements/passes.csv``.
 """
 
 import re
@@ -62,9 +62,9 @@ __all__ = [
 ]
 
 _OPEN_RUNS = Source(
-    title="Fitted by tools/calibrate_open_loop.py",
+    title="Fitted by research/fits/open_loop.py",
     checked="2026-11-23",
-    note="measurements/serving_2.csv; check rows are held out",
+    note="research/measurements/serving_2.csv; check rows are held out",
 )
 _LIBRARY = {
     "admission_steps": (

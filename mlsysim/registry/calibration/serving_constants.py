@@ -48,14 +48,14 @@ _PAGED = Source(
     checked="2026-11-20",
 )
 _RUNS = Source(
-    title="Fitted by tools/calibrate_serving.py",
+    title="Fitted by research/fits/serving.py",
     checked="2026-11-20",
-    note="measurements/serving.csv; check rows are held out",
+    note="research/measurements/serving.csv; check rows are held out",
 )
 PASSES = Source(
-    title="Fitted by tools/calibrate_passes.py",
+    title="Fitted by research/fits/passes.py",
     checked="2026-11-20",
-    note="measurements/passes.csv; check rows are held out",
+    note="research/measurements/passes.csv; check rows are held out",
 )
 # Layer, collective, prompt and sequence times in microseconds. Steps before admission: half of the
 # running step, and one that is launched ahead.
@@ -145,11 +145,11 @@ def engine_row(
 
 
 _DRAFTS = Source(
-    title="Fitted by tools/calibrate_drafts.py",
+    title="Fitted by research/fits/drafts.py",
     locator="calibrate rows with multi-token prediction",
     checked="2026-11-22",
-    note="measurements/serving_2.csv, with published acceptance lengths; SGLang handles accepted "
-    "tokens on the host, one sequence after another, while the device waits",
+    note="research/measurements/serving_2.csv, with published acceptance lengths; SGLang handles "
+    "accepted tokens on the host, one sequence after another, while the device waits",
 )
 APART = {
     "prompt_parts": (

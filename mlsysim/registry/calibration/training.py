@@ -1,7 +1,7 @@
 """Calibrations: a machine with its software, and the error of their predictions.
 
-``python -m tools.calibrate`` fits machines and frameworks, cross-validates them by leaving out one
-family of runs at a time, and prints the numbers in this file.
+``python -m research.fits.training`` fits machines and frameworks, cross-validates them by leaving
+out one family of runs at a time, and prints the numbers in this file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 _NO_RUN = (0.685, 1.523)
-"""The same for devices without measured runs. ``python -m tools.calibrate --machines`` predicts
-each machine with the constants of the slowest other one, which gives the lower edge. The upper edge
-comes from AMD's MI300X in 2024, because a new stack is more often slower than faster."""
+"""The same for devices without measured runs. ``python -m research.fits.training --machines``
+predicts each machine with the constants of the slowest other one, which gives the lower edge. The
+upper edge comes from AMD's MI300X in 2024, because a new stack is more often slower than faster."""
 _FIT = Source(
-    title="Fitted by tools/calibrate.py",
-    locator="calibrate rows of measurements/training.csv",
+    title="Fitted by research/fits/training.py",
+    locator="calibrate rows of research/measurements/training.csv",
     checked="2026-11-22",
     note="band of families: five-fold cross-validation; band of unseen systems: one family left "
     "out at a time",

@@ -363,7 +363,8 @@ MLPERF_TINY_POWER = Source(
     url="https://github.com/mlcommons/tiny_results_v1.2",
     locator="final_report_v1.2.xlsx: energy over latency",
     checked="2026-11-22",
-    note="mean of rows marked calibrate in measurements/tiny.csv; a measured power, not a limit",
+    note="mean of rows marked calibrate in research/measurements/tiny.csv; a measured power, not a "
+    "limit",
 )
 STM32L4R5_BOARD = Source(
     title="RIOT, STM32 Nucleo-L4R5ZI",

@@ -29,7 +29,7 @@ LAW = {
     "e2e_p99": ((0.868, 0.811, 0.733, 0.585), (1.142, 1.138, 1.16, 1.257)),
 }
 """Simulated over predicted times at these utilizations: the 10th and the 90th percentile over
-random systems, from `measurements/open_loop_law.csv`."""
+random systems, from `research/measurements/open_loop_law.csv`."""
 
 SIMULATED = {
     "burstiness": 4.0,

@@ -1,9 +1,9 @@
-"""How accurate is serving for models left out of the fit? ``python -m tools.serving_families``.
+"""How accurate is serving for models left out of the fit? ``python -m research.serving_families``.
 
 For every engine with runs of at least two models, leave out each model in turn, fit the constants
 to the `calibrate` rows of the others, and predict the rows of the model left out. Writes
-``measurements/serving_families.csv``: measured and predicted time between tokens and to the first
-token. Constants belong to a device and an engine, and none of them belongs to a model.
+``research/measurements/serving_families.csv``: measured and predicted time between tokens and to
+the first token. Constants belong to a device and an engine, and none of them belongs to a model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from mlsysim.core.types import ServingCalibration
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from tools.calibrate_serving import DATA, FITTED, LIMITS, PARENTS, Runs, fit, in_si, load
+from research.fits.serving import DATA, FITTED, LIMITS, PARENTS, Runs, fit, in_si, load
 
 TARGET = DATA / "serving_families.csv"
 QUANTITIES = {"itl": "TPOT", "ttft": "TTFT"}

@@ -1,16 +1,16 @@
-"""Fit SGLang's host time per drafted token: ``python -m tools.calibrate_drafts``.
+"""Fit SGLang's host time per drafted token: ``python -m research.fits.drafts``.
 
-Uses the `calibrate` rows of ``measurements/serving_2.csv`` that are known to have used drafts.
-Their draft and acceptance lengths are those of `mlsysim.validation.drafts`, which are published,
-but not for these runs. Prints the time with the smallest mean error of times between tokens, which
-is the one in ``mlsysim/registry/calibration/serving_constants.py``, and the errors without it.
+Uses the `calibrate` rows of ``research/measurements/serving_2.csv`` that are known to have used
+drafts. Their draft and acceptance lengths are those of `mlsysim.validation.drafts`, which are
+published, but not for these runs. Prints the time with the smallest mean error of times between
+tokens, which is the one in ``mlsysim/registry/calibration/serving_constants.py``, and the errors
+without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -21,8 +21,9 @@ from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.validation.drafts import drafts_of
 from mlsysim.validation.rows import Row, read_rows
 from mlsysim.validation.serving_runs import arguments
+from research import MEASUREMENTS
 
-DATA = Path(__file__).parents[1] / "measurements" / "serving_2.csv"
+DATA = MEASUREMENTS / "serving_2.csv"
 MOST = 500.0
 """Longest time that is tried, in microseconds."""
 

@@ -1,13 +1,13 @@
-"""Fit the constants of networks of fixed shape: ``python -m tools.calibrate_tiny``.
+"""Fit the constants of networks of fixed shape: ``python -m research.fits.networks``.
 
-Reads ``measurements/tiny.csv`` and the passes of ResNet-50 in ``measurements/passes.csv``. Only
-rows marked ``calibrate`` are fitted; rows marked ``check`` are held out, and their errors are
-reported. A microcontroller's time is the sum of the times for products, outputs and weights, at a
-share of the peak rate. Each engine and format has a cost per output and per weight, and each core
-has a share of the peak. All of these are pulled toward the means of their kind, which are fitted
-as well. A GPU's time is the roofline of the totals at a share of the peak rate, plus a fixed time
-per layer; its band comes from leaving devices out, one at a time. Prints the constants in
-``mlsysim/registry/calibration/networks.py``, and the errors.
+Reads ``research/measurements/tiny.csv`` and the passes of ResNet-50 in
+``research/measurements/passes.csv``. Only rows marked ``calibrate`` are fitted; rows marked
+``check`` are held out, and their errors are reported. A microcontroller's time is the sum of the
+times for products, outputs and weights, at a share of the peak rate. Each engine and format has a
+cost per output and per weight, and each core has a share of the peak. All of these are pulled
+toward the means of their kind, which are fitted as well. A GPU's time is the roofline of the totals
+at a share of the peak rate, plus a fixed time per layer; its band comes from leaving devices out,
+one at a time. Prints the constants in ``mlsysim/registry/calibration/networks.py``, and the errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,9 @@ from mlsysim.registry.calibration.networks import CORES
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.validation import passes, tiny
 from mlsysim.validation.rows import Row, Skip, read_rows
+from research import MEASUREMENTS
 
-DATA = Path(__file__).parents[1] / "measurements/tiny.csv"
+DATA = MEASUREMENTS / "tiny.csv"
 PASSES = DATA.with_name("passes.csv")
 FAST = ", max performance"
 SCALE = 0.05

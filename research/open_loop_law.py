@@ -1,4 +1,4 @@
-"""Compare the closed form of random arrivals with the simulator: ``python -m tools.open_loop_law``.
+"""Compare the closed form of arrivals with the simulator: ``python -m research.open_loop_law``.
 
 The systems are random: engines with all kinds of passes and limits, and traffic from evenly spaced
 to bursty, with equal or varying lengths. Each system is solved by `queue_at` and simulated by
@@ -21,6 +21,7 @@ from mlsysim.core.units import Q_
 from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic, simulate
+from research import MEASUREMENTS
 
 TIMES = tuple(
     f"{time}_{what}" for time in ("ttft", "tpot", "e2e") for what in ("mean", "p50", "p90", "p99")
@@ -28,7 +29,7 @@ TIMES = tuple(
 REQUESTS = 3_000
 WARM_UP = 600
 """Requests that are left out: the server is empty at first."""
-TABLE = Path(__file__).parents[1] / "measurements/open_loop_law.csv"
+TABLE = MEASUREMENTS / "open_loop_law.csv"
 
 
 @dataclass(frozen=True)

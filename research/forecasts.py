@@ -1,4 +1,4 @@
-"""Make dated forecasts: ``python -m tools.forecast`` compares the frozen ones with today's answers.
+"""Make dated forecasts: ``python -m research.forecasts`` compares frozen ones with today's answers.
 
 ``--freeze`` writes all questions that are not in a frozen file yet to a new file with the date as
 its name. Existing files are never changed; a revised forecast gets a new name.
@@ -237,7 +237,7 @@ def made_today(question: Question) -> Forecast:
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tools.forecast", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m research.forecasts", description=__doc__)
     parser.add_argument("--freeze", action="store_true", help="write the new questions")
     options = parser.parse_args()
     frozen = {forecast.id: forecast for forecast in read_forecasts()}

@@ -1,4 +1,4 @@
-"""Fit the constants of training steps: ``python -m tools.calibrate``.
+"""Fit the constants of training steps: ``python -m research.fits.training``.
 
 Reads the measured runs in ``measurements`` that have a step time. Only rows marked ``calibrate``
 are fitted; rows marked ``check`` are held out, and their errors are reported. The constants of all
@@ -41,14 +41,8 @@ from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.work import training_work
 from mlsysim.validation import memory, training
 from mlsysim.validation.rows import Skip, read_rows
-from tools.calibration_fits import (
-    FORMATS,
-    LIMITED,
-    LIMITED_SPREAD,
-    SCALES,
-    SWITCHED,
-)
-from tools.stacks import Stack
+from research import MEASUREMENTS
+from research.fits.stacks import Stack
 
 Floats = NDArray[np.float64]
 FOLDS = 5
@@ -56,7 +50,22 @@ WEIGHT = 0.2
 """Families with more runs count more, but less than by their number: runs are not independent."""
 TOLD = 0.85
 """What is left of a constant's spread where runs are said to tell it."""
-DATA = Path(__file__).parents[1] / "measurements"
+DATA = MEASUREMENTS
+SCALES = {
+    "collective_overhead": 1e-6,
+    "layer_launch": 1e-3,
+    "expert_launch": 1e-3,
+    "step_overhead": 1e-3,
+}
+"""SI units of the registry's, for constants that are times."""
+SWITCHED = {"layer_launch", "expert_launch", "exchange_overlap", "tensor_overlap"}
+"""Constants that a recipe can switch off: its runs have zero of them."""
+FORMATS = {"": 16, "_fp8": 8, "_fp4": 4}
+"""Bits of the formats, by the ending of the products' constants."""
+LIMITED = ("H100_HBM2e", "B200_Limited")
+"""Machines under a limit of power: how far it lowers their clocks is not published, so what their
+products reach of the datasheet may lie far from what others do."""
+LIMITED_SPREAD = 0.3
 TABLES: dict[str, Any] = {"training": training, "memory": memory}
 DEFAULTS = {
     name: item.default

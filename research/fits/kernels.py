@@ -1,7 +1,7 @@
-"""Fit the constants of single kernels: ``python -m tools.calibrate_kernels``.
+"""Fit the constants of single kernels: ``python -m research.fits.kernels``.
 
-Reads the measured kernels in ``measurements/kernels.csv``. Only rows marked ``calibrate`` are
-fitted; rows marked ``check`` are held out, and their errors are reported. The fit evaluates the
+Reads the measured kernels in ``research/measurements/kernels.csv``. Only rows marked ``calibrate``
+are fitted; rows marked ``check`` are held out, and their errors are reported. The fit evaluates the
 formulas on arrays of all rows. Prints the rows of ``mlsysim/registry/calibration/kernels.py`` and
 the errors on both splits.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,12 @@ from mlsysim.validation.kernels import (
     product_of,
 )
 from mlsysim.validation.rows import Row, Skip, read_rows
+from research import MEASUREMENTS
 
 __all__ = ["link_fits", "product_fits"]
 
 Floats = NDArray[np.float64]
-DATA = Path(__file__).parents[1] / "measurements/kernels.csv"
+DATA = MEASUREMENTS / "kernels.csv"
 # Where a fit starts; times in seconds.
 PRODUCT_START = {"efficiency": 0.7, "memory_efficiency": 0.8, "overhead": 5e-6}
 LINK_START = {

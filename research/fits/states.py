@@ -1,7 +1,7 @@
-"""Fit how fast the scans of linear attention run: ``python -m tools.calibrate_states``.
+"""Fit how fast the scans of linear attention run: ``python -m research.fits.states``.
 
-Reads the runs of models with such layers in ``measurements/training.csv``, which
-``python -m tools.calibrate`` leaves out. It does not change any other constant. Only rows marked
+Reads the runs of models with such layers in ``research/measurements/training.csv``, which ``python
+-m research.fits.training`` leaves out. It does not change any other constant. Only rows marked
 ``calibrate`` are fitted, and errors above a tenth count less than in proportion. Prints the
 constant, the value for each machine alone, and the errors.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,9 @@ from mlsysim.core.types.attention import LinearAttention
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation import training
 from mlsysim.validation.rows import Row, Skip, read_rows
+from research import MEASUREMENTS
 
-DATA = Path(__file__).parents[1] / "measurements/training.csv"
+DATA = MEASUREMENTS / "training.csv"
 LEAST, MOST = 0.002, 0.5
 
 

@@ -1,8 +1,8 @@
-"""Fit the constants of single forward passes: ``python -m tools.calibrate_passes``.
+"""Fit the constants of single forward passes: ``python -m research.fits.passes``.
 
-Reads the measured passes in ``measurements/passes.csv``. Only rows marked ``calibrate`` are fitted;
-rows marked ``check`` are held out, and their errors are reported. The fit evaluates the solver's
-own model on arrays of all passes. Prints the constants in the form of
+Reads the measured passes in ``research/measurements/passes.csv``. Only rows marked ``calibrate``
+are fitted; rows marked ``check`` are held out, and their errors are reported. The fit evaluates the
+solver's own model on arrays of all passes. Prints the constants in the form of
 ``mlsysim/registry/calibration/serving.py``, and the errors.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,8 @@ from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.operators import operator_pass
 from mlsysim.validation import passes
 from mlsysim.validation.rows import read_rows
-from tools.calibrate_serving import (
+from research import MEASUREMENTS
+from research.fits.serving import (
     ENOUGH,
     FOLDS,
     PULL,
@@ -34,9 +34,9 @@ from tools.calibrate_serving import (
     softened,
     summary,
 )
-from tools.stacks import Stack
+from research.fits.stacks import Stack
 
-DATA = Path(__file__).parents[1] / "measurements/passes.csv"
+DATA = MEASUREMENTS / "passes.csv"
 SCALE = 0.1
 """Error from which a row counts less than its square."""
 FITS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -1,6 +1,6 @@
 """Write the best published training run of each model, device, format and length of sequences.
 
-``python -m tools.published`` reads `measurements/training.csv` and writes
+``python -m research.published`` reads `research/measurements/training.csv` and writes
 `mlsysim/registry/calibration/published.csv`, with which `advise` compares its plans. Runs of every
 split are in it: nothing is fitted to them here.
 """
@@ -20,10 +20,11 @@ from mlsysim.validation.aliases import accelerator_named, model_named
 from mlsysim.validation.rows import Row, Skip
 from mlsysim.validation.training import measured, precision_of
 from mlsysim.validation.validate import rows_of
+from research import MEASUREMENTS
 
 __all__ = ["best_runs", "written"]
 
-_SOURCE = Path(__file__).resolve().parents[1] / "measurements" / "training.csv"
+_SOURCE = MEASUREMENTS / "training.csv"
 _AVERAGE = re.compile(r"= ([0-9.]+) tokens/s/GPU")
 _KNOWN = {row.name for row in Models if isinstance(row, TransformerModel)}
 

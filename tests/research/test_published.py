@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.registry.calibration.published import PATH
-from tools.published import best_runs, written
+from research.published import best_runs, written
 
 
 def test_the_file_is_up_to_date():

@@ -1,9 +1,10 @@
-"""Fit the constants of serving: ``python -m tools.calibrate_serving``.
+"""Fit the constants of serving: ``python -m research.fits.serving``.
 
-Reads the measured runs in ``measurements/serving.csv`` and ``measurements/serving_2.csv``. Only
-rows marked ``calibrate`` are fitted; rows marked ``check`` are held out, and their errors are
-reported. The fit evaluates the solver's own model on arrays of all runs. Prints the constants of
-every engine in the form of ``mlsysim/registry/calibration/serving.py``, and the errors.
+Reads the measured runs in ``research/measurements/serving.csv`` and
+``research/measurements/serving_2.csv``. Only rows marked ``calibrate`` are fitted; rows marked
+``check`` are held out, and their errors are reported. The fit evaluates the solver's own model on
+arrays of all runs. Prints the constants of every engine in the form of
+``mlsysim/registry/calibration/serving.py``, and the errors.
 
 Each engine starts from the common constants and is pulled toward them, so a constant that its runs
 do not determine stays there. Pools, releases and devices with few runs are pulled more strongly,
@@ -18,7 +19,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,11 @@ from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.validation import energy_runs, serving, serving_runs
 from mlsysim.validation.aliases import find_model
 from mlsysim.validation.rows import Row, Skip, read_rows
-from tools.stacks import Stack
+from research import MEASUREMENTS
+from research.fits.stacks import Stack
 
 Floats = NDArray[np.float64]
-DATA = Path(__file__).parents[1] / "measurements"
+DATA = MEASUREMENTS
 # What is physically possible, in the units of the registry.
 LIMITS: dict[str, tuple[float, float]] = {
     "gemm_efficiency": (0.02, 0.85),
@@ -199,7 +200,7 @@ def _measured(split: str) -> dict[str, list[tuple[ServingInputs, str, float]]]:
                 continue
             try:
                 given = arguments(row)
-                if "arrival_rate" in given:  # tools/calibrate_open_loop.py fits to these
+                if "arrival_rate" in given:  # research/fits/open_loop.py fits to these
                     continue
                 if table == "serving_2.csv" and serving_runs.assumption(row):
                     continue

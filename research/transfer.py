@@ -1,9 +1,9 @@
-"""How much do three runs of a cluster help? ``python -m tools.transfer``.
+"""How much do three runs of a cluster help? ``python -m research.transfer``.
 
 For every family and device with at least eight usable rows marked ``calibrate``, draw three of
 them, calibrate on those, and predict the others. If there are at most a hundred choices of three,
 it takes all of them, and otherwise a hundred, drawn with a fixed seed. Writes
-``measurements/three_runs.csv``. Rows marked ``check`` are never read.
+``research/measurements/three_runs.csv``. Rows marked ``check`` are never read.
 
 The registry's constants were not fitted to a user's cluster, so each family starts from constants
 that are fitted without it. This takes minutes; ``--registry`` starts from the registry instead and
@@ -39,8 +39,7 @@ from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
 from mlsysim.validation.aliases import find_accelerator
 from mlsysim.validation.rows import Row, read_rows
-from tools.calibrate import DATA, free, load, solve
-from tools.calibration_fits import SWITCHED
+from research.fits.training import DATA, SWITCHED, free, load, solve
 
 FEWEST, DRAWN = 8, 3
 TARGET = DATA / "three_runs.csv"

@@ -1,17 +1,16 @@
 """Fit the constants of `mlsysim.registry.calibration.power` to measured power.
 
-Run ``python -m tools.calibrate_power``. It reads only rows marked ``calibrate`` in
-``measurements/energy.csv`` and ``energy_2.csv``. The fit uses power at the measured token rate, so
-errors of the predicted time do not affect the constants. Errors are relative, and outliers count
-less (a Huber loss). The bands are for power at the measured rate and for energy per token; they
-come from predicting each model with constants that were fitted to the other models.
+Run ``python -m research.fits.power``. It reads only rows marked ``calibrate`` in
+``research/measurements/energy.csv`` and ``energy_2.csv``. The fit uses power at the measured token
+rate, so errors of the predicted time do not affect the constants. Errors are relative, and outliers
+count less (a Huber loss). The bands are for power at the measured rate and for energy per token;
+they come from predicting each model with constants that were fitted to the other models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,9 @@ from mlsysim.solvers import ServingSolver
 from mlsysim.validation import energy_runs, tiny
 from mlsysim.validation.energy import Drawn, drawn, predicted
 from mlsysim.validation.rows import Row, Skip, read_rows
+from research import MEASUREMENTS
 
-DATA = Path(__file__).parents[1] / "measurements"
+DATA = MEASUREMENTS
 CONSTANTS = ("constant_share", "compute_share", "memory_share")
 BANDED = {"power": "device power", "energy": "energy per token"}
 ENOUGH = 20

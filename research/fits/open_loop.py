@@ -1,8 +1,8 @@
-"""Fit the constants of a server in an open loop: ``python -m tools.calibrate_open_loop``.
+"""Fit the constants of a server in an open loop: ``python -m research.fits.open_loop``.
 
-Reads the open-loop runs of ``measurements/serving_2.csv``. Only rows marked ``calibrate`` are
-fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and
-the errors of all rows.
+Reads the open-loop runs of ``research/measurements/serving_2.csv``. Only rows marked ``calibrate``
+are fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and the errors of all
+rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,10 @@ from mlsysim.solvers import OpenLoopSolver
 from mlsysim.validation.open_loop import compare_open_loop
 from mlsysim.validation.rows import Row, Skip, read_rows
 from mlsysim.validation.serving_runs import arguments
-from tools.calibrate_serving import PULL, in_si, limits
+from research import MEASUREMENTS
+from research.fits.serving import PULL, in_si, limits
 
-DATA = Path(__file__).parents[1] / "measurements/serving_2.csv"
+DATA = MEASUREMENTS / "serving_2.csv"
 FITTED = (
     "kv_efficiency",
     "layer_overhead",

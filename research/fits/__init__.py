@@ -1,0 +1,1 @@
+"""Fits of the registry's constants to rows marked ``calibrate``, one program per kind."""
