@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.schedules.orders import MOST_PASSES, Kind, Order, Pass
-from mlsysim.schedules.timeline import Event, Time
 
-__all__ = ["refuse_deadlock", "shape", "stage_times", "weight_times"]
+__all__ = ["Time", "shape", "stage_times", "weight_times"]
+
+Time: TypeAlias = float | Fraction
+"""A time in the caller's unit. Whole numbers and fractions stay exact."""
 
 
 def shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool]:
@@ -97,28 +99,6 @@ def _refuse(fault: str) -> None:
         f"{fault}: each stage runs every pass of every microbatch and chunk once",
         argument="orders",
     )
-
-
-def refuse_deadlock(queues: list[Order], events: list[list[Event]]) -> None:
-    """Reject orders with passes that could not run.
-
-    Raises
-    ------
-    ConfigError
-        If there are such passes.
-    """
-    waiting = [
-        f"stage {stage} to run {queue[len(ran)]}"
-        for stage, (queue, ran) in enumerate(zip(queues, events, strict=True), 1)
-        if len(ran) < len(queue)
-    ]
-    if waiting:
-        more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
-        raise ConfigError(
-            f"the orders wait for each other forever: {', '.join(waiting[:4])}{more}, which needs "
-            "a pass that comes later in one of these orders; move that pass forward",
-            argument="orders",
-        )
 
 
 def stage_times(

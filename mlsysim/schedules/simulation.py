@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from mlsysim.schedules.checks import refuse_deadlock, shape, stage_times, weight_times
+from mlsysim.core.errors import ConfigError
+from mlsysim.schedules.checks import Time, shape, stage_times, weight_times
 from mlsysim.schedules.orders import Order, Pass, pipeline_orders
-from mlsysim.schedules.timeline import Event, Time, Timeline, exact
+from mlsysim.schedules.timeline import Event, Timeline, exact
 
 __all__ = ["play", "simulate_pipeline"]
 
@@ -173,7 +174,7 @@ def _run(
                     Event(stage, step.microbatch, step.chunk, step.kind, start, end)
                 )
                 moved = True
-    refuse_deadlock(queues, events)
+    _refuse_deadlock(queues, events)
     for ran in events:
         yield from ran
 
@@ -189,3 +190,19 @@ def _needs(step: Pass, stage: int, stages: int, last: int) -> Iterator[_Key]:
             yield "B", step.microbatch, position + 1
     if step.kind == "W":
         yield "B", step.microbatch, position
+
+
+def _refuse_deadlock(queues: list[Order], events: list[list[Event]]) -> None:
+    """Reject orders with passes that could not run."""
+    waiting = [
+        f"stage {stage} to run {queue[len(ran)]}"
+        for stage, (queue, ran) in enumerate(zip(queues, events, strict=True), 1)
+        if len(ran) < len(queue)
+    ]
+    if waiting:
+        more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
+        raise ConfigError(
+            f"the orders wait for each other forever: {', '.join(waiting[:4])}{more}, which needs "
+            "a pass that comes later in one of these orders; move that pass forward",
+            argument="orders",
+        )

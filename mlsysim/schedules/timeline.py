@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, record
+from mlsysim.schedules.checks import Time, stage_times
 from mlsysim.schedules.orders import Kind
 
-__all__ = ["Event", "Time", "Timeline", "exact"]
+__all__ = ["Event", "Timeline", "exact"]
 
-Time: TypeAlias = float | Fraction
-"""A time in the caller's unit. Whole numbers and fractions stay exact."""
+_WIDEST = 2000
+"""Most columns of a drawing in letters."""
 
 
 def exact(value: Time) -> Time:
@@ -158,6 +161,37 @@ class Timeline(Record):
         stage 1  F1 F2 .  .  B1 -- F3 B2 -- .  B3 --
         stage 2  .  F1 B1 -- F2 B2 -- F3 B3 -- .  .
         """
-        from mlsysim.schedules.gantt import gantt
+        (tick,) = stage_times("tick", self._tick() if tick is None else tick, 1)
+        if self.makespan / tick > _WIDEST:
+            raise ConfigError(
+                f"tick = {shown(tick)} does not divide a makespan of {self.makespan} into "
+                f"columns: give a time above zero, of at least a {_WIDEST}th of the makespan",
+                argument="tick",
+            )
+        labels = {event: self._label(event) for event in self.events}
+        width = max(map(len, labels.values())) + 1
+        columns = round(self.makespan / tick)
+        name = len(f"stage {self.pp_size}")
+        lines = []
+        for stage in range(self.pp_size):
+            cells = ["."] * columns
+            for event in self.stage(stage):
+                start, end = round(event.start / tick), round(event.end / tick)
+                dashes = ["-" * (width - 1)] * (end - start - 1)
+                cells[start:end] = [labels[event], *dashes][: end - start]
+            row = "".join(cell.ljust(width) for cell in cells).rstrip()
+            lines.append(f"{f'stage {stage + 1}':<{name}}  {row}")
+        return "\n".join(lines)
 
-        return gantt(self, tick)
+    def _label(self, event: Event) -> str:
+        chunk = chr(ord("a") + event.chunk % 26) if self.virtual_stages > 1 else ""
+        return f"{event.kind}{event.microbatch + 1}{chunk}"
+
+    def _tick(self) -> Time:
+        """Longest time that divides every start and every end; for floats, the shortest pass."""
+        times = [time for event in self.events for time in (event.start, event.end)]
+        if any(isinstance(time, float) for time in times):
+            return min(event.duration for event in self.events if event.duration)
+        fractions = [Fraction(time) for time in times]
+        scale = math.lcm(*(time.denominator for time in fractions))
+        return Fraction(math.gcd(*(int(time * scale) for time in fractions)), scale)

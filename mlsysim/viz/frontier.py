@@ -8,13 +8,14 @@ import numpy as np
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Table
-from mlsysim.planner import ServingPlan
 from mlsysim.viz.axes import axes_for
 from mlsysim.viz.style import label_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from mlsysim.planner import ServingPlan
 
 __all__ = ["plot_frontier"]
 
@@ -51,7 +52,8 @@ def plot_frontier(
     ConfigError
         If `plan` is not a `ServingPlan`, or `measured` is not a table of its runs.
     """
-    if not isinstance(plan, ServingPlan):
+    plans = getattr(plan, "plans", None)
+    if not (isinstance(plans, Table) and {"hardware", _USER, _DEVICE} <= set(plans.columns)):
         raise ConfigError(
             f"plan = {shown(plan)} is not a ServingPlan; pass what plan_serving() returned",
             argument="plan",

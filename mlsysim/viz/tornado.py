@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.planner import Sensitivity
+from mlsysim.core.table import Table
 from mlsysim.viz.axes import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from mlsysim.planner import Sensitivity
 
 __all__ = ["plot_sensitivity"]
 
@@ -45,7 +47,10 @@ def plot_sensitivity(
     ConfigError
         If `sensitivity` is not a `Sensitivity`, or `most` is not a whole number of one or more.
     """
-    if not isinstance(sensitivity, Sensitivity):
+    if not (
+        isinstance(sensitivity, Table)
+        and {"input", "elasticity", "note"} <= set(sensitivity.columns)
+    ):
         raise ConfigError(
             f"sensitivity = {shown(sensitivity)} is not a Sensitivity; pass what sensitivity() "
             "returned",
