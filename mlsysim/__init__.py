@@ -94,9 +94,7 @@ from mlsysim.solvers import (
 from mlsysim.viz import plot_roofline
 
 if TYPE_CHECKING:
-    from mlsysim.config import ClusterCalibration, SimulationConfig, load_calibration
     from mlsysim.coverage import support
-    from mlsysim.evaluation import Scorecard, evaluate
     from mlsysim.fitting import calibrate
     from mlsysim.planner import (
         Advice,
@@ -117,7 +115,16 @@ if TYPE_CHECKING:
         required,
         sensitivity,
     )
-    from mlsysim.scenario import Limit, Scenario, Scenarios, standalone_fleet
+    from mlsysim.scenario import (
+        Limit,
+        Scenario,
+        Scenarios,
+        Scorecard,
+        evaluate,
+        standalone_fleet,
+    )
+    from mlsysim.scenario.cluster import ClusterCalibration, load_calibration
+    from mlsysim.scenario.config import SimulationConfig
     from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.traffic import Traffic
@@ -255,12 +262,12 @@ __all__ = [
 # Loaded on first use: sweeps need NumPy, configurations need PyYAML, and loading scenarios creates
 # and checks them. The scalar path needs none of these.
 _LATE = {
-    "ClusterCalibration": "config",
+    "ClusterCalibration": "scenario.cluster",
     "Limit": "scenario",
     "Scenario": "scenario",
     "Scenarios": "scenario",
-    "Scorecard": "evaluation",
-    "SimulationConfig": "config",
+    "Scorecard": "scenario",
+    "SimulationConfig": "scenario.config",
     "Comparison": "validation",
     "Report": "validation",
     "Advice": "planner",
@@ -280,8 +287,8 @@ _LATE = {
     "calibrate": "fitting",
     "contrast": "planner",
     "diagnose": "planner",
-    "evaluate": "evaluation",
-    "load_calibration": "config",
+    "evaluate": "scenario",
+    "load_calibration": "scenario.cluster",
     "plot_scorecard": "viz.scorecard",
     "plot_frontier": "viz.frontier",
     "plot_sensitivity": "viz.tornado",

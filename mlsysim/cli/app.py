@@ -33,16 +33,15 @@ from mlsysim.cli.zoo import (
     row_details,
     supported,
 )
-from mlsysim.config import SimulationConfig
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown, spelled
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import PRECISIONS, Accelerator, Calibration, Workload
 from mlsysim.coverage import QUESTIONS, STATUSES
-from mlsysim.evaluation import Scorecard, plain
-from mlsysim.evaluation import evaluate as evaluate_scenario
-from mlsysim.evaluation.checks import FAIL, UNKNOWN
 from mlsysim.scenario import Scenario, Scenarios
+from mlsysim.scenario.config import SimulationConfig
 from mlsysim.scenario.names import entries
+from mlsysim.scenario.scorecard import FAIL, UNKNOWN, Scorecard, plain
+from mlsysim.scenario.scorecard import evaluate as evaluate_scenario
 from mlsysim.validation.forecasts import read_forecasts, score
 
 __all__ = ["main"]

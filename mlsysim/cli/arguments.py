@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from mlsysim.config.document import scalar_of
-from mlsysim.config.schema import argument_notes
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.scenario.amounts import read_argument
+from mlsysim.scenario.files import scalar_of
+from mlsysim.scenario.names import read_argument
+from mlsysim.scenario.schema import argument_notes
 from mlsysim.solvers.arguments import Argument, Noun
 from mlsysim.solvers.base import Solver
 

@@ -14,7 +14,7 @@ import click
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.files import UNPRINTABLE, inert, printable
 from mlsysim.core.table import Column, Table
-from mlsysim.evaluation import plain
+from mlsysim.scenario.scorecard import plain
 
 __all__ = ["MACHINE", "flat", "formatted", "print_json", "print_text", "records", "show"]
 

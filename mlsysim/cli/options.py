@@ -13,8 +13,6 @@ from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
 from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
-from mlsysim.config.faults import refusal
-from mlsysim.config.reading import read_file
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
@@ -24,8 +22,8 @@ from mlsysim.core.types import (
     Node,
     TransformerModel,
 )
-from mlsysim.scenario.fleets import fleet_text
-from mlsysim.scenario.names import entries
+from mlsysim.scenario.files import read_file, refusal
+from mlsysim.scenario.names import entries, fleet_text
 from mlsysim.solvers.arguments import (
     Amount,
     Argument,

@@ -14,12 +14,12 @@ from mlsysim.cli.progress import progress_bar
 from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
-from mlsysim.evaluation import plain
 from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis, Odds
 from mlsysim.planner import advise as find_plan
 from mlsysim.planner import contrast as compare
 from mlsysim.planner import diagnose as find_faults
 from mlsysim.planner.advisor import PARAMETERS
+from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import DistributedResult, DistributedSolver, EconomicsSolver
 
 __all__ = ["advise", "contrast", "diagnose"]

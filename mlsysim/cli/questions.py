@@ -17,7 +17,7 @@ from mlsysim.cli.options import Asking, answer_fields
 from mlsysim.cli.progress import progress_bar
 from mlsysim.core.derivation import Derivation
 from mlsysim.core.table import Column, Table
-from mlsysim.evaluation import plain
+from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import (
     DisaggregatedSolver,
     DistributedSolver,

@@ -16,7 +16,6 @@ from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import NetworkFabric
 from mlsysim.core.units import Q_, format_number, is_quantity
-from mlsysim.evaluation import plain
 from mlsysim.planner import SERVING_GOALS, plan_serving, read_benchmark
 from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
@@ -25,6 +24,7 @@ from mlsysim.planner.engines import ENGINES
 from mlsysim.planner.service_plans import SLO
 from mlsysim.planner.serving import CONFIDENCE
 from mlsysim.registry.operations import CHAT_LENGTHS
+from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import OpenLoopSolver, ServingSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Portion, Whole
 from mlsysim.traffic import Trace, Traffic, read_trace

@@ -10,9 +10,9 @@ from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Workload
 from mlsysim.core.units import format_number
 from mlsysim.coverage import support
-from mlsysim.evaluation import plain
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.scenario.names import find_entry
+from mlsysim.scenario.scorecard import plain
 
 __all__ = ["CATALOGS", "catalog_of", "joined", "listing", "overview", "row_details", "supported"]
 

@@ -7,6 +7,7 @@ results to quantities here; formulas never see a unit.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from contextlib import suppress
 from functools import lru_cache
@@ -26,6 +27,7 @@ __all__ = [
     "fixed",
     "format_number",
     "is_quantity",
+    "read_amount",
     "real_number",
     "si_factor",
     "strip",
@@ -221,6 +223,59 @@ def strip(value: Any, expected: str, argument: str, wanted: str = "") -> Any:
         if isinstance(magnitude, int) and abs(magnitude) > sys.float_info.max:
             return math.inf if magnitude > 0 else -math.inf
     return magnitude * factor
+
+
+_AMOUNT = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)\s*(\S.*)?")
+# A product of names with small powers. Anything else would be arithmetic.
+_UNIT = re.compile(r"(1|[A-Za-zµμ%]+)(\*\*-?[1-3])?([*/][A-Za-zµμ%]+(\*\*-?[1-3])?){0,4}")
+_LARGEST = 1e30
+
+
+def read_amount(text: str, expected: str, name: str) -> Any:
+    """Read a number and a unit, without evaluating anything.
+
+    Parameters
+    ----------
+    text
+        The text, such as ``"3.35 TB/s"``.
+    expected
+        A unit of the expected dimension.
+    name
+        Name of the amount, for the error.
+
+    Raises
+    ------
+    ConfigError
+        If the text is not an amount, or has another dimension.
+    """
+    example = f'write a number and a unit, as in "5 {expected}"' if expected else "write a number"
+    match = _AMOUNT.fullmatch(text.strip()) if len(text) <= 100 else None
+    if match is None:
+        raise ConfigError(f"{name} = {shown(text)} is not an amount: {example}", argument=name)
+    number, symbol = float(match[1]), re.sub(r"\s*([*/])\s*", r"\1", match[2] or "")
+    if abs(number) > _LARGEST:
+        raise ConfigError(
+            f"{name} = {shown(text)} is out of range: use a larger unit", argument=name
+        )
+    if symbol and not (_UNIT.fullmatch(symbol) and len(symbol) <= 60):
+        raise ConfigError(
+            f"{name} = {shown(text)}: {shown(symbol)} is not a unit; {example}", argument=name
+        )
+    whole = re.fullmatch(r"[-+]?[0-9]+", match[1])
+    try:
+        amount = Q_(int(number) if whole else number, unit(symbol))
+    except Exception as fault:  # Pint raises several kinds of errors for unknown names
+        raise ConfigError(
+            f"{name} = {shown(text)}: the unit {shown(symbol)} is unknown; {example}", argument=name
+        ) from fault
+    try:
+        strip(amount, expected, name)
+    except ConfigError as fault:
+        # The original message suggests Python code, and this is text.
+        raise ConfigError(
+            f"{name} = {shown(text)} has the wrong dimension: {example}", argument=name
+        ) from fault
+    return amount
 
 
 def told(value: Any) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlsysim.config.cluster import ClusterCalibration, assemble
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import Calibration, Covered, Machine, Software
@@ -16,6 +15,7 @@ from mlsysim.fitting.outliers import contradictions, fit_without_outliers
 from mlsysim.fitting.posterior import Posterior, log_times
 from mlsysim.fitting.proposals import Pool, pool_of
 from mlsysim.fitting.runs import Run, base_of, check_alike, runs_of
+from mlsysim.scenario.cluster import ClusterCalibration, assemble
 from mlsysim.scenario.names import named_calibration
 from mlsysim.solvers.training.reasons import choice_of
 from mlsysim.validation.rows import Row

@@ -17,8 +17,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.units import has_dimension, real_number, strip
-from mlsysim.scenario.amounts import read_amount
+from mlsysim.core.units import has_dimension, read_amount, real_number, strip
 
 __all__ = ["AmountAsked", "Asked", "ChoiceAsked", "CountAsked", "Exercise", "Mistake", "Verdict"]
 

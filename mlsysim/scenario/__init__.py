@@ -1,9 +1,20 @@
-"""Scenarios: a workload, the system that it runs on, and its limits."""
+"""Scenarios: a workload, the system that it runs on, its limits, and whether it meets them."""
 
 from mlsysim.scenario.catalog import Scenarios
-from mlsysim.scenario.limits import Limit
-from mlsysim.scenario.scenario import Scenario
+from mlsysim.scenario.scenario import TASKS, Limit, Scenario, Task
+from mlsysim.scenario.scorecard import Check, Level, Scorecard, evaluate, plain
 from mlsysim.scenario.systems import standalone_fleet
-from mlsysim.scenario.tasks import TASKS, Task
 
-__all__ = ["TASKS", "Limit", "Scenario", "Scenarios", "Task", "standalone_fleet"]
+__all__ = [
+    "TASKS",
+    "Check",
+    "Level",
+    "Limit",
+    "Scenario",
+    "Scenarios",
+    "Scorecard",
+    "Task",
+    "evaluate",
+    "plain",
+    "standalone_fleet",
+]

@@ -8,8 +8,7 @@ Times exclude sensors, pre- and postprocessing, and the network.
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Infra, Models, Systems
-from mlsysim.scenario.limits import Limit
-from mlsysim.scenario.scenario import Scenario
+from mlsysim.scenario.scenario import Limit, Scenario
 from mlsysim.scenario.systems import without_facility
 
 __all__ = ["Scenarios"]

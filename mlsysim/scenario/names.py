@@ -1,4 +1,4 @@
-"""Names: the registry rows that an argument accepts."""
+"""Names: what an argument of a solver may be in a file or on the command line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,34 @@ from os import PathLike
 from typing import Any, TypeGuard
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown, spelled
-from mlsysim.core.types import Calibration, TransformerModel
+from mlsysim.core.types import (
+    Accelerator,
+    Calibration,
+    Fleet,
+    NetworkFabric,
+    Node,
+    TransformerModel,
+)
+from mlsysim.core.units import read_amount
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.registry.calibration.networks import NetworkCalibrations
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.calibration.training import Calibrations
+from mlsysim.scenario.systems import node_of, standalone_fleet
+from mlsysim.solvers.arguments import Amount, Argument, Noun, Switch
 
-__all__ = ["FILE", "MODEL_FILE", "entries", "find_entry", "named_calibration", "read_from"]
+__all__ = [
+    "FILE",
+    "MODEL_FILE",
+    "entries",
+    "find_entry",
+    "find_fleet",
+    "fleet_text",
+    "named_calibration",
+    "read_argument",
+    "read_from",
+]
 
 FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
 """Suffixes of a calibration file's name."""
@@ -69,7 +89,7 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     """
     if Calibration in kinds and isinstance(name, str) and FILE.search(name):
         # Imported here, because that module imports this one.
-        from mlsysim.config.cluster import load_calibration
+        from mlsysim.scenario.cluster import load_calibration
 
         return load_calibration(name)
     if read_from(name, kinds):
@@ -124,3 +144,76 @@ def read_from(name: object, kinds: tuple[type, ...]) -> TypeGuard[str]:
 
 def _reads_models(kinds: tuple[type, ...]) -> bool:
     return any(issubclass(TransformerModel, kind) for kind in kinds)
+
+
+_BUILT = re.compile(r"([0-9]{1,9})x([^@]+)(?:@(.+))?")
+
+
+def fleet_text(node: Any, count: Any = 1, fabric: Any = None) -> str:
+    """Return the text for some servers on a network, as `find_fleet` reads it."""
+    return f"{count}x{node}" + ("" if fabric is None else f"@{fabric}")
+
+
+def find_fleet(text: object, argument: str) -> Fleet:
+    """Return the fleet of a name, or of a number of servers and a network.
+
+    Parameters
+    ----------
+    text
+        A fleet of the registry, a server or a device (a fleet of one), or their number, the server
+        and the network between them: ``"64xDGX_H100@InfiniBand_NDR"``.
+    argument
+        Name of the argument, for errors.
+
+    Raises
+    ------
+    UnknownEntryError
+        If there is no such fleet, server, device or network.
+    ConfigError
+        If several servers have no network, or the number is zero.
+    """
+    parts = _BUILT.fullmatch(text) if isinstance(text, str) else None
+    if parts is None:
+        return standalone_fleet(find_entry(text, (Fleet, Node, Accelerator), argument))
+    count, node = int(parts[1]), node_of(find_entry(parts[2], (Node, Accelerator), "node"))
+    if parts[3] is None:
+        if count == 1:
+            return standalone_fleet(node)
+        raise ConfigError(
+            f"{argument} = {shown(text)} has no network between its {count} servers: add one, as "
+            f"in fabric: InfiniBand_NDR, or {count}x{parts[2]}@InfiniBand_NDR",
+            argument=argument,
+        )
+    fabric = find_entry(parts[3], (NetworkFabric,), "fabric")
+    return Fleet(name=f"{count} x {node.name}", node=node, count=count, fabric=fabric)
+
+
+def read_argument(kind: Argument, name: str, value: Any) -> Any:
+    """Read an argument of a solver from a plain scalar, and check it.
+
+    Parameters
+    ----------
+    kind
+        What the argument may be.
+    name
+        Its name.
+    value
+        The value: a number, true or false, or text. A registry entry is given by its name.
+
+    Raises
+    ------
+    ConfigError
+        If the value is invalid. The message states what to write.
+    """
+    if isinstance(kind, Noun) and value is not None:
+        fleet = kind.kinds == (Fleet,)
+        value = find_fleet(value, name) if fleet else find_entry(value, kind.kinds, name)
+    if isinstance(kind, Amount) and isinstance(value, str):
+        value = read_amount(value, kind.unit, name)
+    if isinstance(kind, Switch) and value is not None and not isinstance(value, bool):
+        raise ConfigError(
+            f"{name} = {shown(value)} is not a Boolean: write true or false",
+            argument=name,
+        )
+    kind.admit(name, value)
+    return value

@@ -1,13 +1,18 @@
-"""A scenario: a workload, its system, and the limits to meet."""
+"""Scenarios: a task, a workload, its system, and the limits to meet."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim.core.fields import Record, number, quantity, record, require
+from mlsysim.core.fields import Record, number, quantity, record, require, units_of
 from mlsysim.core.result import Result
 from mlsysim.core.types import (
     Accelerator,
@@ -18,13 +23,264 @@ from mlsysim.core.types import (
     TransformerModel,
     Workload,
 )
-from mlsysim.core.units import Quantity, is_quantity, si_factor, strip
-from mlsysim.scenario.accounts import MACRO_METRICS, SustainabilitySolver
-from mlsysim.scenario.limits import Limit, metrics_of
-from mlsysim.scenario.systems import SYSTEMS, standalone_fleet
-from mlsysim.scenario.tasks import TASKS, Task
+from mlsysim.core.units import Quantity, is_quantity, real_number, si_factor, strip, told
+from mlsysim.scenario.systems import SYSTEMS, System, device_of, node_of, standalone_fleet
+from mlsysim.solvers import (
+    DistributedSolver,
+    EconomicsSolver,
+    ServingSolver,
+    SingleNodeSolver,
+    SustainabilitySolver,
+)
+from mlsysim.solvers.arguments import Argument
+from mlsysim.solvers.base import Solver
 
-__all__ = ["Scenario"]
+__all__ = [
+    "MACRO_FIGURES",
+    "MACRO_METRICS",
+    "MACRO_SOLVERS",
+    "METRICS",
+    "TASKS",
+    "Limit",
+    "Scenario",
+    "Task",
+    "metrics_of",
+]
+
+
+def _server(system: System) -> System:
+    """Return the hardware of one copy of a served model: a device, or the devices of a node."""
+    return device_of(system) if node_of(system).accelerators_per_node == 1 else node_of(system)
+
+
+@dataclass(frozen=True)
+class Task:
+    """The kind of question that a scenario poses.
+
+    Attributes
+    ----------
+    solver : type
+        The solver of the task.
+    noun : str
+        The argument for the system.
+    part : callable
+        Picks the part of a device, node or fleet that the solver takes.
+    memory : str
+        Field of the result that is compared with the device's memory.
+    tokens : str
+        Field of the result that counts tokens per second; empty if there is none.
+    unbroken : bool
+        Whether the task runs all the time, so that the power of its result is the system's.
+    """
+
+    name: str
+    solver: type[Solver[Any, Any]]
+    noun: str
+    part: Callable[[System], Any]
+    memory: str
+    tokens: str = ""
+    unbroken: bool = False
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """Every argument that a scenario may set, with its default."""
+        known = inspect.signature(self.solver.solve).parameters
+        return {n: item.default for n, item in known.items() if n not in ("model", self.noun)}
+
+    @property
+    def parameters(self) -> dict[str, Argument]:
+        """Every argument that a scenario may set, with its kind."""
+        return {name: self.solver.parameters[name] for name in self.defaults}
+
+    def given(
+        self, workload: Workload, system: System, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the solver's arguments for a workload on a system."""
+        return {"model": workload, self.noun: self.part(system), **arguments}
+
+    def name_faults(self, arguments: Mapping[str, Any]) -> Iterator[ConfigError]:
+        """Yield a fault for each unknown and for each missing argument."""
+        for name in arguments:
+            if name not in self.defaults:
+                near = get_close_matches(str(name), self.defaults, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self.defaults)}"
+                yield UnknownEntryError(
+                    f"{name} is not an argument of {self.name}; {hint}", argument=str(name)
+                )
+        for name, default in self.defaults.items():
+            if default is inspect.Parameter.empty and name not in arguments:
+                wanted = getattr(self.solver.parameters[name], "wanted", "a value")
+                yield ConfigError(
+                    f"{name} is missing and has no default in {self.name}: give {wanted}",
+                    argument=name,
+                )
+
+    def value_faults(self, arguments: Mapping[str, Any]) -> Iterator[ConfigError]:
+        """Yield a fault for each argument with an invalid value."""
+        for name, value in arguments.items():
+            if name in self.defaults:
+                try:
+                    self.solver.parameters[name].admit(name, value)
+                except ConfigError as fault:
+                    yield fault
+
+    def joint_faults(
+        self, workload: Workload, system: System, arguments: Mapping[str, Any]
+    ) -> Iterator[ConfigError]:
+        """Yield a fault for each rule that the arguments break together."""
+        given = {**self.defaults, **self.given(workload, system, arguments)}
+        try:
+            inputs = self.solver.admit(given)
+        except ConfigError as fault:
+            yield fault
+            return
+        yield from self.solver.faults(inputs)
+
+    def faults(
+        self, workload: Workload, system: System, arguments: Mapping[str, Any]
+    ) -> list[ConfigError]:
+        """Return all faults that prevent the solver from running."""
+        found = [*self.name_faults(arguments), *self.value_faults(arguments)]
+        return found or list(self.joint_faults(workload, system, arguments))
+
+    def solve(self, workload: Workload, system: System, arguments: Mapping[str, Any]) -> Any:
+        """Run the solver.
+
+        Raises
+        ------
+        MLSysError
+            If the arguments contradict each other.
+        """
+        for fault in self.faults(workload, system, arguments):
+            raise fault
+        return self.solver.solve(**self.given(workload, system, arguments))
+
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task("inference", SingleNodeSolver, "hardware", device_of, memory="memory"),
+        Task(
+            "serving",
+            ServingSolver,
+            "hardware",
+            _server,
+            "total_memory_required",
+            "output_throughput",
+            unbroken=True,
+        ),
+        Task(
+            "training",
+            DistributedSolver,
+            "fleet",
+            standalone_fleet,
+            "memory",
+            "token_throughput",
+            unbroken=True,
+        ),
+    )
+}
+"""The tasks by name."""
+
+
+MACRO_SOLVERS: tuple[type[Solver[Any, Any]], ...] = (SustainabilitySolver, EconomicsSolver)
+
+MACRO_METRICS: dict[str, str] = {
+    name: unit for solver in MACRO_SOLVERS for name, unit, _ in units_of(solver.result)
+}
+"""Every metric of the macro level, with its unit."""
+
+MACRO_FIGURES = ("total_energy", "carbon_footprint", "water_usage", "period_cost")
+"""Metrics that a scorecard reports for a scenario with a duration and a location."""
+
+
+def metrics_of(result: type[Any]) -> dict[str, str]:
+    """Return the fields of a result that can have a limit, with their units."""
+    return {name: unit for name, unit, _ in units_of(result)}
+
+
+METRICS: dict[str, str] = {
+    **{
+        name: unit
+        for task in TASKS.values()
+        for name, unit in metrics_of(task.solver.result).items()
+    },
+    **MACRO_METRICS,
+}
+"""Every metric that a scenario can limit, with its unit."""
+
+
+@record
+class Limit(Record):
+    """A bound on a metric, from above, from below, or both.
+
+    Attributes
+    ----------
+    metric : str
+        A numeric field of a solver's result, such as ``"latency"``; or, for the macro level,
+        of `SustainabilitySolver` or `EconomicsSolver`, such as ``"carbon_footprint"``.
+    at_most, at_least : Quantity, float or None
+        The bounds, of the metric's dimension. At least one is given.
+
+    Examples
+    --------
+    >>> from mlsysim import Limit, Q_
+    >>> print(Limit(metric="latency", at_most=Q_(200, "ms")))
+    latency at most 200 ms
+    """
+
+    metric: str
+    at_most: Quantity | float | None = None
+    at_least: Quantity | float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.metric, str) or self.metric not in METRICS:
+            raise UnknownEntryError.build(self.metric, "metric", METRICS)
+        low, high = (self._bound(name) for name in ("at_least", "at_most"))
+        if low is None and high is None:
+            raise ConfigError(f"{self.metric} has no bound: give at_most or at_least")
+        if low is not None and high is not None and low > high:
+            raise ConfigError(
+                f"{self.metric}: at_least = {told(self.at_least)} is above at_most = "
+                f"{told(self.at_most)}",
+                argument="at_least",
+            )
+
+    def _bound(self, name: str) -> float | None:
+        value = getattr(self, name)
+        if value is None:
+            return None
+        plain = real_number(strip(value, METRICS[self.metric], f"{self.metric} {name}"))
+        if plain is None:
+            raise ConfigError(
+                f"{self.metric} {name} = {shown(value)} is not a number", argument=name
+            )
+        if not 0 <= plain <= sys.float_info.max:
+            raise ConfigError(
+                f"{self.metric} {name} = {told(value)} is out of range: give a finite value of "
+                "zero or more",
+                argument=name,
+            )
+        return float(plain)
+
+    def bounds(self) -> Iterable[tuple[str, Any]]:
+        """Yield ``("at_most", value)`` and ``("at_least", value)``, if they are given."""
+        for name in ("at_most", "at_least"):
+            if getattr(self, name) is not None:
+                yield name, getattr(self, name)
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value of the metric meets the limit; an unknown value does not."""
+        if value is None:
+            return False
+        number = strip(value, METRICS[self.metric], self.metric)
+        low, high = self._bound("at_least"), self._bound("at_most")
+        return (low is None or number >= low) and (high is None or number <= high)
+
+    def __str__(self) -> str:
+        bounds = (f"{name.replace('_', ' ')} {value}" for name, value in self.bounds())
+        return f"{self.metric} {' and '.join(bounds)}"
 
 
 @record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.evaluation import Check, Scorecard
+from mlsysim.scenario.scorecard import Check, Scorecard
 from mlsysim.viz.axes import axes_for
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from mlsysim.cli.zoo import CATALOGS
 from mlsysim.core.errors import spelled
 from mlsysim.scenario.names import entries, find_entry
 from mlsysim.solvers.arguments import Noun
-from tests.config.samples import CAMERA, TRAINING
+from tests.scenario.samples import CAMERA, TRAINING
 
 RESNET = ["--model", "ResNet50", "--hardware", "A100"]
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--set", "batch_size=256"]

@@ -13,7 +13,7 @@ from mlsysim import DistributedSolver, Models, Systems, sweep
 from mlsysim.cli.app import app
 from mlsysim.cli.formats import flat, records
 from mlsysim.core.table import Column, Table
-from mlsysim.evaluation import plain
+from mlsysim.scenario.scorecard import plain
 
 RESNET = ["--model", "ResNet50", "--hardware", "A100"]
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--batch-size", "256"]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from mlsysim import DistributedSolver, Models, Systems, advise, contrast, diagnose
 from mlsysim.cli.app import app
-from mlsysim.evaluation import plain
+from mlsysim.scenario.scorecard import plain
 
 JOB = {"model": Models.Llama3_70B, "fleet": Systems.Clusters.Research_256, "batch_size": 256}
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--batch-size", "256"]

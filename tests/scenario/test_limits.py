@@ -7,9 +7,7 @@ import pytest
 from mlsysim import Q_, ConfigError, Limit, UnknownEntryError
 from mlsysim.core.fields import units_of
 from mlsysim.core.units import unit
-from mlsysim.scenario.accounts import MACRO_SOLVERS
-from mlsysim.scenario.limits import METRICS
-from mlsysim.scenario.tasks import TASKS
+from mlsysim.scenario.scenario import MACRO_SOLVERS, METRICS, TASKS
 
 
 def test_a_metric_has_one_dimension_whatever_result_it_is_in():

@@ -21,10 +21,8 @@ from mlsysim import (
     Systems,
     evaluate,
 )
-from mlsysim.config.document import scalar_of
-from mlsysim.config.yaml_reader import read_yaml
-from mlsysim.config.yaml_writer import write_yaml
-from tests.config.samples import CAMERA, TRAINING
+from mlsysim.scenario.files import read_yaml, scalar_of, write_yaml
+from tests.scenario.samples import CAMERA, TRAINING
 
 TEXTS = {"training": TRAINING, "camera": CAMERA}
 every_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

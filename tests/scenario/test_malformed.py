@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsysim import ConfigError, InfeasibleError, SimulationConfig, evaluate
-from tests.config.malformed import JSON, YAML
-from tests.config.samples import CAMERA, TRAINING
+from tests.scenario.malformed import JSON, YAML
+from tests.scenario.samples import CAMERA, TRAINING
 
 SECONDS = 1.0
 

@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlsysim.config.checking import KEYS, checked
-from mlsysim.config.document import Document, document_of
-from mlsysim.config.reading import read_file, read_text
-from mlsysim.config.schema import json_schema
-from mlsysim.config.yaml_writer import write_yaml
 from mlsysim.core.fields import Record, plain_data, read_only, record
+from mlsysim.scenario.files import Document, document_of, read_file, read_text, write_yaml
 from mlsysim.scenario.scenario import Scenario
+from mlsysim.scenario.schema import KEYS, checked, json_schema
 
 __all__ = ["SimulationConfig"]
 

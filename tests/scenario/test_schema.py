@@ -10,15 +10,13 @@ import jsonschema
 import pytest
 
 from mlsysim import ConfigError, SimulationConfig
-from mlsysim.config.document import document_of
-from mlsysim.config.json_reader import read_json
-from mlsysim.config.schema import argument_notes
-from mlsysim.config.yaml_reader import read_yaml
-from mlsysim.scenario.amounts import read_argument
-from mlsysim.scenario.tasks import TASKS
+from mlsysim.scenario.files import document_of, read_json, read_yaml
+from mlsysim.scenario.names import read_argument
+from mlsysim.scenario.scenario import TASKS
+from mlsysim.scenario.schema import argument_notes
 from mlsysim.solvers.arguments import Noun
-from tests.config.malformed import JSON, YAML
-from tests.config.samples import CAMERA, TRAINING
+from tests.scenario.malformed import JSON, YAML
+from tests.scenario.samples import CAMERA, TRAINING
 
 SCHEMA = SimulationConfig.json_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -10,7 +10,7 @@ import yaml
 
 import mlsysim
 from mlsysim import ClusterCalibration, ConfigError, DistributedSolver, Hardware, Models, Systems
-from mlsysim.config.cluster import MAX_BYTES
+from mlsysim.scenario.cluster import MAX_BYTES
 
 RUNS = [
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.config.samples import CAMERA, TRAINING, put, without
+from tests.scenario.samples import CAMERA, TRAINING, put, without
 
 # (text, a word of the message, the line that is named or None)
 YAML: dict[str, tuple[str, str, int | None]] = {

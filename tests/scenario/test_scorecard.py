@@ -24,8 +24,7 @@ from mlsysim import (
     Systems,
     evaluate,
 )
-from mlsysim.evaluation import plain
-from mlsysim.evaluation.checks import worst
+from mlsysim.scenario.scorecard import plain, worst
 
 CAMERA = Scenario(name="Camera", task="inference", workload=Models.ResNet50, system=Hardware.T4)
 TOO_LARGE = Scenario(

@@ -1,0 +1,540 @@
+"""Files of plain data in YAML or JSON, and the line of each value.
+
+The readers of YAML and JSON share the rules below. A plain scalar is `null`, `true`, `false`, a
+JSON number, or text. Nothing else is interpreted: `yes`, `0o17` and `1:30` are text. Tags, anchors,
+aliases and merge keys are rejected, so that a file means exactly what it appears to mean.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.files import UNPRINTABLE, named, read_bytes
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_NUMBER",
+    "MAX_VALUES",
+    "Document",
+    "Fault",
+    "KeyPath",
+    "document_of",
+    "kind_of",
+    "read_file",
+    "read_json",
+    "read_text",
+    "read_yaml",
+    "refusal",
+    "scalar_of",
+    "spell",
+    "write_yaml",
+]
+
+KeyPath = tuple[str | int, ...]
+
+
+def spell(path: KeyPath) -> str:
+    """Write a key path as text: ``limits.latency.at_most``, ``macro.limits[2]``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a configuration.
+
+    Attributes
+    ----------
+    file : str
+        Name of the file; empty if there is none.
+    line : int or None
+        Line number, from 1.
+    path : str
+        The key at fault, as in ``"arguments.tp_size"``; empty for the whole file.
+    message : str
+        What is wrong, what is allowed, and the nearest valid name.
+    """
+
+    file: str
+    line: int | None
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        numbered = f"line {self.line}" if self.line else ""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file or numbered
+        return ": ".join(part for part in (place, self.path, self.message) if part)
+
+
+def refusal(faults: Sequence[Fault]) -> ConfigError:
+    """Compose the one error that reports all faults, in the order of the file."""
+    ordered = sorted(set(faults), key=lambda fault: (fault.line or 0, fault.path, fault.message))
+    count = f"{len(ordered)} faults" if len(ordered) > 1 else "a fault"
+    where = next((fault.file for fault in ordered if fault.file), "")
+    head = f"the configuration{f' {where}' if where else ''} has {count}:"
+    lines = [f"  {fault}" for fault in ordered]
+    return ConfigError("\n".join([head, *lines]), argument=ordered[0].path, faults=ordered)
+
+
+MAX_DEPTH = 20
+MAX_VALUES = 5000
+MAX_NUMBER = 1e30
+_MAX_TEXT = 10_000
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE)
+_WORDS = {"null": None, "true": True, "false": False, "": None}
+
+
+@dataclass
+class Document:
+    """The document that was read.
+
+    Attributes
+    ----------
+    data : object
+        Mappings, lists, text, numbers, Booleans and `None`.
+    file : str
+        Name of the file; empty if there is none.
+    lines : dict
+        Line of each key path.
+    faults : list of Fault
+        Faults found by the reader.
+    """
+
+    data: Any = None
+    file: str = ""
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    spoiled: set[KeyPath] = field(default_factory=set)
+    """Key paths that already have a fault, so that their values are invalid."""
+    values: int = 0
+
+    def fault(self, path: KeyPath, message: str, line: int | None = None) -> None:
+        """Record a fault, unless the same place already has one."""
+        if any(path[:end] in self.spoiled for end in range(len(path) + 1)):
+            return
+        self.spoiled.add(path)
+        self.also(path, message, line)
+
+    def also(self, path: KeyPath, message: str, line: int | None = None) -> None:
+        """Record a fault, even if the place already has one."""
+        self.faults.append(Fault(self.file, line or self.line_of(path), spell(path), message))
+
+    def stop(self, message: str, line: int | None = None, path: KeyPath = ()) -> ConfigError:
+        """Compose the error for a fault after which reading cannot continue."""
+        return refusal([*self.faults, Fault(self.file, line, spell(path), message)])
+
+    def line_of(self, path: KeyPath) -> int | None:
+        """Return the line of a key path, or of the innermost known parent."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.lines:
+                return self.lines[path[:end]]
+        return None
+
+    def enter(self, path: KeyPath, line: int | None) -> None:
+        """Count a value that is about to be read, and reject documents that are far too large."""
+        if line is not None:
+            self.lines.setdefault(path, line)
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise self.stop(f"more than {MAX_VALUES} values: configurations have fewer", line)
+        if len(path) > MAX_DEPTH:
+            raise self.stop(f"nested deeper than {MAX_DEPTH} levels", line)
+
+    def add(
+        self, known: dict[str, Any], key: Any, path: KeyPath, line: int | None
+    ) -> KeyPath | None:
+        """Return the path of a mapping's next key; `None` if the key is invalid."""
+        if not isinstance(key, str) or not key or len(key) > 100 or UNPRINTABLE.search(key):
+            shown = repr(key) if len(repr(key)) < 100 else f"{repr(key)[:60]}..."
+            self.also((*path, "?"), f"the key {shown} is not a name", line)
+            return None
+        if key in known:
+            self.fault((*path, key), "the key occurs twice: remove one of them", line)
+            return None
+        return (*path, key)
+
+    def text(self, value: str, path: KeyPath) -> str:
+        """Return text that can be printed."""
+        if UNPRINTABLE.search(value):
+            self.fault(path, "the text contains characters that cannot be printed")
+        elif len(value) > _MAX_TEXT:
+            self.fault(path, f"the text is longer than {_MAX_TEXT:,} characters")
+        return value
+
+    def scalar(self, written: str, path: KeyPath) -> Any:
+        """Read a plain scalar."""
+        try:
+            value = scalar_of(written)
+        except ConfigError as fault:
+            self.fault(path, fault.message)
+            return None
+        return self.text(value, path) if isinstance(value, str) else value
+
+
+def scalar_of(written: str) -> Any:
+    """Read a plain scalar by the strict rules: a keyword, a JSON number, or text.
+
+    Raises
+    ------
+    ConfigError
+        If the number is not finite, or too large or too small.
+    """
+    if written in _WORDS:
+        return _WORDS[written]
+    if _NOT_FINITE.fullmatch(written):
+        raise ConfigError(f"{written} is not a finite number; if it is text, put it in quotes")
+    match = _NUMBER.fullmatch(written)
+    if match is None:
+        return written
+    if len(written) > 40:
+        raise ConfigError(f"the number {written[:20]}... has too many digits")
+    value = float(written)
+    vanished = value == 0 and re.search("[1-9]", written.lower().partition("e")[0])
+    if abs(value) > MAX_NUMBER or vanished:
+        raise ConfigError(
+            f"the number {written} is out of range: write it with a more suitable unit"
+        )
+    return value if match[2] or match[3] else int(written)
+
+
+def kind_of(value: Any) -> str:
+    """Describe the type of a value, for a message."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"the text {value[:60]!r}"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    return "a list" if isinstance(value, list) else "a group of keys"
+
+
+def document_of(data: Any) -> Document:
+    """Apply the same rules to Python data."""
+    document = Document()
+    document.data = _copied(data, (), document)
+    return document
+
+
+def _copied(value: Any, path: KeyPath, document: Document) -> Any:
+    document.enter(path, None)
+    if isinstance(value, str):
+        return document.text(value, path)
+    if value is None or isinstance(value, bool):
+        return value
+    if type(value) in (int, float):
+        # In this order, because an integer may be too large for a float.
+        if abs(value) > MAX_NUMBER or math.isnan(value):
+            document.fault(path, f"the number is not finite, or beyond {MAX_NUMBER:g}")
+        return value
+    if isinstance(value, Mapping):
+        copy: dict[str, Any] = {}
+        for key, item in value.items():
+            inner = document.add(copy, key, path, None)
+            if inner is not None:
+                copy[key] = _copied(item, inner, document)
+        return copy
+    if isinstance(value, (list, tuple)):
+        return [_copied(item, (*path, index), document) for index, item in enumerate(value)]
+    kind = type(value).__name__
+    document.fault(path, f'a {kind} is not plain data: write names, numbers, and text as "200 ms"')
+    return None
+
+
+_MARKERS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
+# Errors that PyYAML raises on malformed text: its own, and others when it converts numbers.
+_MALFORMED = (yaml.YAMLError, ValueError, OverflowError, RecursionError)
+
+
+def read_yaml(text: str, file: str = "") -> Document:
+    """Read one YAML document.
+
+    Raises
+    ------
+    ConfigError
+        If the text is not YAML. Lesser faults are recorded in the document.
+    """
+    document = Document(file=file)
+    try:
+        _Reader(document, yaml.parse(text, Loader=yaml.SafeLoader)).read()
+    except ConfigError:
+        raise
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
+        said = " ".join(part for part in (fault.context, fault.problem) if part)
+        raise document.stop(f"not valid YAML: {said}", mark.line + 1 if mark else None) from None
+    except _MALFORMED as fault:
+        said = " ".join(str(fault).split())[:200]
+        raise document.stop(f"not valid YAML: {said}") from None
+    return document
+
+
+class _Reader:
+    """Walks the events of PyYAML's parser."""
+
+    def __init__(self, document: Document, events: Iterator[yaml.Event]) -> None:
+        self._document = document
+        self._events = events
+
+    def read(self) -> None:
+        found = False
+        for event in self._events:
+            line = _line(event)
+            if isinstance(event, yaml.DocumentStartEvent):
+                if event.version or event.tags:
+                    self._document.fault((), "directives (%YAML, %TAG) are not allowed", line)
+                continue
+            if isinstance(event, _MARKERS):
+                continue
+            if found:
+                raise self._document.stop("a second document begins here: keep one per file", line)
+            found = True
+            self._document.data = self._value(event, ())
+
+    def _value(self, event: yaml.Event, path: KeyPath) -> Any:
+        line = _line(event)
+        self._document.enter(path, line)
+        self._refuse_references(event, path, line)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, path)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return [self._value(item, (*path, index)) for index, item in enumerate(self._items())]
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(path)
+        return None
+
+    def _items(self) -> Iterator[yaml.Event]:
+        for event in self._events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                return
+            yield event
+
+    def _mapping(self, path: KeyPath) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for event in self._items():
+            line = _line(event)
+            inner = self._key(event, found, path, line)
+            value = self._value(next(self._events), inner or (*path, "?"))
+            if inner is not None:
+                self._document.lines[inner] = line
+                found[str(inner[-1])] = value
+        return found
+
+    def _key(
+        self, event: yaml.Event, known: dict[str, Any], path: KeyPath, line: int
+    ) -> KeyPath | None:
+        self._refuse_references(event, (*path, "?"), line)
+        if not isinstance(event, yaml.ScalarEvent):
+            if isinstance(event, yaml.CollectionStartEvent):
+                self._value(event, (*path, "?"))
+            self._document.also((*path, "?"), "a key must be a plain name", line)
+            return None
+        if event.value == "<<" and event.style is None:
+            self._document.fault((*path, "<<"), "merge keys are not allowed: write it out", line)
+            return None
+        return self._document.add(known, event.value, path, line)
+
+    def _scalar(self, event: yaml.ScalarEvent, path: KeyPath) -> Any:
+        if event.style is None:
+            return self._document.scalar(event.value, path)
+        return self._document.text(event.value, path)
+
+    def _refuse_references(self, event: yaml.Event, path: KeyPath, line: int) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            self._document.fault(path, f"the alias *{event.anchor:.40} is not allowed", line)
+        elif getattr(event, "anchor", None):
+            anchor = event.anchor  # type: ignore[attr-defined]
+            self._document.fault(path, f"the anchor &{anchor:.40} is not allowed", line)
+        if getattr(event, "tag", None):
+            tag = event.tag  # type: ignore[attr-defined]
+            self._document.fault(path, f"the tag {tag:.40} is not allowed", line)
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+', re.DOTALL)
+
+
+def read_json(text: str, file: str = "") -> Document:
+    """Read one JSON document.
+
+    Raises
+    ------
+    ConfigError
+        If the text is not JSON. Lesser faults are recorded in the document.
+    """
+    document = Document(file=file)
+    try:
+        # Numbers stay text here; they are read below by the same rules as in YAML.
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    except json.JSONDecodeError as fault:
+        raise document.stop(f"not valid JSON: {fault.msg}", fault.lineno) from None
+    except RecursionError:
+        raise document.stop("nested too deeply") from None
+    _Walk(document, text).read()
+    return document
+
+
+class _Walk:
+    """Reads the tokens of valid JSON text."""
+
+    def __init__(self, document: Document, text: str) -> None:
+        self._document = document
+        self._tokens = self._numbered(text)
+
+    def read(self) -> None:
+        self._document.data = self._value(*next(self._tokens), ())
+
+    @staticmethod
+    def _numbered(text: str) -> Iterator[tuple[str, int]]:
+        line, end = 1, 0
+        for match in _TOKEN.finditer(text):
+            line += text.count("\n", end, match.start())
+            end = match.start()
+            yield match[0], line
+
+    def _value(self, token: str, line: int, path: KeyPath) -> Any:
+        self._document.enter(path, line)
+        if token == "{":
+            return self._object(path)
+        if token == "[":
+            return self._array(path)
+        if token.startswith('"'):
+            return self._document.text(json.loads(token), path)
+        return self._document.scalar(token, path)
+
+    def _object(self, path: KeyPath) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for token, line in self._tokens:
+            if token == "}":
+                break
+            inner = self._document.add(found, json.loads(token), path, line)
+            value = self._value(*next(self._tokens), inner or (*path, "?"))
+            if inner is not None:
+                self._document.lines[inner] = line
+                found[str(inner[-1])] = value
+        return found
+
+    def _array(self, path: KeyPath) -> list[Any]:
+        found: list[Any] = []
+        for token, line in self._tokens:
+            if token == "]":
+                break
+            found.append(self._value(token, line, (*path, len(found))))
+        return found
+
+
+MAX_BYTES = 64 * 1024
+"""Larger files are rejected. A configuration takes one or two thousand bytes."""
+
+_READERS = {"yaml": read_yaml, "json": read_json}
+_FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+
+
+def read_file(path: str | Path) -> Document:
+    """Read a file, as YAML or JSON by its suffix.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or is neither YAML nor JSON. Lesser faults are recorded in the
+        document.
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise ConfigError(
+            f"path = {shown(path)} is not a path: give one such as 'run.yaml'", argument="path"
+        )
+    place = Path(path)
+    kind = _FORMATS.get(place.suffix.lower())
+    if kind is None:
+        raise _refused(place.name, f"has no suffix of {', '.join(_FORMATS)}")
+    return _READERS[kind](_decoded(_bytes_of(place), place.name), place.name)
+
+
+def read_text(text: str, kind: str) -> Document:
+    """Read text, as ``"yaml"`` or ``"json"``.
+
+    Raises
+    ------
+    ConfigError
+        If the text is not of this kind. Lesser faults are recorded in the document.
+    """
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise ConfigError(
+            f"kind = {shown(kind)} is unknown: choose one of {', '.join(_READERS)}",
+            argument="kind",
+        )
+    if not isinstance(text, str):
+        raise ConfigError(f"text must be a str, not {type(text).__name__}", argument="text")
+    if len(text) > MAX_BYTES:
+        limit = f"is larger than {MAX_BYTES // 1024} KiB: configurations are smaller"
+        raise _refused("", limit)
+    return _READERS[kind](_printable(text, ""))
+
+
+def _refused(file: str, message: str) -> ConfigError:
+    return refusal([Fault(named(file), None, "", message)])
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return read_bytes(path, MAX_BYTES)
+    except ConfigError as fault:
+        raise _refused(str(path), fault.message.removeprefix(f"{named(path)} ")) from None
+
+
+def _decoded(content: bytes, file: str) -> str:
+    try:
+        return _printable(content.decode("utf-8-sig"), file)
+    except UnicodeDecodeError as fault:
+        line = content.count(b"\n", 0, fault.start) + 1
+        message = f"is not UTF-8 text (byte {fault.start + 1})"
+        raise refusal([Fault(file, line, "", message)]) from None
+
+
+def _printable(text: str, file: str) -> str:
+    if "\0" in text:
+        raise _refused(file, "is binary, not text")
+    if not text.strip():
+        raise _refused(file, "is empty")
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes text that the reader would interpret as a number or a keyword."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    try:
+        plain = scalar_of(value) == value
+    except ConfigError:
+        plain = False
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+def write_yaml(data: Mapping[str, Any]) -> str:
+    """Return the data as a YAML document."""
+    return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
