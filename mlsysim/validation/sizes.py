@@ -206,9 +206,8 @@ def _mixture(total: float, active: float) -> TransformerModel:
     each = count * 3 * base.hidden_dim * base.expert_ffn_dim
     name = f"mixture of {total / 1e9:g}B, {active / 1e9:g}B active"
     # Groups of experts need not divide the number that follows from the size.
-    few = _named(
-        base, name=name, layers=layers, moe_layers=count, expert_groups=1, groups_per_token=1
-    )
+    own: dict[str, int] = {"expert_groups": 1, "groups_per_token": 1, "mtp_layers": 0}
+    few = _named(base, name=name, layers=layers, moe_layers=count, **own)
     experts = round(base.experts + (total - _count(few.parameters)) / each)
     if experts < base.experts_per_token:
         raise Skip(f"{active / 1e9:g} of {total / 1e9:g} billion active parameters fit no template")

@@ -63,7 +63,8 @@ def _node(row: Row) -> Node:
 
 def _model(row: Row) -> TransformerModel:
     if row.number("layers") is None:
-        return model_named(row)
+        model = model_named(row)
+        return replace(model, mtp_layers=row.whole("mtp_layers", model.mtp_layers, minimum=0))
     hidden, heads = row.whole("hidden"), row.whole("heads")
     layers, ffn = row.whole("layers"), row.whole("ffn", default=4 * hidden)
     kv_heads = row.whole("kv_heads", default=heads)

@@ -47,7 +47,7 @@ def test_kept_activations(name):
     assert KEPT == {"DeepSeek_V3": 86_080, "Kimi_K2": 45_120}
     # One dense layer, alone: 2 x 7168 of norms in and out twice, the attention, 3 x 18,432 of the
     # gated block, and a statistic of 4 bytes per head.
-    model = dataclasses.replace(Models[name], layers=2, moe_layers=1, parameters=None)
+    model = dataclasses.replace(Models[name], layers=2, moe_layers=1, mtp_layers=0, parameters=None)
     r = solve(model=model, recompute="none")
     dense = 2 * (4 * 7168 + KEPT[name] + 3 * 18_432) + 4 * model.heads
     experts = 2 * (4 * 7168 + KEPT[name] + 8 * (7168 + 3 * 2048) + 3 * 2048) + 4 * model.heads
@@ -55,7 +55,9 @@ def test_kept_activations(name):
 
 
 def test_tensor_ranks_split_heads_but_not_the_short_vectors():
-    model = dataclasses.replace(Models.DeepSeek_V3, layers=2, moe_layers=1, parameters=None)
+    model = dataclasses.replace(
+        Models.DeepSeek_V3, layers=2, moe_layers=1, mtp_layers=0, parameters=None
+    )
     one, two, parallel = (
         solve(model=model, recompute="none", microbatch_count=8 // (8 // n), **plan)
         .activation_memory.to("byte")

@@ -15,7 +15,9 @@ FLEET = Fleet(
     fabric=Systems.Fabrics.InfiniBand_NDR,
 )
 LLAMA = {"model": Models.Llama3_8B, "fleet": FLEET, "batch_size": 1, "precision": "bf16"}
-SMALL = dataclasses.replace(Models.DeepSeek_V3, layers=2, moe_layers=1, parameters=None)
+SMALL = dataclasses.replace(
+    Models.DeepSeek_V3, layers=2, moe_layers=1, mtp_layers=0, parameters=None
+)
 DEEPSEEK = LLAMA | {"model": SMALL}
 
 

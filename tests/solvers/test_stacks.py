@@ -130,7 +130,6 @@ def test_a_mixture_in_a_stack_is_the_short_form():
             ),
             layers=None,
             parameters=None,
-            mtp_layers=0,
         ),
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from mlsysim import Hardware, Models, Systems
+from mlsysim import DistributedSolver, Hardware, Models, Systems
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.validation import training
 from mlsysim.validation.rows import Row, Skip, read_rows
@@ -29,6 +30,22 @@ RUN = {
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     return read_rows(DATA)
+
+
+def test_stated_operations_include_the_layers_for_more_tokens_that_a_row_states(rows):
+    """Its 11.6 billion parameters add 4 percent to the operations of a token of DeepSeek-V3."""
+    counted = {"0": 0, "1": 0}
+    for row in rows:
+        rate = re.search(r"model TFLOP/s/GPU (\d+)", row.text("note"))
+        if not row.text("mtp_layers") or rate is None:
+            continue
+        stated = float(rate[1]) * 1e12 * row.whole("n_gpus") * training.measured(row)
+        result = DistributedSolver.solve(**training.arguments(row))
+        flops = result.model_flops.to("flop").magnitude
+        assert stated == pytest.approx(flops, rel=0.02), row.name
+        counted[row.text("mtp_layers")] += 1
+    assert counted["0"] >= 2
+    assert counted["1"] >= 10
 
 
 def test_every_row_has_its_source_and_its_split(rows):

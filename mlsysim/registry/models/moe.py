@@ -126,7 +126,11 @@ class MoE(Catalog):
     DeepSeek_V3 = MoETransformerModel(
         name="DeepSeek-V3",
         source=src.DEEPSEEK_V3,
-        field_sources={"context": src.DEEPSEEK_V3_CONTEXT, "seq_len": src.LENGTH_4K},
+        field_sources={
+            "context": src.DEEPSEEK_V3_CONTEXT,
+            "mtp_layers": src.DEEPSEEK_V3_REPORT,
+            "seq_len": src.LENGTH_4K,
+        },
         parameters=Q_(671_026_419_200, "param"),
         layers=61,
         hidden_dim=7_168,
@@ -146,9 +150,12 @@ class MoE(Catalog):
         moe_layers=58,
         expert_groups=8,
         groups_per_token=4,
+        mtp_layers=1,
     )
     """256 experts, eight per token, and a shared one; the first three layers are dense. R1 has the
-    same shape. A server caches a latent vector of 576 numbers per token and layer."""
+    same shape. A server caches a latent vector of 576 numbers per token and layer. Some frameworks
+    train it without the layer that predicts a second token:
+    ``dataclasses.replace(Models.DeepSeek_V3, mtp_layers=0)``."""
 
     Kimi_K2 = MoETransformerModel(
         name="Kimi K2",
@@ -173,3 +180,29 @@ class MoE(Catalog):
         moe_layers=60,
     )
     """DeepSeek-V3's design with more experts, one dense layer and 64 heads."""
+
+    Hy3 = MoETransformerModel(
+        name="Hy3",
+        source=src.HY3,
+        field_sources={"context": src.HY3_CARD, "mtp_layers": src.HY3_CARD},
+        estimated=frozenset({"seq_len"}),
+        parameters=Q_(295_033_528_320, "param"),
+        layers=80,
+        hidden_dim=4_096,
+        heads=64,
+        kv_heads=8,
+        head_dim=128,
+        ffn_dim=13_312,
+        gated_mlp=True,
+        vocab_size=120_832,
+        seq_len=4_096,
+        context=262_144,
+        experts=192,
+        experts_per_token=8,
+        expert_ffn_dim=1_536,
+        shared_ffn_dim=1_536,
+        moe_layers=79,
+        mtp_layers=1,
+    )
+    """Tencent's mixture (preview): 192 experts, eight per token, and a shared one; the first layer
+    is dense."""

@@ -5,10 +5,14 @@ from mlsysim.core.types import Source
 __all__ = [
     "DEEPSEEK_V3",
     "DEEPSEEK_V3_CONTEXT",
+    "DEEPSEEK_V3_REPORT",
     "GPT_OSS_LENGTH",
+    "HY3",
+    "HY3_CARD",
     "KIMI_K2",
     "KIMI_K2_CONTEXT",
     "LENGTH_4K",
+    "MINIMAX_M3",
     "MIXTRAL_8X7B",
     "MIXTRAL_8X22B",
     "QWEN3_MOE",
@@ -33,7 +37,7 @@ MIXTRAL_8X22B = Source(
 )
 QWEN3_MOE = Source(
     title="litgpt, config.py, after the config.json of Qwen3-30B-A3B and Qwen3-235B-A22B",
-    url="https://github.com/Lightning-AI/litgpt/blob/main/litgpt/config.py",
+    url="https://github.com/Lightning-AI/litgpt/blob/2685705/litgpt/config.py",
     locator="qwen_3_moe",
     checked=_CHECKED,
     note="Counted from the shapes: 30,532,122,624 and 235,093,634,560 in all, 3.3e9 and 22.1e9 "
@@ -48,10 +52,41 @@ GPT_OSS_LENGTH = Source(
 )
 DEEPSEEK_V3 = Source(
     title="DeepSeek-V3, config_671B.json and README_WEIGHTS.md",
-    url="https://github.com/deepseek-ai/DeepSeek-V3/blob/main/inference/configs/config_671B.json",
+    url="https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/configs/config_671B.json",
     checked=_CHECKED,
     note="Counted from the published shape: 671,026,419,200 in all; the authors print 671B, and "
-    "36.7B per token. The module that predicts a second token, 11.5e9 more, is left out.",
+    "36.7B per token. The layer that predicts a second token, `mtp_parameters`, is counted "
+    "separately.",
+)
+DEEPSEEK_V3_REPORT = Source(
+    title="DeepSeek-V3 Technical Report",
+    url="https://arxiv.org/abs/2412.19437",
+    locator="sections 2.2 and 4.2",
+    checked="2026-11-23",
+    note="one layer for multi-token prediction; its config.json states one too",
+)
+HY3 = Source(
+    title="transformers, HYV3Config: defaults, which are those of tencent/Hy3-preview",
+    url="https://github.com/huggingface/transformers/blob/008e574/src/transformers/models/hy_v3/"
+    "configuration_hy_v3.py",
+    checked="2026-11-23",
+    note="Counted from the shape, with routers and norms: 295.0e9 in all; the model card prints "
+    "295B, and 21B per token.",
+)
+HY3_CARD = Source(
+    title="Hy3 preview, model card",
+    url="https://cnb.cool/ai-models/tencent/Hy3-preview",
+    locator="first table",
+    checked="2026-11-23",
+    note="256K tokens of context, and one layer for multi-token prediction with 3.8B parameters",
+)
+MINIMAX_M3 = Source(
+    title="MiniMaxAI/MiniMax-M3, config.json, as quoted in aiconfigurator",
+    url="https://github.com/ai-dynamo/aiconfigurator/blob/095f58a/aic-core/src/"
+    "aiconfigurator_core/model_configs/MiniMaxAI--MiniMax-M3_config.json",
+    checked="2026-11-23",
+    note="Without the vision tower. News of its release print 428B in all and 23B per token. The "
+    "indexer chooses blocks of 128 keys by their best one; here it chooses keys.",
 )
 KIMI_K2 = Source(
     title="Megatron Bridge, KimiK2Provider",
@@ -63,7 +98,7 @@ KIMI_K2 = Source(
 )
 LENGTH_4K = Source(
     title="Megatron Bridge, performance summary",
-    url="https://github.com/NVIDIA-NeMo/Megatron-Bridge/blob/main/docs/performance-summary-archive.md",
+    url="https://github.com/NVIDIA-NeMo/Megatron-Bridge/blob/067f987/docs/performance-summary-archive.md",
     locator="rows DeepSeekV3, column Sequence Length",
     checked=_CHECKED,
     note="4,096, the length in NVIDIA's training benchmarks",
