@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlsysim import DistributedSolver, Models, ServingSolver, Systems
+from mlsysim.core.errors import ConfigError
 from mlsysim.registry.importer.readers import READERS
 from mlsysim.registry.models.published import configurations
 
@@ -219,6 +220,22 @@ def test_mixed_kinds_of_attention_are_trained_and_served(name):
     kept = model.kv_cache_bytes("bf16", 4_096) + model.state_bytes_per_sequence("bf16")
     assert served.kv_cache_size.to("byte").magnitude == pytest.approx(4 * kept.magnitude)
     assert served.itl.magnitude > 0
+
+
+def test_groups_of_experts_that_a_token_visits():
+    file = SHAPES["DeepSeek-V3"]
+    assert Models.from_config(file).groups[1].feed_forward == (
+        Models.DeepSeek_V3.groups[1].feed_forward
+    )
+    greedy = Models.from_config({**file, "topk_method": "greedy"})
+    models = (Models.from_config(file), greedy, Models.from_config({**file, "n_group": None}))
+    assert [model.groups[1].feed_forward.most_nodes(8) for model in models] == [4, 8, 8]
+    blocks = {group.feed_forward for group in read("deepseek-ai/DeepSeek-V3.2").groups[1:]}
+    assert {(block.groups, block.groups_per_token) for block in blocks} == {(8, 4)}
+    with pytest.raises(ConfigError, match="topk_group"):
+        Models.from_config({**file, "topk_group": None})
+    with pytest.raises(ConfigError, match="n_group"):
+        Models.from_config({**file, "n_group": 7})
 
 
 def test_layers_for_more_tokens():

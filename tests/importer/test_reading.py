@@ -82,6 +82,8 @@ def test_fields_say_which_key_they_are_from():
         "mtp_layers": "num_nextn_predict_layers",
         "formats": "quantization_config",
         "moe_layers": "first_k_dense_replace",
+        "expert_groups": "n_group",
+        "groups_per_token": "topk_group",
     }.items():
         assert model.source_of(field).locator == key
         assert model.source_of(field).title == "config.json"

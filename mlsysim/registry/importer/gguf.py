@@ -24,7 +24,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 _MOST_ITEMS = 100_000
 _MOST_TEXTS = 2_000_000
 _KEPT = MAX_LAYERS
-_SPECIFICATION = "https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"
+_SPECIFICATION = "https://github.com/ggml-org/ggml/blob/d99724f/docs/gguf.md"
 
 # general.architecture, and the model_type that has the same layers.
 _KINDS = {

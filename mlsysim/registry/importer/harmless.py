@@ -32,7 +32,7 @@ _EXACT = (
     "|activation_situ_(linear_)?beta|clip_qkv"
     "|qk_norm_type|query_pre_attn_scalar|use_bidirectional_attention|norm_type|gate_lower_bound"
     "|rms_norm|lm_head|pretraining_tp|rescale_prenorm_residual|residual_in_fp32|fused_.*"
-    # Choice of experts
+    # Choice of experts; where there are none, their groups mean nothing
     "|scoring_func|topk_method|topk_group|n_group|num_expert_group|use_grouped_topk|ep_size"
     "|norm_topk_prob|moe_renormalize|.*router_.*|moe_router.*|.*aux_loss.*|seq_aux|.*_coef"
     "|.*loss.*|moe_shared_expert_overlap|use_(routing|expert)_bias|norm_.*|router_bias"

@@ -16,7 +16,7 @@ __all__ = ["LIBRARY", "NAMES", "Keys", "defaults_of"]
 
 LIBRARY = "transformers 5.23.0"
 """Release of the library whose configuration classes state the defaults."""
-_ADDRESS = "https://github.com/huggingface/transformers/blob/main/src/transformers/models/"
+_ADDRESS = "https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/"
 
 MOST = 10**9
 """Larger numbers cannot be a width or count of a network."""
@@ -68,6 +68,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "moe_num_shared_experts",
         "num_shared_expert",
     ),
+    "groups": ("n_group", "num_expert_group"),
+    "groups_per_token": ("topk_group",),
     "dense_layers": ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers"),
     "window": ("sliding_window",),
     "mtp_layers": ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers"),

@@ -529,6 +529,9 @@ def _experts(keys: Keys, reader: Reader, hidden: int) -> tuple[Experts, int]:
     count, width = keys.needed("experts"), keys.needed("expert_dim")
     shared = keys.count("shared_dim") or keys.count("shared_experts") * width
     latent = keys.number("moe_latent_size")
+    # Groups limit the experts of a token, unless the router takes the best of all.
+    greedy = keys.value("topk_method") == "greedy"
+    groups = 1 if greedy else keys.count("groups") or 1
     made = Experts(
         count=count,
         per_token=keys.needed("per_token"),
@@ -537,6 +540,8 @@ def _experts(keys: Keys, reader: Reader, hidden: int) -> tuple[Experts, int]:
         gated=reader.gated,
         latent_dim=latent,
         adds_biases=reader.expert_bias,
+        groups=groups,
+        groups_per_token=keys.needed("groups_per_token") if groups > 1 else 1,
     )
     other = hidden * count + (count if reader.router_bias else 0)
     if reader.expert_bias:

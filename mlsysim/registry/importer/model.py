@@ -84,6 +84,8 @@ _MIXTURE_FIELDS = {
     "expert_ffn_dim": "expert_dim",
     "shared_ffn_dim": "shared_dim",
     "moe_layers": "dense_layers",
+    "expert_groups": "groups",
+    "groups_per_token": "groups_per_token",
 }
 _LATENT_FIELDS = {
     "latent.query_rank": "query_rank",
@@ -104,6 +106,8 @@ _BLOCK_FIELDS: Mapping[type, Mapping[str, str]] = {
         "per_token": "per_token",
         "width": "expert_dim",
         "shared_width": "shared_dim",
+        "groups": "groups",
+        "groups_per_token": "groups_per_token",
     },
     LinearAttention: {"conv_width": "conv_width"},
 }
@@ -411,6 +415,8 @@ def _short(found: list[Part]) -> dict[str, Any] | None:
         "shared_ffn_dim": last.shared_width,
         "expert_biases": last.adds_biases,
         "moe_layers": len(mixed),
+        "expert_groups": last.groups,
+        "groups_per_token": last.groups_per_token,
     }
 
 
