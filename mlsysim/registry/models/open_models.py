@@ -1,7 +1,15 @@
 """Other models with published weights."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Attention, FeedForward, Layers, TransformerModel
+from mlsysim.core.types import (
+    Attention,
+    Experts,
+    FeedForward,
+    Layers,
+    LinearAttention,
+    TopKeys,
+    TransformerModel,
+)
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.published import published
 from mlsysim.registry.sources import models as src
@@ -98,6 +106,38 @@ class OpenModels(Catalog):
     MiniMax_M2_5 = published("MiniMaxAI/MiniMax-M2.5", name="MiniMax-M2.5", seq_len=4_096)
     """256 experts, eight per token. M2.7 has the same shape."""
 
+    MiniMax_M3 = TransformerModel(
+        name="MiniMax-M3",
+        source=moe.MINIMAX_M3,
+        estimated=frozenset({"seq_len"}),
+        hidden_dim=6_144,
+        vocab_size=200_064,
+        seq_len=4_096,
+        context=1_048_576,
+        stack=(
+            Layers(
+                count=3,
+                attention=Attention(heads=64, kv_heads=4, head_dim=128),
+                feed_forward=FeedForward(width=12_288, gated=True),
+            ),
+            Layers(
+                count=57,
+                attention=Attention(
+                    heads=64,
+                    kv_heads=4,
+                    head_dim=128,
+                    reach=TopKeys(tokens=2_048, heads=4, head_dim=128),
+                ),
+                feed_forward=Experts(
+                    count=128, per_token=4, width=3_072, shared_width=3_072, gated=True
+                ),
+            ),
+        ),
+    )
+    """128 experts, four per token, and a shared one. All layers but the first three attend to the
+    16 blocks of 128 tokens that an indexer selects. Its layers for multi-token prediction, of which
+    the file states both 1 and 7, are left out."""
+
     OLMo2_7B = published("allenai/OLMo-2-1124-7B", name="OLMo 2 7B")
     """Every head has its own keys and values."""
 
@@ -106,6 +146,38 @@ class OpenModels(Catalog):
 
     OLMo2_32B = published("allenai/OLMo-2-0325-32B", name="OLMo 2 32B")
     """Eight heads of keys and values."""
+
+    Olmo_Hybrid_7B = TransformerModel(
+        name="Olmo Hybrid 7B",
+        source=src.OLMO_HYBRID,
+        hidden_dim=3_840,
+        vocab_size=100_352,
+        seq_len=8_192,
+        context=65_536,
+        estimated=frozenset({"seq_len"}),
+        stack=(
+            Layers(
+                at=[place for place in range(32) if place % 4 != 3],
+                attention=LinearAttention(
+                    heads=30,
+                    key_heads=30,
+                    key_dim=96,
+                    value_dim=192,
+                    conv_width=4,
+                    gates=2,
+                    delta_rule=True,
+                ),
+                feed_forward=FeedForward(width=11_008, gated=True),
+            ),
+            Layers(
+                at=range(3, 32, 4),
+                attention=Attention(heads=30, kv_heads=30, head_dim=128),
+                feed_forward=FeedForward(width=11_008, gated=True),
+            ),
+        ),
+    )
+    """Gated DeltaNet in three of four layers. The length of its training is assumed to be that of
+    OLMo 3."""
 
     Olmo3_1_32B = published("allenai/Olmo-3.1-32B-Instruct", name="Olmo 3.1 32B", seq_len=4_096)
     """Three layers of four have a window of 4,096 tokens."""
@@ -137,6 +209,14 @@ class OpenModels(Catalog):
     GPT_NeoX_20B = published("EleutherAI/gpt-neox-20b", name="GPT-NeoX 20B")
     """Attention and the feed-forward block run side by side."""
 
+    Llama3_3_70B = published(
+        "meta-llama/Llama-3.3-70B-Instruct", name="Llama 3.3 70B", seq_len=8_192
+    )
+    """The shape of Llama 3 70B."""
+
+    Falcon_180B = published("tiiuae/falcon-180B", name="Falcon 180B")
+    """Falcon 40B's design, wider and deeper, with an output table of its own."""
+
     Falcon_40B = published("tiiuae/falcon-40b", name="Falcon 40B")
     """Eight heads of keys and values for 128 of queries."""
 
@@ -161,6 +241,7 @@ class OpenModels(Catalog):
         gated_mlp=True,
         vocab_size=100_008,
         seq_len=2_048,
+        context=2_048,
     )
     """Llama's design with a vocabulary of 100,008."""
 
@@ -171,6 +252,7 @@ class OpenModels(Catalog):
         hidden_dim=4_096,
         vocab_size=32_000,
         seq_len=8_192,
+        context=8_192,
         stack=(
             Layers(
                 at=(0, 1, 2, 3, 4, 10, 31),

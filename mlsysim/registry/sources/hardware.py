@@ -78,7 +78,7 @@ H100_PAGE = Source(
 )
 H200_MLPERF = Source(
     title="MLPerf Inference v4.1, NVIDIA's system description of 8 x H200-SXM-141GB",
-    url="https://raw.githubusercontent.com/mlcommons/inference_results_v4.1/main/closed/NVIDIA/systems/H200-SXM-141GBx8_TRT_MaxQ.json",
+    url="https://raw.githubusercontent.com/mlcommons/inference_results_v4.1/198fc46/closed/NVIDIA/systems/H200-SXM-141GBx8_TRT_MaxQ.json",
     locator="accelerator_memory_capacity, accelerator_interconnect, hw_notes",
     checked="2026-11-20",
     note="900 GB/s NVLink is both directions together",

@@ -31,7 +31,7 @@ H100 = Source(
 )
 H200 = Source(
     title="MLPerf Inference v4.1, NVIDIA's system description of 8 x H200-SXM-141GB",
-    url="https://raw.githubusercontent.com/mlcommons/inference_results_v4.1/main/closed/NVIDIA/systems/H200-SXM-141GBx8_TRT_MaxQ.json",
+    url="https://raw.githubusercontent.com/mlcommons/inference_results_v4.1/198fc46/closed/NVIDIA/systems/H200-SXM-141GBx8_TRT_MaxQ.json",
     locator="the round, of 2024",
     checked="2026-11-20",
 )

@@ -25,6 +25,7 @@ __all__ = [
     "MOBILENET_V2",
     "MPT",
     "NEMOTRON4",
+    "OLMO_HYBRID",
     "QWEN3_32B",
     "QWEN3_CONTEXT",
     "QWEN3_REPORT",
@@ -41,7 +42,7 @@ _CHECKED = "2026-11-20"
 
 GPT2_XL = Source(
     title="nanoGPT, model.py: shapes of the published GPT-2 checkpoints",
-    url="https://github.com/karpathy/nanoGPT/blob/master/model.py",
+    url="https://github.com/karpathy/nanoGPT/blob/3adf61e/model.py",
     locator="GPT.from_pretrained",
     checked=_CHECKED,
     note="Counted from the shape: 1,557,611,200, printed there as 1558M. OpenAI's model card "
@@ -80,7 +81,7 @@ LLAMA2_SHAPE = Source(
 )
 LLAMA2_MODEL_CARD = Source(
     title="Llama 2 model card",
-    url="https://github.com/meta-llama/llama-models/blob/main/models/llama2/MODEL_CARD.md",
+    url="https://github.com/meta-llama/llama-models/blob/a9c89c4/models/llama2/MODEL_CARD.md",
     locator="Model Architecture",
     checked=_CHECKED,
     note="Context length 4k for all sizes.",
@@ -95,7 +96,7 @@ LLAMA3_SHAPE = Source(
 )
 LLAMA3_MODEL_CARD = Source(
     title="Llama 3 model card",
-    url="https://github.com/meta-llama/llama-models/blob/main/models/llama3/MODEL_CARD.md",
+    url="https://github.com/meta-llama/llama-models/blob/a9c89c4/models/llama3/MODEL_CARD.md",
     locator="Model Architecture",
     checked=_CHECKED,
     note="Trained on sequences of 8,192 tokens. Llama 3.1 has the same shapes and a longer "
@@ -103,7 +104,7 @@ LLAMA3_MODEL_CARD = Source(
 )
 LLAMA3_405B = Source(
     title="litgpt, config.py, after the config.json of Meta-Llama-3.1-405B",
-    url="https://github.com/Lightning-AI/litgpt/blob/main/litgpt/config.py",
+    url="https://github.com/Lightning-AI/litgpt/blob/2685705/litgpt/config.py",
     locator="Llama-3.1-405B",
     checked=_CHECKED,
     note="Counted from the shape: 405,853,388,800. torchtitan's llama3_configs has the same shape.",
@@ -133,7 +134,7 @@ MISTRAL_7B_CONTEXT = Source(
 )
 QWEN3_32B = Source(
     title="litgpt, config.py, after the config.json of Qwen3-32B",
-    url="https://github.com/Lightning-AI/litgpt/blob/main/litgpt/config.py",
+    url="https://github.com/Lightning-AI/litgpt/blob/2685705/litgpt/config.py",
     locator="qwen_3_32b",
     checked=_CHECKED,
     note="Counted from the shape: 32,762,123,264; torchtitan's qwen3_configs has the same shape.",
@@ -169,7 +170,7 @@ MEGATRON_LARGE = Source(
 )
 MPT = Source(
     title="llm-foundry, training benchmarks and their configurations",
-    url="https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/yamls/pretrain",
+    url="https://github.com/mosaicml/llm-foundry/tree/8c8dd48/scripts/train/yamls/pretrain",
     locator="mpt-*.yaml; column NumParams of scripts/train/benchmarking/README.md",
     checked=_CHECKED,
     note="Counted from the shape, with 2,048 learned positions and biases; matches the numbers in "
@@ -201,7 +202,7 @@ ALEXNET_DEFINITION = Source(
 )
 YOLOV8 = Source(
     title="Ultralytics, yolov8.yaml",
-    url="https://github.com/ultralytics/ultralytics/blob/main/ultralytics/cfg/models/v8/yolov8.yaml",
+    url="https://github.com/ultralytics/ultralytics/blob/023641f/ultralytics/cfg/models/v8/yolov8.yaml",
     locator="scale n",
     checked=_CHECKED,
     note="Printed: 3,157,200 parameters, 8.9 GFLOPs before layers are fused. These are true "
@@ -209,7 +210,7 @@ YOLOV8 = Source(
 )
 TINY_KEYWORDS = Source(
     title="MLPerf Tiny, keyword spotting: reference model",
-    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/keyword_spotting/keras_model.py",
+    url="https://github.com/mlcommons/tiny/blob/1afd2c9/benchmark/training/keyword_spotting/keras_model.py",
     locator="ds_cnn; 49 x 10 MFCC input from kws_util.py",
     checked=_CHECKED,
     note="Counted from the layers, trainable parameters. As an int8 file the model has 53,936 "
@@ -217,7 +218,7 @@ TINY_KEYWORDS = Source(
 )
 TINY_ANOMALY = Source(
     title="MLPerf Tiny, anomaly detection: reference model",
-    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/anomaly_detection/keras_model.py",
+    url="https://github.com/mlcommons/tiny/blob/1afd2c9/benchmark/training/anomaly_detection/keras_model.py",
     locator="get_model; 5 frames x 128 mel bands from baseline.yaml",
     checked=_CHECKED,
     note="Counted from the layers, trainable parameters, one window of five frames. As an int8 "
@@ -225,7 +226,7 @@ TINY_ANOMALY = Source(
 )
 TINY_IMAGES = Source(
     title="MLPerf Tiny, image classification: reference model",
-    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/image_classification/keras_model.py",
+    url="https://github.com/mlcommons/tiny/blob/1afd2c9/benchmark/training/image_classification/keras_model.py",
     locator="resnet_v1_eembc; 32 x 32 x 3 input",
     checked="2026-11-22",
     note="Counted from the layers, trainable parameters; additions are not counted as layers. "
@@ -233,7 +234,7 @@ TINY_IMAGES = Source(
 )
 TINY_PERSONS = Source(
     title="MLPerf Tiny, visual wake words: reference model",
-    url="https://github.com/mlcommons/tiny/blob/master/benchmark/training/visual_wake_words/vww_model.py",
+    url="https://github.com/mlcommons/tiny/blob/1afd2c9/benchmark/training/visual_wake_words/vww_model.py",
     locator="mobilenet_v1, 8 filters in the first layer; 96 x 96 x 3 input",
     checked="2026-11-22",
     note="Counted from the layers, trainable parameters. With the statistics of its normalization "
@@ -241,7 +242,7 @@ TINY_PERSONS = Source(
 )
 WAKE_VISION = Source(
     title="Wake Vision, training code of the data set's MobileNetV2",
-    url="https://github.com/harvard-edge/Wake_Vision/blob/main/experiment_config.py",
+    url="https://github.com/harvard-edge/Wake_Vision/blob/bab1ce4/experiment_config.py",
     locator="INPUT_SHAPE, MODEL_SIZE; train.py",
     checked=_CHECKED,
     note="Wake Vision is a data set; the row is its base configuration, MobileNetV2 of width "
@@ -257,9 +258,16 @@ DLRM_MLPERF = Source(
     "them. Operations count each pair of the 27 vectors once. MLPerf replaced this network by "
     "DLRMv2, and in 2026 by DLRMv3 (https://mlcommons.org/2026/02/dlrmv3-inference-meta/).",
 )
+OLMO_HYBRID = Source(
+    title="transformers, OlmoHybridConfig: defaults, which are those of allenai/OLMo-Hybrid",
+    url="https://github.com/huggingface/transformers/blob/06ad6bc/src/transformers/models/"
+    "olmo_hybrid/configuration_olmo_hybrid.py",
+    checked="2026-11-23",
+    note="Counted from the shape without norms; Ai2 prints 7B.",
+)
 AQUILA = Source(
     title="Ling, config_aquila.py",
-    url="https://github.com/inclusionAI/Ling/blob/main/mindie_config/atb_models/output/atb_models/atb_llm/models/aquila/config_aquila.py",
+    url="https://github.com/inclusionAI/Ling/blob/67a4491/mindie_config/atb_models/output/atb_models/atb_llm/models/aquila/config_aquila.py",
     locator="AquilaConfig, defaults",
     checked="2026-11-22",
     note="LiBai's configuration of Aquila has the same sizes. Counted from the shape: 7.3 billion.",

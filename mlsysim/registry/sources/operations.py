@@ -127,7 +127,7 @@ RESEARCH_CLUSTERS = Source(
 
 AZURE_CONVERSATIONS = Source(
     title="Azure LLM inference trace 2023",
-    url="https://github.com/Azure/AzurePublicDataset/blob/master/AzureLLMInferenceDataset2023.md",
+    url="https://github.com/Azure/AzurePublicDataset/blob/b469a11/AzureLLMInferenceDataset2023.md",
     locator="data/AzureLLMInferenceTrace_conv.csv: ContextTokens and GeneratedTokens",
     checked="2026-11-23",
     note="Standard deviation over mean of 19,366 requests, with means of 1,155 and 211 tokens.",
