@@ -157,7 +157,7 @@ class OpenModels(Catalog):
         estimated=frozenset({"seq_len"}),
         stack=(
             Layers(
-                at=[place for place in range(32) if place % 4 != 3],
+                at=tuple(place for place in range(32) if place % 4 != 3),
                 attention=LinearAttention(
                     heads=30,
                     key_heads=30,
