@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Input", "Recorded", "applied", "value_of", "watching"]
 
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+"""Frames of their own in Python 3.11. Later versions run them inside the function (PEP 709), so here
+their variables count as those of the function, and names do not depend on the version."""
+
 
 @dataclass(frozen=True, eq=False)
 class Input:
@@ -172,12 +176,17 @@ def watching(*modules: str) -> Iterator[None]:
     open_calls: list[dict[str, Any]] = []
 
     def read_names(frame: FrameType | None) -> None:
+        inner: dict[str, Any] = {}
+        while frame is not None and frame.f_code.co_name in _COMPREHENSIONS:
+            inner, frame = frame.f_locals | inner, frame.f_back
         if frame is None or frame.f_code.co_name.startswith(("<", "__")):
             return
         if frame.f_globals.get("__name__", "").startswith(modules):
-            _name(frame.f_locals)
+            _name(frame.f_locals | inner)
 
     def watch(frame: FrameType, event: str, result: Any) -> None:
+        if frame.f_code.co_name in _COMPREHENSIONS:
+            return
         if event == "call":
             # The caller binds its variables before the called function binds its own.
             read_names(frame.f_back)

@@ -40,6 +40,7 @@ from mlsysim.core.fields import units_of
 from mlsysim.core.forms import recorded
 from mlsysim.core.formula import FORMULAS
 from mlsysim.core.formulas import hierarchical_all_reduce_time, roofline_time
+from mlsysim.core.recording import watching
 from mlsysim.core.units import format_number
 from tests.conftest import ROOT
 
@@ -458,6 +459,23 @@ def test_a_line_of_arithmetic_has_its_parentheses(written):
     line = Derivation({"answer": eval(written, {}, numbers)})["answer"].line
     assert line == written
     assert eval(line, {}, {"a": 7, "b": 2}) == eval(written, {}, {"a": 7, "b": 2})
+
+
+def _named_in_comprehensions():
+    base = recorded(2.0, "base", "", "base")
+    values = [base * factor for factor in range(4)]
+    answers = [[2 * part for part in values[:1]], {2 * item for item in values[1:2]}]
+    answers.append({1: 2 * each for each in values[2:3]})
+    answers.append(list(2 * hidden for hidden in values[3:]))
+    return [value.name for value in values]
+
+
+def test_names_do_not_depend_on_how_a_version_runs_comprehensions():
+    """In Python 3.11, all but generators have frames of their own, too."""
+    with watching(__name__):
+        names = _named_in_comprehensions()
+    assert names[:3] == ["part", "item", "each"]
+    assert not names[3]
 
 
 def test_explaining_leaves_profilers_alone(answers):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mlsysim import DistributedSolver, Fleet, Models, ParallelismError, Systems, sweep
@@ -111,3 +113,46 @@ def test_a_microbatch_passes_one_of_a_devices_two_stages(zero_stage, once_more):
     more = (both.dp_communication_latency / one.dp_communication_latency).to("").magnitude
     assert more == pytest.approx(1, abs=once_more)
     assert (more > 1 + 1e-6) == (zero_stage == 2)
+
+
+# Layers that wait for the host, for tensor parallelism, and for the gathers of their weights
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"model": Models.DeepSeek_V3, "batch_size": 64, "seq_len": 512, "microbatch_count": 4}
+        | {"tp_size": 4, "precision": "fp8", "zero_stage": 1, "recompute": "none"},
+        {"batch_size": 64, "seq_len": 512, "microbatch_count": 16, "recompute": "full"}
+        | {"tp_size": 8, "schedule": "dualpipe", "precision": "fp8"},
+        {"model": Models.Mixtral_8x7B, "batch_size": 64, "seq_len": 2048, "zero_stage": 3}
+        | {"pp_size": 4, "microbatch_count": 4, "first_stage_layers": 1, "ep_size": 2}
+        | {"precision": "fp8", "recompute": "none"},
+    ],
+)
+def test_faster_parts_never_make_a_step_longer(plan):
+    """Also when a layer's gradients of weights shrink and the layer takes as long."""
+    node, fabric = Systems.Nodes.DGX_B200, Systems.Fabrics.InfiniBand_NDR
+    device, link = node.accelerator, node.scale_up
+    memory = replace(device.memory, bandwidth=2 * device.memory.bandwidth)
+    rates = {name: 2 * getattr(device.compute, name) for name in ("bf16", "fp8")}
+    steps = []
+    for each in (
+        node,
+        replace(node, accelerator=replace(device, memory=memory)),
+        replace(node, accelerator=replace(device, compute=replace(device.compute, **rates))),
+        replace(node, scale_up=replace(link, bandwidth=2 * link.bandwidth)),
+    ):
+        fleet = Fleet(name="Test", node=each, count=8, fabric=fabric)
+        step = solve(**{"schedule": "zb-h1", "fleet": fleet} | plan).step_latency_total
+        steps.append(step.to("s").magnitude)
+    assert max(steps) <= steps[0] * (1 + 1e-9)
+
+
+def test_a_host_that_cannot_keep_up_fills_no_bubble_with_the_devices_work():
+    """A pipeline whose layers all wait for the host waits for it in the bubble as well."""
+    small = {"model": Models.GPT2, "batch_size": 16, "seq_len": 64, "pp_size": 4}
+    one, split = (solve(**small, schedule=kind) for kind in ("1f1b", "zb-h1"))
+    assert one.launch_latency > 0.5 * one.step_latency_total
+    # Per layer, the host launches F, B and W in 1, 1 and 0.5 of the forward pass's time. 1F1B waits
+    # 3 (F + B + W), and ZB-H1 waits 3 (F + B - W).
+    ratio = (split.pipeline_bubble_latency / one.pipeline_bubble_latency).to("").magnitude
+    assert ratio == pytest.approx(1 - 3 / 7.5, abs=0.06)

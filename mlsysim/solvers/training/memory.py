@@ -348,16 +348,8 @@ def _held(
 
 
 def _over(layers: list[Value], each: list[Value]) -> Value:
-    """Add what the layers of all groups hold.
-
-    A loop instead of a comprehension: derivations take the names of local variables, and those of
-    comprehensions depend on the version of Python.
-    """
-    count = layers[0]
-    total = count * each[0]
-    for more, part in zip(layers[1:], each[1:], strict=True):
-        total = total + more * part
-    return total
+    """Add what the layers of all groups hold."""
+    return sum_of([count * part for count, part in zip(layers, each, strict=True)])
 
 
 def _working(

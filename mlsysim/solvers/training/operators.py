@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
@@ -146,19 +147,30 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     # The busiest stage waits while the others process the first and last microbatches.
     others = maximum(1, i.pp_size - 1)
     layers_there, head_there = (i.model.layers - layers) / others, (1 - head_share) / others
-    forward_there = layers_there * layer.forward + head_there * logits.time
-    weights_there = layers_there * layer.weights + head_there * (1 - i.frozen) * logits.time
-    if vision is not None:
-        tower_there = (1 - tower_share) / others * vision.time
-        forward_there = forward_there + tower_there
-        weights_there = weights_there + (1 - i.frozen) * tower_there
-    bubble = bubble_time(
-        i,
-        f.pipeline_fill_time(whole_model, busiest, i.virtual_stages),
-        (whole_model - busiest) / others,
-        forward_there,
-        weights_there,
-    )
+    bubble = f.pipeline_fill_time(whole_model, busiest, i.virtual_stages)
+    if not is_zero(i.schedule.split_backward + i.schedule.bidirectional):
+        heads = (head_time, logits.time, (1 - i.frozen) * logits.time)
+        around_there = [head_there * each for each in heads]
+        if vision is not None:
+            tower_there = (1 - tower_share) / others * vision.time
+            times = (tower_passes(i) * tower_there, tower_there, (1 - i.frozen) * tower_there)
+            around_there = [a + b for a, b in zip(around_there, times, strict=True)]
+        work = layer.time + context
+        work = work + (1 - tensor_overlap) * tensor_time + (1 - exchange_overlap) * experts_time
+        sent = context_time + tensor_time + experts_time
+        waits = []
+        for each in _paces(
+            _Passes(work, layer.forward, layer.weights),
+            _Passes(sent, sent / (2 + again), 0 * sent),
+            (_launches(i, launch), s.launch_exposed),
+            (_Passes(gathers, 0 * gathers, 0 * gathers), 1 - gather_overlap),
+        ):
+            there = (layers_there * a + b for a, b in zip(each, around_there, strict=True))
+            wait = bubble_time(i, bubble, *there)
+            waits.append(wait - count * layers * (per_layer - each.time))
+        # The pace that makes the whole step longest is the slowest.
+        postponed = i.schedule.split_backward + i.schedule.bidirectional > 0
+        bubble = where(postponed, reduce(maximum, waits), bubble)
     transfer_time = stage_transfer_time(i, w, links)
     transfer = f.covered_time(transfer_time, first_known(i.pipeline_overlap, 0), passes)
 
@@ -306,6 +318,45 @@ def _links(i: TrainingInputs) -> DeviceLinks:
         local=Link(m.link_efficiency * node.scale_up.bandwidth, node.scale_up.latency),
         remote=Link(m.nic_efficiency * port, fabric.latency),
     )
+
+
+class _Passes(NamedTuple):
+    """Times of a layer's passes on one microbatch."""
+
+    time: Value
+    """Time of all passes."""
+    forward: Value
+    weights: Value
+    """Time of the weights' gradients, which can be postponed."""
+
+
+def _launches(i: TrainingInputs, launch: Value) -> _Passes:
+    """Return the times to launch the passes.
+
+    A product has two gradients, and other operators have one: the backward pass has as many kernels
+    more than the forward pass as there are gradients of weights.
+    """
+    backward = i.calibration.software.elementwise_backward
+    one = launch / (1 + backward + i.recompute.matrix_share)
+    return _Passes(launch, one, (1 - i.frozen) * maximum(backward - 1, 0) * one)
+
+
+def _paces(work: _Passes, sent: _Passes, *others: tuple[_Passes, Value]) -> list[_Passes]:
+    """Return a layer's passes for each of the times that may be the longest.
+
+    These are the device's work, the communication that it hides, and others, each with the share
+    that is not hidden if it is the shorter one. Only gradients of weights that take part of the
+    longest time can fill a gap. If instead the parts of different ones were mixed, a layer could
+    take as long with fewer of these gradients, and a faster device would have a longer step.
+    """
+    paces = [work, sent]
+    for other, exposed in others:
+        pairs = [pair for each in paces for pair in ((each, other), (other, each))]
+        paces = [
+            _Passes(*(a + exposed * b for a, b in zip(slow, fast, strict=True)))
+            for slow, fast in pairs
+        ]
+    return paces
 
 
 @dataclass(frozen=True)
