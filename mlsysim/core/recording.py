@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Input", "Recorded", "applied", "value_of", "watching"]
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-"""Frames of their own in Python 3.11. Later versions run them inside the function (PEP 709), so here
-their variables count as those of the function, and names do not depend on the version."""
+"""Frames of their own in Python 3.11, which later versions run inside the function (PEP 709). Here
+their variables always count as those of the function, so names do not depend on the version."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -465,8 +465,8 @@ def _named_in_comprehensions():
     base = recorded(2.0, "base", "", "base")
     values = [base * factor for factor in range(4)]
     answers = [[2 * part for part in values[:1]], {2 * item for item in values[1:2]}]
-    answers.append({1: 2 * each for each in values[2:3]})
-    answers.append(list(2 * hidden for hidden in values[3:]))
+    answers.append({str(each): 2 * each for each in values[2:3]})
+    answers.append(sum(2 * hidden for hidden in values[3:]))
     return [value.name for value in values]
 
 
