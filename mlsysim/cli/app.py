@@ -37,9 +37,9 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown, spelled
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import PRECISIONS, Accelerator, Calibration, Workload
 from mlsysim.coverage import QUESTIONS, STATUSES
+from mlsysim.registry.names import entries
 from mlsysim.scenario import Scenario, Scenarios
 from mlsysim.scenario.config import SimulationConfig
-from mlsysim.scenario.names import entries
 from mlsysim.scenario.scorecard import FAIL, UNKNOWN, Scorecard, plain
 from mlsysim.scenario.scorecard import evaluate as evaluate_scenario
 from mlsysim.validation.forecasts import read_forecasts, score

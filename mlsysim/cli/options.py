@@ -22,8 +22,9 @@ from mlsysim.core.types import (
     Node,
     TransformerModel,
 )
+from mlsysim.registry.names import entries
 from mlsysim.scenario.files import read_file, refusal
-from mlsysim.scenario.names import entries, fleet_text
+from mlsysim.scenario.names import fleet_text
 from mlsysim.solvers.arguments import (
     Amount,
     Argument,

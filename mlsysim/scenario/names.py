@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from os import PathLike
 from typing import Any, TypeGuard
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError, shown, spelled
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.types import (
     Accelerator,
     Calibration,
@@ -17,18 +16,14 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.core.units import read_amount
-from mlsysim.registry import Hardware, Infra, Models, Systems
-from mlsysim.registry.calibration.networks import NetworkCalibrations
-from mlsysim.registry.calibration.power import PowerCalibrations
-from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.registry.calibration.training import Calibrations
+from mlsysim.registry import Models
+from mlsysim.registry.names import row_of
 from mlsysim.scenario.systems import node_of, standalone_fleet
 from mlsysim.solvers.arguments import Amount, Argument, Noun, Switch
 
 __all__ = [
     "FILE",
     "MODEL_FILE",
-    "entries",
     "find_entry",
     "find_fleet",
     "fleet_text",
@@ -41,28 +36,6 @@ FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
 """Suffixes of a calibration file's name."""
 MODEL_FILE = re.compile(r"\.([jJ][sS][oO][nN]|[gG][gG][uU][fF])$|/$")
 """Suffixes of the path of a model's configuration or its directory."""
-
-_CATALOGS: tuple[Any, ...] = (
-    Hardware,
-    Models,
-    Systems,
-    Infra,
-    Calibrations,
-    ServingCalibrations,
-    PowerCalibrations,
-    NetworkCalibrations,
-)
-
-
-@cache
-def entries(*kinds: type) -> dict[str, Any]:
-    """Return every registry row of the given kinds, by its short name."""
-    return {
-        name: row
-        for catalog in _CATALOGS
-        for name, row in catalog.items()
-        if isinstance(row, kinds)
-    }
 
 
 def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
@@ -88,20 +61,16 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
         If the file of a calibration or of a model cannot be read.
     """
     if Calibration in kinds and isinstance(name, str) and FILE.search(name):
-        # Imported here, because that module imports this one.
+        # Imported here, because only files need PyYAML.
         from mlsysim.scenario.cluster import load_calibration
 
         return load_calibration(name)
     if read_from(name, kinds):
         return Models.from_config(name)
-    known = entries(*kinds)
-    what = label or " or ".join(kind.__name__ for kind in kinds)
-    if not isinstance(name, str):
-        raise UnknownEntryError.build(name, what, known)
     try:
-        return known[spelled(name, known, what)]
+        return row_of(name, kinds, label)
     except UnknownEntryError as fault:
-        if _reads_models(kinds) and re.search(r"[/\\]", name):
+        if isinstance(name, str) and _reads_models(kinds) and re.search(r"[/\\]", name):
             fault.message += (
                 "; the path of a model must end in .json or .gguf, that of a directory in /"
             )

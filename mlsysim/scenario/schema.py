@@ -21,8 +21,9 @@ from mlsysim.core.types import (
     Workload,
 )
 from mlsysim.core.units import read_amount
+from mlsysim.registry.names import entries
 from mlsysim.scenario.files import Document, KeyPath, kind_of, refusal
-from mlsysim.scenario.names import FILE, MODEL_FILE, entries, find_entry, read_argument
+from mlsysim.scenario.names import FILE, MODEL_FILE, find_entry, read_argument
 from mlsysim.scenario.scenario import (
     MACRO_METRICS,
     METRICS,

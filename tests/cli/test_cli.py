@@ -25,7 +25,8 @@ from mlsysim.cli.app import app, main
 from mlsysim.cli.questions import QUESTIONS
 from mlsysim.cli.zoo import CATALOGS
 from mlsysim.core.errors import spelled
-from mlsysim.scenario.names import entries, find_entry
+from mlsysim.registry.names import entries
+from mlsysim.scenario.names import find_entry
 from mlsysim.solvers.arguments import Noun
 from tests.scenario.samples import CAMERA, TRAINING
 

@@ -1,0 +1,62 @@
+"""Names: the rows of all catalogs, by their short names."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from mlsysim.core.errors import UnknownEntryError, spelled
+from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.calibration.networks import NetworkCalibrations
+from mlsysim.registry.calibration.power import PowerCalibrations
+from mlsysim.registry.calibration.serving import ServingCalibrations
+from mlsysim.registry.calibration.training import Calibrations
+
+__all__ = ["entries", "row_of"]
+
+_CATALOGS: tuple[Any, ...] = (
+    Hardware,
+    Models,
+    Systems,
+    Infra,
+    Calibrations,
+    ServingCalibrations,
+    PowerCalibrations,
+    NetworkCalibrations,
+)
+
+
+@cache
+def entries(*kinds: type) -> dict[str, Any]:
+    """Return every registry row of the given kinds, by its short name."""
+    return {
+        name: row
+        for catalog in _CATALOGS
+        for name, row in catalog.items()
+        if isinstance(row, kinds)
+    }
+
+
+def row_of(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
+    """Return the row of that name.
+
+    Parameters
+    ----------
+    name
+        Short name of the row, such as ``"H100"``; case, hyphens, underscores, dots and spaces may
+        differ.
+    kinds
+        Types that the row may have.
+    label
+        What to call such a row in a message.
+
+    Raises
+    ------
+    UnknownEntryError
+        If there is no such row. The message lists similar names.
+    """
+    known = entries(*kinds)
+    what = label or " or ".join(kind.__name__ for kind in kinds)
+    if not isinstance(name, str):
+        raise UnknownEntryError.build(name, what, known)
+    return known[spelled(name, known, what)]
