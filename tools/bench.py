@@ -47,7 +47,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.core.formulas import ring_all_reduce_time
-from mlsysim.labs import parallelism_paradox
+from mlsysim_course.labs import parallelism_paradox
 from research.peers import peers
 from tools import mutants
 from tools.sweep_law import Tally, try_sweeps

@@ -40,9 +40,9 @@ from mlsysim import (
 )
 from mlsysim.cli.app import app
 from mlsysim.core.units import Q_, is_quantity
-from mlsysim.labs.exercises import EXERCISES
-from mlsysim.labs.explorers import EXPLORERS, derivation, view
 from mlsysim.traffic import Traffic
+from mlsysim_course.exercises import EXERCISES
+from mlsysim_course.explorers import EXPLORERS, derivation, view
 from tools.sweep_questions import ONE, SOLVERS, candidates
 
 ROOT = Path(__file__).resolve().parents[1]

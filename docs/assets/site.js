@@ -364,6 +364,6 @@
   if (version) addEventListener("load", listVersions);
 
   // Explorers, code that runs and exercises: loaded where a page has a place for one.
-  const exercises = [...document.querySelectorAll("main code.python")].some((code) => code.textContent.includes("from mlsysim.labs import check"));
+  const exercises = [...document.querySelectorAll("main code.python")].some((code) => code.textContent.includes("from mlsysim_course import check"));
   if (exercises || document.querySelector(".mls-explorer")) import(new URL("../labs/page.js", address)).then(({ begin }) => begin(exercises));
 })();

@@ -209,7 +209,7 @@ const run = async (go) => {
     return unloaded(error.message);
   }
   const seconds = ((performance.now() - first) / 1000).toFixed(1);
-  version.textContent = `Python ${ready.value}, ready after ${seconds} s, with the package's own wheel, ${manifest.wheel}.`;
+  version.textContent = `Python ${ready.value}, ready after ${seconds} s, from ${manifest.wheels.join(" and ")}.`;
   state = {};
   accepted = {};
   changed = false;

@@ -15,7 +15,7 @@ globalThis.fetch = (asked, ...options) => {
 
 // Requests all files at once and counts their bytes as they arrive. The sizes are those of the files
 // themselves, so the count is also right for a compressed transfer and for a cache.
-const download = ({ files, wheel }) => {
+const download = ({ files, wheels }) => {
   const total = Object.values(files).reduce((sum, size) => sum + size, 0);
   let [loaded, told] = [0, -PAUSE];
   const count = (bytes) => {
@@ -25,7 +25,7 @@ const download = ({ files, wheel }) => {
     tell({ loaded, total });
   };
   const load = async (name) => {
-    const address = here(name === wheel ? `../../dist/${name}` : `runtime/${name}`);
+    const address = here(wheels.includes(name) ? `../../dist/${name}` : `runtime/${name}`);
     const asked = request(address).then((answer) => {
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       return answer;
@@ -80,13 +80,13 @@ const growing = async (bytes, work) => {
   }
 };
 
-const IMPORTS = "import mlsysim.labs.bridge, mlsysim.labs.explorers";
+const IMPORTS = "import mlsysim_course.bridge, mlsysim_course.explorers";
 const HOME = "/lib/archives/";
-const begin = async ({ archive, wheel, build, extras }, files, withExtras) => {
+const begin = async ({ archive, wheels, build, extras }, files, withExtras) => {
   // Everything that has to be read is on its way before anything waits. Memory is kept without extras,
   // because what imports them behaves differently from then on.
   const reading = withExtras ? null : kept(build);
-  const archives = Promise.all([`runtime/${archive}`, `../../dist/${wheel}`].map(async (path) => new Uint8Array(await (await fetch(here(path))).arrayBuffer())));
+  const archives = Promise.all([`runtime/${archive}`, ...wheels.map((name) => `../../dist/${name}`)].map(async (path) => new Uint8Array(await (await fetch(here(path))).arrayBuffer())));
   archives.catch(() => {}); // the download reports it
   await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.mjs")]);
   const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
@@ -98,7 +98,7 @@ const begin = async ({ archive, wheel, build, extras }, files, withExtras) => {
   tell({ text: "Loading mlsysim." });
   // Python imports from the archives as they are. Files are not part of the memory, and derivations
   // read formulas from their source, so a restored Python needs them as well.
-  const paths = [archive, wheel].map((name) => HOME + name);
+  const paths = [archive, ...wheels].map((name) => HOME + name);
   loaded.FS.mkdirTree(HOME);
   (await archives).forEach((content, i) => loaded.FS.writeFile(paths[i], content));
   if (!restored) {
@@ -112,7 +112,7 @@ const begin = async ({ archive, wheel, build, extras }, files, withExtras) => {
       // A browser in which Pyodide cannot write its memory down starts slowly each time.
     }
   }
-  const bridge = loaded.pyimport("mlsysim.labs.bridge");
+  const bridge = loaded.pyimport("mlsysim_course.bridge");
   if (lab) {
     tell({ text: "Computing the first results." });
     bridge.prepare(lab);

@@ -55,11 +55,14 @@ SECTIONS = {
     "Check files": ("evaluate", "validate", "calibrate", "schema"),
     "Teach a course": ("assign", "grade"),
 }
+# Another distribution offers these as entry points.
+COURSE = dict.fromkeys(("assign", "grade"), "mlsysim-course")
 
 
 @click.group(
     cls=Commands,
     sections=SECTIONS,
+    neighbors=COURSE,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success; 1 the output cannot be written; 2 invalid input; 3 a limit is "
     "violated; 4 a limit cannot be checked; 130 interrupted.",
@@ -143,39 +146,6 @@ def support(
     Give --model, --device, or both. Each option also takes several names, separated by commas.
     """
     table = supported(model, device, precision, question, status)
-    show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
-
-
-@app.command()
-@click.argument("students", nargs=-1, required=True, metavar="STUDENT...")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    help="Where to write; the current directory by default.",
-)
-@click.option("--solution", is_flag=True, help="Fill in the answers.")
-def assign(students: tuple[str, ...], folder: Path, solution: bool) -> None:
-    """Write a notebook with a problem set for each STUDENT. The numbers depend on the name."""
-    from mlsysim.labs.assign import assign as assigned
-
-    for path in assigned(students, folder, solution=solution):
-        click.echo(path)
-
-
-@app.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@formatted
-def grade(folder: Path, form: str) -> None:
-    """Grade the problem sets and lab ledgers that students submitted in FOLDER.
-
-    The name of a file up to the first dot, or of its folder, is the name of the student. The result
-    has one row for each problem and each lab, and a total. Only answers are read from the files;
-    everything else is computed again, and no notebook is run. Use `--format csv` for a spreadsheet.
-    """
-    from mlsysim.labs.grading import grade as graded  # labs are not loaded for other commands
-
-    table = graded(folder)
     show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
 
 

@@ -25,11 +25,11 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.core.calls import checked_by_numpy, expects, methods_checked_by_numpy
-from mlsysim.labs.assign import assign
-from mlsysim.labs.grading import grade
 from mlsysim.planner.plans import front
-from mlsysim.ranks import ColumnParallelLinear, Group, TransformerLayer, functions
 from mlsysim.traffic import engine_for, simulate
+from mlsysim_course.assign import assign
+from mlsysim_course.grading import grade
+from mlsysim_course.ranks import ColumnParallelLinear, Group, TransformerLayer, functions
 
 JUNK = [5, 1.5, b"b", [], {}, object(), np.zeros((2, 3)), Q_(1, "s"), Hardware.H100]
 PASS = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.H100)

@@ -25,8 +25,8 @@ from mlsysim.core.types import (
     TopKeys,
     VisionTower,
 )
-from mlsysim.ranks import random_weights
 from mlsysim.solvers.training.stages import arranged
+from mlsysim_course.ranks import random_weights
 from tests.networks import CONFIG, NETWORKS, deepseek, network
 
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}

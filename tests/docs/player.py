@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsysim.labs.catalog import find
+from mlsysim_course.labs.catalog import find
 from tests.docs.browser import Visitor
 
 LAB = "parallelism_paradox"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mlsysim.labs.catalog import LABS, find
-from mlsysim.labs.controls import Estimate, Selector, Slider
+from mlsysim_course.controls import Estimate, Selector, Slider
+from mlsysim_course.labs.catalog import LABS, find
 from tests.docs.browser import tab, violations
 from tests.docs.player import Player
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.rests_on("mlsysim", "tests/docs/player.py", shared=True),
+    pytest.mark.rests_on("mlsysim", "course", "tests/docs/player.py", shared=True),
 ]
 
 

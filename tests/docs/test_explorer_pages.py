@@ -17,14 +17,14 @@ from urllib.parse import parse_qs
 import pytest
 
 from mlsysim.core.errors import MLSysError
-from mlsysim.labs.explorers import EXPLORERS, view
+from mlsysim_course.explorers import EXPLORERS, view
 from tests.conftest import ROOT
+from tests.course.test_explorers import random_states
 from tests.docs.browser import PHONE, Visitor, tab, toggle_theme, violations
-from tests.labs.test_explorers import random_states
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.rests_on("mlsysim", "tests/labs/test_explorers.py", shared=True),
+    pytest.mark.rests_on("mlsysim", "course", "tests/course/test_explorers.py", shared=True),
 ]
 
 SERVING = "docs/tutorials/serving_one_gpu.html"
@@ -379,7 +379,7 @@ def test_without_scripts_or_python_the_figures_stay(
     assert page.locator(f"{BOX.format('kv-wall')} img").is_visible()
     assert page.locator("form.mls-explore").count() == 0
     context.close()
-    missing = {"missing": "Pyodide could not be fetched.", "wheel": "x.whl"}
+    missing = {"missing": "Pyodide could not be fetched.", "wheels": ["x.whl"]}
     fresh.page.route("**/manifest.json", lambda route: route.fulfill(json=missing))
     fresh.open(SERVING)
     box = fresh.page.locator(BOX.format("kv-wall"))

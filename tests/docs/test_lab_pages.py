@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mlsysim.labs.parallelism_paradox import view
+from mlsysim_course.labs.parallelism_paradox import view
 from tests.docs.browser import PHONE, tab, toggle_theme, violations, visitor
 from tests.docs.player import KEY, PATH, PATIENCE, Player
 from tools.dev.serving import HOST
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.rests_on("mlsysim", "tests/docs/player.py", shared=True),
+    pytest.mark.rests_on("mlsysim", "course", "tests/docs/player.py", shared=True),
 ]
 
 RIGHT = {
@@ -573,7 +573,7 @@ def test_two_tabs_do_not_overwrite_each_other(fresh: Player, site: str, runtime:
 
 
 def test_a_build_without_python_says_so(fresh: Player) -> None:
-    missing = {"missing": "Pyodide could not be fetched.", "wheel": "x.whl"}
+    missing = {"missing": "Pyodide could not be fetched.", "wheels": ["x.whl"]}
     fresh.page.route("**/manifest.json", lambda route: route.fulfill(json=missing))
     fresh.visitor.open(PATH)
     fresh.page.wait_for_selector("[data-state=missing]")

@@ -28,6 +28,7 @@ TUTORIALS = [
     if path.stem != "index"
 ]
 WHEEL = "mlsysim-9.8.7-py3-none-any.whl"
+COURSE = "mlsysim_course-9.8.7-py3-none-any.whl"
 PAGE = """\
 ---
 title: One
@@ -104,7 +105,8 @@ def page(tmp_path: Path) -> Any:
 
 
 def sources(page: Any, root: Path) -> list[str]:
-    project = SimpleNamespace(root=root, website={}, variables={"wheel": WHEEL, "version": "9.8.7"})
+    variables = {"wheel": WHEEL, "course": COURSE, "version": "9.8.7"}
+    project = SimpleNamespace(root=root, website={}, variables=variables)
     return [cell.source for cell in notebook(page, project).cells]  # type: ignore[arg-type]
 
 
@@ -124,7 +126,8 @@ def test_with_an_address_every_link_is_absolute(
 ) -> None:
     monkeypatch.setenv("MLSYSIM_SITE_URL", "https://example.org/course")
     install, about, text = sources(page, tmp_path)
-    assert install.split("\n")[0].endswith(f" https://example.org/course/dist/{WHEEL}")
+    folder = "https://example.org/course/dist"
+    assert install.split("\n")[0].endswith(f" {folder}/{WHEEL} {folder}/{COURSE}")
     assert not WITHIN.search(text)
     for address in (
         "tutorials/two.html#there", "api/three.html", "tutorials/one.html#below", "four.html",
@@ -141,8 +144,9 @@ def test_the_first_cell_installs_the_wheel_or_says_what_to_do(
     monkeypatch.chdir(tmp_path)
     if there:
         (tmp_path / WHEEL).touch()
+        (tmp_path / COURSE).touch()
     if not importable:
-        monkeypatch.setitem(sys.modules, "mlsysim", None)
+        monkeypatch.setitem(sys.modules, "mlsysim_course", None)
     ran: list[tuple[str, str]] = []
     shell = SimpleNamespace(run_line_magic=lambda name, line: ran.append((name, line)))
     code = TransformerManager().transform_cell(sources(page, tmp_path)[0])
@@ -155,8 +159,9 @@ def test_the_first_cell_installs_the_wheel_or_says_what_to_do(
         with pytest.raises(ModuleNotFoundError) as caught:
             exec(code, namespace)
         assert WHEEL in str(caught.value)
+        assert COURSE in str(caught.value)
         assert os.fspath(tmp_path) in str(caught.value)
-    assert ran == ([("pip", "install --quiet {wheel}")] if there else [])
+    assert ran == ([("pip", "install --quiet {package} {course}")] if there else [])
 
 
 def test_every_tutorial_offers_both_files() -> None:
@@ -164,7 +169,8 @@ def test_every_tutorial_offers_both_files() -> None:
         if path.stem != "index":
             text = path.read_text(encoding="utf-8")
             assert f"]({path.stem}.ipynb)" in text, path
-            assert "](/dist/{{< var wheel >}})" in text, path
+            for wheel in ("wheel", "course"):
+                assert f"](/dist/{{{{< var {wheel} >}}}})" in text, path
 
 
 def test_students_get_predictions_and_cells_but_no_answers() -> None:

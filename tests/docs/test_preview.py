@@ -153,7 +153,7 @@ def make_site(folder: Path) -> Path:
     (folder / "mlsysim").mkdir()
     files = {
         "_quarto.yml": CONFIG,
-        "_variables.yml": 'version: "1.2.3"\nwheel: a.whl\n',
+        "_variables.yml": 'version: "1.2.3"\nwheel: a.whl\ncourse: b.whl\n',
         "references.bib": BIBLIOGRAPHY,
         "index.qmd": "---\ntitle: Start\n---\n\nGo to [two](docs/two.qmd).\n",
         "docs/one.qmd": "---\ntitle: One\n---\n\nWords.\n",

@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import partial
 from http.client import HTTPConnection
+from importlib import metadata
 from io import BytesIO
 from pathlib import Path
 from urllib.error import URLError
@@ -124,11 +125,14 @@ def test_a_stamp_holds_until_forgotten(tmp_path: Path, monkeypatch: pytest.Monke
     assert not stamp.matches("1")
 
 
-def test_version_and_wheel_are_those_of_the_package() -> None:
+def test_version_and_wheels_are_those_of_the_package() -> None:
     import mlsysim
 
-    assert publish.version() == mlsysim.__version__
-    assert publish.wheel_name() == f"mlsysim-{mlsysim.__version__}-py3-none-any.whl"
+    assert publish.version() == mlsysim.__version__ == metadata.version("mlsysim-course")
+    assert publish.wheel_names() == (
+        f"mlsysim-{mlsysim.__version__}-py3-none-any.whl",
+        f"mlsysim_course-{mlsysim.__version__}-py3-none-any.whl",
+    )
 
 
 class TestQuarto:

@@ -13,17 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim.labs.exercises import EXERCISES
+from mlsysim_course.exercises import EXERCISES
 from tests.conftest import ROOT
 from tools.labs import runtime
 from tools.preview import npm
 
 
 @pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    path = tmp_path / "mlsysim-1.0-py3-none-any.whl"
-    path.write_bytes(b"wheel")
-    return path
+def wheels(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"{name}-1.0-py3-none-any.whl" for name in ("mlsysim", "mlsysim_course")]
+    for path in paths:
+        path.write_bytes(path.name.encode())
+    return paths
 
 
 def unreachable(*_: object) -> Iterator[Path]:
@@ -32,31 +33,32 @@ def unreachable(*_: object) -> Iterator[Path]:
 
 
 def test_a_build_without_npm_says_what_is_missing(
-    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wheels: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(npm, "files", unreachable)
     folder = tmp_path / "runtime"
-    manifest = runtime.build(folder, wheel, tmp_path)
+    manifest = runtime.build(folder, wheels, tmp_path)
     assert "npm" in manifest["missing"]
     assert [path.name for path in folder.iterdir()] == [runtime.MANIFEST]
     assert json.loads((folder / runtime.MANIFEST).read_text(encoding="utf-8")) == manifest
 
 
 def test_the_runtime_is_whole_and_the_same_each_time(
-    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wheels: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With stand-ins for the files from npm: their hashes are checked where they are fetched."""
     source = tmp_path / "pyodide.mjs"
     source.write_text("export {}", encoding="utf-8")
     monkeypatch.setattr(npm, "files", lambda *_: iter([source]))
     first, second = tmp_path / "one", tmp_path / "two"
-    manifest = runtime.build(first, wheel, tmp_path)
-    runtime.build(second, wheel, tmp_path)
+    manifest = runtime.build(first, wheels, tmp_path)
+    runtime.build(second, wheels, tmp_path)
     assert manifest["missing"] is None
     for path in first.iterdir():
         assert path.read_bytes() == (second / path.name).read_bytes()
     files = [path for path in first.iterdir() if path.name != runtime.MANIFEST]
-    assert manifest["files"] == {path.name: path.stat().st_size for path in [*files, wheel]}
+    assert manifest["files"] == {path.name: path.stat().st_size for path in [*files, *wheels]}
+    assert manifest["wheels"] == [path.name for path in wheels]
     names = zipfile.ZipFile(first / runtime.ARCHIVE).namelist()
     for requirement in runtime.REQUIREMENTS:
         assert any(name.startswith((f"{requirement}/", f"{requirement}.py")) for name in names)

@@ -93,7 +93,9 @@ Secret.
 def deck(tmp_path_factory: pytest.TempPathFactory) -> Deck:
     root = tmp_path_factory.mktemp("project")
     (root / "one.qmd").write_text(PAGE, encoding="utf-8")
-    project: Any = SimpleNamespace(root=root, variables={"version": "9.8.7", "wheel": ""})
+    project: Any = SimpleNamespace(
+        root=root, variables={"version": "9.8.7", "wheel": "", "course": ""}
+    )
     return Deck(read_page(Path("one.qmd"), root), project)
 
 

@@ -1,4 +1,4 @@
-"""Build the site: generated pages, notebooks, the wheel, then Quarto or the preview."""
+"""Build the site: generated pages, notebooks, the wheels, then Quarto or the preview."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tools.dev.cleaning import remove
 from tools.dev.console import ROOT, DevError, must, run, say, step
 from tools.dev.fingerprint import Stamp, fingerprint
 from tools.dev.lock import alone
-from tools.dev.venv import PYPROJECT, PYTHON
+from tools.dev.venv import COURSE, PYPROJECT, PYTHON
 from tools.labs.runtime import CHARTS, PYODIDE
 from tools.pages import RESTS_ON
 from tools.preview import npm
 
 PACKAGE = ROOT / "mlsysim"
+COURSE_NAME = "mlsysim_course"
 DIST = ROOT / "dist"
 API_PAGES = ROOT / "docs" / "api"
 API_CONFIG = API_PAGES / "_quartodoc.yml"
@@ -125,7 +126,10 @@ def replace(folder: Path, fresh: Path) -> None:
 
 def sources() -> list[Path]:
     """Return everything that determines the contents of the built site."""
-    folders = [ROOT / name for name in ("mlsysim", "docs", "research", "examples", "tools", "dist")]
+    folders = [
+        ROOT / name
+        for name in ("mlsysim", "course", "docs", "research", "examples", "tools", "dist")
+    ]
     return [*folders, *(path for path in ROOT.iterdir() if path.is_file())]
 
 
@@ -151,7 +155,7 @@ def browser_files(program: Path | None) -> list[str]:
 def generate() -> None:
     """Generate everything that both renderers read."""
     write_variables()
-    build_wheel()
+    build_wheels()
     lab_runtime()
     api()
     notebooks()
@@ -168,39 +172,42 @@ def version() -> str:
 
 def write_variables() -> None:
     """Write the values that pages may show with the ``var`` shortcode."""
-    text = f'version: "{version()}"\nwheel: "{wheel_name()}"\n'
+    package, course = wheel_names()
+    text = f'version: "{version()}"\nwheel: "{package}"\ncourse: "{course}"\n'
     if not VARIABLES.is_file() or VARIABLES.read_text(encoding="utf-8") != text:
         VARIABLES.write_text(text, encoding="utf-8")
 
 
-def wheel_name() -> str:
-    """Return the file that the site offers to pip."""
-    return f"mlsysim-{version()}-py3-none-any.whl"
+def wheel_names() -> tuple[str, str]:
+    """Return the two files that the site offers to pip: the package, and the course."""
+    package, course = (f"{name}-{version()}-py3-none-any.whl" for name in ("mlsysim", COURSE_NAME))
+    return package, course
 
 
-def build_wheel() -> None:
-    """Put the package's own wheel into dist/, unless it is there and nothing has changed."""
+def build_wheels() -> None:
+    """Put the wheels of this project into dist/, unless they are there and nothing has changed."""
     readme = [ROOT / name for name in ("README.md", "LICENSE", "LICENSE-docs")]
-    stamp, current = Stamp("wheel"), fingerprint([PACKAGE, PYPROJECT, *readme])
-    wheel = DIST / wheel_name()
-    if wheel.is_file() and stamp.matches(current):
+    stamp, current = Stamp("wheel"), fingerprint([PACKAGE, COURSE, PYPROJECT, *readme])
+    names = wheel_names()
+    if all((DIST / name).is_file() for name in names) and stamp.matches(current):
         return
     stamp.forget()
-    with step(f"building {wheel.name}"), tempfile.TemporaryDirectory() as folder:
+    with step(f"building {' and '.join(names)}"), tempfile.TemporaryDirectory() as folder:
         options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
-        # One date for all files in it: the same source gives the same bytes.
+        # One date for all files in them: the same source gives the same bytes.
         must(
-            [PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, str(ROOT)],
-            "the wheel could not be built; pip's words are above",
+            [PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, ROOT, COURSE],
+            "the wheels could not be built; pip's words are above",
             env={"SOURCE_DATE_EPOCH": "1704067200"},
         )
-        made = next(Path(folder).glob("*.whl"))
-        if made.name != wheel.name:
-            raise DevError(f"expected {wheel.name}, got {made.name}")
+        built = {path.name for path in Path(folder).glob("*.whl")}
+        if built != set(names):
+            raise DevError(f"expected {', '.join(names)}, got {', '.join(sorted(built))}")
         DIST.mkdir(exist_ok=True)
         for old in DIST.glob("*.whl"):
             old.unlink()
-        shutil.move(made, wheel)
+        for name in names:
+            shutil.move(Path(folder) / name, DIST / name)
     stamp.write(current)
 
 
@@ -223,7 +230,7 @@ def lab_runtime() -> None:
 def api() -> int:
     """Write docs/api, unless nothing has changed since it was written."""
     config = [API_CONFIG, ROOT / "tools" / "api"]
-    stamp, current = Stamp("api"), fingerprint([PACKAGE, *config])
+    stamp, current = Stamp("api"), fingerprint([PACKAGE, COURSE, *config])
     if (API_PAGES / "_sidebar.yml").is_file() and stamp.matches(current):
         return 0
     stamp.forget()

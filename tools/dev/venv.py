@@ -17,12 +17,13 @@ from tools.dev.lock import alone
 VENV = ROOT / ".venv"
 SCRIPTS = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
+COURSE = ROOT / "course"
 PYPROJECT = ROOT / "pyproject.toml"
 STAMP = VENV / ".mlsysim-installed"
 UNFINISHED = "unfinished"
 ADOPTED = "not made by dev.py, and unfinished"
 LOCK = ROOT / "build" / "venv.lock"
-EXTRAS = ("tables", "cluster", "labs", "docs", "dev")
+EXTRAS = ("tables", "cluster", "docs", "dev")
 
 # uv does not read pip's settings. These have the same meaning in uv; others have no equivalent.
 UV_NAMES = {
@@ -49,13 +50,14 @@ Later runs do not. Once it works, run the same command again; nothing else needs
 
 
 NO_EDITABLE = """\
-The requirements are installed, but mlsysim itself is not, because of an error in its own files.
-See pip's last lines above: it is pyproject.toml, README.md, or the version in __init__.py."""
+The requirements are installed, but mlsysim and its course are not: their files have an error.
+See pip's last lines above: it is a pyproject.toml, README.md, or the version in __init__.py."""
 
 
 def wanted() -> str:
     """Return a digest of the requirements, the Python and the folder of the environment."""
-    parts = (PYPROJECT.read_text(encoding="utf-8"), sys.version, str(ROOT))
+    files = (PYPROJECT, COURSE / "pyproject.toml")
+    parts = (*(file.read_text(encoding="utf-8") for file in files), sys.version, str(ROOT))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -113,10 +115,11 @@ def _bring_up_to_date() -> None:
         names = requirements()
         with step(f"installing {len(names)} requirements into .venv (once)"):
             _install(names)
-        with step("installing mlsysim itself, editable"):
+        with step("installing mlsysim and its course, editable"):
             # The backend is already installed, so this works without isolation and network.
-            options = ("--no-deps", "--no-build-isolation", "--no-index", "--editable")
-            _pip(NO_EDITABLE, "install", *options, str(ROOT))
+            options = ("--no-deps", "--no-build-isolation", "--no-index")
+            folders = ("--editable", str(ROOT), "--editable", str(COURSE))
+            _pip(NO_EDITABLE, "install", *options, *folders)
     except DevError:
         # pip ended by itself, so the environment is in a consistent state.
         STAMP.write_text(before or ADOPTED, encoding="utf-8")

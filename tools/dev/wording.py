@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "examples", "mlsysim", "research", "tools")
+FOLDERS = ("course", "docs", "examples", "mlsysim", "research", "tools")
 SUFFIXES = {".md", ".py", ".qmd"}
 # Generated files, files by others, and the list itself.
 SKIPPED = ("docs/api/", "docs/assets/", "docs/labs/runtime/", "tools/dev/wording.py")

@@ -11,9 +11,9 @@ from tools.labs.runtime import build
 def main() -> None:
     """Run the command line."""
     root = Path()
-    (wheel,) = (root / "dist").glob("*.whl")
+    wheels = sorted((root / "dist").glob("*.whl"))
     runtime = root / "docs/labs/runtime"
-    manifest = build(runtime, wheel, root / "build/npm")
+    manifest = build(runtime, wheels, root / "build/npm")
     write_forms(root, runtime)
     if manifest["missing"]:
         print(f"    The lab pages will not run in this build: {manifest['missing']}")

@@ -20,12 +20,12 @@ HIDDEN = ("numpy", "matplotlib", "yaml", "dask")
 
 DOCS = Path("docs")
 # Tutorials, and other pages with exercises; site.js looks for the same line.
-EXERCISES = "from mlsysim.labs import check"
+EXERCISES = "from mlsysim_course import check"
 
 
 def blocks(page: Page) -> list[dict[str, Any]]:
     """Run the blocks of a page in order, as a browser would."""
-    from mlsysim.labs.bridge import run
+    from mlsysim_course.bridge import run
 
     found = []
     lacking = ""

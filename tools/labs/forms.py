@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mlsysim.labs.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
-from mlsysim.labs.exercises import EXERCISES
-from mlsysim.labs.explorers import declarations
+from mlsysim_course.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
+from mlsysim_course.exercises import EXERCISES
+from mlsysim_course.explorers import declarations
 
 __all__ = ["write_forms"]
 

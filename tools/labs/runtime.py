@@ -1,6 +1,7 @@
 """The runtime folder of lab pages: Pyodide, and the Python packages that mlsysim imports there.
 
-It does not contain the package itself, because pages use the wheel that the site offers to pip.
+It does not contain the package and the course, because pages use the wheels that the site offers to
+pip.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import shutil
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,11 @@ DATE = (2024, 1, 1, 0, 0, 0)  # one for all files: the same input gives the same
 UNREACHABLE = "Pyodide could not be fetched from npm when this site was built."
 
 
-def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
+def build(folder: Path, wheels: Sequence[Path], cache: Path) -> dict[str, Any]:
     """Write the folder and return its manifest; ``missing`` is the reason if it is incomplete."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    manifest: dict[str, Any] = {"missing": None, "wheel": wheel.name}
+    manifest: dict[str, Any] = {"missing": None, "wheels": [wheel.name for wheel in wheels]}
     try:
         for source in npm.files(cache, PYODIDE):
             shutil.copyfile(source, folder / source.name)
@@ -66,9 +67,10 @@ def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
     else:
         _bundle(folder / ARCHIVE)
         # The page shows how much of this it has loaded.
-        sizes = {path.name: path.stat().st_size for path in [*folder.iterdir(), wheel]}
+        loaded = sorted([*folder.iterdir(), *wheels], key=lambda path: path.name)
         ((_, version),) = PYODIDE
-        build = hashlib.sha256(b"".join(_digest(folder / n, wheel) for n in sorted(sizes)))
+        build = hashlib.sha256(b"".join(map(_digest, loaded)))
+        sizes = {path.name: path.stat().st_size for path in loaded}
         manifest |= {"archive": ARCHIVE, "files": sizes, "pyodide": version}
         manifest["build"] = build.hexdigest()[:16]
         _charts(folder, cache)
@@ -78,8 +80,8 @@ def build(folder: Path, wheel: Path, cache: Path) -> dict[str, Any]:
     return manifest
 
 
-def _digest(path: Path, wheel: Path) -> bytes:
-    return hashlib.sha256((wheel if path.name == wheel.name else path).read_bytes()).digest()
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def _charts(folder: Path, cache: Path) -> None:

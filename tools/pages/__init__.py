@@ -11,6 +11,7 @@ to ``schema.yml`` or ``lint``, then to the renderer and its test.
 # docs/api say where the reference shows a name.
 RESTS_ON = (
     "mlsysim",
+    "course",
     "research",
     "docs/references.bib",
     "docs/api/objects.json",

@@ -4,7 +4,7 @@
 
 If ``MLSYSIM_SITE_URL`` or ``site-url`` gives the address of the site, a downloaded notebook links
 to the site and installs the package from there. Otherwise, links within the site are plain text,
-and the package comes from the wheel next to the notebook.
+and the package and the course come from the wheels next to the notebook.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DIAGRAM = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 INSTALL = """\
-%pip install --quiet {site}dist/{wheel}
+%pip install --quiet {site}dist/{wheel} {site}dist/{course}
 import matplotlib.pyplot as plt
 import mlsysim
 
@@ -60,15 +60,16 @@ print("mlsysim", mlsysim.__version__)"""
 INSTALL_FILE = """\
 from pathlib import Path
 
-wheel = Path("{wheel}")
-if wheel.exists():
-    %pip install --quiet {{wheel}}
+package, course = Path("{wheel}"), Path("{course}")
+if package.exists() and course.exists():
+    %pip install --quiet {{package}} {{course}}
 try:
     import mlsysim
+    import mlsysim_course
 except ModuleNotFoundError:
     raise ModuleNotFoundError(
-        f"Download {{wheel}} from the page that this notebook is from, "
-        f"put it into {{Path.cwd()}} and run this cell again."
+        f"Download {{package}} and {{course}} from the page that this notebook is from, "
+        f"put them into {{Path.cwd()}} and run this cell again."
     ) from None
 import matplotlib.pyplot as plt
 

@@ -1,0 +1,137 @@
+"""Exercises of the tutorial "Cost and capacity": a chat service for a campus."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from mlsysim.core.types import RentalOffer
+from mlsysim.core.units import Q_
+from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.solvers import EconomicsSolver, ServingResult, ServingSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_PEAK = 60.0  # requests per second, as the page says
+_LIMIT = 0.03  # seconds between tokens
+_PRICE = 200_000.0  # USD for a server, as the exercise says
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _chat(users: int, **given: Any) -> ServingResult:
+    arguments: dict[str, Any] = {"hardware": Hardware.H100, "precision": "bf16"} | given
+    return ServingSolver.solve(
+        model=Models.Llama3_8B, seq_len=2048, output_len=256, batch_size=users, **arguments
+    )
+
+
+def _million(result: ServingResult, offer: RentalOffer = Systems.Lambda_H100) -> float:
+    return 1e6 * _si(offer.price) / _si(result.output_throughput)
+
+
+def _small(**given: Any) -> ServingResult:
+    return _chat(8, hardware=Hardware.L4, **({"precision": "fp8"} | given))
+
+
+def _share(**given: Any) -> float:
+    fleet = dataclasses.replace(Systems.Clusters.Research_256, name="8 H100", count=1)
+    year = EconomicsSolver.solve(
+        fleet=fleet, duration_days=Q_(1, "year"), datacenter=Infra.Hyperscale_US, **given
+    )
+    return _si(year.cost_per_device_hour) / _si(Systems.Lambda_H100.price)
+
+
+def _gpus(precision: str) -> int:
+    rate = _si(_chat(64, precision=precision).request_throughput)
+    return math.ceil(_PEAK / rate)
+
+
+_FIRST = Exercise(
+    "cost-1",
+    {
+        "cost": AmountAsked(
+            asks="the cost of a million tokens of output",
+            unit="USD",
+            truth=lambda: _million(_chat(32)),
+            hint="Divide the price of a second by the tokens of a second.",
+            mistakes=(
+                Mistake(
+                    lambda: 1e6 * _si(Systems.Lambda_H100.price) / _si(_chat(32).decode_throughput),
+                    "While a prompt is read, no user gets a token: use `output_throughput`.",
+                ),
+                Mistake(
+                    lambda: _million(_chat(32)) / 32,
+                    "`output_throughput` counts all users already.",
+                ),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "cost-2",
+    {
+        "cost": AmountAsked(
+            asks="the cost of a million tokens of output",
+            unit="USD",
+            truth=lambda: _million(_small(), Systems.Modal_L4),
+            hint="Divide the price of a second by the tokens of a second.",
+            mistakes=(
+                Mistake(
+                    lambda: _million(_small(precision="bf16"), Systems.Modal_L4),
+                    "That is in 16 bits.",
+                ),
+                Mistake(lambda: _million(_small()), "That is the price of an H100."),
+            ),
+        ),
+        "limit": ChoiceAsked(
+            asks='whether the limit is `"met"` or `"missed"`',
+            options=("met", "missed"),
+            truth=lambda: "met" if _si(_small().itl) <= _LIMIT else "missed",
+            hint="Look at `itl`.",
+        ),
+    },
+)
+
+_THIRD = Exercise(
+    "cost-3",
+    {
+        "share": AmountAsked(
+            asks="the share of the hours",
+            truth=lambda: _share(unit_price=_PRICE),
+            hint="Divide the hourly cost of a purchased GPU by the rent of one.",
+            mistakes=(
+                Mistake(_share, "That uses the price in the catalog."),
+                Mistake(
+                    lambda: _share(unit_price=_PRICE / 8),
+                    "The price is for a server, not for a GPU.",
+                ),
+            ),
+        )
+    },
+)
+
+_FOURTH = Exercise(
+    "cost-4",
+    {
+        "wide": CountAsked(
+            asks="GPUs in bf16",
+            truth=lambda: _gpus("bf16"),
+            hint="Divide by `request_throughput` and round up.",
+        ),
+        "narrow": CountAsked(
+            asks="GPUs in fp8",
+            truth=lambda: _gpus("fp8"),
+            hint="Divide by `request_throughput` and round up.",
+            mistakes=(Mistake(lambda: _gpus("bf16"), "That is in 16 bits."),),
+        ),
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
+"""In the order of the tutorial."""

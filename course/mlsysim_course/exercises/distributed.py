@@ -1,0 +1,168 @@
+"""Exercises of the tutorial on distributed training, about the textbook's model."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from mlsysim.core.errors import ParallelismError
+from mlsysim.core.types import Fleet, NetworkFabric
+from mlsysim.registry import Models, Systems
+from mlsysim.solvers import DistributedResult, DistributedSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.exercises.bubbles import MICROBATCHES
+
+__all__ = ["EXERCISES"]
+
+_POWERS = tuple(2**k for k in range(11))
+_ETHERNET, _NDR = Systems.Fabrics.Ethernet_100G, Systems.Fabrics.InfiniBand_NDR
+
+
+def _solve(fabric: NetworkFabric = _ETHERNET, **given: Any) -> DistributedResult:
+    fleet = Fleet(name=fabric.name, node=Systems.Nodes.DGX_H100, count=32, fabric=fabric)
+    job = {"batch_size": 256, "seq_len": 2048, "precision": "fp16", "efficiency": 0.5}
+    return DistributedSolver.solve(model=Models.Llama3_70B, fleet=fleet, **{**job, **given})
+
+
+def _mixed(**given: Any) -> DistributedResult:
+    return _solve(**{"tp_size": 4, "pp_size": 2, "microbatch_count": 8, **given})
+
+
+@lru_cache(maxsize=8)
+def _best(batch_size: int, fabric: NetworkFabric) -> DistributedResult:
+    """Return the feasible plan that scales best."""
+    plans = []
+    for tensor, stages, parts in product(_POWERS[:4], _POWERS[:9], _POWERS):
+        try:
+            plan = _solve(
+                fabric,
+                batch_size=batch_size,
+                tp_size=tensor,
+                pp_size=stages,
+                microbatch_count=parts,
+            )
+        except ParallelismError:
+            continue
+        if plan.feasible:
+            plans.append(plan)
+    return max(plans, key=lambda plan: plan.scaling_efficiency)
+
+
+def _same_plan() -> bool:
+    return _best(1024, _ETHERNET).parallelism == _best(1024, _NDR).parallelism
+
+
+def _deeper() -> str:
+    small, large = (_best(batch, _ETHERNET).parallelism.pp for batch in (256, 1024))
+    return "deeper" if large > small else "shallower" if large < small else "same"
+
+
+def _stages(batch_size: int) -> int:
+    return _best(batch_size, _ETHERNET).parallelism.pp
+
+
+def _tensor() -> int:
+    return _best(1024, _ETHERNET).parallelism.tp
+
+
+def _growth(fabric: NetworkFabric) -> float:
+    """Return how much longer a step's tensor all-reduces take in a group of 16 than in one of 8."""
+    eight, sixteen = (
+        _solve(fabric, tp_size=size, pp_size=4, microbatch_count=32).tp_communication_latency
+        for size in (8, 16)
+    )
+    return float((sixteen / eight).to("").magnitude)
+
+
+def _slower_link(fabric: NetworkFabric) -> float:
+    link = Systems.Nodes.DGX_H100.scale_up
+    return float((link.bandwidth / fabric.bandwidth).to("").magnitude)
+
+
+_FIRST = Exercise(
+    "distributed-1",
+    {
+        "efficiency": ChoiceAsked(
+            asks='whether its scaling efficiency is `"higher"` or `"lower"`',
+            options=("higher", "lower"),
+            truth=lambda: (
+                "higher" if _mixed().scaling_efficiency > _solve().scaling_efficiency else "lower"
+            ),
+            hint="Compare the time that stages save in the gradient all-reduce with the bubble "
+            "and the tensor all-reduces.",
+        ),
+        "feasible": ChoiceAsked(
+            asks="whether it fits in memory, `True` or `False`",
+            options=(True, False),
+            truth=lambda: _mixed().feasible,
+            hint="Add up weights, gradients and optimizer state of a device.",
+        ),
+    },
+)
+
+_SECOND = Exercise(
+    "distributed-2",
+    {
+        "depth": ChoiceAsked(
+            asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
+            options=("deeper", "shallower", "same"),
+            truth=_deeper,
+            hint="The work grows, but the gradients stay the same. Why were stages useful?",
+        ),
+        "agree": ChoiceAsked(
+            asks="whether the same plan wins on both fabrics, `True` or `False`",
+            options=(True, False),
+            truth=_same_plan,
+            hint="What share of a step is the gradient all-reduce when there is four times the "
+            "work?",
+        ),
+        "tp_size": CountAsked(
+            asks="the tensor-parallel size of the winner on Ethernet",
+            truth=_tensor,
+            hint="Compare only feasible plans.",
+        ),
+        "pp_size": CountAsked(
+            asks="the stages of the winner on Ethernet",
+            truth=lambda: _stages(1024),
+            hint="Search both sizes and the microbatches, and compare only feasible plans.",
+            mistakes=(Mistake(lambda: _stages(256), "That is the best plan for 256 sequences."),),
+        ),
+    },
+)
+
+_THIRD = Exercise("distributed-3", {"microbatches": MICROBATCHES})
+
+_SELF_CHECK = Exercise(
+    "distributed-self-check",
+    {
+        name: AmountAsked(
+            asks=f"the factor on {words}",
+            tolerance=0.1,
+            truth=lambda fabric=fabric: _growth(fabric),  # type: ignore[misc]
+            hint="Twice the ranks mean twice the activations in each microbatch. How much of a "
+            "message crosses the network, and how much slower is that?",
+            mistakes=(
+                Mistake(
+                    lambda fabric=fabric: _slower_link(fabric),  # type: ignore[misc]
+                    "That is the ratio of the two bandwidths. How much of the data has to "
+                    "cross it?",
+                ),
+                Mistake(
+                    lambda fabric=fabric: _growth(fabric) / 2,  # type: ignore[misc]
+                    "There are half as many replicas, so each microbatch has more sequences than "
+                    "before.",
+                ),
+                Mistake(
+                    lambda: 2.0,
+                    "The activations grow by that factor, but now part of them crosses the "
+                    "network.",
+                ),
+            ),
+        )
+        for name, words, fabric in (("ethernet", "Ethernet", _ETHERNET), ("ndr", "NDR", _NDR))
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _SELF_CHECK)
+"""In the order of the tutorial."""

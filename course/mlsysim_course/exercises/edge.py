@@ -1,0 +1,156 @@
+"""Exercises of the tutorial "A network on two AA cells": energy of small devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.core.types import Accelerator, FixedShapeModel
+from mlsysim.registry import Hardware, Models
+from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
+from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+# The assumptions of the page, in SI base units.
+_BATTERY = 20e3
+_SLEEP = 30e-6
+_CHIPS = (
+    Hardware.STM32L4R5,
+    Hardware.STM32U575,
+    Hardware.STM32H7A3,
+    Hardware.NDP120_98MHz,
+    Hardware.NDP120_30MHz,
+)
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _run(
+    chip: Accelerator, model: FixedShapeModel = Models.MobileNetV1_Quarter
+) -> SingleNodeResult:
+    return SingleNodeSolver.solve(model=model, hardware=chip, precision="int8")
+
+
+def _joule(chip: Accelerator, model: FixedShapeModel = Models.MobileNetV1_Quarter) -> float:
+    return _si(_run(chip, model).energy)
+
+
+def _life(chip: Accelerator, seconds: float, sleep: float = _SLEEP) -> float:
+    return _BATTERY / (_joule(chip) / seconds + sleep)
+
+
+def _keeping_up(per_second: float = 2) -> int:
+    return sum(_si(_run(chip, Models.DS_CNN).latency) < 1 / per_second for chip in _CHIPS)
+
+
+def _listening(per_second: float = 2, sleep: float = _SLEEP) -> float:
+    return per_second * _joule(Hardware.NDP120_30MHz, Models.DS_CNN) + sleep
+
+
+def _longer() -> float:
+    return _life(Hardware.STM32L4R5, 60, _SLEEP / 10) / _life(Hardware.STM32L4R5, 60)
+
+
+_FIRST = Exercise(
+    "edge-1",
+    {
+        "energy": AmountAsked(
+            asks="the energy of a picture",
+            unit="mJ",
+            truth=lambda: _joule(Hardware.STM32H7A3),
+            hint="Multiply its time by the chip's power, or read the energy from the result.",
+            mistakes=(
+                Mistake(
+                    lambda: _joule(Hardware.STM32L4R5),
+                    "That is the energy on another chip with a Cortex-M core.",
+                ),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "edge-2",
+    {
+        "life": AmountAsked(
+            asks="the life of the cells",
+            unit="day",
+            truth=lambda: _life(Hardware.STM32U575, 2),
+            hint="Add the mean power of the pictures to the sleep power, then divide the energy "
+            "by the sum.",
+            mistakes=(
+                Mistake(
+                    lambda: _life(Hardware.STM32U575, 0.5),
+                    "A picture every two seconds is half a picture per second.",
+                ),
+                Mistake(
+                    lambda: _BATTERY / _SLEEP,
+                    "That is the life of a box that only sleeps.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "edge-3",
+    {
+        "time": AmountAsked(
+            asks="the time between pictures",
+            unit="s",
+            truth=lambda: _joule(Hardware.STM32L4R5) / _SLEEP,
+            hint="Set the two terms of the denominator equal.",
+            mistakes=(
+                Mistake(
+                    lambda: _joule(Hardware.STM32U575) / _SLEEP,
+                    "That is the value for another chip.",
+                ),
+            ),
+        )
+    },
+)
+
+_FOURTH = Exercise(
+    "edge-4",
+    {
+        "chips": CountAsked(
+            asks="how many of the chips keep up",
+            truth=_keeping_up,
+            hint="Compare the time of one run with the time until the next run starts.",
+        ),
+        "power": AmountAsked(
+            asks="the mean power",
+            unit="uW",
+            truth=_listening,
+            hint="Add the energy of the runs in one second to the sleep power.",
+            mistakes=(
+                Mistake(lambda: _listening(sleep=0.0), "You left out the sleep power."),
+                Mistake(lambda: _listening(1), "It runs more often than once per second."),
+            ),
+        ),
+    },
+)
+
+_FIFTH = Exercise(
+    "edge-5",
+    {
+        "factor": AmountAsked(
+            asks="the ratio of the new life to the old one",
+            truth=_longer,
+            hint="Compute the mean power before and after.",
+            mistakes=(
+                Mistake(
+                    lambda: 10.0,
+                    "Only the sleep power falls by that factor. The pictures take as much energy "
+                    "as before.",
+                ),
+                Mistake(lambda: 1 / _longer(), "Invert the ratio."),
+            ),
+        )
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+"""In the order of the tutorial."""

@@ -1,0 +1,278 @@
+"""Exercises of the error museum: published mistakes, each corrected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.core import formulas as f
+from mlsysim.core.types import TransformerModel
+from mlsysim.core.units import Q_
+from mlsysim.registry import Hardware, Models, Systems
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+# As printed in the accounts that the page names.
+_REPORTED_MFU = 1.04
+_ISSUE_RATE = Q_(480, "TFLOP/s")
+_BUS = Q_(512, "bit")
+_TRANSFERS = Q_(6.4e9, "1/s")
+_PRINTED_RATE = Q_(400, "Gbit/s")
+_CONTEXT = 8192
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _peak(device: str) -> float:
+    return _si(Hardware[device].compute.fp16)
+
+
+def _rescaled(peak: float) -> float:
+    """Return the reported utilization for another peak rate."""
+    return _REPORTED_MFU * _peak("A100") / peak
+
+
+def _block_parameters(mlp_matrices: int) -> int:
+    """Parameters in the layers' matrices, for a number of matrices per feed-forward block."""
+    m = Models.Llama1_7B
+    attention = f.attention_parameters(m.hidden_dim, m.heads, m.kv_heads, m.head_dim)
+    mlp = f.mlp_parameters(m.hidden_dim, m.ffn_dim, mlp_matrices)
+    return int(m.layers * (attention + mlp))
+
+
+def _cache(model: TransformerModel, context: int, heads: int, head_dim: int) -> float:
+    """Bytes of keys and values of one sequence in 16 bits."""
+    return 2 * model.layers * heads * head_dim * 2 * context
+
+
+def _images(operations: int) -> float:
+    """Images per second at half of the peak, for a number of operations per multiply-accumulate."""
+    macs = _si(Models.ResNet50.flops_per_sample) / 2
+    return 0.5 * _peak("A100") / (operations * macs)
+
+
+def _bubble(share: bool) -> float:
+    stages, microbatches = 8, 16
+    if share:
+        return float(f.pipeline_bubble_fraction(stages, microbatches, 1))
+    return float(f.pipeline_bubble_time(1.0, stages, microbatches, 1))
+
+
+def _all_reduce(directions: int) -> float:
+    node = Systems.Nodes.DGX_H100
+    size = 2 * _si(Models.Llama3_70B.parameters)
+    return float(
+        f.ring_all_reduce_time(
+            size, node.accelerators_per_node, directions * _si(node.scale_up.bandwidth), 0.0
+        )
+    )
+
+
+_MFU = Exercise(
+    "museum-1",
+    {
+        "mfu": AmountAsked(
+            asks="the utilization of the H100, as a share",
+            truth=lambda: _rescaled(_peak("H100")),
+            hint="The achieved rate is the printed share times the peak that it was divided by.",
+            mistakes=(
+                Mistake(
+                    lambda: _rescaled(2 * _peak("H100")),
+                    "That peak counts structured sparsity, which the run does not use.",
+                ),
+                Mistake(
+                    lambda: _REPORTED_MFU * _peak("H100") / _peak("A100"),
+                    "At the same rate, a faster device has a lower utilization. Invert the ratio.",
+                ),
+            ),
+        )
+    },
+)
+
+_SPARSE = Exercise(
+    "museum-2",
+    {
+        "mfu": AmountAsked(
+            asks="the utilization against the dense peak, as a share",
+            truth=lambda: _si(_ISSUE_RATE) / _peak("H100"),
+            hint="Divide the rate by the peak of dense matrix products in 16 bits.",
+            mistakes=(
+                Mistake(
+                    lambda: _si(_ISSUE_RATE) / (2 * _peak("H100")),
+                    "You divided by the peak with sparsity, as the question in the thread did.",
+                ),
+            ),
+        ),
+        "halved": ChoiceAsked(
+            asks='whether a script that halves a dense peak prints an MFU that is too `"high"` '
+            'or too `"low"`',
+            options=("high", "low"),
+            truth=lambda: "high" if 1 / (_peak("A100") / 2) > 1 / _peak("A100") else "low",
+            hint="The peak is in the denominator.",
+        ),
+    },
+)
+
+_MATRICES = Exercise(
+    "museum-3",
+    {
+        "parameters": CountAsked(
+            asks="parameters in the matrices of all layers, without embeddings and norms",
+            truth=lambda: _block_parameters(Models.Llama1_7B.mlp_matrices),
+            hint="Count four square matrices of attention and those of the feed-forward block.",
+            mistakes=(
+                Mistake(
+                    lambda: _block_parameters(2),
+                    "That is the published count: its feed-forward block lacks the gate.",
+                ),
+                Mistake(
+                    lambda: round(_si(Models.Llama1_7B.parameters)),
+                    "That is the whole network, with its embeddings and norms.",
+                ),
+            ),
+        )
+    },
+)
+
+_GROUPED = Exercise(
+    "museum-4",
+    {
+        "cache": AmountAsked(
+            asks="the cache of one sequence",
+            unit="GB",
+            truth=lambda: _si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
+            hint="Count keys and values for every layer, every key-value head and every token.",
+            mistakes=(
+                Mistake(
+                    lambda: _cache(
+                        Models.Llama3_70B,
+                        _CONTEXT,
+                        Models.Llama3_70B.heads,
+                        Models.Llama3_70B.head_dim,
+                    ),
+                    "You counted the query heads. Several of them share one key-value head.",
+                ),
+                Mistake(
+                    lambda: 0.5 * _si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
+                    "Keys and values are both cached, and a number in bf16 takes more than one "
+                    "byte.",
+                ),
+            ),
+        )
+    },
+)
+
+_HEAD_DIM = Exercise(
+    "museum-5",
+    {
+        "cache": AmountAsked(
+            asks="the cache of one token",
+            unit="kB",
+            truth=lambda: _si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
+            hint="Look up `head_dim` in the catalog instead of dividing.",
+            mistakes=(
+                Mistake(
+                    lambda: _cache(
+                        Models.Qwen3_4B,
+                        1,
+                        Models.Qwen3_4B.kv_heads,
+                        Models.Qwen3_4B.hidden_dim // Models.Qwen3_4B.heads,
+                    ),
+                    "The width of a head is a separate choice. In this model it is not the hidden "
+                    "width divided by the number of heads.",
+                ),
+            ),
+        )
+    },
+)
+
+_MACS = Exercise(
+    "museum-6",
+    {
+        "images": AmountAsked(
+            asks="images per second at half of the A100's peak",
+            truth=lambda: _images(2),
+            hint="Divide half of the peak by the operations of one image.",
+            mistakes=(
+                Mistake(
+                    lambda: _images(1),
+                    "A multiplication and an addition are separate operations in the peak rate.",
+                ),
+            ),
+        )
+    },
+)
+
+_BITS = Exercise(
+    "museum-7",
+    {
+        "bandwidth": AmountAsked(
+            asks="the bandwidth of the memory",
+            unit="GB/s",
+            tolerance=0.03,  # vendors round it
+            truth=lambda: _si(_BUS * _TRANSFERS),
+            hint="Multiply the width of the bus by the transfers per second, then change units.",
+            mistakes=(
+                Mistake(
+                    lambda: _si(_PRINTED_RATE),
+                    "That is the printed figure. Compute the bandwidth from the bus instead.",
+                ),
+                Mistake(
+                    lambda: 8 * _si(_BUS * _TRANSFERS),
+                    "The width of the bus is given in bits.",
+                ),
+            ),
+        )
+    },
+)
+
+_BUBBLE = Exercise(
+    "museum-8",
+    {
+        "bubble": AmountAsked(
+            asks="the bubble divided by the busy time of a stage",
+            truth=lambda: _bubble(share=False),
+            hint="A stage waits for the other stages to fill and drain, once per step.",
+            mistakes=(
+                Mistake(
+                    lambda: _bubble(share=True),
+                    "That is the bubble's share of the whole time, including the bubble itself.",
+                ),
+            ),
+        )
+    },
+)
+
+_DIRECTIONS = Exercise(
+    "museum-9",
+    {
+        "time": AmountAsked(
+            asks="the time of the all-reduce, without latency",
+            unit="ms",
+            truth=lambda: _all_reduce(1),
+            hint="Use the bandwidth in one direction in the ring's formula.",
+            mistakes=(
+                Mistake(
+                    lambda: _all_reduce(2),
+                    "A ring sends in one direction while it receives in the other: the printed "
+                    "figure adds them up.",
+                ),
+            ),
+        )
+    },
+)
+
+EXERCISES = (
+    _MFU,
+    _SPARSE,
+    _MATRICES,
+    _GROUPED,
+    _HEAD_DIM,
+    _MACS,
+    _BITS,
+    _BUBBLE,
+    _DIRECTIONS,
+)
+"""In the order of the tutorial."""

@@ -1,0 +1,183 @@
+"""Exercises of the tutorial "On call for a training run": failures, checkpoints and restarts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from mlsysim.core.types import Fleet
+from mlsysim.core.units import Q_
+from mlsysim.registry import Models, Systems
+from mlsysim.solvers import ReliabilityResult, ReliabilitySolver
+from mlsysim_course.answers import AmountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_DAYS = 60
+_PRICE = 2.5  # USD per GPU-hour, as the exercise says
+_GPUS = 2048
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _fleet(gpus: int) -> Fleet:
+    return dataclasses.replace(
+        Systems.Clusters.Research_256, name=f"{gpus:,} H100", count=gpus // 8
+    )
+
+
+def _run(gpus: int = _GPUS, **given: Any) -> ReliabilityResult:
+    return ReliabilitySolver.solve(fleet=_fleet(gpus), job_duration_hours=Q_(_DAYS, "day"), **given)
+
+
+def _stored(**given: Any) -> ReliabilityResult:
+    return _run(model=Models.Llama3_70B, storage_bandwidth=Q_(25, "GB/s"), **given)
+
+
+def _handover() -> float:
+    return _stored(checkpoint_interval=Q_(4, "h")).goodput
+
+
+def _restart(goodput: float = 0.9, gpus: int = 16_384, pause: float = 30) -> float:
+    """Return the longest restart, in seconds, that still leaves a given goodput."""
+    low, high = 1.0, 3600.0
+    while high - low > 0.01:
+        middle = math.sqrt(low * high)
+        r = _run(gpus, checkpoint_time_s=pause, restart_time=Q_(middle, "s"))
+        low, high = (middle, high) if r.goodput >= goodput else (low, middle)
+    return low
+
+
+def _wasted(goodput: float) -> float:
+    return _PRICE * 24 * _GPUS * goodput
+
+
+_FIRST = Exercise(
+    "failures-1",
+    {
+        "time": AmountAsked(
+            asks="the time between failures of the fleet",
+            unit="h",
+            truth=lambda: _si(_run(512, checkpoint_time_s=30).fleet_mtbf),
+            hint="Divide the time between failures of one device by the number of devices.",
+            mistakes=(
+                Mistake(
+                    lambda: _si(_run(64, checkpoint_time_s=30).fleet_mtbf),
+                    "Count GPUs, not servers: the record is per GPU.",
+                ),
+                Mistake(
+                    lambda: _si(_run(checkpoint_time_s=30).fleet_mtbf),
+                    "That is the fleet of the page. A smaller one fails less often.",
+                ),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "failures-2",
+    {
+        "interval": AmountAsked(
+            asks="the best time between checkpoints",
+            unit="minute",
+            truth=lambda: _si(_run(checkpoint_time_s=5).optimal_checkpoint_interval),
+            hint="Put the pause and the time between failures into Young's formula.",
+            mistakes=(
+                Mistake(
+                    lambda: (
+                        _si(_stored().optimal_checkpoint_interval)
+                        * 5
+                        / _si(_stored().checkpoint_time)
+                    ),
+                    "The interval grows with the square root of the pause, not in proportion to "
+                    "it.",
+                ),
+                Mistake(
+                    lambda: (
+                        _si(_run(checkpoint_time_s=5).optimal_checkpoint_interval) / math.sqrt(2)
+                    ),
+                    "A factor is missing under the square root.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "failures-3",
+    {
+        "time": AmountAsked(
+            asks="how long the run takes",
+            unit="day",
+            tolerance=0.002,
+            truth=lambda: _DAYS * 86_400 / _handover(),
+            hint="Each day makes a day's progress times the goodput.",
+            mistakes=(
+                Mistake(
+                    lambda: _DAYS * 86_400 * (2 - _handover()),
+                    "The added days lose time too, so divide instead of adding.",
+                ),
+                Mistake(
+                    lambda: _DAYS * 86_400 * _handover(),
+                    "Failures make the run longer, not shorter.",
+                ),
+                Mistake(
+                    lambda: _DAYS * 86_400 / _stored().goodput,
+                    "That uses the best interval, not the one in the handover.",
+                ),
+            ),
+        )
+    },
+)
+
+_FOURTH = Exercise(
+    "failures-4",
+    {
+        "restart": AmountAsked(
+            asks="the longest restart",
+            unit="minute",
+            tolerance=0.03,
+            truth=_restart,
+            hint="Try restart times, each with its own best interval, until the goodput fits.",
+            mistakes=(
+                Mistake(
+                    lambda: _restart(gpus=8192),
+                    "That is the limit for half as many GPUs.",
+                ),
+                Mistake(
+                    lambda: 0.1 * _si(_run(16_384, checkpoint_time_s=30).fleet_mtbf),
+                    "Checkpoints and repeated work already use part of the time that may be lost.",
+                ),
+            ),
+        )
+    },
+)
+
+_FIFTH = Exercise(
+    "failures-5",
+    {
+        "cost": AmountAsked(
+            asks="the cost of a day",
+            unit="USD",
+            tolerance=0.03,
+            truth=lambda: _wasted(_stored().goodput - _handover()),
+            hint="Multiply the difference in goodput by GPU-hours and price.",
+            mistakes=(
+                Mistake(
+                    lambda: _wasted(1 - _handover()),
+                    "The best interval loses time as well, so compare the two.",
+                ),
+                Mistake(
+                    lambda: _wasted(_stored().goodput - _handover()) / 24,
+                    "That is the cost of an hour.",
+                ),
+            ),
+        )
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+"""In the order of the tutorial."""

@@ -1,0 +1,208 @@
+"""Exercises of the tutorial "Hello, roofline": images and tokens on one device."""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+from typing import Any
+
+from mlsysim.core.types import Accelerator
+from mlsysim.registry import Hardware, Models
+from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_MODEL = Models.ResNet50
+_BEYOND = 2**40
+# NVIDIA's mean times for ResNet-50 on one V100, as in the tutorial: batch size to milliseconds.
+_MEASURED_MS = {1: 12.78, 256: 84.14}
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _solve(
+    hardware: Accelerator = Hardware.A100, efficiency: float = 0.5, **given: Any
+) -> SingleNodeResult:
+    return SingleNodeSolver.solve(model=_MODEL, hardware=hardware, efficiency=efficiency, **given)
+
+
+def _chat(batch_size: int) -> SingleNodeResult:
+    return SingleNodeSolver.solve(
+        model=Models.Llama3_8B,
+        hardware=Hardware.A100,
+        batch_size=batch_size,
+        seq_len=1,
+        efficiency=0.5,
+    )
+
+
+def _first_bound(hardware: Accelerator, efficiency: float = 0.5) -> float:
+    """Return the first compute-bound batch, or infinity."""
+
+    def bound(batch: int) -> bool:
+        answer = _solve(hardware, batch_size=batch, efficiency=efficiency)
+        return answer.bottleneck == "compute"
+
+    return next(filter(bound, count(1))) if bound(_BEYOND) else math.inf
+
+
+def _on_paper(traffic_of_activations: int) -> int:
+    """Solve the ridge equation for the batch, with activations moved a number of times."""
+    ridge = 0.5 * _si(Hardware.H100.ridge_point("fp16"))
+    weights = 2 * ridge * _si(_MODEL.parameters)
+    moved = 2 * ridge * traffic_of_activations * _si(_MODEL.activations_per_sample)
+    return math.ceil(weights / (_si(_MODEL.flops_per_sample) - moved))
+
+
+def _gain() -> float:
+    wide, narrow = (_solve(batch_size=32, precision=p).throughput for p in ("fp16", "int8"))
+    return _si(narrow / wide)
+
+
+def _fitted(batch: int) -> float:
+    ours = _solve(Hardware.V100, batch_size=batch, efficiency=0.5).latency
+    return 0.5 * _si(ours) * 1e3 / _MEASURED_MS[batch]
+
+
+_FIRST = Exercise(
+    "hello-world-1",
+    {
+        "batch": CountAsked(
+            asks="the first batch that is compute-bound, a whole number",
+            truth=lambda: _first_bound(Hardware.H100),
+            hint="Set the intensity equal to the ridge point at half of the peak, and round up.",
+            mistakes=(
+                Mistake(
+                    lambda: _on_paper(0),
+                    "That is the answer for the A100, or one that leaves out the traffic of "
+                    "activations.",
+                ),
+                Mistake(
+                    lambda: _on_paper(1),
+                    "Activations move twice, because each layer writes what the next one reads.",
+                ),
+                Mistake(
+                    lambda: math.inf,
+                    "At half of the peak, the ridge point is half of the one that the datasheet "
+                    "implies.",
+                ),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "hello-world-2",
+    {
+        "batch": CountAsked(
+            asks="the first batch that is compute-bound, a whole number, or "
+            '`"never"` if no batch is',
+            truth=lambda: _first_bound(Hardware.H100, 1.0),
+            hint="Compare the full ridge point with the ceiling that the intensity approaches.",
+            mistakes=(
+                Mistake(
+                    lambda: _first_bound(Hardware.H100),
+                    "That is at half of the peak. A perfect program has a higher ridge point.",
+                ),
+                Mistake(
+                    lambda: _first_bound(Hardware.A100, 1.0),
+                    "That is the answer for the A100. The H100 has a different ridge point.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "hello-world-3",
+    {
+        "throughput": AmountAsked(
+            asks="the factor by which images per second grow",
+            truth=_gain,
+            hint="How do the compute time and the memory time change?",
+            mistakes=(
+                Mistake(
+                    lambda: _gain() ** 2,
+                    "You multiplied two gains, but only one resource is the limit at a time.",
+                ),
+                Mistake(lambda: 1.0, "One of the two times is the limit. What happens to it?"),
+                Mistake(lambda: 1 / _gain(), "That is the factor for the time, not for the rate."),
+            ),
+        ),
+        "bottleneck": ChoiceAsked(
+            asks='whether the bottleneck `"changes"` or `"stays"`',
+            options=("changes", "stays"),
+            truth=lambda: (
+                "stays"
+                if _solve(batch_size=32, precision="int8").bottleneck
+                == _solve(batch_size=32, precision="fp16").bottleneck
+                else "changes"
+            ),
+            hint="Compare the factors of the intensity and of the ridge point.",
+        ),
+    },
+)
+
+_FOURTH = Exercise(
+    "hello-world-4",
+    {
+        "intensity": AmountAsked(
+            asks="the intensity of one user's token",
+            unit="FLOP/B",
+            tolerance=0.05,
+            truth=lambda: _si(_chat(1).arithmetic_intensity),
+            hint="How many operations use each weight, and how many bytes does it have?",
+            mistakes=(
+                Mistake(
+                    lambda: 2 * _si(_chat(1).arithmetic_intensity),
+                    "A weight in fp16 takes two bytes.",
+                ),
+                Mistake(
+                    lambda: 0.5 * _si(_chat(1).arithmetic_intensity),
+                    "A multiplication and an addition are two operations.",
+                ),
+            ),
+        ),
+        "users": CountAsked(
+            asks="the fewest users whose batch is compute-bound",
+            truth=lambda: next(b for b in count(1) if _chat(b).bottleneck == "compute"),
+            hint="Users share the weights, so intensity grows with their number up to the ridge "
+            "point.",
+            mistakes=(
+                Mistake(
+                    lambda: math.ceil(_si(Hardware.A100.ridge_point("fp16"))),
+                    "Take the ridge point at half of the peak.",
+                ),
+            ),
+        ),
+    },
+)
+
+_FIFTH = Exercise(
+    "hello-world-5",
+    {
+        "efficiency": AmountAsked(
+            asks="the efficiency, a share of the peak",
+            truth=lambda: _fitted(256),
+            hint="The time is proportional to one over the efficiency. Which of the two times is "
+            "longer?",
+            mistakes=(
+                Mistake(
+                    lambda: 0.25 / _fitted(256),
+                    "Invert the ratio. The measurement takes longer, so the share falls.",
+                ),
+                Mistake(
+                    lambda: 2 * _fitted(256),
+                    "That is the ratio of the times. The model already assumed half of the peak.",
+                ),
+                Mistake(lambda: _fitted(1), "That efficiency fits batch size 1."),
+            ),
+        )
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+"""In the order of the tutorial."""

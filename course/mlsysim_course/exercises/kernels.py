@@ -1,0 +1,107 @@
+"""Exercises of the tutorial "From the roofline to real kernels"."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from mlsysim.core import formulas as f
+from mlsysim.registry import Hardware
+from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_PEAK = Hardware.H100.compute.si("bf16")
+_BANDWIDTH = Hardware.H100.memory.si("bandwidth")
+_WIDTH = 8192
+# NVIDIA's times in seconds by rows, as the page quotes them, and the fixed time of the exercise.
+_MEASURED = {1: 49.184e-6, 4096: 672.768e-6, 8192: 1404.784e-6}
+_FIXED = 4.3e-6
+
+
+def _compute(rows: int, width: int = _WIDTH) -> float:
+    return float(f.gemm_compute_time(rows, width, width, _PEAK, 2))
+
+
+def _memory(rows: int, width: int = _WIDTH, each: int = 2) -> float:
+    return float(f.gemm_memory_time(rows, width, width, 1, _BANDWIDTH, each, each))
+
+
+def _first(width: int) -> int:
+    return next(rows for rows in count(1) if _compute(rows, width) > _memory(rows, width))
+
+
+_FIRST = Exercise(
+    "kernels-1",
+    {
+        "time": AmountAsked(
+            asks="the time of the product",
+            unit="us",
+            truth=lambda: _memory(1),
+            hint="Divide the bytes of the weights by the bandwidth.",
+            mistakes=(
+                Mistake(
+                    lambda: _compute(1), "That is the compute time, but compute is not the limit."
+                ),
+                Mistake(lambda: _memory(1, each=1), "A weight in bf16 takes more than one byte."),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "kernels-2",
+    {
+        "share": AmountAsked(
+            asks="the share of the peak rate",
+            truth=lambda: _compute(4096) / _MEASURED[4096],
+            hint="Divide operations by time, and by the dense peak.",
+            mistakes=(
+                Mistake(
+                    lambda: 0.5 * _compute(4096) / _MEASURED[4096],
+                    "A multiply-accumulate is more than one operation, or you took the peak with "
+                    "sparsity.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "kernels-3",
+    {
+        "rows": CountAsked(
+            asks="the first number of rows at which compute is the limit",
+            truth=lambda: _first(4096),
+            hint="Set both times of the equation equal and solve for the rows.",
+            mistakes=(
+                Mistake(lambda: _first(_WIDTH), "That is for the larger matrix."),
+                Mistake(
+                    lambda: round(_PEAK / _BANDWIDTH),
+                    "That is the ridge point. It leaves out the traffic of the activations.",
+                ),
+            ),
+        )
+    },
+)
+
+_FOURTH = Exercise(
+    "kernels-4",
+    {
+        "eta": AmountAsked(
+            asks="the share of the peak rate",
+            truth=lambda: _compute(8192) / (_MEASURED[8192] - _FIXED),
+            hint="With many rows, compute is the limit: subtract the fixed time and divide.",
+        ),
+        "beta": AmountAsked(
+            asks="the share of the bandwidth",
+            truth=lambda: _memory(1) / (_MEASURED[1] - _FIXED),
+            hint="With a single row, memory is the limit: subtract the fixed time and divide.",
+            mistakes=(
+                Mistake(lambda: _memory(1) / _MEASURED[1], "Subtract the fixed time first."),
+            ),
+        ),
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
+"""In the order of the tutorial."""

@@ -1,0 +1,151 @@
+"""Exercises of the tutorial "Long context"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.solvers import ServingResult, ServingSolver
+from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_LONG = 131_072
+_ANSWER = 256
+_BIG = Models.Llama3_70B
+_WAIT = 2.0  # seconds, as the exercise says
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _read(**given: Any) -> ServingResult:
+    arguments: dict[str, Any] = {"hardware": Hardware.H200, "seq_len": _LONG - _ANSWER} | given
+    return ServingSolver.solve(
+        model=Models.Llama3_8B, precision="bf16", output_len=_ANSWER, efficiency=0.5, **arguments
+    )
+
+
+def _catch(width: int) -> float:
+    return _si(_BIG.parameters) / (_BIG.layers * width)
+
+
+def _faster(tp_size: int) -> float:
+    pair = _read(hardware=Systems.Nodes.HGX_H200, tp_size=tp_size)
+    return _si(_read().ttft / pair.ttft)
+
+
+def _longest() -> float:
+    short, long = 1024, _LONG - _ANSWER
+    while long - short > 16:
+        middle = (short + long) // 2
+        if _si(_read(seq_len=middle).ttft) <= _WAIT:
+            short = middle
+        else:
+            long = middle
+    return float(short)
+
+
+def _in_proportion() -> float:
+    """Return the length that scaling the tutorial's short prompt would suggest."""
+    return 2048 * _WAIT / _si(_read(seq_len=2048).ttft)
+
+
+_FIRST = Exercise(
+    "long-context-1",
+    {
+        "tokens": AmountAsked(
+            asks="the length at which both need the same number of operations",
+            truth=lambda: _catch(_BIG.hidden_dim),
+            hint="Divide the parameters by the number of layers and the width.",
+            mistakes=(
+                Mistake(
+                    lambda: _catch(_BIG.kv_heads * _BIG.head_dim),
+                    "Every query head takes part in the arithmetic of attention, not only the "
+                    "heads that are cached.",
+                ),
+                Mistake(
+                    lambda: (
+                        _si(Models.Llama3_8B.parameters)
+                        / (Models.Llama3_8B.layers * Models.Llama3_8B.hidden_dim)
+                    ),
+                    "That is the model of the page.",
+                ),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "long-context-2",
+    {
+        "cache": AmountAsked(
+            asks="the cache of one text",
+            unit="GB",
+            truth=lambda: _si(_BIG.kv_cache_bytes("bf16", _LONG)),
+            hint="Use the equation for the cache, with the number of key-value heads.",
+            mistakes=(
+                Mistake(
+                    lambda: 0.5 * _si(_BIG.kv_cache_bytes("bf16", _LONG)),
+                    "Keys and values are both cached, and each number takes two bytes.",
+                ),
+                Mistake(
+                    lambda: _si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG)),
+                    "That is the model of the page.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "long-context-3",
+    {
+        "factor": AmountAsked(
+            asks="the ratio of the old time to the new one",
+            tolerance=0.01,
+            truth=lambda: _faster(2),
+            hint="Solve for both, and divide the times to the first token.",
+            mistakes=(
+                Mistake(lambda: _faster(4), "That is for four GPUs."),
+                Mistake(
+                    lambda: 1 / _faster(2), "That is the ratio of the new time to the old one."
+                ),
+            ),
+        )
+    },
+)
+
+_FOURTH = Exercise(
+    "long-context-4",
+    {
+        "users": CountAsked(
+            asks="the most users that fit",
+            truth=lambda: _read(kv_precision="fp8").max_batch_size,
+            hint="Set `kv_precision`, and look up `max_batch_size`.",
+            mistakes=(Mistake(lambda: _read().max_batch_size, "That is with the 16-bit cache."),),
+        )
+    },
+)
+
+_FIFTH = Exercise(
+    "long-context-5",
+    {
+        "tokens": AmountAsked(
+            asks="the longest prompt, in tokens",
+            tolerance=0.03,
+            truth=_longest,
+            hint="Raise `seq_len` until the time to the first token is too long.",
+            mistakes=(
+                Mistake(
+                    _in_proportion,
+                    "You scaled a short prompt in proportion. Attention grows faster than that.",
+                ),
+            ),
+        )
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+"""In the order of the tutorial."""

@@ -1,0 +1,241 @@
+"""Exercises of the tutorial on pipelines: schedules simulated pass by pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from mlsysim.core.errors import ConfigError
+from mlsysim.registry import Models
+from mlsysim.schedules import Pass, Timeline, play, simulate_pipeline
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_MODEL = Models.Llama3_8B
+_QUARTER = Fraction(1, 4)
+
+
+def _small(schedule: str = "1f1b", **given: Any) -> Timeline:
+    """Return three stages with four microbatches."""
+    return simulate_pipeline(schedule, **{"pp_size": 3, "microbatch_count": 4, **given})
+
+
+def _waits(schedule: str) -> str:
+    """Return how the idle share changes if a backward pass takes three forwards instead of two."""
+    usual, longer = (
+        simulate_pipeline(
+            schedule, pp_size=4, microbatch_count=8, backward_time=time, weight_time=1
+        ).bubble_fraction
+        for time in (2, 3)
+    )
+    if longer == usual:
+        return "stays"
+    return "rises" if longer > usual else "falls"
+
+
+def _table() -> float:
+    """Return the work of the output layer in layers of the model."""
+    weights = float(_MODEL.parameters.to("param").magnitude)
+    table = _MODEL.vocab_size * _MODEL.hidden_dim
+    return table * _MODEL.layers / (weights - 2 * table)
+
+
+def _length(plan: Sequence[float]) -> float:
+    """Return the length of a step whose last stage also has the output layer."""
+    loads = [*plan[:-1], plan[-1] + _table()]
+    return float(
+        simulate_pipeline(
+            pp_size=len(plan),
+            microbatch_count=16,
+            forward_time=loads,
+            backward_time=[2 * load for load in loads],
+        ).makespan
+    )
+
+
+@lru_cache(maxsize=1)
+def _best() -> tuple[int, ...]:
+    """Return the plan with the shortest step; stages of very unequal depth are not tried."""
+    plans = [plan for plan in product(range(4, 12), repeat=4) if sum(plan) == _MODEL.layers]
+    return min(plans, key=_length)
+
+
+def _even() -> tuple[int, ...]:
+    return 4 * (_MODEL.layers // 4,)
+
+
+def _dealt(plan: Sequence[float] | None = None) -> float:
+    """Return how much longer the even plan takes than the best plan, or than a given one."""
+    return _length(_even()) / _length(plan or _best()) - 1
+
+
+def _perfect() -> float:
+    """Return the same if work could be split at any point."""
+    equal = (_MODEL.layers + _table()) / 4
+    return _dealt([equal, equal, equal, equal - _table()])
+
+
+def _ahead(times: int) -> Timeline:
+    """Simulate an order that runs `times` as many forward passes ahead as 1F1B does."""
+    orders = []
+    for stage in range(4):
+        ahead = times * (3 - stage)
+        order = [Pass("F", part) for part in range(ahead)]
+        for part in range(32):
+            order += [Pass("F", ahead + part)] * (ahead + part < 32)
+            order.append(Pass("B", part))
+        orders.append(order)
+    return play(orders, transfer_time=_QUARTER)
+
+
+def _won() -> float:
+    return float(_ahead(1).makespan / _ahead(2).makespan) - 1
+
+
+def _crossed() -> str:
+    """Return when a step ends if two stages process their microbatches in opposite orders."""
+    first = [Pass("F", 0), Pass("B", 0), Pass("F", 1), Pass("B", 1)]
+    try:
+        played = play([first, first[2:] + first[:2]])
+    except ConfigError:
+        return "never"
+    usual = simulate_pipeline(pp_size=2, microbatch_count=2)
+    return "later" if played.makespan > usual.makespan else "soon"
+
+
+_FIRST = Exercise(
+    "pipelines-1",
+    {
+        "length": CountAsked(
+            asks="the length of the step in ticks",
+            truth=lambda: _small().makespan,
+            hint="Does a stage run a forward pass where it could run a backward pass, or start a "
+            "backward pass before the next stage has finished its own?",
+            mistakes=(
+                Mistake(
+                    lambda: _small().makespan - _small().bubble_time,
+                    "That is how long one stage works. When does the last stage start, and when "
+                    "does the first one finish?",
+                ),
+                Mistake(
+                    lambda: 3 * (_small().makespan - _small().bubble_time),
+                    "Stages can work at the same time, on different microbatches.",
+                ),
+            ),
+        ),
+        "idle": CountAsked(
+            asks="the ticks that each stage idles",
+            truth=lambda: _small().bubble_time,
+            hint="Subtract a stage's work from the length of the step.",
+            mistakes=(
+                Mistake(
+                    lambda: _small(backward_time=1).bubble_time,
+                    "A backward pass takes two ticks here.",
+                ),
+                Mistake(
+                    lambda: _small(pp_size=4).bubble_time,
+                    "A stage waits only for the other stages, not for itself.",
+                ),
+                Mistake(
+                    lambda: 3 * _small().bubble_time,
+                    "That is the idle time of all stages together.",
+                ),
+            ),
+        ),
+    },
+)
+
+_SECOND = Exercise(
+    "pipelines-2",
+    {
+        "one_f_one_b": ChoiceAsked(
+            asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"` the same',
+            options=("rises", "falls", "stays"),
+            truth=lambda: _waits("1f1b"),
+            hint="A longer backward pass makes a stage wait longer. How does it change the work?",
+        ),
+        "zb_h1": ChoiceAsked(
+            asks='whether the idle share of ZB-H1 `"rises"`, `"falls"` or `"stays"` the same',
+            options=("rises", "falls", "stays"),
+            truth=lambda: _waits("zb-h1"),
+            hint="Which of the two parts of a backward pass gets longer? Which of them fills gaps?",
+        ),
+    },
+)
+
+_THIRD = Exercise(
+    "pipelines-3",
+    {
+        "gain": AmountAsked(
+            asks="how much longer the even plan takes, as a share of the best plan's time",
+            truth=_dealt,
+            hint="Simulate all plans of 32 layers, with the output layer on the last stage.",
+            mistakes=(
+                Mistake(
+                    lambda: 1 - 1 / (1 + _dealt()),
+                    "That is a share of the even plan's time. Divide by the time of the best plan.",
+                ),
+                Mistake(_perfect, "Layers cannot be split."),
+                Mistake(
+                    lambda: _dealt((8, 8, 9, 7)),
+                    "One layer has moved. Is the last stage still the longest?",
+                ),
+                Mistake(
+                    lambda: _dealt((8, 9, 9, 6)),
+                    "The last stage is right. Which of the other stages should be the long one?",
+                ),
+            ),
+        ),
+    },
+)
+
+_FOURTH = Exercise(
+    "pipelines-4",
+    {
+        "gain": AmountAsked(
+            asks="how much longer 1F1B takes, as a share of your order's time",
+            truth=_won,
+            hint="Compare both with transfers. In yours, only the transfers of filling and "
+            "draining remain.",
+            mistakes=(
+                Mistake(
+                    lambda: 1 - 1 / (1 + _won()),
+                    "That is a share of 1F1B's time. Divide by the time of your order.",
+                ),
+            ),
+        ),
+        "in_flight": CountAsked(
+            asks="the largest number of microbatches that its first stage has to remember",
+            truth=lambda: _ahead(2).peak_activations[0],
+            hint="Some forward passes run ahead, and then one runs before each backward pass.",
+            mistakes=(
+                Mistake(lambda: _ahead(1).peak_activations[0], "That is the memory of 1F1B."),
+                Mistake(
+                    lambda: 2 * _ahead(1).peak_activations[0],
+                    "Twice as many run ahead, but the one in progress does not count as ahead.",
+                ),
+                Mistake(lambda: 32, "That is the memory of GPipe, which runs all of them ahead."),
+            ),
+        ),
+    },
+)
+
+_SELF_CHECK = Exercise(
+    "pipelines-self-check",
+    {
+        "ends": ChoiceAsked(
+            asks='whether the step ends as `"soon"` as with 1F1B, `"later"`, or `"never"`',
+            options=("soon", "later", "never"),
+            truth=_crossed,
+            hint="Simulate it by hand. For each stage, note what its next pass needs and which "
+            "pass of the other stage makes it.",
+        )
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
+"""In the order of the tutorial."""

@@ -1,0 +1,210 @@
+"""Exercises of the tutorial "A fleet of servers"."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from mlsysim.core.types import Fleet
+from mlsysim.registry import Models, Systems
+from mlsysim.solvers import DisaggregatedSolver, ServingResult, ServingSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_RENT, _GPUS, _TOKENS, _BUSY = 3.0, 8, 1500.0, 0.5
+_SERVERS, _CLIENTS = 4, 128
+_HELD = 141e9
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _million(gpus: int = _GPUS, busy: float = _BUSY) -> float:
+    """Return the price of a million tokens in USD."""
+    return 1e6 * gpus * _RENT / (3600 * _TOKENS * busy)
+
+
+def _devices(form: str) -> int:
+    """Return how many devices hold the weights."""
+    r = ServingSolver.solve(
+        model=Models.DeepSeek_V3,
+        hardware=Systems.Nodes.HGX_H200,
+        tp_size=8,
+        precision="bf16",
+        weight_precision=form,
+    )
+    return math.ceil(_si(r.model_weights_size) / _HELD)
+
+
+def _pair() -> tuple[ServingResult, ServingResult]:
+    """Solve one group of eight, and one of two groups of four."""
+    large: dict[str, Any] = {
+        "model": Models.Llama3_70B,
+        "hardware": Systems.Nodes.DGX_H100,
+        "precision": "bf16",
+        "efficiency": 0.5,
+        "seq_len": 2048,
+        "output_len": 256,
+    }
+    return (
+        ServingSolver.solve(**large, tp_size=8, batch_size=64),
+        ServingSolver.solve(**large, tp_size=4, batch_size=32),
+    )
+
+
+def _faster() -> float:
+    eight, four = _pair()
+    return _si(four.itl / eight.itl)
+
+
+def _ahead() -> float:
+    eight, four = _pair()
+    return _si(2 * four.output_throughput / eight.output_throughput)
+
+
+def _differs() -> str:
+    return "itl" if abs(math.log(_faster())) > abs(math.log(_ahead())) else "throughput"
+
+
+_ASKED: dict[str, Any] = {
+    "model": Models.DeepSeek_V3,
+    "precision": "fp8",
+    "seq_len": 2048,
+    "output_len": 512,
+}
+
+
+@cache
+def _pools(readers: int) -> float:
+    """Return tokens per second of four servers when some of them only run prefill."""
+    four = Fleet(
+        name="4 servers",
+        node=Systems.Nodes.HGX_H200,
+        count=_SERVERS,
+        fabric=Systems.Fabrics.InfiniBand_NDR,
+    )
+    r = DisaggregatedSolver.solve(
+        **_ASKED,
+        hardware=four,
+        batch_size=_CLIENTS,
+        tp_size=8,
+        prefill_tp_size=8,
+        prefill_workers=readers,
+        decode_workers=_SERVERS - readers,
+    )
+    return _si(r.output_throughput)
+
+
+def _readers() -> int:
+    return max(range(1, _SERVERS), key=_pools)
+
+
+@cache
+def _copies(clients: int) -> float:
+    r = ServingSolver.solve(
+        **_ASKED, hardware=Systems.Nodes.HGX_H200, tp_size=8, batch_size=clients
+    )
+    return _si(r.output_throughput)
+
+
+def _beats() -> float:
+    return _pools(_readers()) / (_SERVERS * _copies(_CLIENTS // _SERVERS))
+
+
+_FIRST = Exercise(
+    "serving-fleet-1",
+    {
+        "price": AmountAsked(
+            asks="the price of a million tokens in dollars",
+            unit="USD",
+            truth=_million,
+            hint="Divide the rent of an hour by the tokens of an hour.",
+            mistakes=(
+                Mistake(lambda: _million(busy=1), "You pay for the idle half, too."),
+                Mistake(lambda: _million(gpus=1), "The rent is for each of the eight GPUs."),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "serving-fleet-2",
+    {
+        "narrow": CountAsked(
+            asks="GPUs for the weights in 8 bits",
+            truth=lambda: _devices("fp8"),
+            hint="Divide `model_weights_size` by the memory, and round up.",
+            mistakes=(Mistake(lambda: 1, "All experts have to be in memory, used or not."),),
+        ),
+        "wide": CountAsked(
+            asks="GPUs for the weights in 16 bits",
+            truth=lambda: _devices("bf16"),
+            hint="Divide `model_weights_size` by the memory, and round up.",
+        ),
+    },
+)
+
+_THIRD = Exercise(
+    "serving-fleet-3",
+    {
+        "differs": ChoiceAsked(
+            asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
+            options=("itl", "throughput"),
+            truth=_differs,
+            hint="One group reads the weights once for all users, two groups read them twice. "
+            "Which of the numbers also includes prefill?",
+        ),
+        "faster": AmountAsked(
+            asks="the factor by which tokens come faster from the group of eight",
+            tolerance=0.03,
+            truth=_faster,
+            hint="Solve both with 64 users in total, and divide the times between tokens.",
+            mistakes=(
+                Mistake(
+                    lambda: 1 / _faster(), "Invert the ratio. The group of eight is the faster one."
+                ),
+                Mistake(
+                    lambda: _faster() - 1,
+                    "That is only the gain. The factor also includes the original rate.",
+                ),
+                Mistake(
+                    lambda: 2.0,
+                    "Each GPU reads half as many weights, but a GPU reads more than weights.",
+                ),
+            ),
+        ),
+    },
+)
+
+_FOURTH = Exercise(
+    "serving-fleet-4",
+    {
+        "readers": CountAsked(
+            asks="how many of the four servers should read prompts",
+            truth=_readers,
+            hint="Solve with one, two and three such servers, and compare the tokens per second.",
+        ),
+        "factor": AmountAsked(
+            asks="the ratio of its tokens per second to those of four copies",
+            truth=_beats,
+            tolerance=0.01,
+            hint="Each of the four copies has a quarter of the clients, and there are four.",
+            mistakes=(
+                Mistake(
+                    lambda: _pools(_readers()) / _copies(_CLIENTS // _SERVERS),
+                    "There are four copies.",
+                ),
+                Mistake(
+                    lambda: _pools(_readers()) / (_SERVERS * _copies(_CLIENTS)),
+                    "Each copy has a quarter of the clients.",
+                ),
+            ),
+        ),
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
+"""In the order of the tutorial."""

@@ -1,0 +1,155 @@
+"""Exercises of the tutorial "A server under load"."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from mlsysim.registry import Hardware, Models, Systems
+from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_HALVINGS = 30
+_REPLICAS, _ONE = "replicas", "one server"
+
+
+def _monday(rate: float, **given: Any) -> OpenLoopResult:
+    """Solve the tutorial's server under its traffic."""
+    page: dict[str, Any] = {
+        "model": Models.Llama3_8B,
+        "hardware": Hardware.H100,
+        "precision": "bf16",
+        "seq_len": 1000,
+        "output_len": 200,
+        "burstiness": 1,
+        "input_variation": 1,
+        "output_variation": 1,
+        "arrival_rate": rate,
+    }
+    return OpenLoopSolver.solve(**page | given)
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _capacity(**given: Any) -> float:
+    return _si(_monday(1, **given).request_capacity)
+
+
+def _longer(**given: Any) -> float:
+    return _capacity(**given) / _capacity()
+
+
+@cache
+def _highest(**limits: float) -> float:
+    """Return the highest rate at which every time is within its limit in seconds, by bisection."""
+    low, high = 0.0, _capacity()
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        found = _monday(middle)
+        kept = found.feasible and all(_si(found[name]) <= most for name, most in limits.items())
+        low, high = (middle, high) if kept else (low, middle)
+    return low
+
+
+def _pair(rate: float = 24) -> OpenLoopResult:
+    return _monday(rate, hardware=Systems.Nodes.DGX_H100, tp_size=2)
+
+
+def _faster() -> str:
+    return _ONE if _si(_pair().tpot_p99) < _si(_monday(12).tpot_p99) else _REPLICAS
+
+
+def _room() -> float:
+    return 2 * _capacity() / _si(_pair().request_capacity)
+
+
+_FIRST = Exercise(
+    "serving-under-load-1",
+    {
+        "requests": AmountAsked(
+            asks="the mean number of requests in the server",
+            truth=lambda: 12 * _si(_monday(12).e2e_mean),
+            hint="Multiply the arrival rate by the mean time from arrival to the last token.",
+            mistakes=(
+                Mistake(lambda: 12 * _si(_monday(12).e2e_p99), "Little's law uses the mean time."),
+                Mistake(
+                    lambda: 12 * _si(_monday(12).ttft_mean),
+                    "A request stays in the server until its last token.",
+                ),
+            ),
+        )
+    },
+)
+
+_SECOND = Exercise(
+    "serving-under-load-2",
+    {
+        "factor": AmountAsked(
+            asks="the ratio of the capacity with the cache to that without it",
+            truth=lambda: _longer(cached_share=0.5),
+            hint="Solve twice, and divide `request_capacity`. Half of the prompt is still read.",
+            mistakes=(
+                Mistake(lambda: 2.0, "Decode takes time too. Only the time for prompts shrinks."),
+                Mistake(
+                    lambda: 1 / _longer(cached_share=0.5), "Invert the ratio. The capacity grows."
+                ),
+                Mistake(
+                    lambda: _longer(seq_len=500),
+                    "A cached token is not read again, but its keys and values are still there.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "serving-under-load-3",
+    {
+        "rate": AmountAsked(
+            asks="the highest arrival rate that meets both limits",
+            unit="1/s",
+            truth=lambda: _highest(ttft_p99=0.15, tpot_p99=0.02),
+            hint="Raise the rate until the first of the two limits breaks, or use `capacity`.",
+            mistakes=(
+                Mistake(
+                    lambda: _highest(tpot_p99=0.02), "You left out the limit on the first token."
+                ),
+                Mistake(
+                    lambda: _highest(ttft_mean=0.15, tpot_mean=0.02),
+                    "The limits apply to 99 of 100 requests, not to the mean.",
+                ),
+            ),
+        )
+    },
+)
+
+_FOURTH = Exercise(
+    "serving-under-load-4",
+    {
+        "faster": ChoiceAsked(
+            asks=f'which has the smaller p99 per token, `"{_REPLICAS}"` or `"{_ONE}"`',
+            options=(_REPLICAS, _ONE),
+            truth=_faster,
+            hint="Solve both, with 12 requests per second for a replica and 24 for the server.",
+        ),
+        "capacity": AmountAsked(
+            asks="the ratio of the capacity of both replicas to that of the one server",
+            truth=_room,
+            hint="Divide `request_capacity` of two replicas by that of the one server.",
+            mistakes=(
+                Mistake(
+                    lambda: 1 / _room(), "Invert the ratio. The replicas have the larger capacity."
+                ),
+                Mistake(lambda: _room() / 2, "There are two replicas."),
+                Mistake(lambda: 1.0, "Communication between the two GPUs takes time."),
+            ),
+        ),
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
+"""In the order of the tutorial."""

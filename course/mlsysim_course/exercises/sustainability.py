@@ -1,0 +1,236 @@
+"""Exercises of the tutorial on carbon, water and place."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from mlsysim.core.formulas import facility_energy, operational_carbon
+from mlsysim.core.types import Fleet
+from mlsysim.core.units import Q_
+from mlsysim.registry import Infra, Models, Systems
+from mlsysim.solvers import DistributedSolver, SustainabilityResult, SustainabilitySolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+
+__all__ = ["EXERCISES"]
+
+_CLUSTER = Systems.Clusters.Research_256
+# Llama 2's card as the tutorial quotes it: GPU-hours and tonnes, in all and by model.
+_ALL = (3_311_616, 539.00)
+_SHOWN = ((184_320, 31.22), (368_640, 62.44), (1_720_320, 291.42))
+
+
+def _solve(**given: Any) -> SustainabilityResult:
+    common: dict[str, Any] = {"fleet": _CLUSTER, "duration_days": 30}
+    return SustainabilitySolver.solve(**{**common, **given})
+
+
+def _si(value: Any) -> float:
+    return float(value.to_base_units().magnitude)
+
+
+def _equal(energy: str) -> float:
+    """Return the grid intensity at which the energy's carbon equals the hardware's share."""
+    month = _solve(datacenter=Infra.Hyperscale_Quebec)
+    return _si(month.embodied_carbon / month[energy])
+
+
+def _below() -> int:
+    grids: Any = Infra.Grids
+    return sum(_si(grid.carbon_intensity) < _equal("total_energy") for grid in grids)
+
+
+def _power(pue: float, *, rest: bool = True) -> float:
+    """Return the power that makes the published carbon, of the model not shown or of all."""
+    hours, tonnes = _ALL
+    if rest:
+        hours -= sum(shown for shown, _ in _SHOWN)
+        tonnes -= sum(shown for _, shown in _SHOWN)
+    energy = facility_energy(Q_(hours, "W*h"), pue)
+    return _si(Q_(tonnes, "tonne") / operational_carbon(energy, Q_(385, "g/kWh")))
+
+
+@lru_cache(maxsize=2)
+def _run(node: str, fabric: str) -> SustainabilityResult:
+    """Train on 100 billion tokens in Québec, as the tutorial does."""
+    fleet = Fleet(name=node, node=Systems.Nodes[node], count=32, fabric=Systems.Fabrics[fabric])
+    step = DistributedSolver.solve(
+        model=Models.Llama3_70B,
+        fleet=fleet,
+        batch_size=256,
+        seq_len=2048,
+        tp_size=8,
+        pp_size=4,
+        microbatch_count=32,
+        sequence_parallel=True,
+    )
+    days = (Q_(100, "Gtoken") / step.token_throughput).to("day")
+    return _solve(fleet=fleet, duration_days=days, datacenter=Infra.Quebec)
+
+
+def _old() -> SustainabilityResult:
+    return _run("DGX_A100", "InfiniBand_HDR")
+
+
+def _new() -> SustainabilityResult:
+    return _run("DGX_H100", "InfiniBand_NDR")
+
+
+def _saved() -> Any:
+    return _old().total_energy - _new().total_energy
+
+
+def _pays() -> float:
+    return _si(_new().embodied_carbon / _saved())
+
+
+def _left_on(**given: Any) -> SustainabilityResult:
+    return _solve(datacenter=Infra.US_Avg, **given)
+
+
+def _saving(field: str = "carbon_footprint") -> float:
+    return _si(_left_on(utilization=0.6)[field] - _left_on(duration_days=18)[field])
+
+
+_FIRST = Exercise(
+    "sustainability-1",
+    {
+        "intensity": AmountAsked(
+            asks="the carbon intensity at which both weigh the same",
+            unit="g/kWh",
+            truth=lambda: _equal("total_energy"),
+            hint="Set the two terms of the equation equal. The time cancels.",
+            mistakes=(
+                Mistake(
+                    lambda: _equal("it_energy"),
+                    "You left out the building. The electricity is that of the servers times PUE.",
+                ),
+                Mistake(
+                    lambda: _equal("it_energy") * Infra.Hyperscale_Quebec.pue,
+                    "The building takes more electricity, not less: PUE divides here.",
+                ),
+            ),
+        ),
+        "below": CountAsked(
+            asks="how many of our grids lie below",
+            truth=_below,
+            hint="Compare with every row of Infra.Grids.",
+        ),
+    },
+)
+
+_SECOND = Exercise(
+    "sustainability-2",
+    {
+        "power": AmountAsked(
+            asks="the power of a GPU",
+            unit="W",
+            truth=lambda: _power(1.1),
+            hint="Subtract the given rows, hours and tonnes, and solve for the power.",
+            mistakes=(
+                Mistake(lambda: _power(1.0), "LLaMA's rule includes a PUE."),
+                Mistake(
+                    lambda: _power(1.1, rest=False),
+                    "That is the mean over all models. Subtract the published rows.",
+                ),
+                Mistake(
+                    lambda: 400.0,
+                    "That is the power of the other models, and with it the totals do not add up.",
+                ),
+            ),
+        )
+    },
+)
+
+_THIRD = Exercise(
+    "sustainability-3",
+    {
+        "intensity": AmountAsked(
+            asks="the carbon intensity above which the new machines emit less",
+            unit="g/kWh",
+            truth=_pays,
+            hint="Divide the embodied carbon of the new machines by the electricity that they "
+            "save.",
+            mistakes=(
+                Mistake(
+                    lambda: _pays() - _si(_old().embodied_carbon / _saved()),
+                    "The old machines' carbon has already been emitted, so do not subtract it.",
+                ),
+                Mistake(
+                    lambda: _si(_new().embodied_carbon / _new().total_energy),
+                    "Divide by the electricity that is saved, not by all that the new machines "
+                    "use.",
+                ),
+            ),
+        ),
+        "place": ChoiceAsked(
+            asks='whether it is `"above"` or `"below"` Québec\'s',
+            options=("above", "below"),
+            truth=lambda: "below" if _pays() < _si(Infra.Quebec.carbon_intensity) else "above",
+            hint="Compute it, and look up Infra.Quebec.carbon_intensity.",
+        ),
+    },
+)
+
+_FOURTH = Exercise(
+    "sustainability-4",
+    {
+        "saving": AmountAsked(
+            asks="the carbon that is saved in the month",
+            unit="tonne",
+            truth=_saving,
+            hint="Compare a month at a utilization of 0.6 with fewer days of full work.",
+            mistakes=(
+                Mistake(
+                    lambda: 0.4 * _si(_left_on().carbon_footprint),
+                    "Idle devices draw less power than busy ones, so there is less to save.",
+                ),
+                Mistake(
+                    lambda: 0.4 * _si(_left_on(utilization=0.6).carbon_footprint),
+                    "Servers that are off draw nothing, and servers that are on are busy. The mean "
+                    "power of the month does not scale that way.",
+                ),
+                Mistake(
+                    lambda: _saving("total_carbon"),
+                    "The carbon of the hardware is the same whether it runs or not.",
+                ),
+                Mistake(
+                    lambda: _si(_left_on(duration_days=18).carbon_footprint),
+                    "That is what is left, not what is saved.",
+                ),
+            ),
+        )
+    },
+)
+
+
+def _widest() -> str:
+    """Return the symbol that varies most over the facilities of the tutorial."""
+    places = (
+        Infra.Colocation_Poland,
+        Infra.Hyperscale_US,
+        Infra.Hyperscale_Quebec,
+        Infra.Nordic_Free_Cooling,
+    )
+    pue = [place.pue for place in places]
+    gamma = [_si(place.grid.carbon_intensity) for place in places]
+    return "gamma" if max(gamma) / min(gamma) > max(pue) / min(pue) else "PUE"
+
+
+_SELF_CHECK = Exercise(
+    "sustainability-self-check",
+    {
+        "ask": ChoiceAsked(
+            asks='which to ask for first: `"PUE"`, `"gamma"`, or the time `"t"`',
+            options=("PUE", "gamma", "t"),
+            truth=_widest,
+            hints={
+                "PUE": "The provider has already given you that one.",
+                "t": "That one you know yourself. Which of the others varies most?",
+            },
+        )
+    },
+)
+
+EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
+"""In the order of the tutorial."""

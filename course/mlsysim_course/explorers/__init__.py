@@ -1,0 +1,164 @@
+"""Explorers: figures that a reader can change, each declared once.
+
+An explorer has controls and a function from their values to numbers, charts and a sentence. A page
+builds its form from `declarations`, draws the result of `view`, and gets the derivation of a number
+from `derivation`. Explorers do not need NumPy, so all of them run in a reader's browser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.core.derivation import Input, Step, value_text
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim_course.explorers.declare import Explorer
+from mlsysim_course.explorers.devices import ROOFLINE, WHICH_GPU
+from mlsysim_course.explorers.imported import IMPORT
+from mlsysim_course.explorers.pipeline import PIPELINE
+from mlsysim_course.explorers.running import CARBON
+from mlsysim_course.explorers.serving import COST, KV_WALL, LATENCY
+from mlsysim_course.explorers.training import ADVICE, CHECKPOINT, MEMORY, RING, SPLIT
+
+__all__ = ["EXPLORERS", "declarations", "derivation", "view"]
+
+EXPLORERS: dict[str, Explorer] = {
+    one.name: one
+    for one in (
+        ROOFLINE,
+        KV_WALL,
+        LATENCY,
+        RING,
+        PIPELINE,
+        MEMORY,
+        SPLIT,
+        CHECKPOINT,
+        CARBON,
+        COST,
+        WHICH_GPU,
+        ADVICE,
+        IMPORT,
+    )
+}
+"""Every explorer by its name."""
+
+
+def declarations() -> dict[str, Any]:
+    """Return the titles, jobs and controls of all explorers, from which a page builds its forms."""
+    return {name: one.declaration() for name, one in EXPLORERS.items()}
+
+
+def _explorer(name: str) -> Explorer:
+    if name not in EXPLORERS:
+        raise UnknownEntryError.build(name, "explorer", EXPLORERS)
+    return EXPLORERS[name]
+
+
+def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers, charts and sentence of an explorer as plain data.
+
+    Parameters
+    ----------
+    name
+        Name of the explorer.
+    state
+        Values of its controls by name; controls that are not named have their first value.
+
+    Returns
+    -------
+    dict
+        ``sentence``, ``tone``, ``readings`` and ``charts``.
+
+    Raises
+    ------
+    UnknownEntryError
+        If there is no such explorer or control.
+    ConfigError
+        If a value is out of range, or the package refuses the setting.
+
+    Examples
+    --------
+    >>> from mlsysim_course.explorers import view
+    >>> [item["text"] for item in view("kv-wall", {"context": 2048})["readings"]]
+    ['238', '0.268 GB', '16.1 GB']
+    """
+    answer = _explorer(name).solve(state)
+    return {
+        "sentence": answer.sentence,
+        "tone": answer.tone,
+        "readings": [
+            {"label": item.label, "text": item.text, "value": item.value}
+            for item in answer.readings
+        ],
+        "charts": list(answer.charts),
+    }
+
+
+def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return the derivation of one number of an explorer as plain data.
+
+    Parameters
+    ----------
+    name, state
+        As for `view`.
+    index
+        Which of its readings.
+
+    Returns
+    -------
+    dict
+        ``label``, ``steps`` with the arithmetic in names and in numbers, and ``inputs`` with the
+        title and address of each source.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such reading.
+    """
+    readings = _explorer(name).solve(state).readings
+    if type(index) is not int or not 0 <= index < len(readings):
+        raise ConfigError(
+            f"index = {shown(index)} is not one of the numbers of {name}: give 0 to "
+            f"{len(readings) - 1}",
+            argument="index",
+        )
+    found = readings[index].derive()
+    names: dict[int, str] = {}
+    for step in found.steps:
+        for asked, part in step.parents.items():
+            names.setdefault(id(part), asked)
+    return {
+        "label": readings[index].label,
+        "steps": [_step(step, names.get(id(step), step.name)) for step in found.steps],
+        "inputs": [_input(item) for item in found.inputs],
+    }
+
+
+_ADDRESS = re.compile(r"https?://[^\s,;]+[^\s,;.]")
+
+
+def _step(step: Step, name: str) -> dict[str, Any]:
+    cited = step.formula.documentation.references if step.formula else ""
+    return {
+        "name": name,
+        "value": step.value_text,
+        "meaning": step.summary,
+        "equation": step.equation_text,
+        "numbers": step.numbers_text,
+        "omitted": step.omission,
+        "source": cited,
+        "addresses": _ADDRESS.findall(cited),
+    }
+
+
+def _input(item: Input) -> dict[str, Any]:
+    source = item.source
+    return {
+        "name": item.label,
+        "value": value_text(item),
+        "estimated": item.estimated,
+        "from": item.origin,
+        "source": str(source or ""),
+        "address": source.url if source else "",
+    }

@@ -1,0 +1,126 @@
+"""The lab on checkpoints: that its claims follow from the package, and its tiers from the rule."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from mlsysim_course.labs.checkpointing import LAB, view
+from mlsysim_course.labs.checkpointing.act_one import PREDICTION as FIRST
+from mlsysim_course.labs.checkpointing.act_two import CHANGES
+from mlsysim_course.labs.checkpointing.act_two import PREDICTION as SECOND
+from mlsysim_course.labs.checkpointing.model import (
+    BANDWIDTHS,
+    BUDGET,
+    INTERVALS,
+    MAIL,
+    TARGET,
+    Plan,
+    accepted,
+    solve,
+    waste,
+    young,
+)
+
+RIGHT = {
+    "act1_prediction": 20,
+    "act1_reflection": "root",
+    "act2_prediction": "lifetime",
+    "act2_reflection": "root",
+    "plan_bandwidth": 200,
+    "plan_interval": 12,
+}
+
+
+def test_the_best_interval_is_young_s():
+    best = solve(MAIL.best)
+    # 16 bytes a parameter would be 32 bits of everything; here weights take 2 and the state 12.
+    write = 405_853_388_800 * 14 / 100e9
+    mtbf = 54 * 24 / 419
+    assert best.checkpoint_time.to("s").magnitude == pytest.approx(write)
+    assert best.fleet_mtbf.to("h").magnitude == pytest.approx(mtbf)
+    assert FIRST.truth() == pytest.approx(math.sqrt(2 * write / 60 * mtbf * 60))
+
+
+def test_no_other_interval_is_much_better():
+    best = solve(MAIL.best).goodput
+    others = [solve(replace(MAIL, interval=young(MAIL) * 1.02**k)).goodput for k in range(-40, 41)]
+    assert max(others) < best + 0.001
+
+
+def test_the_right_change_gains_most():
+    gains = {name: solve(change()).goodput for name, change in CHANGES.items()}
+    assert max(gains, key=lambda name: gains[name]) == SECOND.right
+    assert gains["often"] < solve(MAIL.best).goodput < min(gains["storage"], gains["restart"])
+
+
+def test_twice_the_fleet_shortens_the_interval_by_the_root_of_two():
+    more = replace(MAIL, gpus=2 * MAIL.gpus)
+    assert young(MAIL) / young(more) == pytest.approx(math.sqrt(2))
+    options = [young(MAIL) / 2, young(MAIL), 2 * young(MAIL)]
+    assert all(
+        solve(replace(more, interval=one)).goodput < solve(more.best).goodput for one in options
+    )
+
+
+def test_some_plans_meet_the_requirements_and_neither_end_does():
+    plans = [Plan(bandwidth=b, interval=i) for b in BANDWIDTHS for i in INTERVALS]
+    good = [plan for plan in plans if accepted(plan)]
+    assert 3 <= len(good) <= 10
+    assert {plan.bandwidth for plan in good} == {200, 300}
+    # Each requirement rules out plans that the other admits.
+    assert any(solve(plan).goodput >= TARGET and waste(plan).total > BUDGET for plan in plans)
+
+
+def test_the_planner_does_not_start_with_the_answer():
+    state = {key: RIGHT[key] for key in ("act1_prediction", "act2_prediction")}
+    assert not LAB.ledger(state)["result"]["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "tier"),
+    [
+        ({}, "optimal"),
+        ({"act1_prediction": 60}, "partial"),
+        ({"act2_prediction": "storage"}, "partial"),
+        ({"plan_interval": 48}, "partial"),
+        ({"plan_bandwidth": 800}, "partial"),
+        ({"act1_prediction": 60, "act2_prediction": "often", "plan_interval": 48}, "developing"),
+    ],
+)
+def test_tiers_follow_the_rule(changes, tier):
+    assert LAB.ledger(RIGHT | changes)["tier"] == tier
+
+
+def test_the_ledger_records_the_plan_and_its_result():
+    kept = LAB.ledger(RIGHT)
+    assert kept["design"] == {"bandwidth_gb_per_s": 200, "interval_minutes": 12}
+    plan = Plan(bandwidth=200, interval=12)
+    assert kept["result"]["goodput"] == solve(plan).goodput
+    assert kept["result"]["cost_usd"] == waste(plan).total
+    assert kept["result"]["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "alert"),
+    [
+        ({"interval": 120}, "a1_interval"),
+        ({"interval": 2}, "a1_interval"),
+        ({"gpus": 65_536, "interval": 256}, "a1_stuck"),
+        ({"plan_bandwidth": 800, "plan_interval": 8}, "a2_budget"),
+        ({"plan_bandwidth": 200, "plan_interval": 12}, "a2_accepted"),
+        ({"plan_bandwidth": 25, "plan_interval": 256}, "a2_stuck"),
+    ],
+)
+def test_every_alert_can_be_met(changes, alert):
+    shown = {block["id"] for block in view(RIGHT | changes)["blocks"]}
+    assert alert in shown
+
+
+def test_at_the_best_interval_nothing_warns():
+    shown = [
+        block for block in view(RIGHT | {"interval": 20})["blocks"] if block["type"] == "alert"
+    ]
+    assert [block["id"] for block in shown] == ["a2_accepted"]

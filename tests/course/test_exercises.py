@@ -1,0 +1,294 @@
+"""Checkers of exercises: they know right from wrong, say where to look, and never the answer."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from mlsysim import Q_, ConfigError, Hardware, UnknownEntryError
+from mlsysim.core.units import dress, has_dimension
+from mlsysim_course import check
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked
+from mlsysim_course.exercises import EXERCISES
+from tests.conftest import ROOT
+
+PARTS = [(exercise, name) for exercise in EXERCISES.values() for name in exercise.parts]
+every_part = pytest.mark.parametrize(
+    ("exercise", "name"), PARTS, ids=[f"{exercise.name}:{name}" for exercise, name in PARTS]
+)
+ROADS = [
+    (exercise, name, mistake)
+    for exercise, name in PARTS
+    for mistake in getattr(exercise.parts[name], "mistakes", ())
+]
+TUTORIALS = [p for p in sorted((ROOT / "docs/tutorials").glob("*.qmd")) if p.stem != "index"]
+# Their answers are arrays: simulated ranks, and all plans of a job.
+WITH_NUMPY = ("tensor-parallel-", "strategy-")
+
+
+def spoken(part, value):
+    """Return a value in the words of a student."""
+    if isinstance(part, CountAsked) and value == math.inf:
+        return "never"
+    if isinstance(part, AmountAsked) and has_dimension(part.unit):
+        return dress(value, part.unit)
+    return value
+
+
+@cache
+def right_answers(name):
+    """Return all answers of an exercise; some of them take a while to compute."""
+    return {other: spoken(part, part.truth()) for other, part in EXERCISES[name].parts.items()}
+
+
+def verdict_on(exercise, name, value):
+    """Judge one part, all others being right."""
+    return check(exercise.name, **right_answers(exercise.name) | {name: value})
+
+
+def figures(part):
+    """Return the ways in which a text may spell the truth."""
+    truth = part.truth()
+    if isinstance(part, ChoiceAsked):
+        return {str(truth)}
+    if not math.isfinite(truth) or truth == 0:
+        return set()
+    shown = dress(truth, part.unit).magnitude if has_dimension(part.unit) else truth
+    if isinstance(part, CountAsked):
+        return {str(int(truth)), f"{truth:,.0f}"}
+    digits = {f"{shown:.{places}f}" for places in (1, 2, 3)} | {f"{shown:.{n}g}" for n in (2, 3, 4)}
+    return digits | {f"{shown:,.0f}", f"{100 * shown:.0f}"}
+
+
+@every_part
+def test_the_truth_is_right(exercise, name):
+    part = exercise.parts[name]
+    verdict = verdict_on(exercise, name, spoken(part, part.truth()))
+    assert verdict
+    assert verdict.right
+    assert repr(verdict) == "Right."
+
+
+@pytest.mark.parametrize(
+    ("exercise", "name", "mistake"),
+    ROADS,
+    ids=[f"{exercise.name}:{name}:{index}" for index, (exercise, name, _) in enumerate(ROADS)],
+)
+def test_every_common_mistake_is_known(exercise, name, mistake):
+    verdict = verdict_on(exercise, name, spoken(exercise.parts[name], mistake.leads_to()))
+    assert not verdict
+    assert mistake.hint in verdict.hint
+
+
+@every_part
+def test_other_wrong_answers_get_a_hint(exercise, name):
+    part = exercise.parts[name]
+    if isinstance(part, ChoiceAsked):
+        wrong = [option for option in part.options if option != part.truth()]
+    else:
+        truth = part.truth()
+        wrong = [37 * truth or 7, truth / 3] if math.isfinite(truth) else [10**7]
+        wrong = [
+            round(value) if isinstance(part, CountAsked) else value for value in wrong if value
+        ]
+    assert wrong
+    for value in wrong:
+        hint = verdict_on(exercise, name, spoken(part, value)).hint
+        assert len(hint.removeprefix(f"{name}: ")) > 10
+        if not isinstance(part, ChoiceAsked) and math.isfinite(part.truth()):
+            assert ("Too large" in hint) == (value > part.truth())
+
+
+@every_part
+def test_no_hint_tells_the_answer(exercise, name):
+    part = exercise.parts[name]
+    hints = [part.hint, *(mistake.hint for mistake in getattr(part, "mistakes", ()))]
+    hints += (getattr(part, "hints", None) or {}).values()
+    for hint in hints:
+        for figure in figures(part):
+            assert not re.search(rf"(?<![\w.,]){re.escape(figure)}(?![\w%])", hint), hint
+    if not isinstance(part, ChoiceAsked):
+        assert not any(
+            re.search(rf"(?<![\w.,]){re.escape(figure)}(?![\w%])", part.asks)
+            for figure in figures(part)
+        )
+
+
+def test_answers_are_not_stored():
+    """They are computed when asked for, so that no module has them as numbers."""
+    for exercise, name in PARTS:
+        assert callable(exercise.parts[name].truth)
+        assert not {*vars(exercise.parts[name])} - {
+            *(
+                "asks",
+                "truth",
+                "hint",
+                "unit",
+                "tolerance",
+                "mistakes",
+                "options",
+                "hints",
+                "catalog",
+            )
+        }
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_every_exercise_of_a_tutorial_has_a_checker_on_its_page(page):
+    stem = page.stem.replace("_", "-")
+    text = page.read_text(encoding="utf-8").split("\n## Exercises")[1]
+    numbers = re.findall(r"^\*\*(\d+)\.\*\* ", text, flags=re.MULTILINE)
+    names = {f"{stem}-{number}" for number in numbers}
+    names |= {f"{stem}-self-check"} if "\n**Self-check.**" in text else set()
+    assert names
+    assert names == {name for name in EXERCISES if name.startswith(f"{stem}-")}
+    called = re.findall(r'^(assert )?check\("([\w-]+)"', text, flags=re.MULTILINE)
+    assert {name for held, name in called if not held} == names
+    assert {name for held, name in called if held} == names
+
+
+def test_parts_are_answered_one_by_one():
+    verdict = check("hello-world-3", throughput=2)
+    assert not verdict
+    assert verdict.hint.startswith("Give `bottleneck=`: whether")
+    assert repr(check("hello-world-1")).startswith("Not yet. Give `batch=`: the first batch")
+    nothing = check("hello-world-3")
+    assert nothing.hint.count("Give `") == 2
+    assert nothing._repr_markdown_().count("\n\n") == 1
+
+
+def test_texts_and_rows_are_answers():
+    assert check("sustainability-2", "350 W") == check("sustainability-2", Q_(350, "W"))
+    assert check("sustainability-2", "0.35 kW")
+    assert check("serving-one-gpu-4", gpu=Hardware.B200).hint.startswith("Give `users=`")
+    assert "bits or bytes" in check("serving-one-gpu-2", Q_(94_000, "1/s")).hint
+    assert "a thousand" in check("sustainability-2", "350 kW").hint
+    assert "percent" in check("hello-world-5", 19.9).hint
+
+
+@pytest.mark.parametrize("answer", [350, 350.0, np.int64(350), Fraction(350), "350", "3.5e2"])
+def test_a_number_without_its_unit_gets_a_hint_that_names_the_unit(answer):
+    verdict = check("sustainability-2", answer)
+    assert not verdict
+    assert f'"{answer} W"' in verdict.hint if isinstance(answer, str) else '"W"' in verdict.hint
+
+
+def test_a_number_between_two_whole_ones_is_to_be_rounded():
+    truth = EXERCISES["hello-world-1"].parts["batch"].truth()
+    up, down, far = (check("hello-world-1", truth + way) for way in (-0.4, 0.4, 2.5))
+    assert not up
+    assert not down
+    assert "Round up" in up.hint
+    assert "Round down" in down.hint
+    assert "whole" in far.hint
+    assert "Round" not in far.hint
+
+
+def test_never_is_judged_in_both_directions():
+    some, none = EXERCISES["distributed-3"], EXERCISES["hello-world-2"]
+    assert check(none.name, "never")
+    assert check(none.name, 50).hint.startswith("That number is not right")
+    assert check(some.name, "never").hint.startswith("There is such a number")
+    assert '"never"' in check(none.name).hint
+
+
+def test_rows_may_be_named_as_in_the_catalog():
+    for name in (Hardware.B200, "B200", Hardware.B200.name):
+        assert check("serving-one-gpu-4", gpu=name).hint.startswith("Give `users=`")
+    with pytest.raises(ConfigError, match="must be one of"):
+        check("serving-one-gpu-4", gpu="T4")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("hello-world-1", Q_(3, "ms"), "dimension"),
+        ("hello-world-1", True, "one number"),
+        ("hello-world-1", [1, 2], "one number"),
+        ("hello-world-5", "a half", "not an amount"),
+        ("hello-world-5", float("nan"), "finite"),
+        ("sustainability-2", Q_(350, "J"), r'wrong dimension.*"W"'),
+        ("sustainability-self-check", "WUE", "must be one of 'PUE', 'gamma', 't'"),
+        ("distributed-1", True, "several parts.*efficiency=.*feasible="),
+    ],
+    ids=str,
+)
+def test_answers_of_another_kind_are_refused(name, answer, words):
+    with pytest.raises(ConfigError, match=words):
+        check(name, answer)
+
+
+ODD = [
+    "9**9**9**9 ms",
+    "(1 + 1) ms",
+    10**400,
+    10**5000,
+    -(10**400),
+    float("inf"),
+    np.complex64(3),
+    np.array("3"),
+    np.bytes_(b"3"),
+    np.True_,
+    np.arange(3),
+    "x" * 5000,
+    {"a": ["x" * 5000] * 9},
+]
+
+
+@pytest.mark.parametrize("answer", ODD, ids=lambda answer: type(answer).__name__)
+@pytest.mark.parametrize("name", ["hello-world-1", "hello-world-5", "sustainability-self-check"])
+def test_odd_answers_are_refused_and_not_evaluated(name, answer):
+    with pytest.raises(ConfigError) as caught:
+        check(name, answer)
+    assert caught.value.argument in EXERCISES[name].parts
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", [["hello-world-1"], None, np.arange(2), "x" * 5000])
+def test_a_name_of_another_type_is_an_unknown_one(name):
+    with pytest.raises(UnknownEntryError):
+        check(name, 3)
+
+
+def test_unknown_names_get_the_nearest():
+    with pytest.raises(UnknownEntryError, match="did you mean hello-world-1"):
+        check("hello-word-1", 3)
+    with pytest.raises(ConfigError, match=r"has no part 'user'.*users="):
+        check("hello-world-4", user=3)
+
+
+WITHOUT_NUMPY = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"numpy", "matplotlib", "pandas"}:
+            raise ModuleNotFoundError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+from mlsysim_course.exercises import EXERCISES
+for exercise in EXERCISES.values():
+    if not exercise.name.startswith(WITH_NUMPY):
+        for part in exercise.parts.values():
+            part.truth()
+"""
+
+
+def test_only_answers_made_of_arrays_need_numpy():
+    code = f"WITH_NUMPY = {WITH_NUMPY}\n{WITHOUT_NUMPY}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_fraction_is_a_number():
+    """Schedules of pipelines count in fractions."""
+    assert "percent" in check("hello-world-5", Fraction(199, 10)).hint

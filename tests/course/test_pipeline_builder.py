@@ -1,0 +1,140 @@
+"""The lab on pipelines: that its claims follow from the package, and its tiers from the rule."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from mlsysim.core.formulas import pipeline_bubble_fraction
+from mlsysim.registry import Systems
+from mlsysim_course.labs.pipeline_builder import LAB, view
+from mlsysim_course.labs.pipeline_builder import model as lab
+from mlsysim_course.labs.pipeline_builder.act_one import PREDICTION as FIRST
+from mlsysim_course.labs.pipeline_builder.act_two import PREDICTION as SECOND
+from mlsysim_course.labs.pipeline_builder.model import (
+    MAIL,
+    MICROBATCHES,
+    SCHEDULES,
+    TARGET,
+    Line,
+    Pipeline,
+    accepted,
+    best,
+    idle,
+    simulate,
+    solve,
+)
+
+RIGHT = {
+    "act1_prediction": 30,
+    "act1_reflection": "memory",
+    "act2_prediction": "zb-h1",
+    "act2_reflection": "sends",
+    "plan_stages": 8,
+    "plan_schedule": "zb-h1",
+    "plan_microbatches": 64,
+}
+DESIGNS = [Pipeline(p, key, m) for p in (1, 2, 4, 8) for key in SCHEDULES for m in MICROBATCHES]
+
+
+def test_the_prediction_is_the_closed_form():
+    assert FIRST.truth() == pytest.approx(100 * pipeline_bubble_fraction(8, 16, 1))
+    assert FIRST.truth() == pytest.approx(100 * 7 / 23)
+
+
+@pytest.mark.parametrize("stages", [2, 4, 8])
+@pytest.mark.parametrize("count", [8, 16, 32])
+def test_1f1b_saves_memory_and_no_time(stages, count):
+    old, new = Line(stages, "gpipe", count), Line(stages, "1f1b", count)
+    assert idle(old) == idle(new)
+    assert simulate(old).peak_activations[0] == count
+    assert simulate(new).peak_activations[0] == min(stages, count)
+
+
+def test_the_right_schedule_is_the_fastest_that_fits():
+    speed = {key: best(key)[1].mfu for key in SECOND.options if best(key)[1].feasible}
+    assert max(speed, key=lambda key: speed[key]) == SECOND.right
+    assert set(SECOND.options) - set(speed) == {"gpipe"}
+    assert all(not solve(Pipeline(8, "gpipe", m)).feasible for m in MICROBATCHES)
+
+
+def test_five_chunks_have_the_smallest_bubble_and_send_five_times_as_much():
+    bubbles = {key: best(key)[1].bubble_fraction for key in SCHEDULES}
+    assert min(bubbles, key=lambda key: bubbles[key]) == "interleaved_5"
+    deep, plain = (best(key)[1].pp_communication_latency for key in ("interleaved_5", "1f1b"))
+    assert (deep / plain).m_as("") == pytest.approx(5, rel=0.02)
+
+
+def test_only_eight_stages_meet_the_requirements():
+    good = [design for design in DESIGNS if accepted(design)]
+    assert {design.stages for design in good} == {8}
+    assert {(design.schedule, design.microbatches) for design in good} == {
+        ("zb-h1", 32),
+        ("zb-h1", 64),
+    }
+    assert max(solve(one).mfu for one in good) > TARGET + 0.005
+
+
+def test_on_a_fast_network_the_order_changes(monkeypatch):
+    fast = dataclasses.replace(lab.FLEET, fabric=Systems.Fabrics.InfiniBand_NDR)
+    monkeypatch.setattr(lab, "FLEET", fast)
+    solve.cache_clear()
+    try:
+        speed = {design: solve(design) for design in DESIGNS}
+    finally:
+        monkeypatch.undo()
+        solve.cache_clear()
+    fit = {d: r.mfu for d, r in speed.items() if not isinstance(r, str) and r.feasible}
+    eight = {design: mfu for design, mfu in fit.items() if design.stages == 8}
+    assert max(eight, key=lambda one: eight[one]).schedule == "interleaved_5"
+    assert max(fit, key=lambda one: fit[one]).stages < 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "tier"),
+    [
+        ({}, "optimal"),
+        ({"plan_microbatches": 32}, "optimal"),
+        ({"act1_prediction": 44}, "partial"),
+        ({"act2_prediction": "1f1b"}, "partial"),
+        ({"plan_schedule": "1f1b"}, "partial"),
+        ({"plan_stages": 4}, "partial"),
+        ({"act1_prediction": 7, "act2_prediction": "gpipe", "plan_stages": 1}, "developing"),
+    ],
+)
+def test_tiers_follow_the_rule(changes, tier):
+    assert LAB.ledger(RIGHT | changes)["tier"] == tier
+
+
+def test_the_builder_does_not_start_with_the_answer():
+    state = {key: RIGHT[key] for key in ("act1_prediction", "act2_prediction")}
+    assert not LAB.ledger(state)["result"]["accepted"]
+
+
+def test_the_ledger_records_the_design_and_its_result():
+    kept, result = LAB.ledger(RIGHT), solve(Pipeline(8, "zb-h1", 64))
+    assert kept["design"] == {"stages": 8, "schedule": "zb-h1", "microbatches": 64}
+    assert kept["result"]["mfu"] == result.mfu
+    assert kept["result"]["memory_gb"] == result.memory.to("GB").magnitude
+    assert kept["result"]["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "alert"),
+    [
+        ({"schedule": "interleaved_2", "microbatches": 4}, "a1_sizes"),
+        ({"plan_schedule": "gpipe"}, "a2_memory"),
+        ({"plan_stages": 1, "plan_schedule": "interleaved_2"}, "a2_sizes"),
+        ({"plan_stages": 4, "plan_schedule": "1f1b"}, "a2_microbatches"),
+        ({}, "a2_accepted"),
+    ],
+)
+def test_every_alert_can_be_met(changes, alert):
+    assert alert in {block["id"] for block in view(RIGHT | changes)["blocks"]}
+
+
+def test_stages_of_a_schedule_that_does_not_exist_have_no_idle_share():
+    assert isinstance(simulate(Line(8, "interleaved_2", 4)), str)
+    assert idle(Line(8, "interleaved_2", 4)) is None
+    assert idle(MAIL) is not None

@@ -1,0 +1,171 @@
+"""The lab on the roofline: that its claims follow from the package, and its tiers from the rule."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from mlsysim_course.labs.roofline import LAB, view
+from mlsysim_course.labs.roofline.act_one import PREDICTION as FIRST
+from mlsysim_course.labs.roofline.act_two import NIGHT, REFLECTION, per_dollar
+from mlsysim_course.labs.roofline.act_two import PREDICTION as SECOND
+from mlsysim_course.labs.roofline.model import (
+    BATCHES,
+    BUDGET,
+    DEVICES,
+    LONGEST_MS,
+    MAIL,
+    MODELS,
+    PRECISIONS,
+    RATE,
+    Setup,
+    accepted,
+    cheapest,
+    crossing,
+    devices,
+    dollars_per_hour,
+    dollars_per_million,
+    milliseconds,
+    roof,
+    solve,
+    tokens,
+)
+
+RIGHT = {
+    "act1_prediction": 150,
+    "act1_reflection": "same",
+    "act2_prediction": "h100",
+    "act2_reflection": "bandwidth",
+    "plan_device": "h100",
+    "plan_precision": "int8",
+    "plan_batch": 256,
+}
+SETUPS = [
+    Setup(device, model, precision)
+    for device in DEVICES
+    for model in MODELS
+    for precision in PRECISIONS
+]
+
+
+def test_the_prediction_follows_on_paper():
+    """Two operations and two bytes per parameter: the batch is about the ridge."""
+    ridge = 0.5 * 989.4e12 / 3.35e12
+    assert pytest.approx(ridge, rel=0.1) == FIRST.truth()
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_the_crossing_is_where_the_limit_changes(setup):
+    at = crossing(setup)
+    assert 1 < at < 1000
+    assert solve(replace(setup, batch=at - 1)).bottleneck == "memory"
+    assert solve(replace(setup, batch=at)).bottleneck == "compute"
+    assert solve(replace(setup, batch=4 * at)).bottleneck == "compute"
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_every_setup_is_on_its_roof(batch):
+    for setup in SETUPS:
+        result = solve(replace(setup, batch=batch))
+        rate = (result.flops / result.latency).m_as("TFLOP/s")
+        intensity = result.arithmetic_intensity.m_as("FLOP/byte")
+        assert roof(setup, intensity) == pytest.approx(rate)
+
+
+def test_eight_bits_move_the_crossing_far_less_than_the_other_answers_say():
+    moved = crossing(replace(MAIL, precision="int8")) / crossing(MAIL)
+    assert 0.8 < moved < 1.25
+
+
+def test_prices_are_of_one_provider_on_one_day():
+    assert len({(offer.date, offer.commitment) for offer in DEVICES.values()}) == 1
+    assert all(offer.name.startswith("Modal") for offer in DEVICES.values())
+
+
+def test_the_right_device_costs_least_for_the_rate():
+    costs = {key: dollars_per_hour(found) for key in DEVICES if (found := cheapest(key))}
+    assert min(costs, key=lambda key: costs[key]) == SECOND.right
+    assert {key for key, cost in costs.items() if cost <= BUDGET} == {SECOND.right}
+    assert set(DEVICES) - set(costs) == {"t4", "l4"}
+
+
+def test_at_night_bandwidth_per_dollar_ranks_the_devices_and_nothing_else_does():
+    cost = {key: dollars_per_million(Setup(key, MAIL.model, "int8", NIGHT)) for key in DEVICES}
+    ranked = sorted(DEVICES, key=lambda key: cost[key])
+    for what in REFLECTION.options:
+        order = sorted(DEVICES, key=lambda key: -per_dollar(key, what))
+        assert (order == ranked) is (what == REFLECTION.right), what
+
+
+def test_devices_add_up_to_the_rate_and_one_fewer_does_not():
+    for setup in SETUPS:
+        number = devices(setup)
+        assert number * tokens(setup) >= RATE > (number - 1) * tokens(setup)
+
+
+@pytest.mark.parametrize(
+    ("changes", "tier"),
+    [
+        ({}, "optimal"),
+        ({"plan_batch": 512}, "optimal"),
+        ({"act1_prediction": 300}, "partial"),
+        ({"act2_prediction": "l40s"}, "partial"),
+        ({"plan_batch": 128}, "partial"),
+        ({"plan_precision": "fp16"}, "partial"),
+        ({"act1_prediction": 8, "act2_prediction": "t4", "plan_device": "t4"}, "developing"),
+    ],
+)
+def test_tiers_follow_the_rule(changes, tier):
+    assert LAB.ledger(RIGHT | changes)["tier"] == tier
+
+
+def test_the_planner_does_not_start_with_the_answer():
+    state = {key: RIGHT[key] for key in ("act1_prediction", "act2_prediction")}
+    assert not LAB.ledger(state)["result"]["accepted"]
+
+
+def test_the_ledger_records_the_setup_and_its_result():
+    kept, setup = LAB.ledger(RIGHT), Setup("h100", "8b", "int8", 256)
+    assert kept["design"] == {"device": "h100", "precision": "int8", "batch": 256}
+    assert kept["result"]["tokens_per_second"] == tokens(setup)
+    assert kept["result"]["token_ms"] == milliseconds(setup) <= LONGEST_MS
+    assert kept["result"]["accepted"] is accepted(setup) is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "alert"),
+    [
+        ({"device": "t4"}, "a1_memory"),
+        ({"batch": 512}, "a1_beyond"),
+        ({"plan_device": "t4", "plan_precision": "fp16"}, "a2_memory"),
+        ({"plan_device": "a100", "plan_batch": 512}, "a2_beyond"),
+        ({"plan_device": "l4"}, "a2_slow"),
+        ({}, "a2_accepted"),
+    ],
+)
+def test_every_alert_can_be_met(changes, alert):
+    assert alert in {block["id"] for block in view(RIGHT | changes)["blocks"]}
+
+
+def test_the_solution_appears_only_once_the_planner_is_solved():
+    best = [found for key in DEVICES if (found := cheapest(key))]
+    solution = {f"${dollars_per_hour(one):.2f}" for one in best}
+    planning = {key: value for key, value in RIGHT.items() if not key.startswith("plan_")}
+    for answer in SECOND.options:
+        shown = json.dumps(view(planning | {"act2_prediction": answer})["blocks"])
+        assert not [price for price in solution if price in shown]
+    solved = json.dumps(view(RIGHT)["blocks"])
+    assert [price for price in solution if price not in solved] == []
+
+
+def test_the_slope_of_the_chart_is_a_straight_line():
+    """On two logarithmic axes, the rate below the ridge is proportional to the intensity."""
+    (picture,) = [block for block in view(RIGHT)["blocks"] if block["id"] == "a2_chart"]
+    assert (picture["x"]["scale"], picture["y"]["scale"]) == ("log2", "log")
+    assert picture["y"]["ticks"] == [10.0**k for k in range(4)]
+    (low, slow), (next_, faster), *_ = picture["series"][0]["points"]
+    assert math.log(faster / slow) / math.log(next_ / low) == pytest.approx(1)
+    assert picture["y"]["min"] <= slow < picture["marker"]["y"] <= picture["y"]["max"]
