@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -21,6 +22,7 @@ from mlsysim import (
     SingleNodeSolver,
     UnknownEntryError,
 )
+from mlsysim.cli import group
 from mlsysim.cli.app import app, main
 from mlsysim.cli.questions import QUESTIONS
 from mlsysim.cli.zoo import CATALOGS
@@ -30,6 +32,7 @@ from mlsysim.scenario.names import find_entry
 from mlsysim.solvers.arguments import Noun
 from tests.scenario.samples import CAMERA, TRAINING
 
+COMMANDS = app.list_commands(click.Context(app))
 RESNET = ["--model", "ResNet50", "--hardware", "A100"]
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--set", "batch_size=256"]
 
@@ -51,14 +54,27 @@ def data(*words: str):
 def test_version_and_help():
     assert mlsysim.__version__ in printed("--version")
     assert "Exit codes" in printed("--help")
-    for command in app.commands:
+    for command in COMMANDS:
         assert "Usage" in printed(command, "-h")
 
 
 def test_the_help_lists_every_command_once_and_whole():
     listed = [name for names in app.sections.values() for name in names]
-    assert sorted(listed) == sorted(app.commands)
+    assert sorted(listed) == COMMANDS
     assert "..." not in printed("--help").replace("[ARGS]...", "")
+
+
+def test_commands_of_the_course_name_what_to_install(monkeypatch):
+    with_course = printed("--help")
+    assert len(app.neighbors) == 2
+    monkeypatch.setattr(group, "entry_points", lambda **_: ())
+    for name, distribution in app.neighbors.items():
+        refused = call(name, "anything", "--folder", "somewhere")
+        assert refused.exit_code == 2
+        assert distribution in refused.stderr
+        assert distribution in printed(name, "-h")
+    assert app.list_commands(click.Context(app)) == COMMANDS
+    assert printed("--help") != with_course
 
 
 @pytest.mark.parametrize("command", ["serve-plan", "capacity", "compare"])

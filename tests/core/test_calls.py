@@ -27,9 +27,6 @@ from mlsysim import (
 from mlsysim.core.calls import checked_by_numpy, expects, methods_checked_by_numpy
 from mlsysim.planner.plans import front
 from mlsysim.traffic import engine_for, simulate
-from mlsysim_course.assign import assign
-from mlsysim_course.grading import grade
-from mlsysim_course.ranks import ColumnParallelLinear, Group, TransformerLayer, functions
 
 JUNK = [5, 1.5, b"b", [], {}, object(), np.zeros((2, 3)), Q_(1, "s"), Hardware.H100]
 PASS = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.H100)
@@ -91,19 +88,11 @@ def test_shapes_that_do_not_fit_are_an_error_of_the_package():
 @pytest.mark.parametrize(
     "call",
     {
-        "attention": lambda junk: functions.attention(junk, junk, junk, 2, True),
-        "gelu": lambda junk: functions.gelu_backward(np.zeros(2), {"a": junk}),
-        "group": lambda junk: Group(3).all_reduce(junk),
-        "split": lambda junk: Group(4).split(junk),
-        "layer": lambda junk: TransformerLayer(Models.GPT2, junk, junk),
-        "linear": lambda junk: ColumnParallelLinear(Group(2), junk, junk),
         "simulate": lambda junk: simulate(ENGINE, [1, 2, 3], junk, junk),
         "engine": lambda junk: simulate(junk, [1], [1], [1]),
         "traffic": Traffic.of,
         "sample": lambda junk: LOAD.sample(0.5, junk),
         "front": lambda junk: front(TABLE, "latency", junk),
-        "grade": grade,
-        "assign": lambda junk: assign("ana", junk),
         "catalog": lambda junk: Hardware.table("tdp", units={"tdp": [junk]}),
         "units": lambda junk: Hardware.table("tdp", units=[junk]),
         "timeline": lambda junk: plot_timeline(STEP, ax=junk),

@@ -26,7 +26,6 @@ from mlsysim.core.types import (
     VisionTower,
 )
 from mlsysim.solvers.training.stages import arranged
-from mlsysim_course.ranks import random_weights
 from tests.networks import CONFIG, NETWORKS, deepseek, network
 
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
@@ -272,12 +271,6 @@ def test_shares_of_a_sequence():
         assert TopKeys(tokens=width, heads=1, head_dim=1).share(seq_len, 0.5) == found
         parts = sum(spot % min(width, seq_len) + 0.5 for spot in range(seq_len)) / seq_len**2
         assert Chunks(tokens=width).share(seq_len, 0.5) == pytest.approx(parts, rel=1e-9)
-
-
-def test_one_layer_on_ranks_is_not_a_stack():
-    with pytest.raises(ConfigError) as caught:
-        random_weights(NETWORKS["gpt-oss-20b"])
-    assert caught.value.argument == "model"
 
 
 def test_zoo_shows_a_line_for_each_group():

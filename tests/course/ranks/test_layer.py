@@ -27,6 +27,7 @@ from mlsysim_course.ranks import (
     random_weights,
 )
 from tests.course.ranks import reference
+from tests.networks import NETWORKS
 
 LAYOUTS = [
     pytest.param(Replicated, id="replicated"),
@@ -194,3 +195,9 @@ def test_errors_name_the_limit_and_the_way_out():
     weights["gate"] = weights["up"] = weights["down"]
     with pytest.raises(ConfigError, match="weights: gate, output, up missing, unknown or of"):
         TransformerLayer(model, layout, weights)
+
+
+def test_one_layer_on_ranks_is_not_a_stack():
+    with pytest.raises(ConfigError) as caught:
+        random_weights(NETWORKS["gpt-oss-20b"])
+    assert caught.value.argument == "model"
