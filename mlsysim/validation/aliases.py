@@ -118,6 +118,7 @@ _MODELS = {
 _HUB: Mapping[str, str] = {
     "Llama-3.1-8B": "Llama3_8B",
     "Llama-3.1-70B": "Llama3_70B",
+    "Llama-3.3-70B": "Llama3_70B",
     "Llama-3.1-405B": "Llama3_405B",
     "DeepSeek-R1-Distill-Llama-8B": "Llama3_8B",
     "DeepSeek-R1-Distill-Llama-70B": "Llama3_70B",

@@ -180,7 +180,7 @@ VECTORS = {
         1.0,
         Source(
             title="llama.cpp, quantized products of a matrix and few vectors",
-            url="https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cuda/mmvq.cu",
+            url="https://github.com/ggml-org/llama.cpp/blob/000f462/ggml/src/ggml-cuda/mmvq.cu",
             locator="mul_mat_vec_q",
             checked="2026-11-22",
             note="a step of one request multiplies vectors, without tiles of rows",

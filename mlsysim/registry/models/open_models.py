@@ -209,11 +209,6 @@ class OpenModels(Catalog):
     GPT_NeoX_20B = published("EleutherAI/gpt-neox-20b", name="GPT-NeoX 20B")
     """Attention and the feed-forward block run side by side."""
 
-    Llama3_3_70B = published(
-        "meta-llama/Llama-3.3-70B-Instruct", name="Llama 3.3 70B", seq_len=8_192
-    )
-    """The shape of Llama 3 70B."""
-
     Falcon_180B = published("tiiuae/falcon-180B", name="Falcon 180B")
     """Falcon 40B's design, wider and deeper, with an output table of its own."""
 

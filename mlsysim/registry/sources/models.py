@@ -194,7 +194,7 @@ MOBILENET_V2 = Source(
 )
 ALEXNET_DEFINITION = Source(
     title="torchvision, AlexNet",
-    url="https://github.com/pytorch/vision/blob/main/torchvision/models/alexnet.py",
+    url="https://github.com/pytorch/vision/blob/00658a2/torchvision/models/alexnet.py",
     locator="class AlexNet",
     checked=_CHECKED,
     note="The one-column variant of 2014, counted from its layers: 61,100,840 parameters and "
