@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsysim import Q_, ConfigError, Hardware, Models, OpenLoopSolver, Systems
+from mlsysim import (
+    Q_,
+    ConfigError,
+    Hardware,
+    Models,
+    OpenLoopSolver,
+    ServingSolver,
+    Systems,
+)
 from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic, engine_for, simulate
@@ -101,7 +109,13 @@ def test_waits_for_the_link_next_to_the_closed_form():
         host_link=Systems.Links.NVMe4,
     )
     rate = 0.5 / engine.loading
-    traffic = Traffic(arrival_rate=Q_(rate, "1/s"), seq_len=engine.seq_len, output_len=100)
+    traffic = Traffic(
+        arrival_rate=Q_(rate, "1/s"),
+        seq_len=engine.seq_len,
+        output_len=100,
+        input_variation=0,
+        output_variation=0,
+    )
     trace = traffic.sample(4000)
     played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
     found = queue_at(engine, rate, 100, 1, 0, 0)
@@ -268,7 +282,9 @@ def test_first_decode_steps_meet_prompts_that_queued(answer, apart):
     load = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 20_000}
     load["output_len"] = answer
     rate = 0.6 * OpenLoopSolver.solve(arrival_rate=1e-3, **load).request_capacity
-    drawn = Traffic(arrival_rate=rate, seq_len=20_000, output_len=answer).sample(3_000, seed=1)
+    drawn = Traffic(
+        arrival_rate=rate, seq_len=20_000, output_len=answer, input_variation=0, output_variation=0
+    ).sample(3_000, seed=1)
     found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
     said = OpenLoopSolver.solve(arrival_rate=rate, **load).tpot_mean.to("s").magnitude
     assert said == pytest.approx(found.mean("tpot", skip=500), rel=apart)
@@ -281,7 +297,9 @@ def test_tails_of_requests_that_meet_several_prompts(tokens, answer, utilization
     load = {"model": Models.Llama3_8B, "hardware": Hardware.H100}
     load |= {"seq_len": tokens, "output_len": answer}
     rate = utilization * OpenLoopSolver.solve(arrival_rate=1e-3, **load).request_capacity
-    drawn = Traffic(arrival_rate=rate, seq_len=tokens, output_len=answer).sample(4_000, seed=1)
+    drawn = Traffic(
+        arrival_rate=rate, seq_len=tokens, output_len=answer, input_variation=0, output_variation=0
+    ).sample(4_000, seed=1)
     found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
     said = OpenLoopSolver.solve(arrival_rate=rate, **load)
     for name, most in (("tpot", 0.45), ("e2e", 0.35)):
@@ -304,7 +322,9 @@ def test_prompts_of_several_passes(ranks, utilization):
         "output_len": 50,
     }
     rate = utilization * OpenLoopSolver.solve(arrival_rate=1e-4, **load).request_capacity
-    drawn = Traffic(arrival_rate=rate, seq_len=20_000, output_len=50).sample(2_000, seed=1)
+    drawn = Traffic(
+        arrival_rate=rate, seq_len=20_000, output_len=50, input_variation=0, output_variation=0
+    ).sample(2_000, seed=1)
     found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
     said = OpenLoopSolver.solve(arrival_rate=rate, **load)
     mean, late = (said[f"ttft_{what}"].to("s").magnitude for what in ("mean", "p99"))
@@ -360,8 +380,41 @@ def test_engines_that_never_decode(empty, load, variation):
     rate = load * queue_at(engine, 1e-9, 1, 1, variation, 0)["request_capacity"]
     said = queue_at(engine, rate, 1, 1, variation, 0)
     trace = Traffic(
-        arrival_rate=Q_(rate, "1/s"), seq_len=1000, output_len=1, input_variation=variation
+        arrival_rate=Q_(rate, "1/s"),
+        seq_len=1000,
+        output_len=1,
+        input_variation=variation,
+        output_variation=0,
     ).sample(10_000, seed=1)
     played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
     assert said["ttft_mean"] == pytest.approx(played.mean("ttft", skip=500), rel=0.15)
     assert said["ttft_p99"] == pytest.approx(played.percentile("ttft", 99, skip=500), rel=0.3)
+
+
+@pytest.mark.parametrize(("variation", "least", "most"), [(0, 1.8, 2.3), (0.3, 0.93, 1.07)])
+def test_requests_of_equal_lengths_end_in_lockstep(variation, least, most):
+    """Eight ranks prefill together only if all sequences of a batch end together."""
+    plan = {
+        "model": Models.DeepSeek_V3,
+        "hardware": Systems.Nodes.DGX_B200,
+        "precision": "fp4",
+        "kv_precision": "fp8",
+        "attention_dp": 8,
+        "ep_size": 8,
+        "seq_len": 1000,
+        "output_len": 200,
+    }
+    limit, count = 64, 512
+    closed = ServingSolver.solve(**plan, batch_size=4 * limit, max_sequences=limit)
+    drawn = Traffic(
+        arrival_rate=Q_(1, "1/s"),
+        seq_len=1000,
+        output_len=200,
+        input_variation=0,
+        output_variation=variation,
+    ).sample(count)
+    engine = engine_for(**plan, batch_limit=limit)
+    played = simulate(engine, np.zeros(count), drawn.prompts, drawn.answers)
+    tokens = drawn.answers.sum() / played.e2e.max()
+    ratio = tokens / (200 * closed.request_throughput.to("1/s").magnitude)
+    assert least < ratio < most
