@@ -163,7 +163,13 @@ def service_plans() -> ServingPlan:
     nodes = Systems.Nodes
     return plan_serving(
         Models.Llama3_70B,
-        Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5),
+        Traffic(
+            arrival_rate=Q_(20, "1/s"),
+            seq_len=1000,
+            output_len=200,
+            output_variation=0.5,
+            input_variation=0,
+        ),
         {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")},
         [nodes.DGX_H100, nodes.HGX_H200, nodes.DGX_B200, nodes.DGX_A100],
         weight_precision=["bf16", "fp8"],
@@ -177,7 +183,13 @@ def expert_plans() -> ServingPlan:
     nodes = Systems.Nodes
     return plan_serving(
         Models.DeepSeek_V3,
-        Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5),
+        Traffic(
+            arrival_rate=Q_(20, "1/s"),
+            seq_len=1000,
+            output_len=200,
+            output_variation=0.5,
+            input_variation=0,
+        ),
         {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")},
         [nodes.DGX_H100, nodes.HGX_H200, nodes.DGX_B200, nodes.MI300X_Platform],
         precision="fp8",

@@ -210,7 +210,9 @@ def advised(question: Mapping[str, Any]) -> Any:
     return [str(advice), [plain(advice.plans.row(i)) for i in range(min(SHOWN, len(advice.plans)))]]
 
 
-TRAFFIC = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=2000, output_len=300)
+TRAFFIC = Traffic(
+    arrival_rate=Q_(20, "1/s"), seq_len=2000, output_len=300, input_variation=0, output_variation=0
+)
 LIMITS = {"ttft_p99": Q_(2, "s"), "tpot_p99": Q_(100, "ms")}
 
 

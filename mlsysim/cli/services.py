@@ -23,7 +23,6 @@ from mlsysim.planner.benchmarks import predict_load
 from mlsysim.planner.engines import ENGINES
 from mlsysim.planner.service_plans import SLO
 from mlsysim.planner.serving import CONFIDENCE
-from mlsysim.registry.operations import CHAT_LENGTHS
 from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import OpenLoopSolver, ServingSolver
 from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Portion, Whole
@@ -41,8 +40,6 @@ _LOAD = (
     "output_variation",
 )
 _SOLVER = signature_of(OpenLoopSolver)
-_VARIATIONS = {n: getattr(CHAT_LENGTHS, n) for n in ("input_variation", "output_variation")}
-"""Variation of lengths if a command states none: answers for equal lengths are too optimistic."""
 _PRICE = Amount(unit="USD/h", optional=True, zero=True)
 _CONFIDENCE = (
     Portion(optional=True),
@@ -63,8 +60,8 @@ def _signature(
     if "arrival_rate" in defaults:
         defaults["arrival_rate"] = None  # a trace may contain it
     notes = {n: _SOLVER.notes.get(n, "") for n in own}
-    for variation, usual in _VARIATIONS.items():
-        defaults[variation] = usual
+    for variation in ("input_variation", "output_variation"):
+        defaults[variation] = getattr(Traffic, variation)
         notes[variation] += " The default is that of conversations in a public trace of Azure."
     for limit in SLO:
         time, part = limit.split("_")
@@ -211,8 +208,8 @@ def _traffic(given: dict[str, Any], trace: Trace | None, name: str) -> Traffic:
         )
     rate = stated.pop("arrival_rate")
     rate = rate if is_quantity(rate) else Q_(rate, "1/s")
-    defaults = {n: _SOLVER.defaults[n] for n in _LOAD[1:]} | _VARIATIONS
-    return Traffic(arrival_rate=rate, **{**defaults, **stated})
+    means = {n: _SOLVER.defaults[n] for n in ("seq_len", "output_len")}
+    return Traffic(arrival_rate=rate, **{**means, **stated})
 
 
 def _described(trace: Trace | None, traffic: Traffic) -> str:

@@ -224,8 +224,8 @@ CHAT_LENGTHS = LengthVariation(
     input_variation=0.96,
     output_variation=0.77,
 )
-"""Requests of a chat service, and the default of `mlsysim serve-plan` and `capacity`. Lengths of
-answers in a coding service vary by 2.15."""
+"""Requests of a chat service, and the default of `Traffic`. Lengths of answers in a coding service
+vary by 2.15."""
 
 
 def power_draw_for(accelerator: Accelerator) -> PowerDraw:

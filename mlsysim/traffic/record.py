@@ -13,6 +13,7 @@ from mlsysim.core.calls import expects
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, number, quantity, record
 from mlsysim.core.units import Q_, Quantity
+from mlsysim.registry.operations import CHAT_LENGTHS
 from mlsysim.solvers.arguments import Whole
 from mlsysim.traffic.trace import Trace, read_trace
 
@@ -42,11 +43,13 @@ class Traffic(Record):
     burstiness: float = number(default=1.0, zero=True)
     """Squared coefficient of variation of the times between arrivals: 0 if they are evenly spaced,
     1 for Poisson arrivals, more for bursts."""
-    input_variation: float = number(default=0.0, zero=True)
-    """Standard deviation of the lengths of prompts, divided by their mean. With a `cached_share`,
-    that of the tokens that are not cached."""
-    output_variation: float = number(default=0.0, zero=True)
-    """Standard deviation of the lengths of answers, divided by their mean."""
+    input_variation: float = number(default=CHAT_LENGTHS.input_variation, zero=True)
+    """Standard deviation of the lengths of prompts, divided by their mean; 0 if all are equal. With
+    a `cached_share`, that of the tokens that are not cached. The default is that of conversations
+    in a public trace of Azure."""
+    output_variation: float = number(default=CHAT_LENGTHS.output_variation, zero=True)
+    """Standard deviation of the lengths of answers, divided by their mean. The default comes from
+    the same trace."""
     cached_share: float | None = number(default=None, zero=True, most=1)
     """Share of the tokens of prompts that are in the prefix cache; `None` leaves it to the
     arguments of the engine."""

@@ -32,7 +32,9 @@ JUNK = [5, 1.5, b"b", [], {}, object(), np.zeros((2, 3)), Q_(1, "s"), Hardware.H
 PASS = SingleNodeSolver.solve(model=Models.ResNet50, hardware=Hardware.H100)
 TABLE = sweep(SingleNodeSolver, model=Models.ResNet50, hardware=Hardware.H100, batch_size=[1, 2])
 STEP = simulate_pipeline(pp_size=2, microbatch_count=2)
-LOAD = Traffic(arrival_rate=Q_(1, "1/s"), seq_len=100, output_len=10)
+LOAD = Traffic(
+    arrival_rate=Q_(1, "1/s"), seq_len=100, output_len=10, input_variation=0, output_variation=0
+)
 ENGINE = engine_for(model=Models.Llama3_8B, hardware=Hardware.H100)
 SLO = {"ttft_p99": Q_(1, "s")}
 

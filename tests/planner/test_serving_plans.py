@@ -46,7 +46,13 @@ from mlsysim.traffic import Trace
 from tools.bench import expert_plans, service_plans
 
 NODES = Systems.Nodes
-CHAT = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200, output_variation=0.5)
+CHAT = Traffic(
+    arrival_rate=Q_(20, "1/s"),
+    seq_len=1000,
+    output_len=200,
+    output_variation=0.5,
+    input_variation=0,
+)
 LIMITS = {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")}
 JOB = (Models.Llama3_70B, CHAT, LIMITS)
 
@@ -351,7 +357,13 @@ def test_a_trace_and_an_argument_that_both_tell_what_is_cached():
 
 def test_answers_that_take_decades():
     """An engine of 7e-10 requests per second, whose state does not grow: still no crash."""
-    endless = Traffic(arrival_rate=Q_(1, "1/s"), seq_len=1000, output_len=1e13)
+    endless = Traffic(
+        arrival_rate=Q_(1, "1/s"),
+        seq_len=1000,
+        output_len=1e13,
+        input_variation=0,
+        output_variation=0,
+    )
     model = Models.Mistral.Codestral_Mamba_7B
     found = capacity(model, Hardware.H100, endless, {"tpot_p99": Q_(1, "s")})
     assert 0 < found.rate_per_replica.magnitude < 1e-9
@@ -483,7 +495,13 @@ def test_measured_runs_are_next_to_their_predictions(plan):
 
 def test_published_runs_are_near_the_predictions():
     kinds = [NODES.DGX_B200, NODES.HGX_H200]
-    load = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1024, output_len=1024)
+    load = Traffic(
+        arrival_rate=Q_(20, "1/s"),
+        seq_len=1024,
+        output_len=1024,
+        input_variation=0,
+        output_variation=0,
+    )
     found = plan_serving(
         Models.MiniMax_M2_5, load, {"tpot_p99": Q_(100, "ms")}, kinds, precision="fp8",
         attention_dp=1, engine="vLLM", batch_limit=256,
@@ -1107,7 +1125,13 @@ def test_bad_engines(more, argument):
 def test_experts_are_shared_by_ranks_of_attention():
     found = plan_serving(
         Models.DeepSeek_V3,
-        Traffic(arrival_rate=Q_(20, "1/s"), seq_len=2000, output_len=300),
+        Traffic(
+            arrival_rate=Q_(20, "1/s"),
+            seq_len=2000,
+            output_len=300,
+            input_variation=0,
+            output_variation=0,
+        ),
         {"tpot_p99": Q_(150, "ms")},
         [NODES.HGX_H200],
         precision="fp8",
@@ -1124,7 +1148,13 @@ def test_experts_are_shared_by_ranks_of_attention():
 
 def test_capacity_counts_the_devices_of_all_ranks():
     shape = {"model": Models.DeepSeek_V3, "hardware": NODES.HGX_H200, "precision": "fp8"}
-    load = Traffic(arrival_rate=Q_(5, "1/s"), seq_len=2000, output_len=300)
+    load = Traffic(
+        arrival_rate=Q_(5, "1/s"),
+        seq_len=2000,
+        output_len=300,
+        input_variation=0,
+        output_variation=0,
+    )
     found = capacity(
         **shape, traffic=load, slo={"tpot_p99": Q_(100, "ms")}, attention_dp=8, ep_size=8
     )
@@ -1145,7 +1175,13 @@ def test_plans_for_bursts_unlike_all_simulated_ones_say_so():
 
 
 def test_the_usual_limits_on_sequences_count_per_rank():
-    load = Traffic(arrival_rate=Q_(400, "1/s"), seq_len=1024, output_len=1024)
+    load = Traffic(
+        arrival_rate=Q_(400, "1/s"),
+        seq_len=1024,
+        output_len=1024,
+        input_variation=0,
+        output_variation=0,
+    )
     slo = {"ttft_p99": Q_(5, "s"), "tpot_p99": Q_(150, "ms")}
     job = (Models.DeepSeek_V3, load, slo, [NODES.GB200_NVL72])
     few = {"precision": "fp4", "kv_precision": "fp8", "most_devices": 400, "confidence": None}
@@ -1279,7 +1315,13 @@ def test_pools_without_a_band_are_compared_with_nothing():
     load = {"precision": "fp8", "batch_limit": 128, "tp_size": [2, 4], "confidence": None}
     load |= {"transfer_link": Systems.Fabrics.InfiniBand_NDR, "most_devices": 64}
     strict = {"ttft_p99": Q_(3, "s"), "tpot_p99": Q_(20, "ms")}
-    documents = Traffic(arrival_rate=Q_(4, "1/s"), seq_len=8000, output_len=200)
+    documents = Traffic(
+        arrival_rate=Q_(4, "1/s"),
+        seq_len=8000,
+        output_len=200,
+        input_variation=0,
+        output_variation=0,
+    )
     for kinds, banded in (
         ([NODES.HGX_H200, NODES.DGX_H100], False),
         ([NODES.GB200_NVL72, NODES.DGX_B200], True),
@@ -1371,6 +1413,14 @@ def test_commands_take_usual_lengths():
     day = json.loads(call("capacity", *job, "--arrival-rate", 20, "--input-variation", 0).output)
     assert day["traffic"]["input_variation"] == 0
     assert day["traffic"]["output_variation"] == CHAT_LENGTHS.output_variation
+    # Python makes the same assumption.
+    load = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=2048, output_len=256)
+    assert plan["traffic"]["seq_len"] == load.seq_len
+    assert plan["traffic"]["output_len"] == load.output_len
+    same = plan_serving(Models.Llama3_8B, load, {"ttft_p99": Q_(1, "s")}, Hardware.H200)
+    assert load.input_variation == CHAT_LENGTHS.input_variation
+    assert same.best["devices"] == plan["best"]["devices"]
+    assert same.keeps_limits == plan["keeps_limits"]
 
 
 SERVICES = [
@@ -1399,7 +1449,13 @@ def closed_rate(shape, engine):
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service[0].name)
 def test_no_plan_serves_more_than_a_closed_loop(service, seq_len, output_len):
     model, node, formats = service
-    load = Traffic(arrival_rate=Q_(200, "1/s"), seq_len=seq_len, output_len=output_len)
+    load = Traffic(
+        arrival_rate=Q_(200, "1/s"),
+        seq_len=seq_len,
+        output_len=output_len,
+        input_variation=0,
+        output_variation=0,
+    )
     slo = {"ttft_p99": Q_(2, "s"), "tpot_p99": Q_(100, "ms")}
     shape = {"model": model, "hardware": node, **formats}
     found = plan_serving(model, load, slo, [node], **formats, most_devices=1000, confidence=None)

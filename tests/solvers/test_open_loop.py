@@ -391,6 +391,7 @@ def backlog_rate(engine, limit):
         seq_len=1,
         output_len=engine["output_len"],
         output_variation=0.3,
+        input_variation=0,
     ).sample(count, seed=7)
     played = engine_for(batch_limit=limit, **engine)
     prompts = np.full(count, engine["seq_len"])

@@ -97,9 +97,13 @@ def test_the_closed_form_agrees_with_the_simulator(system, seq_len, output_len, 
     traffic = (float(output_len), 1.0, 0.0, 0.0)
     rate = utilization * queue_at(engine, 1e-9, *traffic)["request_capacity"]
     said = queue_at(engine, rate, *traffic)
-    trace = Traffic(arrival_rate=Q_(rate, "1/s"), seq_len=seq_len, output_len=output_len).sample(
-        5_000, 3
-    )
+    trace = Traffic(
+        arrival_rate=Q_(rate, "1/s"),
+        seq_len=seq_len,
+        output_len=output_len,
+        input_variation=0,
+        output_variation=0,
+    ).sample(5_000, 3)
     played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
     assert said["ttft_mean"] == pytest.approx(played.mean("ttft", 1_000), rel=0.12)
     assert said["e2e_mean"] == pytest.approx(played.mean("e2e", 1_000), rel=0.12)
@@ -113,9 +117,13 @@ def test_tails_of_packed_prompts(seq_len, output_len, utilization):
     traffic = (float(output_len), 1.0, 0.0, 0.0)
     rate = utilization * queue_at(engine, 1e-9, *traffic)["request_capacity"]
     said = queue_at(engine, rate, *traffic)
-    trace = Traffic(arrival_rate=Q_(rate, "1/s"), seq_len=seq_len, output_len=output_len).sample(
-        10_000, 1
-    )
+    trace = Traffic(
+        arrival_rate=Q_(rate, "1/s"),
+        seq_len=seq_len,
+        output_len=output_len,
+        input_variation=0,
+        output_variation=0,
+    ).sample(10_000, 1)
     played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
     for time in ("ttft", "tpot"):
         late = played.percentile(time, 99, 2_000)

@@ -170,7 +170,13 @@ def test_an_open_loop_holds_more_sequences():
 def test_plans_have_an_axis():
     job = {
         "model": LATENT,
-        "traffic": Traffic(arrival_rate=Q_(0.1, "1/s"), seq_len=60_000, output_len=1_000),
+        "traffic": Traffic(
+            arrival_rate=Q_(0.1, "1/s"),
+            seq_len=60_000,
+            output_len=1_000,
+            input_variation=0,
+            output_variation=0,
+        ),
         "slo": {"tpot_p99": Q_(2, "s")},
         "devices": [NODE],
         "precision": "fp8",

@@ -217,7 +217,13 @@ def test_pools_and_open_loops_have_it():
 def test_plans_have_an_axis():
     job = {
         "model": Models.Qwen3_30B_A3B,
-        "traffic": Traffic(arrival_rate=Q_(5, "1/s"), seq_len=1_000, output_len=200),
+        "traffic": Traffic(
+            arrival_rate=Q_(5, "1/s"),
+            seq_len=1_000,
+            output_len=200,
+            input_variation=0,
+            output_variation=0,
+        ),
         "slo": {"tpot_p99": Q_(2, "s")},
         "devices": [NODE],
         "precision": "fp8",

@@ -323,6 +323,8 @@ def test_traffic_of_sessions():
         turns=5,
         turn_tokens=50,
         think_time=Q_(60, "s"),
+        input_variation=0,
+        output_variation=0,
     )
     nouns = {name: LOAD[name] for name in ("model", "hardware")}
     r = OpenLoopSolver.solve(**nouns, **chat.arguments())

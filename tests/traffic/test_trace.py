@@ -370,7 +370,14 @@ def test_a_trace_of_azure(trace):
 
 def test_solver_and_simulator_use_the_cached_share():
     """Half of the prompts are cached: the engine computes what it does for prompts half as long."""
-    half = Traffic(arrival_rate=Q_(4, "1/s"), seq_len=4000, output_len=50, cached_share=0.5)
+    half = Traffic(
+        arrival_rate=Q_(4, "1/s"),
+        seq_len=4000,
+        output_len=50,
+        cached_share=0.5,
+        input_variation=0,
+        output_variation=0,
+    )
     plan = {"model": Models.Llama3_8B, "hardware": Hardware.H100}
     answer = OpenLoopSolver.solve(**plan, **half.arguments())
     assert answer.cached_tokens == Q_(2000, "token")
@@ -422,7 +429,13 @@ def test_samples_have_the_moments_that_were_asked_for(burstiness):
 
 @pytest.mark.parametrize("requests", [0, -1, 10**9])
 def test_a_number_of_requests_is_refused(requests):
-    asked = Traffic(arrival_rate=Q_(5, "1/s"), seq_len=800, output_len=200)
+    asked = Traffic(
+        arrival_rate=Q_(5, "1/s"),
+        seq_len=800,
+        output_len=200,
+        input_variation=0,
+        output_variation=0,
+    )
     with pytest.raises(ConfigError) as caught:
         asked.sample(requests)
     assert caught.value.argument == "requests"
