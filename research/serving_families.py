@@ -18,7 +18,7 @@ import numpy as np
 
 from mlsysim.core.types import ServingCalibration
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from research.fits.serving import DATA, FITTED, LIMITS, PARENTS, Runs, fit, in_si, load
+from research.fits.serving import CONSTANTS, DATA, FITTED, PARENTS, Runs, fit, in_si, load
 
 TARGET = DATA / "serving_families.csv"
 QUANTITIES = {"itl": "TPOT", "ttft": "TTFT"}
@@ -32,7 +32,7 @@ def _fitted(name: str) -> dict[str, float]:
     row: ServingCalibration = ServingCalibrations[name]
     parent = ServingCalibrations[PARENTS[name]] if name in PARENTS else None
     found = {}
-    for constant in LIMITS:
+    for constant in CONSTANTS:
         inherited = parent is not None and parent.source_of(constant) == row.source_of(constant)
         if not inherited and "calibrate rows" in str(row.source_of(constant)):
             value = getattr(row, constant)

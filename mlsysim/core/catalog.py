@@ -13,7 +13,10 @@ that inherits from its tiers also offers every row under its short name:
 `Hardware.H100` and `Hardware.Cloud.H100` are then the same object, `Hardware["H100"]` looks
 up a name at run time, and `for row in Hardware` visits all rows.
 
-A row that takes time to create is `Deferred`: it is created when it is first read.
+A row that takes time to create is `Deferred`: it is created when it is first read. The rows of a
+data file are all deferred, and the file itself is read when a row or a name is first needed:
+
+    class Links(Catalog, rows=read_links): ...
 """
 
 from __future__ import annotations
@@ -45,10 +48,13 @@ class Deferred(Generic[Row]):
     ----------
     make
         Returns the row.
+    note
+        What a docstring below the row would say.
     """
 
-    def __init__(self, make: Callable[[], Row]) -> None:
+    def __init__(self, make: Callable[[], Row], note: str = "") -> None:
         self._make = make
+        self.note = note
         self._made: dict[str, Row] = {}
 
     def __get__(self, instance: object, owner: type | None = None) -> Row:
@@ -61,8 +67,21 @@ class Deferred(Generic[Row]):
 class _CatalogType(type):
     """Makes the class itself a read-only mapping of its rows."""
 
-    def __init__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> None:
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], content: dict[str, Any], **_: Any
+    ) -> _CatalogType:
+        return super().__new__(mcs, name, bases, content)
+
+    def __init__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        content: dict[str, Any],
+        rows: Callable[[], Mapping[str, Deferred[Any]]] | None = None,
+    ) -> None:
+        """Create a catalog; `rows` reads further rows from a file when one is first needed."""
         super().__init__(name, bases, content)
+        cls._read_rows = rows
         for key, tier in cls.tiers().items():
             if "_code" not in vars(tier):  # a tier may be in other catalogs too, such as a user's
                 tier._code = name if issubclass(cls, tier) else f"{name}.{key}"
@@ -71,10 +90,20 @@ class _CatalogType(type):
         """Return the rows by name, without creating deferred ones."""
         rows: dict[str, Record | Deferred[Any]] = {}
         for owner in cls.__mro__:
+            if isinstance(owner, _CatalogType):
+                owner._complete()
             for key, value in vars(owner).items():
                 if isinstance(value, Record | Deferred):
                     rows.setdefault(key, value)
         return rows
+
+    def _complete(cls) -> None:
+        """Add the rows of the catalog's file. Threads that read it together get the same rows."""
+        read = vars(cls)["_read_rows"]
+        if read is not None:
+            for key, row in read().items():
+                super().__setattr__(key, row)
+            cls._read_rows = None
 
     def _rows(cls) -> dict[str, Record]:
         return {name: _made(row) for name, row in cls._declared().items()}
@@ -98,7 +127,10 @@ class _CatalogType(type):
         for owner in cls.__mro__:
             if isinstance(owner, _CatalogType) and len(owner):
                 written = _docstrings(owner) | written
-        return {name: written.get(name, "") for name in cls._declared()}
+        rows = cls._declared()
+        return {
+            name: written.get(name, "") or getattr(row, "note", "") for name, row in rows.items()
+        }
 
     def describe(cls) -> str:
         """Write the rows as a Markdown list: name, note, and the reason for each estimate."""

@@ -18,13 +18,16 @@ from mlsysim.core.files import printable
 from mlsysim.core.units import Q_, dress, fixed, is_quantity, real_number, strip, told
 
 __all__ = [
+    "Prior",
     "ReadOnlyMapping",
     "Record",
+    "constant",
     "derived",
     "field_of",
     "field_unit",
     "number",
     "plain_data",
+    "priors",
     "quantity",
     "read_only",
     "record",
@@ -81,6 +84,70 @@ def number(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+@dataclasses.dataclass(frozen=True)
+class Prior:
+    """What is known about a constant before any run is measured, in the unit of its field.
+
+    Attributes
+    ----------
+    usual : float
+        Its value where no run determines it.
+    low, high : float
+        Physical limits: a fit does not leave them.
+    expected : float
+        The value toward which a fit pulls it.
+    spread : float or None
+        How much it differs between machines or engines: standard deviation of the logarithm.
+        `None` if that is not known.
+    scales : str
+        The component of a time that it scales, if it is the only constant that does.
+    """
+
+    usual: float
+    low: float
+    high: float
+    expected: float
+    spread: float | None
+    scales: str
+
+
+def constant(
+    unit: str = "",
+    *,
+    usual: float,
+    low: float = 0,
+    high: float = math.inf,
+    expected: float | None = None,
+    spread: float | None = None,
+    scales: str = "",
+    default: Any = dataclasses.MISSING,
+    zero: bool = False,
+    whole: bool = False,
+    most: float = math.inf,
+    plain: bool = False,
+) -> Any:
+    """Declare a field that holds a fitted constant, with all that is known about it beforehand.
+
+    It is a quantity if it has a unit and is not `plain`. `Prior` describes the arguments from
+    `usual` to `scales`, and `quantity` and `number` describe the others.
+    """
+    if unit and not plain:
+        declared = quantity(unit, default=default, zero=zero)
+    else:
+        declared = number(default=default, zero=zero, whole=whole, most=most, unit=unit)
+    prior = Prior(usual, low, high, usual if expected is None else expected, spread, scales)
+    return dataclasses.field(default=default, metadata={**declared.metadata, "prior": prior})
+
+
+def priors(cls: type[Any]) -> dict[str, Prior]:
+    """Return what a record class declares about its constants, by field."""
+    return {
+        item.name: item.metadata["prior"]
+        for item in dataclasses.fields(cls)
+        if "prior" in item.metadata
+    }
+
+
 class derived(Generic[T]):  # noqa: N801 - used like `property`
     """A number computed from other kinds of fields: switches as 1 or 0, counts of matrices.
 
@@ -109,7 +176,7 @@ class derived(Generic[T]):  # noqa: N801 - used like `property`
 @dataclass_transform(
     kw_only_default=True,
     frozen_default=True,
-    field_specifiers=(quantity, number, dataclasses.field),
+    field_specifiers=(quantity, number, constant, dataclasses.field),
 )
 def record(cls: type[T]) -> type[T]:
     """Make a class a frozen, keyword-only dataclass.

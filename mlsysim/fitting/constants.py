@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.fields import units_of
+from mlsysim.core.fields import priors, units_of
 from mlsysim.core.forms import replaced
-from mlsysim.core.types import Calibration
-from mlsysim.registry.calibration.priors import PRIORS
+from mlsysim.core.types import Calibration, Machine, Software
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import mixed_layers
 
-__all__ = ["Constant", "Floats", "amounts", "changed", "constants_of"]
+__all__ = ["SPREAD", "Constant", "Floats", "amounts", "changed", "constants_of"]
 
 Floats = NDArray[np.float64]
+SPREAD = 0.06
+"""Relative error of a run with known constants: the spread between runs."""
+_PRIORS = {"machine": priors(Machine), "software": priors(Software)}
 
 
 @dataclass(frozen=True)
@@ -46,23 +48,21 @@ class Constant:
     def edges(self, calibration: Calibration) -> tuple[float, float]:
         """Return the bounds of the factor's logarithm, from a base."""
         values = amounts(getattr(calibration, self.part))
-        known = PRIORS[self.part]
+        known = _PRIORS[self.part]
         low, high = -math.inf, math.inf
         for field in self.fields:
             if values[field] > 0:
-                _, _, least, most = known.get(field, known[self.name])
-                low = max(low, math.log(least / values[field]))
-                high = min(high, math.log(most / values[field]))
+                prior = known[field] if known[field].spread else known[self.name]
+                low = max(low, math.log(prior.low / values[field]))
+                high = min(high, math.log(prior.high / values[field]))
         # A base beyond the bounds is not moved.
         return min(low, 0.0), max(high, 0.0)
 
 
 def _constant(part: str, *fields: str, speed: str = "") -> Constant:
     """Declare a constant; `speed` is the framework's part of it, which runs cannot separate."""
-    own = PRIORS[part][fields[0]][1]
-    return Constant(
-        fields[0], part, fields, math.hypot(own, PRIORS["software"][speed][1] if speed else 0)
-    )
+    spreads = [_PRIORS[part][fields[0]].spread, _PRIORS["software"][speed].spread if speed else 0]
+    return Constant(fields[0], part, fields, math.hypot(*(spread or 0 for spread in spreads)))
 
 
 _CONSTANTS = (

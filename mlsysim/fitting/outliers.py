@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlsysim.core.types import Calibration
-from mlsysim.fitting.constants import Constant
+from mlsysim.fitting.constants import SPREAD, Constant
 from mlsysim.fitting.posterior import Posterior, fit, slopes
 from mlsysim.fitting.runs import Run
-from mlsysim.registry.calibration.priors import SPREAD
 
 __all__ = ["contradictions", "fit_without_outliers"]
 

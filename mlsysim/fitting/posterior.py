@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlsysim.core.types import Calibration
-from mlsysim.fitting.constants import Constant, Floats, changed
+from mlsysim.fitting.constants import SPREAD, Constant, Floats, changed
 from mlsysim.fitting.runs import Run
-from mlsysim.registry.calibration.priors import SPREAD
 from mlsysim.solvers.training.operators import operator_step
 
 __all__ = ["Posterior", "fit", "log_times", "slopes"]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mlsysim.core.errors import MLSysError
+from mlsysim.fitting.constants import SPREAD
 from mlsysim.fitting.posterior import Posterior, slopes
 from mlsysim.fitting.runs import Run, run_of
-from mlsysim.registry.calibration.priors import SPREAD
 from mlsysim.solvers import DistributedSolver
 
 __all__ = ["Pool", "Proposal", "pool_of"]

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, MLSysError, shown
-from mlsysim.core.fields import record
+from mlsysim.core.fields import priors, record
 from mlsysim.core.files import printable
 from mlsysim.core.gradient import plain, slopes
+from mlsysim.core.types import Machine, Software
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.planner.questions import Question, question_of
 from mlsysim.planner.targets import crossing
-from mlsysim.registry.calibration.priors import PRIORS
 from mlsysim.solvers import DistributedResult, DistributedSolver
 
 __all__ = ["Odds", "odds", "odds_between"]
@@ -34,6 +34,7 @@ _CONSTANTS, _HARDWARE = "calibration.", "fleet."
 _BANDS = ("band_low", "band_high")
 _SAME = 5e-4
 """Margin below which two plans are reported as equally fast."""
+_PARTS: Mapping[str, type[Any]] = {"machine": Machine, "software": Software}
 _UNKNOWN = 0.1
 """Uncertainty of constants without a known prior, such as memory efficiency."""
 
@@ -184,8 +185,8 @@ def _elasticities(question: Question) -> dict[str, float]:
 def _doubt(name: str) -> float:
     """Return by how much a constant differs between machines or frameworks, as a share."""
     kind, _, constant = name.removeprefix(_CONSTANTS).partition(".")
-    known = PRIORS.get(kind, {}).get(constant)
-    return _UNKNOWN if known is None else known[1]
+    known = priors(_PARTS[kind]).get(constant) if kind in _PARTS else None
+    return _UNKNOWN if known is None or known.spread is None else known.spread
 
 
 def _band(name: str) -> bool:

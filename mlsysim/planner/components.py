@@ -9,7 +9,9 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import MLSysError
+from mlsysim.core.fields import priors
 from mlsysim.core.gradient import plain, slopes
+from mlsysim.core.types import ServingCalibration
 from mlsysim.planner.questions import Place, Question, question_of
 from mlsysim.planner.sensitivities import recorded_field
 from mlsysim.solvers import OpenLoopResult, ServingResult
@@ -31,29 +33,12 @@ _NOTHING = 1e-9
 """Share of a time below which a component is rounding."""
 
 MEMORY = "weights and activations"
-CACHE = "KV cache"
 ARITHMETIC = "arithmetic"
 LINKS = "communication"
-FIXED = "fixed overhead"
 
-_CONSTANTS = {
-    "memory_efficiency": MEMORY,
-    "kv_efficiency": CACHE,
-    "gemm_efficiency": ARITHMETIC,
-    "gemm_efficiency_fp8": ARITHMETIC,
-    "gemm_efficiency_fp4": ARITHMETIC,
-    "attention_efficiency": ARITHMETIC,
-    "state_efficiency": ARITHMETIC,
-    "link_efficiency": LINKS,
-    "all_reduce_overhead": LINKS,
-    "exchange_overhead": LINKS,
-    "layer_overhead": FIXED,
-    "prompt_overhead": FIXED,
-    "sequence_overhead": FIXED,
-    "draft_overhead": FIXED,
-}
-"""Constants of `ServingCalibration` that scale the time of a component. Each part of a pass has
-exactly one of them, so that the components add up."""
+_CONSTANTS = {name: prior.scales for name, prior in priors(ServingCalibration).items()}
+"""The component that a constant of `ServingCalibration` scales. Each part of a pass has exactly one
+such constant, so that the components add up."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +215,7 @@ def _component(path: str, textbook: bool) -> str | None:
     """Return the component that an input scales."""
     owner, _, name = path.rpartition(".")
     if owner == "calibration":
-        return _CONSTANTS.get(name)
+        return _CONSTANTS.get(name) or None
     if path == "efficiency":
         return ARITHMETIC
     if name == "latency" and owner.startswith("hardware"):

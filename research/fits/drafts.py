@@ -3,8 +3,7 @@
 Uses the `calibrate` rows of ``research/measurements/serving_2.csv`` that are known to have used
 drafts. Their draft and acceptance lengths are those of `mlsysim.validation.drafts`, which are
 published, but not for these runs. Prints the time with the smallest mean error of times between
-tokens, which is the one in ``mlsysim/registry/calibration/serving_constants.py``, and the errors
-without it.
+tokens, which is the one in ``mlsysim/registry/data/serving.toml``, and the errors without it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fit the constants of a server in an open loop: ``python -m research.fits.open_loop``.
 
 Reads the open-loop runs of ``research/measurements/serving_2.csv``. Only rows marked ``calibrate``
-are fitted. Prints the constants of `ServingCalibrations.Hopper_vLLM_Open` and the errors of all
-rows.
+are fitted. Writes the constants of `ServingCalibrations.Hopper_vLLM_Open`, and prints them with the
+errors of all rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from scipy.optimize import least_squares
 from mlsysim.core.fields import field_unit
 from mlsysim.core.types import ServingCalibration
 from mlsysim.core.units import Q_, base_unit
-from mlsysim.registry.calibration.serving_constants import COMMON
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.validation.open_loop import compare_open_loop
 from mlsysim.validation.rows import Row, Skip, read_rows
 from mlsysim.validation.serving_runs import arguments
 from research import MEASUREMENTS
-from research.fits.serving import PULL, in_si, limits
+from research.fits.files import with_bands, write_rows
+from research.fits.serving import CONSTANTS, FILE, PULL, in_si, limits, printed
 
 DATA = MEASUREMENTS / "serving_2.csv"
 FITTED = (
@@ -84,7 +84,7 @@ def changed(given: Mapping[str, Any], constants: Mapping[str, float]) -> Serving
 
 def fit(fitted: list[Run]) -> dict[str, float]:
     """Fit the constants to these runs, in SI units."""
-    start = np.array([in_si(name, COMMON[name]) for name in FITTED])
+    start = np.array([in_si(name, CONSTANTS[name].usual) for name in FITTED])
 
     def cost(logs: Any) -> Any:
         at = dict(zip(FITTED, np.exp(logs), strict=True))
@@ -116,13 +116,12 @@ def bands(fitted: list[Run]) -> dict[str, float]:
 
 
 def main() -> int:
-    """Fit and print."""
+    """Fit, write and print."""
     fitted = runs("calibrate")
-    for name, value in fit(fitted).items():
-        unit = field_unit(ServingCalibration, name)
-        print(f"        {name}={value * (1e6 if unit else 1):.3g},")
-    for name, value in bands(fitted).items():
-        print(f"        {name}={value:.3f},")
+    constants = {name: printed(name, value) for name, value in fit(fitted).items()}
+    section = with_bands(constants, bands(fitted))
+    write_rows(FILE, {"Hopper_vLLM_Open": {"open_runs": section}})
+    print(section)
     errors = defaultdict(list)
     for split in ("calibrate", "check"):
         for row, given in runs(split):

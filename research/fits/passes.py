@@ -2,8 +2,8 @@
 
 Reads the measured passes in ``research/measurements/passes.csv``. Only rows marked ``calibrate``
 are fitted; rows marked ``check`` are held out, and their errors are reported. The fit evaluates the
-solver's own model on arrays of all passes. Prints the constants in the form of
-``mlsysim/registry/calibration/serving.py``, and the errors.
+solver's own model on arrays of all passes. Writes the constants to
+``mlsysim/registry/data/serving.toml``, and prints them with the errors.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from mlsysim.core.forms import replaced
-from mlsysim.registry.calibration.serving_constants import COMMON
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.operators import operator_pass
 from mlsysim.validation import passes
 from mlsysim.validation.rows import read_rows
 from research import MEASUREMENTS
+from research.fits.files import with_bands, write_rows
 from research.fits.serving import (
+    CONSTANTS,
     ENOUGH,
+    FILE,
     FOLDS,
     PULL,
     Floats,
@@ -97,7 +99,7 @@ def load(name: str, split: str) -> Passes:
 def fit_constants(name: str, runs: Passes) -> dict[str, float]:
     """Fit to passes marked ``calibrate``."""
     free = FITS[name][0]
-    start = np.log([in_si(n, COMMON[n]) for n in free])
+    start = np.log([in_si(n, CONSTANTS[n].usual) for n in free])
     least, most = limits(free)
 
     def constants(logs: Floats) -> dict[str, float]:
@@ -129,11 +131,13 @@ def main() -> None:
     for name in FITS:
         runs = load(name, "calibrate")
         constants = fit_constants(name, runs)
-        print(f"\n{name}")
-        for constant, value in constants.items():
-            print(f"        {constant}={printed(constant, value)},")
-        for edge, value in zip(("low", "high"), band(name, runs) or (), strict=False):
-            print(f"        pass_band_{edge}={value:.3f},")
+        edges = zip(("low", "high"), band(name, runs) or (), strict=False)
+        section = with_bands(
+            {constant: printed(constant, value) for constant, value in constants.items()},
+            {f"pass_band_{edge}": value for edge, value in edges},
+        )
+        write_rows(FILE, {name: {"passes": section}})
+        print(f"\n{name}", section)
         for split in ("calibrate", "check"):
             print(f"  {split:9s} {summary(load(name, split).errors(constants))}")
 

@@ -3,18 +3,19 @@
 Reads the measured runs in ``research/measurements/serving.csv`` and
 ``research/measurements/serving_2.csv``. Only rows marked ``calibrate`` are fitted; rows marked
 ``check`` are held out, and their errors are reported. The fit evaluates the solver's own model on
-arrays of all runs. Prints the constants of every engine in the form of
-``mlsysim/registry/calibration/serving.py``, and the errors.
+arrays of all runs. Writes the constants of every engine to ``mlsysim/registry/data/serving.toml``,
+and prints them with the errors.
 
 Each engine starts from the common constants and is pulled toward them, so a constant that its runs
 do not determine stays there. Pools, releases and devices with few runs are pulled more strongly,
 toward the most similar engine (`PARENTS`). Constants that depend more on this pull than on the runs
-are not printed; the registry inherits them.
+are not written; the registry inherits them.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,12 +27,12 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from mlsysim.core.errors import MLSysError
-from mlsysim.core.fields import field_unit
+from mlsysim.core.fields import field_unit, priors
 from mlsysim.core.forms import replaced
 from mlsysim.core.types import ServingCalibration
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.registry.calibration.serving_constants import COMMON
+from mlsysim.registry.tables import read_toml
 from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.solvers.disaggregated import DisaggregatedInputs, serve_disaggregated
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -40,46 +41,21 @@ from mlsysim.validation import energy_runs, serving, serving_runs
 from mlsysim.validation.aliases import find_model
 from mlsysim.validation.rows import Row, Skip, read_rows
 from research import MEASUREMENTS
+from research.fits.files import with_bands, write_rows
 from research.fits.stacks import Stack
 
 Floats = NDArray[np.float64]
 DATA = MEASUREMENTS
-# What is physically possible, in the units of the registry.
-LIMITS: dict[str, tuple[float, float]] = {
-    "gemm_efficiency": (0.02, 0.85),
-    "gemm_efficiency_fp8": (0.1, 0.85),
-    "gemm_efficiency_fp4": (0.1, 0.8),
-    "attention_efficiency": (0.005, 0.75),
-    "state_efficiency": (0.002, 0.5),
-    "memory_efficiency": (0.03, 0.95),
-    "kv_efficiency": (0.03, 0.95),
-    "layer_overhead": (1, 5000),
-    "all_reduce_overhead": (0.5, 2000),
-    "prompt_overhead": (1, 2000),
-    "prompt_parts": (0.1, 20),
-    "sequence_overhead": (0.5, 300),
-    "admission_steps": (0.3, 20),
-    "request_overhead": (0.1, 100),
-    "expert_efficiency": (0.1, 1),
-    "expert_efficiency_fp4": (0.1, 1),
-    "expert_memory": (0.3, 1),
-    "expert_overhead": (0.02, 4),
-    "expert_overhead_fp4": (0.02, 4),
-    "attention_overhead": (0.02, 4),
-    "exchange_overhead": (1, 400),
-    "unpacking": (0.3, 1),
+CONSTANTS = {
+    name: prior for name, prior in priors(ServingCalibration).items() if math.isfinite(prior.high)
 }
+"""Constants that runs of engines can determine."""
 PULL = 0.3
 """Weight of a constant's distance from its start, so that what rows cannot tell stays there. Three
 times less lowers the cross-validated error of times between tokens by 0.3 points, at the price of
 pairs of constants that lean against each other."""
-PARENTS = {
-    "Blackwell_Ultra_SGLang": "Blackwell_SGLang",
-    "Hopper_TensorRT_Pools": "Hopper_TensorRT",
-    "Hopper_SGLang_Pools": "Hopper_SGLang",
-    "Blackwell_TensorRT_Pools": "Blackwell_TensorRT",
-    "Blackwell_SGLang_Pools": "Blackwell_SGLang",
-}
+FILE = "serving.toml"
+PARENTS = {key: row["parent"] for key, row in read_toml(FILE)["rows"].items() if "parent" in row}
 """Rows of the registry, and those from which they inherit constants that their runs do not tell."""
 PARENT_PULL, PARENT_SCALE = 0.6, 0.2
 """Weight of a constant's distance from its parent's, and the distance beyond which it counts less
@@ -265,7 +241,7 @@ def load(name: str, split: str) -> Runs | None:
         tuple(field for _, field, _ in found),
         np.array([value for *_, value in found]),
         tuple(_family(inputs.model.name) for inputs, *_ in found),
-        tuple(constant for constant in LIMITS if name in ONLY.get(constant, (name,))),
+        tuple(constant for constant in CONSTANTS if name in ONLY.get(constant, (name,))),
     )
 
 
@@ -317,8 +293,8 @@ class Found:
 
 def limits(names: tuple[str, ...]) -> tuple[Floats, Floats]:
     """Return the logarithms of the least and the largest possible constants."""
-    least, most = (np.log([in_si(n, LIMITS[n][k]) for n in names]) for k in range(2))
-    return least, most
+    least = np.log([in_si(name, CONSTANTS[name].low) for name in names])
+    return least, np.log([in_si(name, CONSTANTS[name].high) for name in names])
 
 
 def center_of(name: str) -> dict[str, float] | None:
@@ -326,7 +302,7 @@ def center_of(name: str) -> dict[str, float] | None:
     if name not in PARENTS:
         return None
     row: ServingCalibration = ServingCalibrations[PARENTS[name]]
-    values = {constant: getattr(row, constant) for constant in LIMITS}
+    values = {constant: getattr(row, constant) for constant in CONSTANTS}
     return {n: in_si(n, getattr(value, "magnitude", value)) for n, value in values.items()}
 
 
@@ -341,11 +317,11 @@ def fit(
     What is not fitted keeps its value in `parent`, or the common one.
     """
     names = free or runs.free
-    usual = {n: in_si(n, COMMON[n]) for n in LIMITS}
+    usual = {n: in_si(n, prior.usual) for n, prior in CONSTANTS.items()}
     center = (
         usual if parent is None else {n: (parent if n in runs.free else usual)[n] for n in usual}
     )
-    fixed = {name: center[name] for name in LIMITS if name not in names}
+    fixed = {name: center[name] for name in CONSTANTS if name not in names}
     common = np.log([center[n] for n in names])
     least, most = limits(names)
     weights = WEIGHTS | (POOLS if "throughput_per_device" in runs.field else {})
@@ -435,7 +411,9 @@ def population() -> dict[str, float]:
         if runs is None or name.endswith("_Pools"):
             continue
         sign = np.where(np.isin(runs.field, ("decode_throughput",)), 1, -1)
-        ratio = np.exp(sign * runs.errors({n: in_si(n, COMMON[n]) for n in LIMITS}))
+        ratio = np.exp(
+            sign * runs.errors({n: in_si(n, prior.usual) for n, prior in CONSTANTS.items()})
+        )
         for field, same in BANDED.items():
             own = ratio[np.isin(runs.field, same)]
             if own.size:
@@ -475,16 +453,17 @@ def main() -> None:
             continue
         found = fit(runs, parent=center_of(name))
         constants = found.constants
-        print(f"\n{name}", flush=True)
-        for constant, value in constants.items():
-            print(f"        {constant}={printed(constant, value)},")
-        for edge, value in bands(found, runs).items():
-            print(f"        {edge}={value:.3f},")
-        known = sorted({name for name in runs.model if find_model(name) is not None})
-        print(f"        models={tuple(known)},")
         formats = {16: ("fp16", "bf16"), 8: ("fp8",), 4: ("fp4",)}
-        own = sum((formats[int(bits)] for bits in sorted(set(runs.bits), reverse=True)), ())
-        print(f"        formats={own},", flush=True)
+        row = {
+            "models": sorted({model for model in runs.model if find_model(model) is not None}),
+            "formats": [one for bits in sorted(set(runs.bits))[::-1] for one in formats[int(bits)]],
+            "fitted": with_bands(
+                {constant: printed(constant, value) for constant, value in constants.items()},
+                bands(found, runs),
+            ),
+        }
+        write_rows(FILE, {name: row})
+        print(f"\n{name}", row, flush=True)
         for split in ("calibrate", "check"):
             part = runs if split == "calibrate" else load(name, split)
             if part is None:
@@ -494,9 +473,9 @@ def main() -> None:
                 chosen = errors[np.array(part.field) == field]
                 pooled.setdefault((split, field), []).append(chosen)
                 print(f"  {split:9s} {field:18s} {summary(chosen)}")
-    print("\nUncalibrated")
-    for edge, value in population().items():
-        print(f"        {edge}={value:.3f},")
+    uncalibrated = {"fitted": with_bands({}, population())}
+    write_rows(FILE, {"Uncalibrated": uncalibrated})
+    print("\nUncalibrated", uncalibrated)
     print("\nAll engines")
     for (split, field), parts in sorted(pooled.items()):
         print(f"  {split:9s} {field:18s} {summary(np.concatenate(parts))}")

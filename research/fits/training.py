@@ -29,12 +29,13 @@ from scipy.optimize import least_squares
 from scipy.stats import t
 
 from mlsysim.core.errors import MLSysError
+from mlsysim.core.fields import priors
 from mlsysim.core.forms import replaced
-from mlsysim.core.types import Calibration, Machine
+from mlsysim.core.types import Calibration, Machine, Software
+from mlsysim.fitting.constants import SPREAD
 from mlsysim.registry.calibration.families import FAMILIES, family_of
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import MACHINE_PRIOR, Machines
-from mlsysim.registry.calibration.priors import PRIORS, SPREAD
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
@@ -71,6 +72,15 @@ DEFAULTS = {
     name: item.default
     for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
 }
+PRIORS = {
+    part: {
+        name: (prior.expected, prior.spread, prior.low, prior.high)
+        for name, prior in priors(kind).items()
+        if prior.spread is not None
+    }
+    for part, kind in (("machine", Machine), ("software", Software))
+}
+"""Expected value, spread, and physical limits of each constant that is fitted."""
 Key = tuple[str, str]
 """A machine or a framework, by its key in the registry, and one of its constants."""
 

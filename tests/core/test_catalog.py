@@ -146,3 +146,26 @@ def test_tables_say_how_code_names_a_row():
 
     assert 'data-code="Shelf.Own.Cup"' in Shelf.Own.table("name").to_html()
     assert 'data-code="Things.Whale"' in Shelf.Big.table("name").to_html()
+
+
+def test_the_rows_of_a_file_are_read_when_one_is_needed():
+    read = []
+
+    def rows():
+        read.append("file")
+        return {"Owl": Deferred(lambda: Thing(name="Owl"), "A bird.")}
+
+    class Birds(Catalog, rows=rows):
+        """Birds."""
+
+    class Animals(Birds):
+        Ant = Thing(name="Ant")
+        """An insect."""
+
+    assert read == []
+    assert Birds.Owl is Animals.Owl is Animals["Owl"]
+    assert Animals.names() == ("Ant", "Owl")
+    assert Animals.notes() == {"Ant": "An insect.", "Owl": "A bird."}
+    with pytest.raises(AttributeError):
+        Birds.Owk  # noqa: B018
+    assert read == ["file"]

@@ -15,10 +15,9 @@ import mlsysim
 from mlsysim import Calibrations, ConfigError, DistributedSolver
 from mlsysim.core.units import Q_
 from mlsysim.fitting.calibrate import MAX_ROWS
-from mlsysim.fitting.constants import constants_of
+from mlsysim.fitting.constants import SPREAD, constants_of
 from mlsysim.fitting.posterior import fit, log_times, slopes
 from mlsysim.fitting.runs import runs_of
-from mlsysim.registry.calibration.priors import SPREAD
 from mlsysim.scenario.cluster import assemble
 from mlsysim.validation import training
 from mlsysim.validation.rows import Row

@@ -8,9 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsysim import ConfigError, DistributedSolver, Models, Systems, advise, odds
+from mlsysim import (
+    ConfigError,
+    DistributedSolver,
+    Machine,
+    Models,
+    Software,
+    Systems,
+    advise,
+    odds,
+)
+from mlsysim.core.fields import priors
 from mlsysim.planner.questions import question_of
-from mlsysim.registry.calibration.priors import PRIORS
 
 CLUSTER = Systems.Clusters.Research_256
 JOB = {
@@ -41,9 +50,10 @@ def test_the_probability_is_that_of_sampled_constants():
     assert answer.margin == pytest.approx(math.log(seconds(other) / seconds(one)))
     ours, theirs = (question_of(DistributedSolver, r.__dict__["_origin"][1]) for r in (one, other))
     constants = [
-        (f"calibration.{kind}.{name}", prior[1])
-        for kind, priors in PRIORS.items()
-        for name, prior in priors.items()
+        (f"calibration.{part}.{name}", prior.spread)
+        for part, kind in (("machine", Machine), ("software", Software))
+        for name, prior in priors(kind).items()
+        if prior.spread is not None
     ]
     rng = np.random.default_rng(1)
     small = 0.02  # so that the times are linear

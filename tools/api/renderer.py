@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -97,6 +98,8 @@ class Renderer:
     def fields(self, obj: Any, documented: list[Any]) -> str:
         """The fields of a record, from its Attributes section and from its body."""
         is_catalog = any(str(base).endswith("Catalog") for base in obj.bases)
+        if is_catalog and obj.module.name == "catalogs":
+            return self.rows(obj)
         section = docstrings.documented_fields(obj)
         own = {member.name: member for member in documented}
         lines = []
@@ -112,6 +115,12 @@ class Renderer:
                 kind = join_words(kind, source_line(own[name], obj.name) if is_catalog else "")
             lines.append(definition(join_words(f"`{name}`", kind), text))
         return join("**Rows**" if is_catalog else "**Fields**", *lines) if lines else ""
+
+    def rows(self, obj: Any) -> str:
+        """The rows that a catalog has in a file, with their notes."""
+        catalog = getattr(importlib.import_module(obj.module.path), obj.name)
+        notes = [definition(f"`{name}`", note) for name, note in catalog.notes().items()]
+        return join("**Rows**", *notes)
 
     def definitions(self, title: str, members: list[Any]) -> str:
         """Documented attributes as a definition list."""
@@ -196,8 +205,9 @@ def is_module(doc: Any) -> bool:
 
 
 def unit_of(member: Any) -> str:
-    """The unit that a record declares for a field with ``quantity("GB/s")``."""
-    found = re.match(r"quantity\(\s*[\"']([^\"']+)", str(getattr(member, "value", "") or ""))
+    """The unit that a record declares, as in ``quantity("GB/s")`` or ``constant("us")``."""
+    declared = str(getattr(member, "value", "") or "")
+    found = re.match(r"(?:quantity|constant)\(\s*[\"']([^\"']+)", declared)
     return found[1] if found else ""
 
 

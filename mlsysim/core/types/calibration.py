@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim.core.fields import Record, derived, number, quantity, record, require
+from mlsysim.core.fields import Record, constant, derived, number, record, require
 from mlsysim.core.numeric import Value
-from mlsysim.core.types.fitted import Banded, Rates
+from mlsysim.core.types.fitted import STATE_EFFICIENCY, Banded, Rates
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Quantity
@@ -29,28 +29,36 @@ _DERIVED: Any = None
 
 @record
 class Machine(Rates):
-    """The share of its datasheet that the hardware reaches, independent of software.
+    """The share of its datasheet that the hardware reaches, independent of software."""
 
-    Attributes
-    ----------
-    memory_efficiency : float
-        Share of the memory bandwidth that streams reach.
-    attention_efficiency : float
-        Share of the 16-bit peak rate that fused attention reaches on long sequences, forward.
-    attention_half : float
-        Sequence length, in tokens, at which fused attention reaches half of that.
-    attention_backward : float
-        Arithmetic rate of its backward pass, relative to the forward pass.
-    link_efficiency, nic_efficiency : float
-        Share of the bandwidth that collectives reach within a node and between nodes.
-    """
-
-    memory_efficiency: float = number(most=1)
-    attention_efficiency: float = number(most=1)
-    attention_half: float = number(unit="token", zero=True)
-    attention_backward: float = number()
-    link_efficiency: float = number(most=1)
-    nic_efficiency: float = number(most=1)
+    gemm_efficiency: float = constant(
+        usual=0.75, expected=0.75, spread=0.1, low=0.4, high=0.92, most=1
+    )
+    """Share of the peak rate that large matrix products reach in 16 bits."""
+    gemm_efficiency_fp8: float = constant(
+        usual=0.65, expected=0.68, spread=0.12, low=0.3, high=0.92, most=1
+    )
+    """The same in 8 bits."""
+    gemm_efficiency_fp4: float = constant(
+        usual=0.55, expected=0.57, spread=0.15, low=0.2, high=0.92, most=1
+    )
+    """The same in 4 bits."""
+    state_efficiency: float = constant(usual=STATE_EFFICIENCY, most=1)
+    """Share of the 16-bit peak rate that scans of states reach over a whole sequence."""
+    memory_efficiency: float = constant(usual=0.8, most=1)
+    """Share of the memory bandwidth that streams reach."""
+    attention_efficiency: float = constant(usual=0.5, spread=0.3, low=0.1, high=0.85, most=1)
+    """Share of the 16-bit peak rate that fused attention reaches on long sequences, forward."""
+    attention_half: float = constant(
+        "token", usual=500.0, spread=0.5, low=50.0, high=5000.0, plain=True, zero=True
+    )
+    """Sequence length, in tokens, at which fused attention reaches half of that."""
+    attention_backward: float = constant(usual=0.75)
+    """Arithmetic rate of its backward pass, relative to the forward pass."""
+    link_efficiency: float = constant(usual=0.77, spread=0.08, low=0.4, high=0.97, most=1)
+    """Share of the bandwidth that collectives reach within a node."""
+    nic_efficiency: float = constant(usual=0.85, spread=0.12, low=0.3, high=0.97, most=1)
+    """Share of the bandwidth that collectives reach between nodes."""
 
 
 @record
@@ -61,79 +69,72 @@ class Software(Entry):
     ----------
     release : str
         The framework and its date.
-    gemm_speed, attention_speed : float
-        Rate of its matrix products and of its attention kernels, relative to the machine's.
-    gemm_overhead : Quantity
-        Fixed time of a matrix product.
-    hidden_bytes, ffn_bytes : Quantity
-        Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
-        stream and of the feed-forward block's inner width.
-    score_bytes : Quantity
-        Memory traffic per attention score that is not fused, forward.
-    cast_bytes : Quantity
-        Memory traffic of conversion to a narrow format, per element of a product's input.
-    elementwise_backward : float
-        Backward relative to forward, in element-wise operators and in kernels launched.
-    loss_bytes : Quantity
-        Memory traffic per logit, forward and backward.
-    optimizer_bytes : Quantity
-        Memory traffic of the update, per parameter.
-    gather_overlap : float
-        Share of the shorter of computation and weight gathers that is hidden.
-    gradient_overlap, plain_overlap : float
-        Share of the gradient reduction that is hidden if the optimizer is sharded, and if nothing
-        is.
-    gradient_scatters : float
-        Volume of the gradients' reduce-scatter, relative to one weight gather.
-    collective_overhead : Quantity
-        Fixed time of an all-reduce for which all devices of a tensor-parallel group wait.
-    layer_launch : Quantity
-        Time for the host to launch the forward pass of a layer.
-    expert_launch : Quantity
-        Time for the host to launch the routing and the experts of a layer, forward.
-    expert_efficiency : float
-        Share of a product's rate that the grouped products of experts reach.
-    routing_bytes : Quantity
-        Memory traffic per element that is routed to experts, forward.
-    bias_bytes : Quantity
-        Memory traffic per element that is routed, to add experts' biases, forward.
-    launch_exposed : float
-        Share of the shorter of launch and device time that is not hidden.
-    exchange_overlap, tensor_overlap : float
-        Share of the exchanges with experts, and of a tensor-parallel group's collectives, that
-        overlaps with computation.
-    copies_per_node : float
-        1 if an exchange sends a token once per node, 0 if once per expert.
-    step_overhead : Quantity
-        Fixed time per step.
     """
 
     release: str
-    gemm_speed: float = number(default=1.0)
-    attention_speed: float = number(default=1.0)
-    gemm_overhead: Quantity = quantity("us", zero=True)
-    hidden_bytes: Quantity = quantity("byte")
-    ffn_bytes: Quantity = quantity("byte")
-    score_bytes: Quantity = quantity("byte", zero=True)
-    cast_bytes: Quantity = quantity("byte", zero=True)
-    elementwise_backward: float = number()
-    loss_bytes: Quantity = quantity("byte")
-    optimizer_bytes: Quantity = quantity("byte")
-    gather_overlap: float = number(zero=True, most=1)
-    gradient_overlap: float = number(zero=True, most=1)
-    plain_overlap: float = number(zero=True, default=0.0, most=1)
-    gradient_scatters: float = number()
-    collective_overhead: Quantity = quantity("us", zero=True)
-    layer_launch: Quantity = quantity("ms", zero=True)
-    expert_launch: Quantity = quantity("ms", zero=True)
-    expert_efficiency: float = number(most=1)
-    routing_bytes: Quantity = quantity("byte", zero=True)
-    bias_bytes: Quantity = quantity("byte", zero=True)
-    launch_exposed: float = number(zero=True, most=1)
-    exchange_overlap: float = number(zero=True, most=1)
-    tensor_overlap: float = number(zero=True, most=1)
-    copies_per_node: float = number(zero=True, default=0.0, most=1)
-    step_overhead: Quantity = quantity("ms", zero=True)
+    gemm_speed: float = constant(
+        usual=1.0, expected=0.97, spread=0.1, low=0.4, high=1.0, default=1.0
+    )
+    """Rate of its matrix products, relative to the machine's."""
+    attention_speed: float = constant(
+        usual=1.0, expected=0.9, spread=0.3, low=0.2, high=1.0, default=1.0
+    )
+    """Rate of its attention kernels, relative to the machine's."""
+    gemm_overhead: Quantity = constant("us", usual=0.0, zero=True)
+    """Fixed time of a matrix product."""
+    hidden_bytes: Quantity = constant("byte", usual=20.0, spread=0.7, low=6.0, high=150.0)
+    """Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
+    stream."""
+    ffn_bytes: Quantity = constant("byte", usual=4.0)
+    """The same per element of the feed-forward block's inner width."""
+    score_bytes: Quantity = constant("byte", usual=12.2, spread=0.2, low=6.0, high=30.0, zero=True)
+    """Memory traffic per attention score that is not fused, forward."""
+    cast_bytes: Quantity = constant(
+        "byte", usual=2.0, expected=3.0, spread=0.7, low=0.3, high=12.0, zero=True
+    )
+    """Memory traffic of conversion to a narrow format, per element of a product's input."""
+    elementwise_backward: float = constant(usual=1.5)
+    """Backward relative to forward, in element-wise operators and in kernels launched."""
+    loss_bytes: Quantity = constant("byte", usual=30.0, spread=0.6, low=8.0, high=120.0)
+    """Memory traffic per logit, forward and backward."""
+    optimizer_bytes: Quantity = constant("byte", usual=30.0)
+    """Memory traffic of the update, per parameter."""
+    gather_overlap: float = constant(usual=0.5, spread=0.5, low=0.02, high=1.0, zero=True, most=1)
+    """Share of the shorter of computation and weight gathers that is hidden."""
+    gradient_overlap: float = constant(usual=0.8, spread=0.2, low=0.02, high=1.0, zero=True, most=1)
+    """Share of the gradient reduction that is hidden if the optimizer is sharded."""
+    plain_overlap: float = constant(usual=0.8, default=0.0, zero=True, most=1)
+    """Share of the gradient reduction that is hidden if nothing is sharded."""
+    gradient_scatters: float = constant(usual=2.0)
+    """Volume of the gradients' reduce-scatter, relative to one weight gather."""
+    collective_overhead: Quantity = constant(
+        "us", usual=20.0, expected=50.0, spread=1.2, low=1.0, high=1000.0, zero=True
+    )
+    """Fixed time of an all-reduce for which all devices of a tensor-parallel group wait."""
+    layer_launch: Quantity = constant("ms", usual=0.5, spread=0.6, low=0.02, high=3.0, zero=True)
+    """Time for the host to launch the forward pass of a layer."""
+    expert_launch: Quantity = constant("ms", usual=2.5, spread=0.5, low=0.05, high=8.0, zero=True)
+    """Time for the host to launch the routing and the experts of a layer, forward."""
+    expert_efficiency: float = constant(usual=0.8, spread=0.2, low=0.2, high=1.0, most=1)
+    """Share of a product's rate that the grouped products of experts reach."""
+    routing_bytes: Quantity = constant("byte", usual=8.7, spread=0.4, low=2.0, high=80.0, zero=True)
+    """Memory traffic per element that is routed to experts, forward."""
+    bias_bytes: Quantity = constant("byte", usual=158.0, spread=0.7, low=5.0, high=400.0, zero=True)
+    """Memory traffic per element that is routed, to add experts' biases, forward."""
+    launch_exposed: float = constant(usual=0.1, spread=0.4, low=0.005, high=0.6, zero=True, most=1)
+    """Share of the shorter of launch and device time that is not hidden."""
+    exchange_overlap: float = constant(
+        usual=0.0, expected=0.8, spread=0.2, low=0.02, high=0.99, zero=True, most=1
+    )
+    """Share of the exchanges with experts that overlaps with computation."""
+    tensor_overlap: float = constant(usual=0.5, spread=0.4, low=0.02, high=0.99, zero=True, most=1)
+    """Share of a tensor-parallel group's collectives that overlaps with computation."""
+    copies_per_node: float = constant(usual=0.0, default=0.0, zero=True, most=1)
+    """1 if an exchange sends a token once per node, 0 if once per expert."""
+    step_overhead: Quantity = constant(
+        "ms", usual=1.0, expected=2.0, spread=1.5, low=0.05, high=100.0, zero=True
+    )
+    """Fixed time per step."""
 
     def cast(self, precision: str) -> Value:
         """Memory traffic of conversion to a number format, per element."""

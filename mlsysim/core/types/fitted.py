@@ -6,13 +6,15 @@ from dataclasses import fields, replace
 from typing import Any, Self
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import Record, number, quantity, record, require
+from mlsysim.core.fields import Record, number, record, require
 from mlsysim.core.numeric import Value
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry
-from mlsysim.core.units import Quantity
 
-__all__ = ["Banded", "Fitted", "Rates", "check_bands", "traffic_in"]
+__all__ = ["STATE_EFFICIENCY", "Banded", "Rates", "check_bands", "traffic_in"]
+
+STATE_EFFICIENCY = 0.0157
+"""Share of the 16-bit peak rate that scans of states reach, on any machine."""
 
 
 def check_bands(row: Record) -> None:
@@ -54,19 +56,18 @@ def traffic_in(precision: str, bytes_of_16_bits: Value) -> Value:
 class Rates(Entry):
     """The share of the datasheet's dense peak rates that matrix products reach.
 
-    Attributes
-    ----------
-    gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4 : float
-        Share of the peak rate that large matrix products reach, per format.
-    state_efficiency : float
-        Share of the 16-bit peak rate that the scans of linear attention and state-space layers
-        reach over a whole sequence.
+    Machines and serving engines declare what is known of these constants before any run.
     """
 
     gemm_efficiency: float = number(most=1)
+    """Share of the peak rate that large matrix products reach in 16 bits."""
     gemm_efficiency_fp8: float = number(most=1)
+    """The same in 8 bits."""
     gemm_efficiency_fp4: float = number(most=1)
+    """The same in 4 bits."""
     state_efficiency: float = number(most=1)
+    """Share of the 16-bit peak rate that the scans of linear attention and state-space layers reach
+    over a whole sequence."""
 
     def gemm(self, precision: str) -> Value:
         """Share of the peak rate that large matrix products reach in a number format."""
@@ -111,18 +112,3 @@ class Banded(Entry):
             f.name: None for f in fields(self) if f.name.endswith(("band_low", "band_high"))
         }
         return replace(self, **edges)
-
-
-@record
-class Fitted(Banded, Rates):
-    """Constants of one engine on one device, with bands.
-
-    Attributes
-    ----------
-    hidden_bytes, ffn_bytes : Quantity
-        Memory traffic of element-wise operators in 16 bits, forward, per element of the residual
-        stream and of the feed-forward block's inner width.
-    """
-
-    hidden_bytes: Quantity = quantity("byte")
-    ffn_bytes: Quantity = quantity("byte")

@@ -1,0 +1,153 @@
+"""Rows of data files, which are read when a row is first needed.
+
+Flat tables are CSV files with a row in each line. Constants that programs fit are TOML files, which
+these programs write. The fields of the record class are the schema: other names are errors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from mlsysim.core.catalog import Deferred
+from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.fields import priors, units_of
+from mlsysim.core.types import Entry, Source
+from mlsysim.core.units import Q_
+
+__all__ = ["DATA", "constants", "read_toml"]
+
+Row = TypeVar("Row", bound=Entry)
+
+DATA = files("mlsysim.registry") / "data"
+
+
+@functools.cache
+def read_toml(file: str) -> Mapping[str, Any]:
+    """Return the contents of a TOML file in the registry."""
+    import tomllib  # takes 4 ms, and most questions need no file
+
+    return tomllib.loads((DATA / file).read_text(encoding="utf-8"))
+
+
+def constants(file: str, kind: type[Row]) -> Callable[[], Mapping[str, Deferred[Row]]]:
+    """Return a reader of the fitted constants in a TOML file.
+
+    A row has a section for each source of its constants, named after an entry of `sources`.
+    Constants that it does not state have the value of its `parent`, or otherwise the usual value of
+    their field, whose source is in `usual`.
+    """
+
+    @functools.cache
+    def read() -> Mapping[str, Deferred[Row]]:
+        table = _Constants(file, kind)
+        return {
+            key: Deferred(functools.partial(table.row, key), row.get("note", ""))
+            for key, row in table.rows.items()
+        }
+
+    return read
+
+
+class _Constants:
+    """A file of fitted constants.
+
+    Parameters
+    ----------
+    file
+        Its name.
+    kind
+        The class of its rows.
+    """
+
+    def __init__(self, file: str, kind: type[Any]) -> None:
+        content = read_toml(file)
+        self.file, self.kind = file, kind
+        self.rows: Mapping[str, Mapping[str, Any]] = content["rows"]
+        self.sources: Mapping[str, Mapping[str, Any]] = content["sources"]
+        self.usual: Mapping[str, str] = content["usual"]
+        self.units = {name: unit for name, unit, plain in units_of(kind) if not plain}
+        self.names = frozenset(item.name for item in fields(kind))
+
+    def row(self, key: str) -> Any:
+        """Create a row."""
+        entry = self.rows[key]
+        values, origins = self.constants(key)
+        main = entry.get("source", self.usual["source"])
+        about = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in entry.items()
+            if name not in ("source", "parent", "inherited", "runs", "note")
+            and name not in self.sources
+        }
+        for name in (*about, *values):
+            if name not in self.names:
+                raise UnknownEntryError.build(name, f"{self.file}, {key}: field", self.names)
+        return self.kind(
+            **about,
+            **{
+                name: Q_(value, self.units[name]) if name in self.units else value
+                for name, value in values.items()
+            },
+            source=self.source(main, key),
+            field_sources={
+                name: self.source(origin, owner)
+                for name, (origin, owner) in origins.items()
+                if origin != main
+            },
+            estimated=frozenset(
+                name
+                for name, (origin, _) in origins.items()
+                if self.sources[origin].get("estimated", False)
+            ),
+        )
+
+    def constants(self, key: str) -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
+        """Return a row's constants, and for each the key of its source and the row it is from."""
+        entry = self.rows[key]
+        if "parent" in entry:
+            values, origins = self.constants(entry["parent"])
+            declared = priors(self.kind)
+            values = {name: values[name] for name in declared}
+            origins = {name: origins[name] for name in declared}
+            if "inherited" in entry:
+                origins = dict.fromkeys(declared, (entry["inherited"], key))
+        else:
+            usual = priors(self.kind)
+            values = {name: one.usual for name, one in usual.items()}
+            main = entry.get("source", self.usual["source"])
+            origins = {name: (self.usual.get(name, main), key) for name in usual}
+        stated: dict[str, str] = {}
+        for origin in self.sources:
+            for name, value in _edges(entry.get(origin, {})):
+                if name in stated:
+                    raise ConfigError(
+                        f"{self.file}, {key}: {name} is in {stated[name]} and in {origin}: state "
+                        "it once",
+                        argument=name,
+                    )
+                stated[name] = origin
+                # Text is the name of the row that has the value.
+                same = isinstance(value, str)
+                values[name] = self.constants(value)[0][name] if same else value
+                origins[name] = (origin, key)
+        return values, origins
+
+    def source(self, origin: str, key: str) -> Source:
+        """Return a source; that of a fit names the runs of the row."""
+        about = {name: text for name, text in self.sources[origin].items() if name != "estimated"}
+        if "{runs}" in about.get("locator", ""):
+            about["locator"] = about["locator"].format(runs=self.rows[key]["runs"])
+        return Source(**about)
+
+
+def _edges(section: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the constants of a section; a band is a pair, and two fields of a record."""
+    for name, value in section.items():
+        if name.endswith("_band"):
+            yield from zip((f"{name}_low", f"{name}_high"), value, strict=True)
+        else:
+            yield name, value
