@@ -230,7 +230,8 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             `None` times every operator instead, with a calibration's constants.
         calibration
             Constants for the operators; `None` takes those fitted for the device, which are
-            TensorRT-LLM's on recent NVIDIA GPUs.
+            TensorRT-LLM's on recent NVIDIA GPUs. To compare devices, give both the constants of one
+            engine that has runs in the same format on each, and see `calibration` of the results.
         power_calibration
             Constants for power; `None` takes those fitted for the device's generation.
 
