@@ -59,11 +59,17 @@ def default(choose: Callable[[Any], Any]) -> Any:
     return _Default(choose)
 
 
+def _constant(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
 class Inputs:
     """Base class of the inputs of a model. They are read-only.
 
     The inputs hold the validated arguments, such as registry rows and whole numbers. The model
     receives a form of them, with plain numbers, recorded numbers, or arrays.
+
+    A subclass may state the `defaults` of arguments that some of its solvers do not have.
 
     Parameters
     ----------
@@ -79,7 +85,12 @@ class Inputs:
     """These fields, and those that are always computed from others."""
     _fields: ClassVar[frozenset[str]] = frozenset()
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, defaults: Mapping[str, Any] | None = None) -> None:
+        for name, value in (defaults or {}).items():
+            if not hasattr(cls, name):
+                item = _Default(_constant(value))
+                item.__set_name__(cls, name)
+                setattr(cls, name, item)
         found = {name: getattr(cls, name) for name in dir(cls)}
         cls._late = tuple(n for n, value in found.items() if isinstance(value, _Default))
         cls._worked_out = tuple(

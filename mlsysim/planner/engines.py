@@ -27,8 +27,9 @@ from mlsysim.registry.calibration.serving import (
 from mlsysim.registry.offers import usual_offer
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.serving.cache import own_cache
+from mlsysim.solvers.serving.inputs import FORMATS, SIZES
 from mlsysim.solvers.traffic.engine import Engine, engine_of
-from mlsysim.solvers.traffic.inputs import OpenLoopInputs
+from mlsysim.solvers.traffic.inputs import ONLY, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import queue_at, settled
 from mlsysim.traffic import Traffic
 
@@ -50,24 +51,11 @@ __all__ = [
     "stacked",
 ]
 
-LEVERS = (
-    "hardware",
-    "calibration",
-    "tp_size",
-    "pp_size",
-    "attention_dp",
-    "ep_size",
-    "dcp_size",
-    "overlap_batches",
-    "redundant_experts",
-    "draft_tokens",
-    "weight_precision",
-    "kv_precision",
-    "batch_limit",
-)
+LEVERS = ("hardware", "calibration", *SIZES, *FORMATS, "batch_limit")
 ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
-_SIZES = LEVERS[2:10]
+_USUAL = {name: OpenLoopSolver.parameters[name].default for name in SIZES}
+"""Size of each lever that is left out."""
 _POOLED = {"both": "", "prefill": " in a prefill pool", "decode": " in a decode pool"}
 LIMITS_PER_RANK = tuple(2**power for power in range(3, 11))
 """Usual limits on the sequences of each rank of attention."""
@@ -232,21 +220,20 @@ class Choices:
             if free and tp * pp * dp > held:
                 continue
             both = [1, tp * dp] if experts and tp * dp > 1 else [1]
-            reading = role == "prefill"
-            divided = [1] if reading else self.sizes["dcp_size"] or [1]
-            drafts = [0] if reading else self.sizes["draft_tokens"] or [0]
-            hiding = (self.sizes["overlap_batches"] or [0]) if experts and dp > 1 else [0]
             for ep in self.sizes["ep_size"] or both:
-                copies = [0] if experts and ep == 1 else self.sizes["redundant_experts"] or [0]
-                for rest in itertools.product(divided, hiding, copies, drafts):
-                    yield dict(zip(_SIZES, (tp, pp, dp, ep, *rest), strict=True))
+                idle = {*_OTHERS[role]}
+                idle |= set() if experts and dp > 1 else {"overlap_batches"}
+                idle |= {"redundant_experts"} if experts and ep == 1 else set()
+                chosen = {"tp_size": tp, "pp_size": pp, "attention_dp": dp, "ep_size": ep}
+                choices = {
+                    name: usual if name in idle else self.sizes[name] or usual
+                    for name, usual in ((n, [_USUAL[n]]) for n in SIZES if n not in chosen)
+                }
+                for others in itertools.product(*choices.values()):
+                    yield chosen | dict(zip(choices, others, strict=True))
 
 
-_OTHERS = {
-    "both": (),
-    "prefill": ("reserved_output", "draft_tokens", "acceptance_length"),
-    "decode": ("cached_share", "loaded_share"),
-}
+_OTHERS = {"both": (), "prefill": ONLY["decode"], "decode": ONLY["prefill"]}
 """Arguments that matter only to the other pool."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -37,7 +37,9 @@ from mlsysim.planner.serving import CONFIDENCE, limits_of
 from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
 from mlsysim.solvers.arguments import Portion
+from mlsysim.solvers.signatures import composed
 from mlsysim.solvers.traffic.engine import engine_of
+from mlsysim.solvers.traffic.inputs import OpenLoopArguments
 from mlsysim.traffic import Trace, Traffic
 
 __all__ = ["CapacityPlan", "capacity"]
@@ -105,6 +107,7 @@ class CapacityPlan:
         return f"{self.words}\n\n{self.slots}"
 
 
+@composed(without=("power_calibration",))
 @expects(traffic=Traffic)
 def capacity(
     model: TransformerModel,
@@ -120,7 +123,8 @@ def capacity(
     reserved_price: Quantity | None = None,
     api_input_price: Quantity | None = None,
     api_output_price: Quantity | None = None,
-    **engine: Any,
+    role: str = "both",
+    **engine: Unpack[OpenLoopArguments[int, str | None]],
 ) -> CapacityPlan:
     """Return the replicas needed over a day, and their cost.
 
@@ -156,13 +160,12 @@ def capacity(
         Price per device and time for a reservation, paid all day.
     api_input_price, api_output_price
         Prices of an API per token, such as ``Q_(0.5, "USD/Mtoken")``.
-    **engine
-        Other arguments of `OpenLoopSolver`, such as `tp_size`, except `power_calibration`. All
-        requests of a session go to the same replica. Separate pools grow and shrink independently,
-        so plan each by itself, with the arguments that `ServingTable.engine` returns or a `role`:
-        ``"prefill"`` with limits of the time to first token, less the transfer of keys and values,
-        and ``"decode"`` with limits of the time per token. Their costs add up, and their
-        probabilities multiply.
+    role
+        ``"both"``; or, for one of two separate pools, ``"prefill"`` or ``"decode"``. The pools grow
+        and shrink independently, so plan each by itself, with the arguments that
+        `ServingTable.engine` returns. A prefill pool has limits of the time to first token, less
+        the transfer of keys and values, and a decode pool has limits of the time per token. Their
+        costs add up, and their probabilities multiply.
 
     Returns
     -------
@@ -191,8 +194,9 @@ def capacity(
     >>> plan.slots["replicas"].tolist()
     [1, 2, 1]
     """
-    engine = shared_arguments(engine, ("model", "hardware", *traffic.arguments()))
-    if "power_calibration" in engine:
+    shared = {"role": role, **engine}
+    shared = shared_arguments(shared, ("model", "hardware", *traffic.arguments()))
+    if "power_calibration" in shared:
         raise ConfigError(
             "power_calibration has no effect, because rent and price do not depend on power: leave "
             "it out",
@@ -207,14 +211,14 @@ def capacity(
             )
     limits = limits_of(slo, traffic)
     prices = {"api_input_price": api_input_price, "api_output_price": api_output_price}
-    _check_pool(engine.get("role", "both"), limits, prices)
+    _check_pool(role, limits, prices)
     length = _usual_part(day) if slot is None else _seconds("slot", slot)
     starting = _START_UP if start_up is None else _seconds("start_up", start_up, zero=True)
     least = Portion(optional=True).admit("confidence", confidence)
     rates = _rates(day, traffic, length)
     parts = _DAY / (length * len(rates))
-    given = {"model": model, "hardware": hardware, **traffic.arguments(), **engine}
-    if engine.get("role") == "decode" and "cached_share" not in engine:
+    given = {"model": model, "hardware": hardware, **traffic.arguments(), **shared}
+    if role == "decode" and "cached_share" not in shared:
         given.pop("cached_share", None)  # of the traffic: the other pool caches prefixes
     one, kept, count, constants = _rate_of_one(given, traffic, limits, least)
     device = device_of(hardware)

@@ -18,6 +18,7 @@ from mlsysim.planner.engines import LEVERS, applied, device_of
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.operations import CHAT_LENGTHS
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
+from mlsysim.solvers.serving.inputs import SIZES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,6 +57,8 @@ POOL_LEVERS = tuple(
 )
 """Levers of a prefill pool that can differ; the format of keys and values cannot, and only decode
 has drafts."""
+_GROUPS = {"TP": "tp_size", "PP": "pp_size", "DP": "attention_dp", "EP": "ep_size"}
+"""Groups of devices, with the names that engines use."""
 UNITS = {
     **dict.fromkeys(SLO, "ms"),
     "cost_per_token": "USD/Mtoken",
@@ -434,8 +437,7 @@ def _engine_size(plan: Mapping[str, Any], prefix: str = "") -> int:
 
 def _sizes(plan: Mapping[str, Any], prefix: str = "") -> str:
     """Return the sizes of an engine's groups above 1, with the names that engines use."""
-    names = {"TP": "tp_size", "PP": "pp_size", "DP": "attention_dp", "EP": "ep_size"}
-    sizes = {short: plan[f"{prefix}{name}"] for short, name in names.items()}
+    sizes = {short: plan[f"{prefix}{name}"] for short, name in _GROUPS.items()}
     listed = ", ".join(f"{short} = {size}" for short, size in sizes.items() if size > 1)
     return f" ({listed})" if listed else ""
 
@@ -486,8 +488,9 @@ def _engine(plan: Mapping[str, Any], prefix: str = "") -> str:
     """Describe the software and the settings of a pool's engines."""
     parts = [
         f"{name} = {value}"
-        for name in ("dcp_size", "overlap_batches", "redundant_experts", "draft_tokens")
-        if (value := plan.get(prefix + name)) and (name, value) != ("dcp_size", 1)
+        for name in SIZES
+        if name not in _GROUPS.values() and (value := plan.get(prefix + name)) is not None
+        if value != OpenLoopSolver.parameters[name].default
     ]
     weights = f"weights in {plan[f'{prefix}weight_precision']}"
     return ", ".join([plan[f"{prefix}calibration"], *parts, weights])

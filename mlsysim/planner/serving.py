@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ from mlsysim.planner.service_plans import (
 )
 from mlsysim.registry.nodes import Nodes
 from mlsysim.solvers.arguments import Portion
+from mlsysim.solvers.serving.inputs import FORMATS, SIZES
+from mlsysim.solvers.signatures import composed
+from mlsysim.solvers.traffic.inputs import OpenLoopArguments
 from mlsysim.solvers.traffic.solver import overload
 from mlsysim.traffic import Traffic
 
@@ -62,11 +65,15 @@ __all__ = [
 
 CONFIDENCE = 0.8
 """Usual probability of keeping all limits."""
+_PRECISION = "bf16"
 _MOST_DEVICES = 100_000
 _EQUAL = 1e-9
 """Relative difference below which two plans are equally good."""
 
 
+@composed(
+    {"precision": _PRECISION, **dict.fromkeys((*SIZES, *FORMATS, "batch_limit", "cached_share"))}
+)
 def plan_serving(
     model: TransformerModel,
     traffic: Traffic,
@@ -74,26 +81,12 @@ def plan_serving(
     devices: Accelerator | Node | Fleet | Sequence[Accelerator | Node | Fleet],
     *,
     goal: str = "fewest_devices",
-    precision: str = "bf16",
-    weight_precision: str | Sequence[str] | None = None,
-    kv_precision: str | Sequence[str] | None = None,
-    tp_size: int | Sequence[int] | None = None,
-    pp_size: int | Sequence[int] | None = None,
-    attention_dp: int | Sequence[int] | None = None,
-    ep_size: int | Sequence[int] | None = None,
-    dcp_size: int | Sequence[int] | None = None,
-    overlap_batches: int | Sequence[int] | None = None,
-    redundant_experts: int | Sequence[int] | None = None,
-    draft_tokens: int | Sequence[int] | None = None,
-    batch_limit: int | Sequence[int] | None = None,
-    cached_share: float | None = None,
     most_devices: int = 256,
     confidence: float | None = CONFIDENCE,
     rental_price: Quantity | Mapping[str, Quantity] | None = None,
     engine: str | Sequence[str] | None = None,
-    calibration: ServingCalibration | None = None,
     transfer_link: NetworkFabric | None = None,
-    **shared: Any,
+    **shared: Unpack[OpenLoopArguments[int | Sequence[int] | None, str | Sequence[str] | None]],
 ) -> ServingPlan:
     """Find the best engines for a service: devices, software, parallelism, formats and replicas.
 
@@ -113,32 +106,6 @@ def plan_serving(
         fleet engines of several nodes.
     goal
         ``"fewest_devices"``, ``"cost"`` or ``"energy"`` per token, or ``"latency"``.
-    precision
-        Number format of the arithmetic.
-    weight_precision, kv_precision
-        Formats to choose from; `None` takes `precision`.
-    tp_size, attention_dp
-        Sizes to choose from; `None` takes all powers of two up to the devices of the hardware.
-        Without experts, `attention_dp` is 1.
-    pp_size
-        Pipeline stages to choose from; `None` takes 1.
-    ep_size
-        Sizes to choose from; `None` takes 1 and, with experts, all devices of a stage.
-    dcp_size
-        Ranks that divide contexts in decode, to choose from; `None` takes 1. A prefill pool has 1.
-    overlap_batches
-        What hides the exchange with experts (see `ServingSolver`), to choose from; `None` takes 0.
-        Engines whose attention is on one rank exchange nothing and have 0.
-    redundant_experts
-        Copies of experts to choose from; `None` takes 0. They must make the experts divisible by
-        `ep_size`, and `expert_imbalance` applies to all of them. Engines with one group of experts
-        have 0.
-    draft_tokens
-        Tokens that a decode step drafts, to choose from; `None` takes 0. Give `acceptance_length`
-        as well, which depends on this number, so that only one choice may be above 0.
-    batch_limit
-        Most sequences that an engine runs at once, to choose from; `None` takes powers of two from
-        8 to 1,024 for each of its `attention_dp` ranks.
     cached_share
         Share of each prompt that is already in the prefix cache; `None` takes that of the traffic,
         which a trace may contain, and otherwise 0. Costs are split by device time:
@@ -157,18 +124,10 @@ def plan_serving(
         of the registry's on-demand offers.
     engine
         Software to choose from, such as ``["TensorRT-LLM", "vLLM"]``; `None` takes each device's
-        default constants.
-    calibration
-        Constants for the operators, instead of an `engine`.
+        default constants. Cannot be combined with a `calibration`.
     transfer_link
         Network that carries keys and values from a prefill pool to a decode pool, such as
         ``Systems.Fabrics.InfiniBand_NDR``; `None` does not try separate pools.
-    **shared
-        Other arguments of `OpenLoopSolver` that all engines share, such as `loaded_share` or
-        `lora_rank`. Engines to which one of them does not apply leave it out, such as
-        `dispatch_precision` with one rank. All requests of a session go to the same replica. The
-        time to load prefixes counts toward limits and capacity; the link has no price or energy of
-        its own.
 
     Returns
     -------
@@ -185,6 +144,21 @@ def plan_serving(
     InfeasibleError
         If no plan with at most `most_devices` is predicted to meet every limit. The message names
         the limits.
+
+    Notes
+    -----
+    Sizes, formats and `batch_limit` may have several values to choose from. With `None`, the search
+    tries all powers of two up to the devices of the hardware for `tp_size` and, for models with
+    experts, for `attention_dp`; 1 and all devices of a stage for `ep_size`; and powers of two from
+    8 to 1,024 sequences per rank of attention. Formats are `precision`, and other levers have the
+    default of `OpenLoopSolver`.
+
+    All engines share the other arguments. Engines to which one of them does not apply leave it out,
+    such as `dispatch_precision` with one rank or `draft_tokens` in a prefill pool. How
+    `acceptance_length` depends on `draft_tokens` is not modeled, so at most one choice of
+    `draft_tokens` may be above 0; one `expert_imbalance` applies to all `redundant_experts`. The
+    time to load prefixes counts toward limits and capacity; the link has no price or energy of its
+    own.
 
     Examples
     --------
@@ -215,11 +189,17 @@ def plan_serving(
             argument="most_devices",
         )
     least = Portion(optional=True).admit("confidence", confidence)
-    if cached_share is not None:
-        shared |= {"cached_share": cached_share}
+    given = dict(shared)
+    precision, calibration, batch_limit = (
+        given.pop(name, usual)
+        for name, usual in (("precision", _PRECISION), ("calibration", None), ("batch_limit", None))
+    )
+    levers = {name: given.pop(name, None) for name in (*SIZES, *FORMATS)}
+    if given.get("cached_share", 0) is None:
+        del given["cached_share"]
     own = [*traffic.arguments(), "hardware", "arrival_rate", "role"]
-    shared = shared_arguments(shared, own, "traffic, devices or transfer_link determine it")
-    if transfer_link is not None and (traffic.turns > 1 or shared.get("turns", 1) > 1):
+    others = shared_arguments(given, own, "traffic, devices or transfer_link determine it")
+    if transfer_link is not None and (traffic.turns > 1 or others.get("turns", 1) > 1):
         raise ConfigError(
             "transfer_link with turns: how long prefixes stay in a prefill pool depends on the "
             "time in the decode pool, and the search tries each pool by itself; leave out "
@@ -239,30 +219,25 @@ def plan_serving(
                 argument="engine",
             )
     sizes = {
-        "tp_size": tp_size,
-        "pp_size": pp_size,
-        "attention_dp": attention_dp,
-        "ep_size": ep_size,
-        "dcp_size": dcp_size,
-        "overlap_batches": overlap_batches,
-        "redundant_experts": redundant_experts,
-        "draft_tokens": draft_tokens,
+        name: None if levers[name] is None else listed(name, levers[name], int) for name in SIZES
     }
-    listed_sizes = {n: None if v is None else listed(n, v, int) for n, v in sizes.items()}
-    _check_drafts(listed_sizes["draft_tokens"], shared.get("acceptance_length"))
+    _check_drafts(sizes["draft_tokens"], others.get("acceptance_length"))
+    weights, caches = (
+        listed(name, precision if levers[name] is None else levers[name], str) for name in FORMATS
+    )
     space = Choices(
         fixed={
             "model": model,
             **traffic.arguments(),
-            **shared,
+            **others,
             "precision": precision,
             "calibration": calibration,
         },
         hardware=listed("devices", devices, (Accelerator, Node, Fleet)),
         engines=engines,
-        sizes=listed_sizes,
-        weights=listed("weight_precision", _or(weight_precision, precision), str),
-        caches=listed("kv_precision", _or(kv_precision, precision), str),
+        sizes=sizes,
+        weights=weights,
+        caches=caches,
         limits=None if batch_limit is None else _batches(batch_limit),
         prices=rental_price,
     )
@@ -341,10 +316,6 @@ def _check_kind(name: str, value: Any, kind: type, hint: str) -> None:
             f"{name} = {shown(value)} is not a {kind.__name__}: pass one such as {hint}",
             argument=name,
         )
-
-
-def _or(value: Any, default: str) -> Any:
-    return default if value is None else value
 
 
 def _batches(value: Any) -> list[int]:

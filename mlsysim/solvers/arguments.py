@@ -3,17 +3,18 @@
 The signature of a solver's `solve` states the kind of each argument, as in
 ``tp_size: Annotated[int, Whole()]``. The same declaration validates a number in `solve` and an
 array in `sweep`, so both reject the same values with the same message. Commands, configurations and
-the advisor use it too.
+the planner use it too. Arguments of several functions are declared once (`solvers.signatures`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from inspect import Parameter
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self
 
 from mlsysim.core.errors import ConfigError, article, shown
 from mlsysim.core.inputs import Varying
@@ -34,7 +35,6 @@ __all__ = [
     "Stage",
     "Switch",
     "Whole",
-    "arguments_of",
     "is_array",
     "is_axis",
 ]
@@ -78,9 +78,15 @@ def _as_float(value: Any) -> float:
 
 @dataclass(frozen=True)
 class Argument:
-    """Base of the kinds. In a sweep, the values of `numeric` ones become arrays."""
+    """Base of the kinds. In a sweep, the values of `numeric` ones become arrays.
+
+    An argument of several functions states its `default` and its description (`note`) here. An
+    argument of one function has both in that function's signature and docstring.
+    """
 
     optional: bool = False
+    default: Any = Parameter.empty
+    note: str = ""
 
     numeric = False
     unit: ClassVar[str] = ""
@@ -396,15 +402,3 @@ class Ratio(Number):
     def wanted(self) -> str:
         """What to give, in words."""
         return "a finite number of 0 or more"
-
-
-def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
-    """Read the kinds of a function's arguments from its signature."""
-    found = {}
-    for name, hint in get_type_hints(function, include_extras=True).items():
-        if get_origin(hint) is Annotated:
-            plain, *notes = get_args(hint)
-            for kind in notes:
-                if isinstance(kind, Argument):
-                    found[name] = kind.of(get_args(plain) or (plain,))
-    return found

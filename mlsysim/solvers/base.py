@@ -8,6 +8,7 @@ SI numbers, `sweep` on arrays, and `explain` on numbers that record their arithm
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from mlsysim.core.inputs import Inputs
 from mlsysim.core.recording import watching
 from mlsysim.core.result import Result
 from mlsysim.core.units import dress
-from mlsysim.solvers.arguments import Argument, Number, Switch, arguments_of, is_axis
+from mlsysim.solvers.arguments import Argument, Number, Switch, is_axis
+from mlsysim.solvers.signatures import arguments_of, composed
 
 __all__ = ["Model", "Rule", "Solver", "check_one_model"]
 
@@ -71,13 +73,16 @@ class Solver(Generic[I, R]):
     solve: ClassVar[Callable[..., Any]]
     parameters: ClassVar[Mapping[str, Argument]]
     units: ClassVar[Mapping[str, str]]
+    _signature: ClassVar[inspect.Signature]
 
     def __init_subclass__(cls) -> None:
-        found = arguments_of(cls.solve)
-        if not found:
+        kinds = arguments_of(cls.solve)
+        if not kinds:
             return  # a `solve` that passes its arguments on to that of the base class
-        cls.parameters = found
-        cls.units = {n: kind.unit for n, kind in found.items() if isinstance(kind, Number | Switch)}
+        composed()(getattr(cls.solve, "__func__", cls.solve))
+        cls.parameters = kinds
+        cls.units = {n: kind.unit for n, kind in kinds.items() if isinstance(kind, Number | Switch)}
+        cls._signature = inspect.signature(cls.solve)
 
     @classmethod
     def model(cls, inputs: I) -> Model[I]:
@@ -110,9 +115,26 @@ class Solver(Generic[I, R]):
         return (rule.fault(inputs) for rule in cls.rules if not rule.holds(plain))
 
     @classmethod
-    def _answer(cls, given: dict[str, Any]) -> R:
-        """Return the result for the arguments of `solve`, given as `locals()`."""
-        del given["cls"]
+    def _answer(cls, own: Mapping[str, Any], shared: Mapping[str, Any] | None = None) -> R:
+        """Return the result for the arguments of `solve`.
+
+        Parameters
+        ----------
+        own
+            Its own arguments, as `locals()`.
+        shared
+            Those that it shares with other functions. They may be left out.
+
+        Raises
+        ------
+        TypeError
+            If `solve` has no such argument.
+        """
+        given = {name: own[name] for name in cls.parameters if name in own}
+        if shared is not None:
+            arguments = cls._signature.bind(**given, **shared)
+            arguments.apply_defaults()
+            given = arguments.arguments
         for name, value in given.items():
             if is_axis(value):
                 raise ConfigError(

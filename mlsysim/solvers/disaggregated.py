@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
@@ -20,9 +20,8 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.core.types.fitted import traffic_in
-from mlsysim.core.units import Quantity
 from mlsysim.registry.calibration.serving import serving_calibration_for
-from mlsysim.solvers.arguments import Amount, Factor, Noun, Portion, PrecisionName, Stage, Whole
+from mlsysim.solvers.arguments import Noun, Whole
 from mlsysim.solvers.base import Model, Rule, Solver
 from mlsysim.solvers.device import memory_account
 from mlsysim.solvers.disaggregated_result import DisaggregatedResult
@@ -30,7 +29,13 @@ from mlsysim.solvers.inference import inference_device
 from mlsysim.solvers.serving.adapters import batch_adapters, most_sequences
 from mlsysim.solvers.serving.cache import own_blocks, own_prompt
 from mlsysim.solvers.serving.host import loading_time
-from mlsysim.solvers.serving.inputs import NOTHING_TO_LOAD, ServingInputs
+from mlsysim.solvers.serving.inputs import (
+    NOTHING_TO_LOAD,
+    PLAN,
+    ClientArguments,
+    EngineArguments,
+    ServingInputs,
+)
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
 from mlsysim.solvers.serving.operators import (
     decode_pass,
@@ -52,6 +57,10 @@ __all__ = ["DisaggregatedSolver"]
 _SMALL = 1e-9
 _ROUNDS = 3
 """Number of iterations for the load of the decode pool, which depends on its own step time."""
+
+
+class DisaggregatedArguments(ClientArguments, EngineArguments[int, str | None], total=False):
+    """Arguments of `DisaggregatedSolver` that it shares with other solvers."""
 
 
 class DisaggregatedInputs(ServingInputs):
@@ -149,11 +158,7 @@ class DisaggregatedInputs(ServingInputs):
         return self.but(
             hardware=self.prefill_hardware,
             calibration=self.prefill_calibration,
-            tp_size=self.prefill_tp_size,
-            pp_size=self.prefill_pp_size,
-            attention_dp=self.prefill_attention_dp,
-            ep_size=self.prefill_ep_size,
-            dcp_size=1.0,
+            **{name: getattr(self, f"prefill_{name}", 1.0) for name in PLAN},
             peak_rate=self.prefill_peak_rate,
             wide_peak_rate=self.prefill_wide_peak_rate,
             gemm_efficiency=self.prefill_gemm_efficiency,
@@ -165,14 +170,10 @@ class DisaggregatedInputs(ServingInputs):
         )
 
 
-_SIZES = ("tp_size", "pp_size", "attention_dp", "ep_size")
-"""Arguments that each pool has."""
-
-
 def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
     """Return a serving rule applied to the prefill pool."""
     return Rule(
-        f"prefill_{rule.argument}" if rule.argument in _SIZES else rule.argument,
+        f"prefill_{rule.argument}" if rule.argument in PLAN else rule.argument,
         lambda i: rule.holds(i.prefill_pool()),
         lambda i: f"the prefill pool: {rule.message(i.prefill_pool())}",
         rule.error,
@@ -181,7 +182,7 @@ def _of_prefill(rule: Rule[Any]) -> Rule[Any]:
 
 RULES: tuple[Rule[Any], ...] = (
     *SERVING_RULES,
-    *(_of_prefill(rule) for rule in SERVING_RULES if rule.argument in (*_SIZES, "host_link")),
+    *(_of_prefill(rule) for rule in SERVING_RULES if rule.argument in (*PLAN, "host_link")),
     NOTHING_TO_LOAD,
 )
 
@@ -347,55 +348,24 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         hardware: Annotated[
             Accelerator | Node | Fleet, Noun(hint="the node Systems.Nodes.GB200_NVL72")
         ],
-        seq_len: Annotated[int, Whole(unit="token")] = 2048,
         output_len: Annotated[int, Whole(minimum=2, unit="token")] = 256,
-        images: Annotated[int, Whole(minimum=0)] = 0,
         batch_size: Annotated[int, Whole()] = 64,
-        precision: Annotated[str, PrecisionName()] = "fp16",
-        weight_precision: Annotated[str | None, PrecisionName(files=True)] = None,
-        kv_precision: Annotated[str | None, PrecisionName()] = None,
-        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
         prefill_workers: Annotated[int, Whole()] = 1,
         decode_workers: Annotated[int, Whole()] = 1,
-        tp_size: Annotated[int, Whole()] = 1,
-        pp_size: Annotated[int, Whole()] = 1,
-        attention_dp: Annotated[int, Whole()] = 1,
-        ep_size: Annotated[int, Whole()] = 1,
-        dcp_size: Annotated[int, Whole()] = 1,
         prefill_tp_size: Annotated[int, Whole()] = 1,
         prefill_pp_size: Annotated[int, Whole()] = 1,
         prefill_attention_dp: Annotated[int, Whole()] = 1,
         prefill_ep_size: Annotated[int, Whole()] = 1,
-        redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
-        expert_imbalance: Annotated[float, Factor()] = 1,
-        overlap_batches: Annotated[int, Whole(minimum=0, maximum=2)] = 0,
-        cached_share: Annotated[float, Portion()] = 0,
-        loaded_share: Annotated[float, Portion()] = 0,
-        host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
-        lora_rank: Annotated[int | None, Whole()] = None,
-        adapters: Annotated[int, Whole()] = 1,
-        resident_adapters: Annotated[int | None, Whole()] = None,
-        turns: Annotated[int, Stage()] = 1,
-        turn_tokens: Annotated[int | None, Whole(unit="token")] = None,
-        think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
-        host_memory: Annotated[Quantity | None, Amount(unit="GB")] = None,
-        token_budget: Annotated[int | None, Whole(unit="token")] = None,
-        block_size: Annotated[int, Whole(unit="token")] = 1,
-        draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
-        acceptance_length: Annotated[float | None, Factor()] = None,
-        waves: Annotated[int | None, Whole()] = None,
         prefill_hardware: Annotated[
             Accelerator | Node | Fleet | None, Noun(hint="Systems.Nodes.DGX_H100")
         ] = None,
         transfer_link: Annotated[
             NetworkFabric | None, Noun(hint="Systems.Fabrics.InfiniBand_NDR")
         ] = None,
-        calibration: Annotated[
-            ServingCalibration | None, Noun(hint="ServingCalibrations.Blackwell_TensorRT")
-        ] = None,
         prefill_calibration: Annotated[
             ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_TensorRT")
         ] = None,
+        **engine: Unpack[DisaggregatedArguments],
     ) -> DisaggregatedResult:
         """Time prefills, transfers and decodes of the requests in flight.
 
@@ -405,74 +375,14 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
             A transformer that generates text.
         hardware
             Device, node or fleet of the decode pool, large enough for one worker.
-        seq_len
-            Tokens of each prompt.
         output_len
             Tokens generated for each prompt, 2 or more.
-        images
-            Images in each prompt; their tokens count toward `seq_len`.
         batch_size
             Requests in flight, in both pools together.
-        precision
-            Number format of the arithmetic and the activations.
-        weight_precision
-            Format in which weights are stored; `None` takes `precision`.
-        kv_precision
-            Format in which keys and values are stored and sent; `None` takes `precision`.
-        dispatch_precision
-            Format of tokens on the way to experts; `None` takes 8 bits if `precision` has 8 or 4.
         prefill_workers, decode_workers
             Replicas of the model in each pool.
-        tp_size, pp_size, attention_dp, ep_size, dcp_size
-            Plan of a decode worker, as in `ServingSolver`. Prefill workers do not divide contexts.
         prefill_tp_size, prefill_pp_size, prefill_attention_dp, prefill_ep_size
-            Plan of a prefill worker.
-        redundant_experts
-            Additional copies of busy experts per layer.
-        expert_imbalance
-            Load (rows) of the busiest group of experts, divided by the mean, with these copies in
-            place.
-        overlap_batches
-            What hides the exchange with experts in both pools, as in `ServingSolver`: 2 halves of a
-            batch take turns, 1 batch hides part of its own, and 0 hides nothing.
-        cached_share
-            Share of each prompt that is already in the prefill pool's prefix cache. All keys and
-            values still move to the decode pool.
-        loaded_share
-            Share of each prompt that the prefill pool loads from its host's memory or a disk, which
-            takes time on the link, but no device time.
-        host_link
-            Link over which each device loads prefixes and adapters; `None` takes the device's
-            bandwidth to its host.
-        lora_rank
-            Rank of low-rank adapters (LoRA), as in `ServingSolver`; `None` means none.
-        adapters
-            Adapters to choose from, each with the same probability.
-        resident_adapters
-            Adapters that each pool's devices set memory aside for, which also limits how many
-            different ones run together; `None` keeps all.
-        turns
-            Requests per session. Each prompt repeats everything before it; `seq_len` is the mean
-            over all turns. The cached and loaded shares follow from the memory of the prefill pool,
-            which keeps prompts but no answers. All requests of a session go to the same worker.
-        turn_tokens
-            New tokens per prompt after the first, in addition to the previous answer.
-        think_time
-            Mean time from an answer to the session's next request, exponentially distributed.
-        host_memory
-            Host memory (or disk) per device for prefixes that the prefill pool has evicted; `None`
-            means there is none.
-        token_budget
-            Most tokens per rank in one pass; `None` takes the calibration's.
-        block_size
-            Tokens per block of the engine's cache, such as 16.
-        draft_tokens
-            Tokens that a draft head proposes before each decode pass.
-        acceptance_length
-            Mean tokens that a decode pass then yields, from 1 to `draft_tokens` + 1.
-        waves
-            Requests that each client sends, one after the other; `None` means a run long enough
-            that its start does not matter.
+            Plan of a prefill worker. The other sizes are those of a decode worker.
         prefill_hardware
             Device, node or fleet of the prefill pool; `None` takes `hardware`.
         transfer_link
@@ -518,7 +428,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         Zhong et al. (2024), DistServe, https://arxiv.org/abs/2401.09670; Patel et al. (2024),
         Splitwise, https://arxiv.org/abs/2311.18677
         """
-        return cls._answer(locals())
+        return cls._answer(locals(), engine)
 
     @classmethod
     def check(cls, inputs: DisaggregatedInputs) -> None:

@@ -14,6 +14,7 @@ from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
 from mlsysim.core.formula import FORMULAS
 from tools.api import docstrings
 from tools.api.docstrings import definition
+from tools.api.shared import write_out
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 WIDTH = 88
@@ -60,6 +61,7 @@ class Renderer:
             return self.class_details(doc, level, f"{prefix}{doc.obj.name}.")
         if kind != "function":
             return self.attribute_details(doc.obj)
+        write_out(doc.obj)
         if doc.obj.module.path.startswith(FORMULAS_PACKAGE):
             return join(self.signature(doc.obj), FORMULAS[doc.obj.name].to_markdown())
         return join(self.signature(doc.obj), docstrings.body(doc.obj, self.link))

@@ -1,10 +1,15 @@
-"""Inputs of serving, and the rules for sizes that contradict each other."""
+"""Arguments and inputs of serving, and the rules for arguments that contradict each other.
+
+An argument of an engine is declared once, in one of the TypedDicts, and appears in all solvers,
+plans and commands that serve. `ServingInputs` has its type in the models.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from enum import Enum
+from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
@@ -16,21 +21,407 @@ from mlsysim.core.types import (
     Fleet,
     NetworkFabric,
     Node,
+    PowerCalibration,
     Precision,
     ServingCalibration,
     TransformerModel,
 )
+from mlsysim.core.units import Quantity
 from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.solvers.arguments import (
+    Amount,
+    Factor,
+    Noun,
+    Portion,
+    PrecisionName,
+    Stage,
+    Whole,
+)
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.context import within_context
 from mlsysim.solvers.inference import InferenceInputs
+from mlsysim.solvers.signatures import defaults_of, fields_of, marked
 from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.work import divides_tokens
 
-__all__ = ["NOTHING_TO_LOAD", "RULES", "ServingInputs"]
+__all__ = [
+    "FORMATS",
+    "NOTHING_TO_LOAD",
+    "PLAN",
+    "RULES",
+    "SIZES",
+    "ClientArguments",
+    "ColocatedArguments",
+    "EngineArguments",
+    "Format",
+    "Only",
+    "ServingArguments",
+    "ServingInputs",
+    "Size",
+    "unused",
+]
+
+Size = TypeVar("Size")
+"""Type of a lever that is a number: one of them, or several to choose from."""
+Format = TypeVar("Format")
+"""Type of a lever that is a number format."""
 
 
-class ServingInputs(InferenceInputs):
+class Only(Enum):
+    """What an argument applies to, if it does not apply to every engine."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    OPERATORS = "the operator-level model"
+    PLAN = "the devices of one engine"
+
+
+class ClientArguments(TypedDict, total=False):
+    """Arguments of clients that wait for an answer before they send the next request."""
+
+    seq_len: Annotated[int, Whole(unit="token", default=2048, note="Tokens of each prompt.")]
+    images: Annotated[
+        int,
+        Whole(
+            minimum=0,
+            default=0,
+            note="""Images in each prompt; their tokens count toward `seq_len`. Each image is a pass
+            of the model's vision tower, timed from its totals by one roofline. Only for models with
+            a known tower (`vision`); 0 means text only.""",
+        ),
+    ]
+    turn_tokens: Annotated[
+        int | None,
+        Whole(
+            unit="token",
+            default=None,
+            note="New tokens per prompt after the first, in addition to the previous answer.",
+        ),
+    ]
+    waves: Annotated[
+        int | None,
+        Whole(
+            default=None,
+            note="""Requests that each client sends, one after the other. All clients start at once,
+            so the first requests queue. `None` means a run long enough that its start does not
+            matter; only then do requests in flight equal rate times latency for every output
+            length.""",
+        ),
+    ]
+
+
+class EngineArguments(TypedDict, Generic[Size, Format], total=False):
+    """Arguments of every engine that serves requests.
+
+    Those with the type `Size` or `Format` are levers of the planner.
+    """
+
+    precision: Annotated[
+        str,
+        PrecisionName(default="fp16", note="Number format of the arithmetic and the activations."),
+    ]
+    weight_precision: Annotated[
+        Format,
+        PrecisionName(
+            files=True,
+            default=None,
+            note="""Format in which weights are stored; `None` takes `precision`. Narrow formats
+            apply to the layers' matrices and include their scales (those of NVFP4 for ``"fp4"``, of
+            AWQ for ``"int4"``); embeddings and output projection stay in 16 bits. Parts for which
+            the model states a format (`formats`) keep it.""",
+        ),
+    ]
+    kv_precision: Annotated[
+        Format,
+        PrecisionName(
+            default=None,
+            note="""Format in which keys and values are stored, and sent from a prefill pool to a
+            decode pool; `None` takes `precision`.""",
+        ),
+    ]
+    tp_size: Annotated[
+        Size, Whole(default=1, note="Devices that share each layer of a rank."), Only.PLAN
+    ]
+    pp_size: Annotated[
+        Size,
+        Whole(
+            default=1,
+            note="""Pipeline stages. The same number of request groups pass through them, one after
+            another.""",
+        ),
+        Only.PLAN,
+        Only.OPERATORS,
+    ]
+    attention_dp: Annotated[
+        Size,
+        Whole(
+            default=1,
+            note="""Ranks of data-parallel attention. Each has `tp_size` devices, its own requests,
+            and its own copy of all weights except the experts, which all ranks share. Tokens are
+            sent to experts and back in an exchange between the ranks.""",
+        ),
+        Only.PLAN,
+        Only.OPERATORS,
+    ]
+    ep_size: Annotated[
+        Size,
+        Whole(
+            default=1,
+            note="""Groups into which the `tp_size` x `attention_dp` devices of a stage divide the
+            experts; the devices of a group split each of its experts. 1 splits every expert over
+            all these devices; their number places each expert whole on one device.""",
+        ),
+        Only.PLAN,
+        Only.OPERATORS,
+    ]
+    dcp_size: Annotated[
+        Size,
+        Whole(
+            default=1,
+            note="""Ranks of decode context parallelism: of the `tp_size` devices, those that hold
+            the same keys and values divide their tokens. Each rank attends to its own part of the
+            context, and two exchanges per layer combine the results. It divides `tp_size` / KV
+            heads, where latent attention has one KV head. Prefill takes as long as before, and a
+            prefill pool does not divide contexts; windows, states and the keys of an indexer are
+            not divided.""",
+        ),
+        Only.PLAN,
+        Only.DECODE,
+        Only.OPERATORS,
+    ]
+    redundant_experts: Annotated[
+        Size,
+        Whole(
+            minimum=0,
+            default=0,
+            note="""Additional copies of busy experts per layer. They take memory; what they gain is
+            a lower `expert_imbalance`. They must make the experts divisible by `ep_size`.""",
+        ),
+        Only.OPERATORS,
+    ]
+    expert_imbalance: Annotated[
+        float,
+        Factor(
+            default=1,
+            note="""Load (rows) of the busiest group of experts divided by the mean, with the
+            `redundant_experts` in place, if there are many tokens. With few tokens, chance adds to
+            it. The model does not compute how much copies lower it: pass the ratio that
+            remains.""",
+        ),
+        Only.OPERATORS,
+    ]
+    dispatch_precision: Annotated[
+        str | None,
+        PrecisionName(
+            default=None,
+            note="""Format of tokens on the way to experts; results come back in at least 16 bits.
+            `None` takes 8 bits if `precision` has 8 or 4.""",
+        ),
+        Only.OPERATORS,
+    ]
+    overlap_batches: Annotated[
+        Size,
+        Whole(
+            minimum=0,
+            maximum=2,
+            default=0,
+            note="""What hides the exchange with experts. 2: a rank splits each batch into halves,
+            and one half computes while tokens of the other are sent (SGLang's two-batch overlap,
+            vLLM's dual-batch overlap). Each half reads the weights, which can cost more than it
+            hides. 1: only shared experts and the experts' last product run meanwhile (single-batch
+            overlap). 0: nothing does.""",
+        ),
+        Only.OPERATORS,
+    ]
+    cached_share: Annotated[
+        float,
+        Portion(
+            default=0,
+            note="""Share of each prompt that is already in the prefix cache. It is not computed
+            again, but tokens still attend to it, and each request still counts with its whole cache
+            in memory. With separate pools, only the prefill pool caches prefixes; all keys and
+            values still move to the decode pool.""",
+        ),
+        Only.PREFILL,
+        Only.OPERATORS,
+    ]
+    loaded_share: Annotated[
+        float,
+        Portion(
+            default=0,
+            note="""Share of each prompt whose keys and values are in the host's memory or on a
+            disk. They are loaded before the first token, which takes time on the link, but no
+            device time and no energy.""",
+        ),
+        Only.PREFILL,
+        Only.OPERATORS,
+    ]
+    host_link: Annotated[
+        NetworkFabric | None,
+        Noun(
+            hint="Systems.Links.PCIe5",
+            default=None,
+            note="""Link over which each device loads prefixes and adapters, such as PCIe or an SSD.
+            `None` takes the device's bandwidth to its host, without latency. Waits for the link are
+            part of the cost of device time; memory and disks of the host have no price and no
+            energy here.""",
+        ),
+        Only.OPERATORS,
+    ]
+    lora_rank: Annotated[
+        int | None,
+        Whole(
+            default=None,
+            note="""Rank of low-rank adapters (LoRA) of all matrices in the layers, in 16 bits; each
+            request uses one. `None` serves the model without adapters. Passes read each adapter in
+            use, and stream each token's inputs and outputs once more.""",
+        ),
+        Only.OPERATORS,
+    ]
+    adapters: Annotated[
+        int,
+        Whole(default=1, note="Adapters to choose from, each with the same probability."),
+    ]
+    resident_adapters: Annotated[
+        int | None,
+        Whole(
+            default=None,
+            note="""Adapters that the devices set memory aside for, which also limits how many
+            different ones run together. The others are loaded over `host_link`. `None` keeps all of
+            them.""",
+        ),
+    ]
+    turns: Annotated[
+        int,
+        Stage(
+            default=1,
+            note="""Requests per session. Each prompt repeats everything before it and adds new
+            tokens; `seq_len` is the mean over all turns. `cached_share` and `loaded_share` then
+            follow from the memory, the request rate and `think_time`. All requests of a session go
+            to the same engine. A prefill pool caches prompts but no answers, which it reads again
+            with the next turn.""",
+        ),
+        Only.PREFILL,
+        Only.OPERATORS,
+    ]
+    think_time: Annotated[
+        Quantity | None,
+        Amount(
+            unit="s",
+            default=None,
+            note="""Mean time from an answer to the session's next request, exponentially
+            distributed. For a prefill pool by itself, it starts at the first token, so it includes
+            the time in the decode pool.""",
+        ),
+    ]
+    host_memory: Annotated[
+        Quantity | None,
+        Amount(
+            unit="GB",
+            default=None,
+            note="""Host memory (or disk) per device for prefixes that the device has evicted;
+            `None` means there is none.""",
+        ),
+    ]
+    token_budget: Annotated[
+        int | None,
+        Whole(
+            unit="token",
+            default=None,
+            note="""Most tokens per rank in one pass, which limits the chunks of a prefill; `None`
+            takes the calibration's.""",
+        ),
+        Only.OPERATORS,
+    ]
+    block_size: Annotated[
+        int,
+        Whole(
+            unit="token",
+            default=1,
+            note="""Tokens per block of the engine's cache: 16 in vLLM, 32 or 64 in TensorRT-LLM. On
+            average, half of each sequence's last block is empty. The default of 1 counts single
+            tokens, as in the fit of the constants.""",
+        ),
+    ]
+    draft_tokens: Annotated[
+        Size,
+        Whole(
+            minimum=0,
+            unit="token",
+            default=0,
+            note="""Tokens that a draft head (MTP, EAGLE) proposes before each decode pass. Each
+            costs one average layer and the output projection, and the pass verifies all of
+            them.""",
+        ),
+        Only.DECODE,
+        Only.OPERATORS,
+    ]
+    acceptance_length: Annotated[
+        float | None,
+        Factor(
+            default=None,
+            note="""Mean tokens that a decode pass then yields, including its own: from 1 to
+            `draft_tokens` + 1. It depends on the text, so it has no default.""",
+        ),
+        Only.DECODE,
+    ]
+    calibration: Annotated[
+        ServingCalibration | None,
+        Noun(
+            hint="ServingCalibrations.Hopper_vLLM",
+            default=None,
+            note="""Constants for the operators; `None` takes those fitted for the device, which are
+            TensorRT-LLM's on recent NVIDIA GPUs.""",
+        ),
+    ]
+
+
+class ColocatedArguments(EngineArguments[Size, Format], total=False):
+    """Arguments of an engine that prefills and decodes on the same devices."""
+
+    reserved_output: Annotated[
+        float | None,
+        Portion(
+            default=None,
+            note="""Share of the output for which memory is reserved when a request is admitted.
+            With 1, no request is ever preempted. With less, more requests run, and while the cache
+            is full, each new token evicts another one, which is recomputed later. `None` takes the
+            calibration's share; its fitted times include the tokens that its engine
+            recomputes.""",
+        ),
+        Only.DECODE,
+        Only.OPERATORS,
+    ]
+    power_calibration: Annotated[
+        PowerCalibration | None,
+        Noun(
+            hint="PowerCalibrations.Hopper",
+            default=None,
+            note="Constants for power; `None` takes those fitted for the device's generation.",
+        ),
+    ]
+
+
+class ServingArguments(ClientArguments, ColocatedArguments[int, str | None], total=False):
+    """Arguments of `ServingSolver` that it shares with other solvers."""
+
+
+def _levers(of: Any) -> tuple[str, ...]:
+    """Return the levers of an engine that have this type."""
+    fields = fields_of(EngineArguments)
+    return tuple(name for name, hint in fields.items() if hint.__origin__ is of)
+
+
+SIZES, FORMATS = _levers(Size), _levers(Format)
+"""Levers of an engine that are numbers, and those that are formats."""
+PLAN = marked(EngineArguments, Only.PLAN)
+"""Sizes that place an engine on its devices, for each pool of its own."""
+
+
+_DEFAULTS = defaults_of(ServingArguments)
+
+
+class ServingInputs(InferenceInputs, defaults=_DEFAULTS):
     """Inputs of serving: the arguments of `ServingSolver.solve`, and constants."""
 
     model: TransformerModel
@@ -47,34 +438,34 @@ class ServingInputs(InferenceInputs):
     dispatch_given: Value = default(lambda i: float(i.gives("dispatch_precision")))
     """1 if the format was chosen, and 0 if it follows from `precision`."""
     tp_size: Value
-    pp_size: Value = default(lambda i: 1.0)
-    attention_dp: Value = default(lambda i: 1.0)
-    ep_size: Value = default(lambda i: 1.0)
-    dcp_size: Value = default(lambda i: 1.0)
-    redundant_experts: Value = default(lambda i: 0.0)
-    expert_imbalance: Value = default(lambda i: 1.0)
-    overlap_batches: Value = default(lambda i: 0.0)
-    cached_share: Value = default(lambda i: 0.0)
-    loaded_share: Value = default(lambda i: 0.0)
-    host_link: NetworkFabric | None = default(lambda i: None)
-    turns: Value = default(lambda i: 1.0)
-    turn_tokens: Value = default(lambda i: math.nan)
-    think_time: Value = default(lambda i: math.nan)
-    host_memory: Value = default(lambda i: math.nan)
-    lora_rank: Value = default(lambda i: math.nan)
+    pp_size: Value
+    attention_dp: Value
+    ep_size: Value
+    dcp_size: Value
+    redundant_experts: Value
+    expert_imbalance: Value
+    overlap_batches: Value
+    cached_share: Value
+    loaded_share: Value
+    host_link: NetworkFabric | None
+    turns: Value
+    turn_tokens: Value
+    think_time: Value
+    host_memory: Value
+    lora_rank: Value
     """NaN if the model has no adapters."""
-    adapters: Value = default(lambda i: 1.0)
-    resident_adapters: Value = default(lambda i: math.nan)
+    adapters: Value
+    resident_adapters: Value
     """NaN if all adapters are resident."""
-    token_budget: Value = default(lambda i: math.nan)
+    token_budget: Value
     """NaN if the calibration's applies."""
-    block_size: Value = default(lambda i: 1.0)
-    reserved_output: Value = default(lambda i: math.nan)
+    block_size: Value
+    reserved_output: Value
     """NaN if the calibration's applies; its times include recomputed tokens."""
     max_sequences: Value = default(lambda i: math.nan)
     """NaN if only memory limits the number of running sequences."""
-    draft_tokens: Value = default(lambda i: 0.0)
-    acceptance_length: Value = default(lambda i: math.nan)
+    draft_tokens: Value
+    acceptance_length: Value
     """NaN if each pass yields one token."""
     waves: Value = default(lambda i: math.inf)
     arrivals: Value
@@ -194,25 +585,21 @@ class ServingInputs(InferenceInputs):
         return first_known(self.acceptance_length, 1)
 
 
+def unused(name: str) -> Callable[[ServingInputs], Any]:
+    """Return when an argument is left out, so that it has its default."""
+    usual = _DEFAULTS[name]
+    if usual is None:
+        return lambda i: getattr(i, name) is None
+    if math.isnan(usual):
+        return lambda i: getattr(i, name) != getattr(i, name)
+    return lambda i: getattr(i, name) == usual
+
+
 _OPERATORS_ONLY: Mapping[str, Callable[[ServingInputs], Any]] = {
-    "pp_size": lambda i: i.pp_size == 1,
-    "attention_dp": lambda i: i.attention_dp == 1,
-    "ep_size": lambda i: i.ep_size == 1,
-    "dcp_size": lambda i: i.dcp_size == 1,
-    "redundant_experts": lambda i: i.redundant_experts == 0,
-    "expert_imbalance": lambda i: i.expert_imbalance == 1,
+    **{name: unused(name) for name in marked(ServingArguments, Only.OPERATORS)},
     "dispatch_precision": lambda i: i.dispatch_given == 0,
-    "overlap_batches": lambda i: i.overlap_batches == 0,
-    "cached_share": lambda i: i.cached_share == 0,
-    "loaded_share": lambda i: i.loaded_share == 0,
-    "host_link": lambda i: i.host_link is None,
-    "lora_rank": lambda i: i.adapter_rank == 0,
-    "turns": lambda i: i.turns == 1,
-    "token_budget": lambda i: i.token_budget != i.token_budget,
-    "max_sequences": lambda i: i.max_sequences != i.max_sequences,
-    "reserved_output": lambda i: i.reserved_output != i.reserved_output,
-    "draft_tokens": lambda i: i.draft_tokens == 0,
     "waves": lambda i: i.waves == math.inf,
+    "max_sequences": lambda i: i.max_sequences != i.max_sequences,
     "arrivals": lambda i: i.arrivals == 1,
 }
 """Arguments that the textbook model does not have, and when each of them is left out."""

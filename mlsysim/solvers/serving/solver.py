@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import (
     Accelerator,
     Fleet,
-    NetworkFabric,
     Node,
-    PowerCalibration,
-    ServingCalibration,
     TransformerModel,
 )
-from mlsysim.core.units import Quantity, format_number
+from mlsysim.core.units import format_number
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.solvers.arguments import (
-    Amount,
-    Factor,
-    Noun,
-    Portion,
-    PrecisionName,
-    Share,
-    Stage,
-    Whole,
-)
+from mlsysim.solvers.arguments import Noun, Share, Whole
 from mlsysim.solvers.base import Model, Solver, check_one_model
 from mlsysim.solvers.device import memory_account
-from mlsysim.solvers.serving.inputs import RULES, ServingInputs
+from mlsysim.solvers.serving.inputs import RULES, ServingArguments, ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.result import ServingResult
 from mlsysim.solvers.serving.sessions import serve_sessions
@@ -63,47 +51,12 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             Accelerator | Node | Fleet,
             Noun(hint="Hardware.H100, or the node Systems.Nodes.DGX_H100"),
         ],
-        seq_len: Annotated[int, Whole(unit="token")] = 2048,
-        images: Annotated[int, Whole(minimum=0)] = 0,
         output_len: Annotated[int, Whole(minimum=0, unit="token")] = 0,
         batch_size: Annotated[int, Whole()] = 1,
-        precision: Annotated[str, PrecisionName()] = "fp16",
-        weight_precision: Annotated[str | None, PrecisionName(files=True)] = None,
-        kv_precision: Annotated[str | None, PrecisionName()] = None,
-        tp_size: Annotated[int, Whole()] = 1,
-        pp_size: Annotated[int, Whole()] = 1,
-        attention_dp: Annotated[int, Whole()] = 1,
-        ep_size: Annotated[int, Whole()] = 1,
-        dcp_size: Annotated[int, Whole()] = 1,
-        redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
-        expert_imbalance: Annotated[float, Factor()] = 1,
-        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
-        overlap_batches: Annotated[int, Whole(minimum=0, maximum=2)] = 0,
-        cached_share: Annotated[float, Portion()] = 0,
-        loaded_share: Annotated[float, Portion()] = 0,
-        host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
-        lora_rank: Annotated[int | None, Whole()] = None,
-        adapters: Annotated[int, Whole()] = 1,
-        resident_adapters: Annotated[int | None, Whole()] = None,
-        turns: Annotated[int, Stage()] = 1,
-        turn_tokens: Annotated[int | None, Whole(unit="token")] = None,
-        think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
-        host_memory: Annotated[Quantity | None, Amount(unit="GB")] = None,
-        token_budget: Annotated[int | None, Whole(unit="token")] = None,
         max_sequences: Annotated[int | None, Whole()] = None,
-        block_size: Annotated[int, Whole(unit="token")] = 1,
-        reserved_output: Annotated[float | None, Portion()] = None,
-        draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
-        acceptance_length: Annotated[float | None, Factor()] = None,
-        waves: Annotated[int | None, Whole()] = None,
         arrivals: Annotated[int, Whole()] = 1,
         efficiency: Annotated[float | None, Share()] = None,
-        calibration: Annotated[
-            ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_vLLM")
-        ] = None,
-        power_calibration: Annotated[
-            PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
-        ] = None,
+        **engine: Unpack[ServingArguments],
     ) -> ServingResult:
         """Predict latencies, throughput and memory of the requests in flight.
 
@@ -113,12 +66,6 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             A transformer that generates text.
         hardware
             A device; a node, if one replica uses several devices; or a fleet of nodes.
-        seq_len
-            Tokens of each prompt.
-        images
-            Images in each prompt; their tokens count toward `seq_len`. Each image is a pass of the
-            model's vision tower, timed from its totals by one roofline. Only for models with a
-            known tower (`vision`); 0 means text only.
         output_len
             Tokens generated for each prompt. The decode step is timed at the mean context,
             `seq_len` plus half of `output_len`; memory is counted at the full one. With 0 or 1
@@ -126,114 +73,13 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         batch_size
             Requests in flight: the number of clients. Each client sends its next request as soon as
             the last one is answered.
-        precision
-            Number format of the arithmetic and the activations.
-        weight_precision
-            Format in which weights are stored; `None` takes `precision`. Narrow formats apply to
-            the layers' matrices and include their scales (those of NVFP4 for ``"fp4"``, of AWQ for
-            ``"int4"``); embeddings and output projection stay in 16 bits. Parts for which the model
-            states a format (`formats`) keep it.
-        kv_precision
-            Format in which keys and values are stored; `None` takes `precision`.
-        tp_size
-            Devices that share each layer.
-        pp_size
-            Pipeline stages. The same number of request groups pass through them, one after another.
-        attention_dp
-            Ranks of data-parallel attention. Each has `tp_size` devices, its own requests, and its
-            own copy of all weights except the experts, which all ranks share. Tokens are sent to
-            experts and back in an exchange between the ranks.
-        ep_size
-            Groups into which the `tp_size` x `attention_dp` devices of a stage divide the experts;
-            the devices of a group split each of its experts. 1 splits every expert over all these
-            devices; their number places each expert whole on one device.
-        dcp_size
-            Ranks of decode context parallelism: of the `tp_size` devices, those that hold the same
-            keys and values divide their tokens. Each rank attends to its own part of the context,
-            and two exchanges per layer combine the results. It divides `tp_size` / KV heads, where
-            latent attention has one KV head. Prefill takes as long as before; windows, states and
-            the keys of an indexer are not divided.
-        redundant_experts
-            Additional copies of busy experts per layer. They take memory; what they gain is a lower
-            `expert_imbalance`.
-        expert_imbalance
-            Load (rows) of the busiest group of experts divided by the mean, with the
-            `redundant_experts` in place, if there are many tokens. With few tokens, chance adds to
-            it. The model does not compute how much copies lower it: pass the ratio that remains.
-        dispatch_precision
-            Format of tokens on the way to experts; results come back in at least 16 bits. `None`
-            takes 8 bits if `precision` has 8 or 4.
-        overlap_batches
-            What hides the exchange with experts. 2: a rank splits each batch into halves, and one
-            half computes while tokens of the other are sent (SGLang's two-batch overlap, vLLM's
-            dual-batch overlap). Each half reads the weights, which can cost more than it hides. 1:
-            only shared experts and the experts' last product run meanwhile (single-batch overlap).
-            0: nothing does.
-        cached_share
-            Share of each prompt that is already in the prefix cache. It is not computed again, but
-            tokens still attend to it, and each request still counts with its whole cache in memory.
-        loaded_share
-            Share of each prompt whose keys and values are in the host's memory or on a disk. They
-            are loaded before the first token, which takes no device time.
-        host_link
-            Link over which each device loads them, such as PCIe or an SSD. `None` takes the
-            device's bandwidth to its host, without latency. Waits for the link are part of the cost
-            of device time; memory and disks of the host have no price and no energy here.
-        lora_rank
-            Rank of low-rank adapters (LoRA) of all matrices in the layers, in 16 bits; each request
-            uses one. `None` serves the model without adapters. Passes read each adapter in use, and
-            stream each token's inputs and outputs once more.
-        adapters
-            Adapters to choose from, each with the same probability.
-        resident_adapters
-            Adapters that the devices set memory aside for, which also limits how many different
-            ones run together. The others are loaded over `host_link`. `None` keeps all of them.
-        turns
-            Requests per session. Each prompt repeats everything before it and adds new tokens;
-            `seq_len` is the mean over all turns. `cached_share` and `loaded_share` then follow from
-            the memory, the request rate and `think_time`.
-        turn_tokens
-            New tokens per prompt after the first, in addition to the previous answer.
-        think_time
-            Mean time from an answer to the session's next request, exponentially distributed.
-        host_memory
-            Host memory (or disk) per device for prefixes that the device has evicted; `None` means
-            there is none.
-        token_budget
-            Most tokens per rank in one pass, which limits the chunks of a prefill; `None` takes the
-            calibration's.
         max_sequences
             Most requests that run together; with `None`, only memory limits them.
-        block_size
-            Tokens per block of the engine's cache: 16 in vLLM, 32 or 64 in TensorRT-LLM. On
-            average, half of each sequence's last block is empty. The default of 1 counts single
-            tokens, as in the fit of the constants.
-        reserved_output
-            Share of the output for which memory is reserved when a request is admitted. With 1, no
-            request is ever preempted. With less, more requests run, and while the cache is full,
-            each new token evicts another one, which is recomputed later. `None` takes the
-            calibration's share; its fitted times include the tokens that its engine recomputes.
-        draft_tokens
-            Tokens that a draft head (MTP, EAGLE) proposes before each pass. Each costs one average
-            layer and the output projection, and the pass verifies all of them.
-        acceptance_length
-            Mean tokens that a pass then yields, including its own: from 1 to `draft_tokens` + 1. It
-            depends on the text, so it has no default.
-        waves
-            Requests that each client sends, one after the other. All clients start at once, so the
-            first requests queue. `None` means a run long enough that its start does not matter;
-            only then do requests in flight equal rate times latency for every output length.
         arrivals
             Requests that arrive together after the start: 1 if clients are independent.
         efficiency
             Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
             `None` times every operator instead, with a calibration's constants.
-        calibration
-            Constants for the operators; `None` takes those fitted for the device, which are
-            TensorRT-LLM's on recent NVIDIA GPUs. To compare devices, give both the constants of one
-            engine that has runs in the same format on each, and see `calibration` of the results.
-        power_calibration
-            Constants for power; `None` takes those fitted for the device's generation.
 
         Returns
         -------
@@ -277,7 +123,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
         ----------
         Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
         """
-        return cls._answer(locals())
+        return cls._answer(locals(), engine)
 
     @classmethod
     def check(cls, inputs: ServingInputs) -> None:

@@ -1,32 +1,73 @@
-"""Inputs of open-loop serving."""
+"""Arguments and inputs of open-loop serving."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import ServingCalibration
 from mlsysim.registry.calibration.serving import serving_calibration_for
+from mlsysim.solvers.arguments import Amount, Whole
 from mlsysim.solvers.base import Rule
-from mlsysim.solvers.serving.inputs import NOTHING_TO_LOAD, ServingInputs
+from mlsysim.solvers.serving.inputs import (
+    NOTHING_TO_LOAD,
+    ColocatedArguments,
+    Format,
+    Only,
+    ServingInputs,
+    Size,
+    unused,
+)
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
+from mlsysim.solvers.signatures import marked
 
-__all__ = ["ROLES", "RULES", "OpenLoopInputs"]
+__all__ = ["ONLY", "ROLES", "RULES", "OpenLoopArguments", "OpenLoopInputs"]
 
 ROLES = {name: name for name in ("both", "prefill", "decode")}
 """The role of an engine: all of a request, or the part of one pool."""
 
 
+class OpenLoopArguments(ColocatedArguments[Size, Format], total=False):
+    """Arguments of an engine at which requests arrive by themselves."""
+
+    turn_tokens: Annotated[
+        float | None,
+        Amount(
+            unit="token",
+            plain=True,
+            default=None,
+            note="Mean new tokens per prompt after the first, in addition to the previous answer.",
+        ),
+    ]
+    batch_limit: Annotated[
+        Size,
+        Whole(
+            default=256,
+            note="""Most sequences that the engine runs at once, such as vLLM's `max_num_seqs`.
+            Memory may allow fewer.""",
+        ),
+    ]
+
+
+ONLY = {
+    "prefill": marked(OpenLoopArguments, Only.PREFILL),
+    "decode": marked(OpenLoopArguments, Only.DECODE),
+}
+"""Arguments that have an effect in only one of two pools, by its role."""
+
+
 class OpenLoopInputs(ServingInputs):
     """Inputs of open-loop serving: the arguments of `OpenLoopSolver.solve`, and constants."""
+
+    batch_size: Value = default(lambda i: 1.0)
+    arrivals: Value = default(lambda i: 1.0)
 
     arrival_rate: Value
     burstiness: Value
     input_variation: Value
     output_variation: Value
-    cached_share: Value
     batch_limit: Value
     role: str = default(lambda i: "both")
     _role: tuple[str, ...] = default(lambda i: (i.role,))
@@ -59,52 +100,32 @@ def _whole_token(name: str) -> Rule[OpenLoopInputs]:
     )
 
 
+_WITHOUT = {
+    "prefill": ("decode", "receives the keys and values of whole prompts"),
+    "decode": ("prefill", "generates one token of each answer"),
+}
+"""The pool in which the arguments of the other one have no effect, and why."""
+
+
+def _of_one_pool(name: str, role: str) -> Rule[OpenLoopInputs]:
+    other, why = _WITHOUT[role]
+    left_out = unused(name)
+    return Rule(
+        name,
+        lambda i: (i.role != other) | left_out(i),
+        lambda i: (
+            f"{name} = {getattr(i, name):g} has no effect with role = {other!r}, because a {other} "
+            f"pool {why}: leave it out"
+        ),
+    )
+
+
 RULES: tuple[Rule[Any], ...] = (
     *SERVING_RULES,
     _whole_token("seq_len"),
     _whole_token("output_len"),
-    Rule(
-        lambda i: "turns" if i.turns > 1 else "loaded_share",
-        lambda i: (i.role != "decode") | ((i.turns == 1) & (i.loaded_share == 0)),
-        lambda i: (
-            f"turns = {i.turns} and loaded_share = {i.loaded_share:g} have no effect with "
-            "role = 'decode', because a decode pool receives the keys and values of whole prompts: "
-            "leave them out"
-        ),
-    ),
-    Rule(
-        "reserved_output",
-        lambda i: (i.role != "prefill") | (i.reserved_output != i.reserved_output),
-        lambda i: (
-            f"reserved_output = {i.reserved_output:g} has no effect on a prefill pool, whose "
-            "answers have one token: leave it out"
-        ),
-    ),
     NOTHING_TO_LOAD,
-    Rule(
-        "cached_share",
-        lambda i: (i.role != "decode") | (i.cached_share == 0),
-        lambda i: (
-            f"cached_share = {i.cached_share:g} has no effect on a decode pool, which receives the "
-            "keys and values of whole prompts: leave it out"
-        ),
-    ),
-    Rule(
-        "draft_tokens",
-        lambda i: (i.role != "prefill") | (i.draft_tokens == 0),
-        lambda i: (
-            f"draft_tokens = {i.draft_tokens:g} has no effect on a prefill pool, which makes one "
-            "token of each answer: leave it out"
-        ),
-    ),
-    Rule(
-        "dcp_size",
-        lambda i: (i.role != "prefill") | (i.dcp_size == 1),
-        lambda i: (
-            f"dcp_size = {i.dcp_size:g} divides contexts in decode steps, which a prefill pool "
-            "does not have: leave it out"
-        ),
-    ),
+    *(_of_one_pool(name, role) for role, names in ONLY.items() for name in names),
     Rule(
         "output_len",
         lambda i: (i.role != "decode") | (i.output_len >= 2),

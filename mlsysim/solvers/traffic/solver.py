@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import signature
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from mlsysim.core.types import (
     Accelerator,
     Fleet,
-    NetworkFabric,
     Node,
-    PowerCalibration,
-    ServingCalibration,
     TransformerModel,
 )
 from mlsysim.core.units import Quantity, format_number
-from mlsysim.solvers.arguments import (
-    Amount,
-    Choice,
-    Factor,
-    Noun,
-    Number,
-    Portion,
-    PrecisionName,
-    Ratio,
-    Stage,
-    Whole,
-)
+from mlsysim.solvers.arguments import Amount, Choice, Noun, Ratio
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.serving.adapters import most_sequences
 from mlsysim.solvers.serving.solver import ServingSolver
 from mlsysim.solvers.traffic.bands import outside
-from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopInputs
+from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopArguments, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import serve_open_loop, serve_open_sessions
 from mlsysim.solvers.traffic.result import OpenLoopResult
 
@@ -91,41 +76,8 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         burstiness: Annotated[float, Ratio()] = 1,
         input_variation: Annotated[float, Ratio()] = 0,
         output_variation: Annotated[float, Ratio()] = 0,
-        cached_share: Annotated[float, Portion()] = 0,
-        loaded_share: Annotated[float, Portion()] = 0,
-        host_link: Annotated[NetworkFabric | None, Noun(hint="Systems.Links.PCIe5")] = None,
-        lora_rank: Annotated[int | None, Whole()] = None,
-        adapters: Annotated[int, Whole()] = 1,
-        resident_adapters: Annotated[int | None, Whole()] = None,
-        turns: Annotated[int, Stage()] = 1,
-        turn_tokens: Annotated[float | None, Amount(unit="token", plain=True)] = None,
-        think_time: Annotated[Quantity | None, Amount(unit="s")] = None,
-        host_memory: Annotated[Quantity | None, Amount(unit="GB")] = None,
-        batch_limit: Annotated[int, Whole()] = 256,
-        block_size: Annotated[int, Whole(unit="token")] = 1,
-        reserved_output: Annotated[float | None, Portion()] = None,
-        precision: Annotated[str, PrecisionName()] = "fp16",
-        weight_precision: Annotated[str | None, PrecisionName(files=True)] = None,
-        kv_precision: Annotated[str | None, PrecisionName()] = None,
-        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
-        tp_size: Annotated[int, Whole()] = 1,
-        pp_size: Annotated[int, Whole()] = 1,
-        attention_dp: Annotated[int, Whole()] = 1,
-        ep_size: Annotated[int, Whole()] = 1,
-        dcp_size: Annotated[int, Whole()] = 1,
-        redundant_experts: Annotated[int, Whole(minimum=0)] = 0,
-        expert_imbalance: Annotated[float, Factor()] = 1,
-        overlap_batches: Annotated[int, Whole(minimum=0, maximum=2)] = 0,
-        token_budget: Annotated[int | None, Whole(unit="token")] = None,
-        draft_tokens: Annotated[int, Whole(minimum=0, unit="token")] = 0,
-        acceptance_length: Annotated[float | None, Factor()] = None,
         role: Annotated[str, Choice(options=ROLES)] = "both",
-        calibration: Annotated[
-            ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_vLLM")
-        ] = None,
-        power_calibration: Annotated[
-            PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
-        ] = None,
+        **engine: Unpack[OpenLoopArguments[int, str | None]],
     ) -> OpenLoopResult:
         """Return means and percentiles of time to first token, time per token, and total time.
 
@@ -146,88 +98,15 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             spaced, 1 for Poisson arrivals, more for bursts. It is the reciprocal of `--burstiness`
             in vLLM's benchmark, which is the shape of a Gamma distribution.
         input_variation
-            Standard deviation of the lengths of prompts, divided by their mean.
+            Standard deviation of the lengths of prompts, divided by their mean. If a share q of the
+            prompts is not cached at all and the others are, give the square root of (1 - q) / q,
+            and 1 - q as `cached_share`.
         output_variation
             Standard deviation of the lengths of answers, divided by their mean.
-        cached_share
-            Share of each prompt that is already in the prefix cache. If instead a share q of the
-            prompts is not cached at all and the others are, give 1 - q, and the square root of
-            (1 - q) / q as `input_variation`.
-        loaded_share
-            Share of each prompt that is loaded from the host's memory or a disk.
-        host_link
-            Link over which each device loads it; `None` takes the device's bandwidth to its host.
-            Loading takes time on the link, but no device time and no energy.
-        lora_rank
-            Rank of low-rank adapters (LoRA), as in `ServingSolver`; `None` means none.
-        adapters
-            Adapters to choose from, each with the same probability.
-        resident_adapters
-            Adapters that the devices set memory aside for, which also limits how many different
-            ones run together; `None` keeps all. Others are loaded over `host_link`.
-        turns
-            Requests per session. Each prompt repeats everything before it and adds new tokens;
-            `seq_len` is the mean over all turns. The cached and loaded shares follow from memory.
-            A prefill pool caches prompts but no answers, which it reads again with the next turn.
-        turn_tokens
-            Mean new tokens per prompt after the first, in addition to the previous answer.
-        think_time
-            Mean time from an answer to the session's next request, exponentially distributed. For a
-            prefill pool, it starts at the first token, so it includes the time in the decode pool.
-        host_memory
-            Host memory per device for prefixes that the device has evicted; `None` means none.
-        batch_limit
-            Most sequences that the engine runs at once, such as vLLM's `max_num_seqs`. Memory may
-            allow fewer.
-        block_size
-            Tokens per block of the paged KV cache, such as 16.
-        reserved_output
-            Share of the output for which memory is reserved when a request is admitted, as in
-            `ServingSolver`. With less than 1, a full cache evicts a token for each new one, and
-            recomputing them lengthens decode steps. `None` takes the calibration's share, whose
-            fitted times include recomputed tokens.
-        precision
-            Number format of the arithmetic and the activations.
-        weight_precision
-            Format in which weights are stored; `None` takes `precision`.
-        kv_precision
-            Format in which keys and values are stored; `None` takes `precision`.
-        dispatch_precision
-            Format in which tokens are sent to experts; `None` takes 8 bits where `precision` has at
-            most 8.
-        tp_size
-            Devices that share each layer of a rank.
-        pp_size
-            Stages of the pipeline.
-        attention_dp
-            Ranks that attend to different requests. They share the experts of a layer.
-        ep_size
-            Groups into which the devices of a stage divide the experts.
-        dcp_size
-            Ranks that divide the tokens of the same keys and values in decode, as in
-            `ServingSolver`.
-        redundant_experts
-            Copies of experts of each layer that balance the load.
-        expert_imbalance
-            Tokens of the busiest device's experts over the mean, with these copies in place.
-        overlap_batches
-            What hides the exchange with experts, as in `ServingSolver`: 2 halves of a batch take
-            turns, 1 batch hides part of its own, and 0 hides nothing.
-        token_budget
-            Most prompt tokens in a pass of one rank; `None` takes the engine's default.
-        draft_tokens
-            Tokens that a decode step drafts and verifies.
-        acceptance_length
-            Mean tokens that such a step generates, including its own one.
         role
             ``"both"``; or, for separate pools, ``"prefill"`` for an engine that generates the
             first token and sends keys and values on, and ``"decode"`` for one that receives them.
             The arguments of the traffic still describe the whole service.
-        calibration
-            Constants for the operators; `None` takes those fitted to the device, which are
-            TensorRT-LLM's on recent NVIDIA GPUs.
-        power_calibration
-            Constants for power; `None` takes those fitted to the device's generation.
 
         Returns
         -------
@@ -263,7 +142,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
         Whitt (2004), A Diffusion Approximation for the G/GI/n/m Queue,
         https://doi.org/10.1287/opre.1040.0136
         """
-        return cls._answer(locals())
+        return cls._answer(locals(), engine)
 
     @classmethod
     def check(cls, inputs: OpenLoopInputs) -> None:
@@ -273,7 +152,7 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> OpenLoopInputs:
         """Check every argument, and that the arguments are consistent."""
-        inputs = super().admit(given).but(**_of_serving(cls.parameters))
+        inputs = super().admit(given)
         constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
         return inputs.but(calibration=constants)
 
@@ -292,21 +171,6 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
             "reasons": lambda: tuple(_reasons(values, inputs)),
             "outside": lambda: outside(inputs.plain(), values["prompt_steps"]),
         }
-
-
-def _of_serving(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults of arguments that only `ServingSolver` has, such as `arrivals`.
-
-    The model of passes needs them. Defaults of `None` are resolved by the inputs.
-    """
-    found = {}
-    for name, item in signature(ServingSolver.solve).parameters.items():
-        kind = ServingSolver.parameters[name]
-        if name in own or item.default in (item.empty, None):
-            continue
-        value = kind.admit(name, item.default)
-        found[name] = float(value) if isinstance(kind, Number) else value
-    return found
 
 
 def overload(utilization: float) -> str:

@@ -1,0 +1,157 @@
+"""Signatures and docstrings of functions that share arguments.
+
+Shared arguments are declared once, as fields of a TypedDict. Each field is annotated with its type
+and its kind, which has the limits, the default and the description. A function takes all of them as
+``**engine: Unpack[EngineArguments]``, which type checkers and editors understand. `compose` writes
+them out in the function's signature and docstring, for `help`, commands and the reference.
+
+The type of a field may be a type variable, so that one function takes a number and another function
+several numbers to choose from.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from textwrap import fill, indent
+from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
+
+from mlsysim.solvers.arguments import Argument, Number
+
+__all__ = ["arguments_of", "composed", "defaults_of", "fields_of", "marked"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_PARAMETERS = re.compile(r"^Parameters\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
+_WIDTH = 88
+
+
+def fields_of(shared: Any) -> dict[str, Any]:
+    """Return the annotation of each field of a TypedDict, with a type for each type variable."""
+    types = _types(shared)
+    return {
+        name: Annotated[types.get(hint.__origin__, hint.__origin__), *hint.__metadata__]
+        for name, hint in get_type_hints(get_origin(shared) or shared, include_extras=True).items()
+    }
+
+
+def _types(shared: Any) -> dict[Any, Any]:
+    """Return the types that a TypedDict and its bases give to their type variables."""
+    generic = get_origin(shared)
+    types = dict(zip(getattr(generic, "__parameters__", ()), get_args(shared), strict=False))
+    for base in getattr(generic or shared, "__orig_bases__", ()):
+        types = _types(base) | types
+    return types
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the annotation of each argument of a function, and of each shared one."""
+    if isinstance(get_origin(function) or function, type):
+        return fields_of(function)
+    hints: dict[str, Any] = {}
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        hints |= fields_of(get_args(hint)[0]) if get_origin(hint) is Unpack else {name: hint}
+    return hints
+
+
+def _kind(hint: Any) -> Argument | None:
+    """Return the kind in an annotation; `None` if there is none."""
+    if get_origin(hint) is not Annotated:
+        return None
+    plain, *notes = get_args(hint)
+    kinds = (kind.of(get_args(plain) or (plain,)) for kind in notes if isinstance(kind, Argument))
+    return next(kinds, None)
+
+
+def arguments_of(function: Any) -> dict[str, Argument]:
+    """Return the kind of each argument of a function or a TypedDict that states one."""
+    kinds = {name: _kind(hint) for name, hint in _hints(function).items()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def marked(shared: Any, mark: Enum) -> tuple[str, ...]:
+    """Return the fields of a TypedDict that have a mark in their annotation."""
+    return tuple(name for name, hint in fields_of(shared).items() if mark in hint.__metadata__)
+
+
+def defaults_of(shared: Any) -> dict[str, Any]:
+    """Return the defaults that a model reads, for the fields of a TypedDict that state them.
+
+    A number that is left out is NaN. Names of catalog entries have no default here.
+    """
+    values: dict[str, Any] = {}
+    for name, kind in arguments_of(shared).items():
+        if isinstance(kind, Number) and kind.default is not inspect.Parameter.empty:
+            values[name] = math.nan if kind.default is None else float(kind.default)
+        elif kind.default is None:
+            values[name] = None
+    return values
+
+
+def composed(
+    defaults: Mapping[str, Any] | None = None, without: Collection[str] = ()
+) -> Callable[[F], F]:
+    """Write shared arguments out in the signature and the docstring of a function.
+
+    A description in the function's own docstring has priority over the declaration's.
+
+    Parameters
+    ----------
+    defaults
+        Defaults that differ from those of the declaration.
+    without
+        Shared arguments that the function does not accept.
+    """
+    changed = defaults or {}
+
+    def compose(function: F) -> F:
+        hints, signature = _hints(function), inspect.signature(function)
+        own = [
+            item.replace(annotation=_plain(hints.get(item.name, item.annotation)))
+            for item in signature.parameters.values()
+            if item.kind is not inspect.Parameter.VAR_KEYWORD or item.name in hints
+        ]
+        shared = {
+            name: kind
+            for name, hint in hints.items()
+            if name not in (*signature.parameters, "return", *without)
+            if (kind := _kind(hint)) is not None
+        }
+        if not shared:
+            return function
+        parameters = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=changed.get(name, kind.default),
+                annotation=_plain(hints[name]),
+            )
+            for name, kind in shared.items()
+        ]
+        function.__signature__ = signature.replace(parameters=[*own, *parameters])  # type: ignore[attr-defined]
+        function.__doc__ = _documented(function.__doc__, shared)
+        return function
+
+    return compose
+
+
+def _plain(hint: Any) -> Any:
+    """Return the type in an annotation."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _documented(docstring: str | None, shared: Mapping[str, Argument]) -> str | None:
+    """Return a docstring whose section of parameters also has the shared ones."""
+    text = inspect.cleandoc(docstring or "")
+    section = _PARAMETERS.search(text)
+    if section is None:
+        return docstring
+    own = set(re.findall(r"^(\w+)$", section[1], re.MULTILINE))
+    items = [
+        f"{name}\n{indent(fill(' '.join(kind.note.split()), _WIDTH), '    ')}"
+        for name, kind in shared.items()
+        if name not in own
+    ]
+    return "\n".join([text[: section.end()], *items]) + text[section.end() :]
